@@ -1,0 +1,121 @@
+"""What is known of a table without reading it again: profiles of its columns.
+
+A profile is everything that retrieval and key inference may look at; both work without the rows. Where only a schema is
+known (no rows), counts and sketches are None.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tagframe.errors import ColumnNotFound, did_you_mean
+
+TypeFamily = Literal["integer", "real", "text", "date", "boolean", "blob", "empty"]
+"""The kind of a column's *values*, whatever the source declares: "empty" has no non-null value."""
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """The hashes of a column's distinct canonical values: all of them, or the smallest ones.
+
+    One hash function is used for every column of every corpus, so that two columns that share values keep the same
+    ones: sketches are coordinated (bottom-k sketches). Independent samples would lose the overlap.
+
+    Attributes:
+        hashes: shape (n,), uint64, ascending, no duplicates.
+        complete: whether ``hashes`` are those of *all* distinct values.
+    """
+
+    hashes: npt.NDArray[np.uint64]
+    complete: bool
+
+
+@dataclass(frozen=True)
+class ColumnProfile:
+    """One column.
+
+    Attributes:
+        name: as in the source.
+        position: 0-based place in the table.
+        family: the kind of its values.
+        declared_type: the source's own word for its type ("" where it has none).
+        rows: rows of the table; None where only the schema is known, and so for the counts below.
+        nulls: how many of them are null.
+        distinct: distinct non-null canonical values, exact.
+        minimum, maximum: the smallest and largest value as canonical text, numerically for numbers.
+        samples: up to ten distinct values as text, the most frequent first.
+        sketch: of its distinct values.
+    """
+
+    name: str
+    position: int
+    family: TypeFamily
+    declared_type: str = ""
+    rows: int | None = None
+    nulls: int | None = None
+    distinct: int | None = None
+    minimum: str | None = None
+    maximum: str | None = None
+    samples: tuple[str, ...] = ()
+    sketch: Sketch | None = None
+
+    @property
+    def null_share(self) -> float | None:
+        """Nulls over rows, in [0, 1]; None without rows, 0 for a table of no rows."""
+        if self.rows is None or self.nulls is None:
+            return None
+        return self.nulls / self.rows if self.rows else 0.0
+
+    @property
+    def uniqueness(self) -> float | None:
+        """Distinct values over rows, in [0, 1] (JAR section 3.3); None without rows, 0 for a table of no rows."""
+        if self.rows is None or self.distinct is None:
+            return None
+        return self.distinct / self.rows if self.rows else 0.0
+
+
+@dataclass(frozen=True)
+class ForeignKey:
+    """A foreign key that the source declares; several columns where it is composite."""
+
+    columns: tuple[str, ...]
+    other_table: str
+    other_columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TableProfile:
+    """One table.
+
+    Attributes:
+        id: ``database.table``, unique in the corpus.
+        database: the file or folder that it belongs to.
+        name: as in the source.
+        columns: in the source's order.
+        rows: None where only the schema is known.
+        primary_key, foreign_keys: what the source *declares*; ``other_table`` is a name in the same database.
+    """
+
+    id: str
+    database: str
+    name: str
+    columns: tuple[ColumnProfile, ...]
+    rows: int | None = None
+    primary_key: tuple[str, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+
+    def column(self, name: str) -> ColumnProfile:
+        """The profile of one column.
+
+        Raises:
+            ColumnNotFound: no column of that name.
+        """
+        for column in self.columns:
+            if column.name == name:
+                return column
+        names = [column.name for column in self.columns]
+        raise ColumnNotFound(f"no column {name!r} in {self.id}: {did_you_mean(name, names)}")

@@ -1,0 +1,162 @@
+"""Every error that tagframe raises, by the room that raises it.
+
+An error says the fact, the values and the way out. Each is a :class:`TagframeError`, and also the built-in
+class that a caller would have guessed (``KeyError``, ``ValueError``, …), so that ordinary ``except`` clauses work.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class TagframeError(Exception):
+    """The base of all errors of tagframe."""
+
+    def __str__(self) -> str:
+        # KeyError's own __str__ shows the repr of its argument, which would put quotes around a whole sentence.
+        return str(self.args[0]) if len(self.args) == 1 else super().__str__()
+
+
+class InvalidArgument(TagframeError, ValueError):
+    """An argument that cannot be used as it is."""
+
+
+# --- corpus -------------------------------------------------------------------------------------------------------
+
+
+class CorpusError(TagframeError):
+    """Something is wrong with a source of tables."""
+
+
+class SourceNotFound(CorpusError, FileNotFoundError):
+    """The file or folder is not there."""
+
+
+class EmptyCorpus(CorpusError, ValueError):
+    """The source holds no table at all."""
+
+
+class UnreadableTable(CorpusError, ValueError):
+    """A table of the source could not be read."""
+
+
+class UnreadableCatalogue(CorpusError, ValueError):
+    """A catalogue file is not one of ours, is of another version, or is damaged."""
+
+
+class TableNotFound(CorpusError, KeyError):
+    """No table of that id in the corpus."""
+
+
+class ColumnNotFound(TagframeError, KeyError):
+    """No column of that name in the table."""
+
+
+# --- settings -----------------------------------------------------------------------------------------------------
+
+
+class NotConfigured(TagframeError, RuntimeError):
+    """A model, an embedder or a corpus is needed and none is set."""
+
+
+class MissingExtra(TagframeError, ImportError):
+    """A package of an optional extra is not installed."""
+
+
+# --- questions and tables -----------------------------------------------------------------------------------------
+
+
+class EmptyQuestion(InvalidArgument):
+    """The question has no words."""
+
+
+class JoinError(TagframeError):
+    """Tables do not join as asked."""
+
+
+class NotConnected(JoinError, ValueError):
+    """No chain of key pairs connects the tables."""
+
+
+class FanOut(JoinError, ValueError):
+    """A join step would multiply the rows of the anchor (or of the finest grain).
+
+    Attributes:
+        rows: the anchor's rows that the step would repeat, each once.
+    """
+
+    def __init__(self, message: str, rows: pd.DataFrame) -> None:
+        super().__init__(message)
+        self.rows = rows
+
+
+# --- language models ----------------------------------------------------------------------------------------------
+
+
+class LMError(TagframeError):
+    """A language model did not give a usable answer."""
+
+
+class LMRequestFailed(LMError):
+    """A request failed for good.
+
+    Attributes:
+        status: the HTTP status, or None where no response came.
+    """
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class AnswerRejected(LMError, ValueError):
+    """The model answered, but not in the form that was asked for. Raise it from an ``accept`` function."""
+
+
+class ReplayMiss(LMError, LookupError):
+    """``lm="replay:STORE"`` holds no answer for a prompt; the misses are noted in the store."""
+
+
+# --- operators and ask --------------------------------------------------------------------------------------------
+
+
+class RowsFailed(TagframeError):
+    """An operator finished, and some rows have no answer.
+
+    Attributes:
+        frame: the finished frame, as ``on_error="keep"`` would have returned it.
+        failures: one error for each failed row, in row order.
+    """
+
+    def __init__(self, message: str, frame: pd.DataFrame, failures: Sequence[Exception]) -> None:
+        super().__init__(message)
+        self.frame = frame
+        self.failures = list(failures)
+
+
+class UnsafeSQL(TagframeError, ValueError):
+    """A statement that is not one plain read of the corpus' tables."""
+
+
+class SQLFailed(TagframeError, RuntimeError):
+    """A permitted statement did not run, or passed its limits."""
+
+
+def did_you_mean(name: str, known: Iterable[Any]) -> str:
+    """The end of a "not found" message: what is there, and the nearest name.
+
+    >>> did_you_mean("titel", ["title", "year"])
+    "{'title', 'year'}; did you mean 'title'?"
+    """
+    names = [str(option) for option in known]
+    by_folded = {option.casefold(): option for option in reversed(names)}
+    near = difflib.get_close_matches(str(name).casefold(), list(by_folded), n=1, cutoff=0.6)
+    shown = ", ".join(repr(option) for option in names[:20])
+    more = f", … {len(names) - 20} more" if len(names) > 20 else ""
+    hint = f"; did you mean {by_folded[near[0]]!r}?" if near else ""
+    return f"{{{shown}{more}}}{hint}"
