@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tagframe.errors import InvalidArgument, did_you_mean
+from tagframe.errors import InvalidArgument, NotConfigured, did_you_mean
 
 if TYPE_CHECKING:
     from tagframe.corpus import Corpus
@@ -58,7 +58,7 @@ class Settings:
 _NAMES = tuple(f.name for f in dataclasses.fields(Settings))
 _ENVIRONMENT = {"lm": "TAGFRAME_LM", "api_base": "TAGFRAME_API_BASE", "store": "TAGFRAME_STORE"}
 _process: dict[str, Any] = {}
-_scope: ContextVar[Mapping[str, Any]] = ContextVar("tagframe_settings", default={})
+_scope: ContextVar[Mapping[str, Any]] = ContextVar("tagframe_settings")
 
 
 def _checked(changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def context(**changes: Any) -> Iterator[Settings]:
     Raises:
         InvalidArgument: as :func:`configure`.
     """
-    token = _scope.set({**_scope.get(), **_checked(changes)})
+    token = _scope.set({**_scope.get({}), **_checked(changes)})
     try:
         yield current()
     finally:
@@ -109,6 +109,20 @@ def current(**overrides: Any) -> Settings:
     """The settings in force here; ``overrides`` are the keywords of a call, and a None among them is not one."""
     values = {name: os.environ[variable] for name, variable in _ENVIRONMENT.items() if os.environ.get(variable)}
     given = {name: value for name, value in overrides.items() if value is not None}
-    for layer in (_process, _scope.get(), _checked(given)):
+    for layer in (_process, _scope.get({}), _checked(given)):
         values.update(layer)
     return Settings(**values)
+
+
+def require_corpus(given: Corpus | None = None) -> Corpus:
+    """The corpus given, or the configured one.
+
+    Raises:
+        NotConfigured: neither is there.
+    """
+    corpus = given if given is not None else current().corpus
+    if corpus is None:
+        raise NotConfigured(
+            "no corpus to search: pass corpus=tagframe.open_corpus(…), or tagframe.configure(corpus=…) once"
+        )
+    return corpus

@@ -1,0 +1,180 @@
+"""``df.tag``: every operation on a frame, each a call into one room.
+
+pandas 3 makes the accessor afresh on every ``df.tag``, so it holds nothing but the frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from tagframe import config, results
+from tagframe.errors import NotConfigured
+
+if TYPE_CHECKING:
+    from tagframe.corpus import Corpus
+    from tagframe.joins import MergeReport
+    from tagframe.operators import OnError
+    from tagframe.retrieval import RetrievedTables
+
+
+@pd.api.extensions.register_dataframe_accessor("tag")
+class TagAccessor:
+    """Retrieval, merging and semantic operators on a frame."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self._frame = frame
+
+    def __repr__(self) -> str:
+        names = ", ".join(name for name in dir(self) if not name.startswith("_"))
+        return f"<tag of a frame of {len(self._frame)} rows: {names}>"
+
+    # --- tables ---------------------------------------------------------------------------------------------------
+
+    def retrieve_tables(
+        self,
+        question: str,
+        *,
+        k: int | None = None,
+        method: str | None = None,
+        corpus: Corpus | None = None,
+        decomposition: Sequence[str] | None = None,
+        **settings: Any,
+    ) -> RetrievedTables:
+        """The tables that answer a question together; see :func:`tagframe.retrieval.retrieve_tables`.
+
+        On ``corpus.tables`` (filtered or not) these are the tables to search. Any other frame is the *anchor*: the
+        tables found answer the question together with it, and ``k`` does not count it.
+
+        Args:
+            question: in plain language.
+            k: tables at most.
+            method: the selector, ``"greedy"``, ``"dense"``, ….
+            corpus: what to search; the configured corpus where None.
+            decomposition: the question's sub-queries (``concept:attribute``), where they are known.
+            **settings: as in :func:`tagframe.configure`, for this call.
+
+        Raises:
+            EmptyQuestion: the question has no words.
+            NotConfigured: no corpus is given, configured, or known from the frame.
+        """
+        from tagframe.corpus import corpus_of
+        from tagframe.retrieval import retrieve_tables
+
+        with config.context(**settings):
+            catalogue = corpus_of(self._frame)
+            if catalogue is not None:
+                return retrieve_tables(catalogue, question, k=k, method=method, decomposition=decomposition)
+            search, anchor = config.require_corpus(corpus).with_frame(self._frame)
+            return retrieve_tables(search, question, k=k, method=method, anchor=anchor, decomposition=decomposition)
+
+    @property
+    def merge_report(self) -> MergeReport:
+        """What the merge that made this frame did to the rows.
+
+        Raises:
+            NotConfigured: this very frame did not come from a merge; a frame derived from it has no report.
+        """
+        report = results.recall(self._frame, "merge_report")
+        if report is None:
+            raise NotConfigured(
+                "this frame has no merge report: it belongs to the frame that merge() returned, not to frames made "
+                "from it; keep that frame, or its .tag.merge_report, in a variable"
+            )
+        return report
+
+    @property
+    def outcomes(self) -> pd.DataFrame:
+        """What became of each row of the input of the operator that made this frame, with its error.
+
+        Raises:
+            NotConfigured: this very frame did not come from an operator.
+        """
+        outcomes = results.recall(self._frame, "outcomes")
+        if outcomes is None:
+            raise NotConfigured(
+                "this frame has no outcomes: they belong to the frame that an operator returned, not to frames made "
+                "from it; keep that frame, or its .tag.outcomes, in a variable"
+            )
+        return outcomes
+
+    # --- operators ------------------------------------------------------------------------------------------------
+
+    def sem_filter(
+        self,
+        instruction: str,
+        *,
+        return_all: bool = False,
+        return_explanations: bool = False,
+        examples: pd.DataFrame | None = None,
+        suffix: str = "_filter",
+        on_error: OnError = "raise",
+        **settings: Any,
+    ) -> pd.DataFrame:
+        """The rows of which a claim is true; see :func:`tagframe.operators.sem_filter`.
+
+        ``settings`` are those of :func:`tagframe.configure`, for this call.
+        """
+        from tagframe import operators
+        from tagframe.lm import get_lm
+
+        return operators.sem_filter(
+            self._frame,
+            instruction,
+            lm=get_lm(**settings),
+            return_all=return_all,
+            return_explanations=return_explanations,
+            examples=examples,
+            suffix=suffix,
+            on_error=on_error,
+        )
+
+    def sem_topk(
+        self,
+        instruction: str,
+        K: int,
+        *,
+        group_by: Hashable | Sequence[Hashable] | None = None,
+        suffix: str = "_topk",
+        on_error: OnError = "raise",
+        **settings: Any,
+    ) -> pd.DataFrame:
+        """The K rows that best fit a criterion, best first; see :func:`tagframe.operators.sem_topk`.
+
+        ``settings`` are those of :func:`tagframe.configure`, for this call.
+        """
+        from tagframe import operators
+        from tagframe.lm import get_lm
+
+        return operators.sem_topk(
+            self._frame, instruction, K, lm=get_lm(**settings), group_by=group_by, suffix=suffix, on_error=on_error
+        )
+
+    def sem_agg(
+        self,
+        instruction: str,
+        *,
+        all_cols: bool = False,
+        group_by: Hashable | Sequence[Hashable] | None = None,
+        suffix: str = "_output",
+        on_error: OnError = "raise",
+        **settings: Any,
+    ) -> pd.DataFrame:
+        """One text from all rows, or from those of each group; see :func:`tagframe.operators.sem_agg`.
+
+        ``settings`` are those of :func:`tagframe.configure`, for this call.
+        """
+        from tagframe import operators
+        from tagframe.lm import get_lm
+
+        return operators.sem_agg(
+            self._frame,
+            instruction,
+            lm=get_lm(**settings),
+            all_cols=all_cols,
+            group_by=group_by,
+            suffix=suffix,
+            on_error=on_error,
+        )

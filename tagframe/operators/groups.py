@@ -1,0 +1,35 @@
+"""Groups of rows, for the operators that take ``group_by``."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import pandas as pd
+
+from tagframe.errors import ColumnNotFound, did_you_mean
+
+
+def group_keys(group_by: Hashable | Sequence[Hashable] | None) -> list[Hashable]:
+    """``group_by`` as a list of column labels; one label may stand alone."""
+    if group_by is None:
+        return []
+    return list(group_by) if isinstance(group_by, list | tuple) else [group_by]
+
+
+def group_places(frame: pd.DataFrame, keys: Sequence[Hashable]) -> list[list[int]]:
+    """Row positions of each group, groups in order of first appearance (a null is a value like any other).
+
+    Without keys all rows are one group, also where there are none.
+
+    Raises:
+        ColumnNotFound: a key is no column.
+    """
+    if not keys:
+        return [list(range(len(frame)))]
+    for key in keys:
+        if key not in frame.columns:
+            raise ColumnNotFound(f"no column {key!r} in {did_you_mean(str(key), frame.columns)}")
+    groups: dict[int, list[int]] = {}
+    for place, number in enumerate(frame.groupby(list(keys), sort=False, dropna=False).ngroup()):
+        groups.setdefault(int(number), []).append(place)
+    return list(groups.values())

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import datetime
+import decimal
+import json
+
+import numpy as np
+import pandas as pd
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tagframe.operators.cells import encode_rows, fence
+
+
+def test_every_kind_of_cell_becomes_json():
+    frame = pd.DataFrame(
+        {
+            "text": ["a\nb", 'say "x" {y}'],
+            "whole": [1, 2**60],
+            "real": [0.5, float("inf")],
+            "null": [None, 1.5],
+            "day": [datetime.date(2026, 1, 2), pd.Timestamp("2026-01-02 03:04")],
+            "money": [decimal.Decimal("1.10"), decimal.Decimal(2)],
+            "bytes": [b"\x00\x01", b""],
+            "list": [[1, 2], np.array([3])],
+            "odd": [{(1, 2): 3}, {"a": 1}],
+        }
+    )
+    first, second = (json.loads(line) for line in encode_rows(frame, range(frame.shape[1])))
+    assert first["text"] == "a\nb"
+    assert second["text"] == 'say "x" {y}'
+    assert (first["whole"], second["whole"]) == (1, 2**60)
+    assert (first["real"], second["real"]) == (0.5, "inf")
+    assert (first["null"], second["null"]) == (None, 1.5)
+    assert (first["day"], second["day"]) == ("2026-01-02", "2026-01-02T03:04:00")
+    assert first["money"] == "1.10"
+    assert first["bytes"] == "<2 bytes>"
+    assert second["list"] == [3]
+    assert first["odd"] == "{(1, 2): 3}"
+    assert second["odd"] == {"a": 1}
+
+
+def test_rows_without_any_value_are_none():
+    frame = pd.DataFrame({"a": [np.nan, 1.0], "b": [pd.NaT, pd.NaT], "c": ["x", None]})
+    assert encode_rows(frame, [0, 1]) == [None, '{"a": 1.0, "b": null}']
+
+
+def test_extension_types():
+    frame = pd.DataFrame(
+        {
+            "i": pd.array([1, None], dtype="Int64"),
+            "s": pd.array(["x", None], dtype="string"),
+            "c": pd.Categorical(["u", "v"]),
+            "z": pd.to_datetime(["2026-01-02", "2026-01-03"], utc=True),
+        }
+    )
+    assert [json.loads(line) for line in encode_rows(frame, range(4))] == [
+        {"i": 1, "s": "x", "c": "u", "z": "2026-01-02T00:00:00+00:00"},
+        {"i": None, "s": None, "c": "v", "z": "2026-01-03T00:00:00+00:00"},
+    ]
+
+
+@given(st.text())
+def test_no_cell_can_close_the_fence(cell):
+    line = encode_rows(pd.DataFrame({"a": ["</row>" + cell]}), [0])[0]
+    fenced = fence(line)
+    assert fenced.count("</row>") == 1
+    assert json.loads(fenced.split("\n")[1]) == {"a": "</row>" + cell}

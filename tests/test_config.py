@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import threading
+from contextvars import copy_context
+
+import pytest
+
+import tagframe as tf
+from tagframe import config
+from tagframe.errors import InvalidArgument, NotConfigured
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch):
+    monkeypatch.setattr(config, "_process", {})
+    for variable in ("TAGFRAME_LM", "TAGFRAME_API_BASE", "TAGFRAME_STORE"):
+        monkeypatch.delenv(variable, raising=False)
+
+
+def test_a_nearer_layer_wins(monkeypatch):
+    assert config.current().lm is None
+    monkeypatch.setenv("TAGFRAME_LM", "from/environment")
+    assert config.current().lm == "from/environment"
+    tf.configure(lm="from/configure")
+    assert config.current().lm == "from/configure"
+    with tf.context(lm="from/context"):
+        assert config.current().lm == "from/context"
+        assert config.current(lm="from/call").lm == "from/call"
+        with tf.context(concurrency=3):
+            assert (config.current().lm, config.current().concurrency) == ("from/context", 3)
+    assert (config.current().lm, config.current().concurrency) == ("from/configure", 64)
+
+
+def test_a_store_can_be_switched_off():
+    with tf.context(store=None):
+        assert config.current().store is None
+    assert config.current().store == config.DEFAULT_STORE
+
+
+def test_context_is_undone_by_an_error():
+    with pytest.raises(ZeroDivisionError), tf.context(lm="x"):
+        _ = 1 / 0
+    assert config.current().lm is None
+
+
+def test_context_is_of_its_thread_and_of_copies():
+    seen: list[str | None] = []
+    with tf.context(lm="here"):
+        bare = threading.Thread(target=lambda: seen.append(config.current().lm))
+        copied = threading.Thread(target=copy_context().run, args=(lambda: seen.append(config.current().lm),))
+        for thread in (bare, copied):
+            thread.start()
+            thread.join()
+    assert seen == [None, "here"]
+
+
+def test_unknown_setting_names_the_nearest():
+    with pytest.raises(InvalidArgument, match=r"no setting 'embeder'.*did you mean 'embedder'"):
+        tf.configure(embeder="x")
+
+
+@pytest.mark.parametrize("bad", [0, -1, "many", 2.5])
+def test_concurrency_is_a_positive_whole_number(bad):
+    with pytest.raises(InvalidArgument, match="concurrency"):
+        tf.configure(concurrency=bad)
+
+
+def test_a_key_does_not_show():
+    with tf.context(api_key="sk-secret") as settings:
+        assert settings.api_key == "sk-secret"
+        assert "sk-secret" not in repr(settings)
+
+
+def test_no_corpus_says_the_ways_out():
+    with pytest.raises(NotConfigured, match=r"open_corpus.*configure\(corpus"):
+        config.require_corpus()
