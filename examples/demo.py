@@ -24,6 +24,7 @@ SECOND_QUESTION = "Which venue's city sold the most tickets for films by directo
 
 
 def main() -> None:
+    """Answer with a live model where the environment names one, else from the recorded answers."""
     pd.set_option("display.width", 140, "display.max_colwidth", 60)
     with tempfile.TemporaryDirectory() as scratch:
         tf.configure(lm=os.environ.get("TAGFRAME_LM") or recorded(Path(scratch)), progress=False)
@@ -34,12 +35,15 @@ def recorded(scratch: Path) -> str:
     """A store with the recorded answers, as the name of a model that replays it."""
     store = scratch / "answers.sqlite"
     import_answers(store, HERE / "answers.jsonl", recorded_by="by hand")
-    print(f"No model is asked: the answers below were recorded {', '.join(recorded_by(store))} (examples/answers.jsonl).")
+    print(
+        f"No model is asked: the answers below were recorded {', '.join(recorded_by(store))} (examples/answers.jsonl)."
+    )
     print("TAGFRAME_LM=openai/gpt-4o-mini make demo asks a live model.")
     return f"replay:{store}"
 
 
 def run() -> None:
+    """Retrieve, merge, filter, rank and summarise, then the same in one call of ``tf.ask``."""
     heading("The tables: two databases of CSV files, no keys declared")
     corpus = tf.open_corpus(HERE / "data")
     print(corpus.tables[["id", "rows", "column_names"]].to_string(index=False))
@@ -74,6 +78,7 @@ def run() -> None:
 
 
 def heading(text: str) -> None:
+    """A line that stands out in a terminal."""
     print(f"\n\033[1m# {text}\033[0m" if os.isatty(1) else f"\n# {text}")
 
 

@@ -60,14 +60,18 @@ class TagAccessor:
             EmptyQuestion: the question has no words.
             NotConfigured: no corpus is given, configured, or known from the frame.
         """
-        from tagframe.corpus import corpus_of
+        from tagframe.corpus import corpus_of, open_corpus
         from tagframe.retrieval import retrieve_tables
 
         with config.context(**settings):
             catalogue = corpus_of(self._frame)
             if catalogue is not None:
                 return retrieve_tables(catalogue, question, k=k, method=method, decomposition=decomposition)
-            search, anchor = config.require_corpus(corpus).with_frame(self._frame)
+            search = config.require_corpus(corpus)
+            anchor = results.recall(self._frame, "table")
+            if anchor not in search:
+                anchor = "frame.frame"
+                search = search.union(open_corpus({anchor: self._frame}))
             return retrieve_tables(search, question, k=k, method=method, anchor=anchor, decomposition=decomposition)
 
     @property
@@ -77,7 +81,7 @@ class TagAccessor:
         Raises:
             NotConfigured: this very frame did not come from a merge; a frame derived from it has no report.
         """
-        report = results.recall(self._frame, "merge_report")
+        report: MergeReport | None = results.recall(self._frame, "merge_report")
         if report is None:
             raise NotConfigured(
                 "this frame has no merge report: it belongs to the frame that merge() returned, not to frames made "
@@ -92,7 +96,7 @@ class TagAccessor:
         Raises:
             NotConfigured: this very frame did not come from an operator.
         """
-        outcomes = results.recall(self._frame, "outcomes")
+        outcomes: pd.DataFrame | None = results.recall(self._frame, "outcomes")
         if outcomes is None:
             raise NotConfigured(
                 "this frame has no outcomes: they belong to the frame that an operator returned, not to frames made "

@@ -135,7 +135,7 @@ def ask(corpus: Path, question: str, k: int | None, method: str | None, as_json:
         click.echo(repr(answer))
 
 
-def _given(settings: dict[str, str | None]) -> dict[str, str]:
+def _given(settings: dict[str, str | None]) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if value is not None}
 
 

@@ -107,7 +107,9 @@ def context(**changes: Any) -> Iterator[Settings]:
 
 def current(**overrides: Any) -> Settings:
     """The settings in force here; ``overrides`` are the keywords of a call, and a None among them is not one."""
-    values = {name: os.environ[variable] for name, variable in _ENVIRONMENT.items() if os.environ.get(variable)}
+    values: dict[str, Any] = {
+        name: os.environ[variable] for name, variable in _ENVIRONMENT.items() if os.environ.get(variable)
+    }
     given = {name: value for name, value in overrides.items() if value is not None}
     for layer in (_process, _scope.get({}), _checked(given)):
         values.update(layer)

@@ -57,6 +57,14 @@ class ColumnNotFound(TagframeError, KeyError):
     """No column of that name in the table."""
 
 
+class UnreadableTableWarning(UserWarning):
+    """Some tables of a source were left out; ``corpus.problems`` holds the errors."""
+
+
+class CatalogueWarning(UserWarning):
+    """A catalogue could not be used as asked; what it would have kept is in memory only."""
+
+
 # --- settings -----------------------------------------------------------------------------------------------------
 
 
@@ -66,6 +74,14 @@ class NotConfigured(TagframeError, RuntimeError):
 
 class MissingExtra(TagframeError, ImportError):
     """A package of an optional extra is not installed."""
+
+
+class EmbedderNotFound(TagframeError, OSError):
+    """An embedding model is not there, cannot be reached, or its files are not what they should be."""
+
+
+class EmbedderWarning(UserWarning):
+    """No embedding model can be had; retrieval goes on without one."""
 
 
 # --- questions and tables -----------------------------------------------------------------------------------------
@@ -95,6 +111,26 @@ class FanOut(JoinError, ValueError):
         self.rows = rows
 
 
+class RowsLost(JoinError, ValueError):
+    """A merge would lose rows of the anchor (or of the finest grain).
+
+    Attributes:
+        rows: those rows.
+    """
+
+    def __init__(self, message: str, rows: pd.DataFrame) -> None:
+        super().__init__(message)
+        self.rows = rows
+
+
+class RowsLostWarning(UserWarning):
+    """A merge lost rows of the anchor (or of the finest grain)."""
+
+
+class RowsMultipliedWarning(UserWarning):
+    """A join step multiplied the rows of the anchor (or of the finest grain)."""
+
+
 # --- language models ----------------------------------------------------------------------------------------------
 
 
@@ -107,11 +143,93 @@ class LMRequestFailed(LMError):
 
     Attributes:
         status: the HTTP status, or None where no response came.
+        retry_after: the seconds that the server asked to wait, or None.
+        retryable: whether the same request may succeed later; such a request has been retried before this is seen.
+        stops_run: whether every other request would fail alike, so that no more were sent.
     """
 
-    def __init__(self, message: str, status: int | None = None) -> None:
+    retryable = False
+    stops_run = False
+
+    def __init__(self, message: str, status: int | None = None, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.status = status
+        self.retry_after = retry_after
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class AuthenticationFailed(LMRequestFailed):
+    """The key is missing, wrong or revoked (401)."""
+
+    stops_run = True
+
+
+class ModelNotFound(LMRequestFailed):
+    """The server knows no such model, or is no such server (404)."""
+
+    stops_run = True
+
+
+class QuotaExhausted(LMRequestFailed):
+    """The account has no credit left; waiting does not help (a 429 of the kind ``insufficient_quota``)."""
+
+    stops_run = True
+
+
+class ContextTooLong(LMRequestFailed):
+    """The prompt does not fit into the model's context (400)."""
+
+
+class RateLimited(LMRequestFailed):
+    """The server asked to slow down (429)."""
+
+    retryable = True
+
+
+class ServerFailed(LMRequestFailed):
+    """The server could not answer (409, 5xx)."""
+
+    retryable = True
+
+
+class RequestTimedOut(LMRequestFailed, TimeoutError):
+    """No answer in time (408, or no response at all)."""
+
+    retryable = True
+
+
+class ConnectionFailed(LMRequestFailed, ConnectionError):
+    """The server could not be reached, or dropped the connection."""
+
+    retryable = True
+
+
+class MalformedResponse(LMRequestFailed):
+    """The server answered with something that is no chat completion, or with no text."""
+
+    retryable = True
+
+
+class RunStopped(LMError):
+    """Not sent: an earlier request failed in a way that every other would too; that failure is the cause."""
+
+
+class BudgetExceeded(LMError):
+    """Not sent: the call would pass the budget."""
+
+
+class NotAStore(LMError, ValueError):
+    """A file of another program, or of another version, given as the response store."""
+
+
+class DamagedStore(NotAStore):
+    """A response store whose file is damaged."""
+
+
+class StoreWarning(UserWarning):
+    """The response store cannot be used; work goes on without it, and nothing is stored."""
 
 
 class AnswerRejected(LMError, ValueError):

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+import tagframe
+from tag_bench.server import Server
 
 
 @pytest.fixture(scope="session")
@@ -14,3 +21,44 @@ def bench() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no benchmark data: {folder.name}/ is not beside the repository")
     return folder
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A local OpenAI-compatible server, answering "True" until ``server.answers`` says otherwise."""
+    with Server() as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The response store of a test is its own, never the user's."""
+    path = tmp_path / "responses.db"
+    monkeypatch.setenv("TAGFRAME_STORE", str(path))
+    return path
+
+
+@pytest.fixture(scope="session")
+def demo_output(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What ``make demo`` prints, offline, from a process of its own that has nothing cached."""
+    demo = Path(__file__).resolve().parents[1] / "examples" / "demo.py"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TAGFRAME_")}
+    environment["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+    done = subprocess.run([sys.executable, demo], capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def live(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """The local server as the configured model: what a user has after ``tagframe.configure(lm=…, api_base=…)``."""
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE", "TAGFRAME_LM", "TAGFRAME_API_BASE"):
+        monkeypatch.delenv(name, raising=False)
+    with tagframe.context(lm="openai/test", api_base=server.url, api_key="none", progress=False):
+        yield server
+
+
+@pytest.fixture(scope="session")
+def festival() -> tagframe.Corpus:
+    """The two databases of ``examples/data``."""
+    return tagframe.open_corpus(Path(__file__).resolve().parents[1] / "examples" / "data")

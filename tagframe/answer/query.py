@@ -104,7 +104,8 @@ def parse_query(text: str, *, check: Callable[[str], str], merged_columns: Seque
 def _operator(call: Any) -> OperatorCall:
     if not isinstance(call, dict) or not isinstance(call.get("instruction"), str):
         raise AnswerRejected(f'an operator is {{"name": …, "instruction": …}}, got {call!r:.200}')
-    name, k = call.get("name"), call.get("K")
+    name: Any = call.get("name")
+    k = call.get("K")
     if name not in get_args(OperatorName):
         raise AnswerRejected(f"no operator {name!r} in {did_you_mean(str(name), get_args(OperatorName))}")
     if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 1):

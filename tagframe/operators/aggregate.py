@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -117,7 +117,7 @@ def sem_agg(
     kept = [number for number, error in enumerate(errors) if error is None or keeps_failures]
     answers = [group.parts[0] if group.parts and group.error is None else None for group in groups]
     base = frame.iloc[[places[number][0] for number in kept]][keys] if keys else pd.DataFrame(index=range(len(kept)))
-    added = {suffix: pd.array([answers[number] for number in kept], dtype="string")}
+    added: dict[str, Any] = {suffix: pd.array([answers[number] for number in kept], dtype="string")}
     if keeps_failures:
         added[error_name] = error_column(errors[number] for number in kept)
     finished = add_columns(base.reset_index(drop=True), added)

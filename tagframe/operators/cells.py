@@ -39,7 +39,7 @@ def _cells(column: pd.Series) -> list[Any]:
     """The column as Python objects; nulls of every kind become None, and infinities text (JSON has neither)."""
     nulls = column.isna().to_numpy()
     values = column.astype(object).to_list()
-    cells = []
+    cells: list[Any] = []
     for value, null in zip(values, nulls, strict=True):
         if null:
             cells.append(None)

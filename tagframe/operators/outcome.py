@@ -59,7 +59,7 @@ def add_columns(frame: pd.DataFrame, columns: dict[str, Any]) -> pd.DataFrame:
     return result
 
 
-def error_column(errors: Iterable[Exception | None]) -> pd.array:
+def error_column(errors: Iterable[Exception | None]) -> pd.api.extensions.ExtensionArray:
     """Errors as a text column, ``<NA>`` where a row has none."""
     return pd.array([describe(error) for error in errors], dtype="string")
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pandas as pd
 
 from tagframe import config, results
-from tagframe.answer.answer import Answer
 from tagframe.answer.prompts import gen_prompt, syn_prompt
 from tagframe.answer.query import Query, parse_query
+from tagframe.answer.result import Answer
 from tagframe.answer.sql import SQLLimits, dry_run, run_sql
 from tagframe.answer.tag import TAG
 from tagframe.errors import JoinError, LMError
@@ -57,10 +57,10 @@ def ask(
     with config.context(**settings):
         lm = get_lm()
         found = retrieve_tables(config.require_corpus(corpus), question, k=k, method=method, lm=lm)
-        return answer(question, found, lm=lm, limits=limits)
+        return answer_from(question, found, lm=lm, limits=limits)
 
 
-def answer(question: str, found: RetrievedTables, *, lm: LM, limits: SQLLimits | None = None) -> Answer:
+def answer_from(question: str, found: RetrievedTables, *, lm: LM, limits: SQLLimits | None = None) -> Answer:
     """Answer a question from tables that were retrieved already; see :func:`ask`, which raises the same."""
     steps = _Steps(found, lm, limits or SQLLimits())
     return TAG(syn=steps.syn, exec=steps.exec, gen=steps.gen)(question)

@@ -1,0 +1,175 @@
+"""``tagframe.ask`` from a question to an answer, over real HTTP."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tag_bench.server import Request
+from tagframe.answer import OperatorCall, Query
+from tagframe.answer.prompts import GEN_CHARACTERS, gen_prompt
+from tagframe.errors import AnswerRejected, EmptyQuestion, LMError, NotConfigured
+
+QUESTION = "Which romance films do critics from newspapers find moving?"
+
+
+class Model:
+    """Answers as a model would: sub-queries, the plan, judgements by ``judge``, and a text from rows."""
+
+    def __init__(self, *plans: object, judge: str = "True") -> None:
+        self.plans = [plan if isinstance(plan, str) else json.dumps(plan) for plan in plans]
+        self.judge = judge
+        self.seen: list[str] = []
+
+    def __call__(self, request: Request) -> str:
+        text = str(request.messages[1]["content"] if len(request.messages) > 1 else request.prompt)
+        if "<FIN>" in request.prompt:
+            return "<sub_c>films:title</sub_c>\n<sub_c>reviews:review</sub_c>\n<FIN></FIN>"
+        if "<tables>" in text:
+            self.seen.append(request.prompt)
+            return self.plans.pop(0) if len(self.plans) > 1 else self.plans[0]
+        if "Claim:" in text:
+            return self.judge
+        if "Request:" in text:
+            return "All of it was moving."
+        if "Criterion:" in text:
+            return "A"
+        return f"Answered from {text.count(chr(10) + '{')} rows."
+
+
+def ask(live, festival, *plans: object, question: str = QUESTION, k: int = 2, **options: object) -> tuple:
+    model = Model(*plans, **options)
+    live.answers = model
+    return tf.ask(question, festival, k=k), model
+
+
+def test_sql_then_operators(live, festival):
+    answer, _ = ask(
+        live,
+        festival,
+        {
+            "sql": "SELECT title, review FROM films JOIN reviews USING (film_id) WHERE genre_code = 'ROM'",
+            "operators": [
+                {"name": "sem_filter", "instruction": "{review} is moved"},
+                {"name": "sem_topk", "instruction": "Which {review} is the most moved?", "K": 2},
+            ],
+        },
+    )
+    assert answer.text == "Answered from 2 rows."
+    assert list(answer.rows.columns) == ["title", "review"]
+    assert answer.query.operators[1] == OperatorCall("sem_topk", "Which {review} is the most moved?", 2)
+    assert set(answer.retrieved.ids) == {"festival.films", "festival.reviews"}
+    shown = repr(answer)
+    assert "from 2 rows of" in shown
+    assert "sem_filter('{review} is moved')" in shown
+
+
+def test_merged_tables_then_sem_agg(live, festival):
+    plan = {"sql": None, "operators": [{"name": "sem_agg", "instruction": "What moves them, by each {review}?"}]}
+    answer, model = ask(live, festival, plan)
+    assert answer.text == "All of it was moving."
+    assert len(answer.rows) == 23
+    assert answer.merge_report is not None
+    assert "Columns of the merged table: " in model.seen[0]
+    assert "{review}" in model.seen[0]
+
+
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [
+        ("I would look at the films.", "expected one JSON object"),
+        ('["sql"]', "expected an object with the keys"),
+        ({"sql": "DROP TABLE films", "operators": []}, "only SELECT may run"),
+        ({"sql": "SELECT titel FROM films", "operators": []}, "no such column: titel"),
+        ({"sql": "SELECT * FROM film", "operators": []}, "did you mean 'films'"),
+        ({"sql": None, "operators": [{"name": "sem_sort", "instruction": "x"}]}, "no operator 'sem_sort'"),
+        ({"sql": None, "operators": [{"name": "sem_topk", "instruction": "{review}"}]}, "sem_topk needs K"),
+        (
+            {"sql": None, "operators": [{"name": "sem_filter", "instruction": "{reviw} is kind"}]},
+            "did you mean 'review'",
+        ),
+        ({"sql": None, "operators": [{"name": "sem_agg", "instruction": "x"}] * 2}, "can only be the last"),
+        ({"sql": None, "operators": "sem_filter"}, "is a list"),
+        ({"sql": 3, "operators": []}, "is a string or null"),
+    ],
+)
+def test_a_bad_plan_is_explained_to_the_model_once(live, festival, bad, says):
+    good = {"sql": "SELECT title FROM films LIMIT 3", "operators": []}
+    answer, model = ask(live, festival, bad, good)
+    assert answer.text == "Answered from 3 rows."
+    assert says in model.seen[1]
+
+
+def test_nonsense_throughout_is_a_named_error(live, festival):
+    with pytest.raises(AnswerRejected, match="expected one JSON object, got 'No idea'"):
+        ask(live, festival, "No idea")
+    assert issubclass(AnswerRejected, LMError)
+
+
+def test_a_plan_in_a_code_fence(live, festival):
+    answer, _ = ask(live, festival, '```json\n{"sql": "SELECT title FROM films LIMIT 1", "operators": []}\n```')
+    assert len(answer.rows) == 1
+
+
+def test_no_rows_are_an_answer_too(live, festival):
+    answer, _ = ask(live, festival, {"sql": "SELECT title FROM films WHERE year < 1900", "operators": []})
+    assert answer.text == "Answered from 0 rows."
+    assert len(answer.rows) == 0
+
+
+def test_two_tables_of_one_name_go_by_their_ids(live):
+    corpus = tf.open_corpus(
+        {
+            "north.sales": pd.DataFrame({"sale_id": [1, 2], "amount": [10, 20]}),
+            "south.sales": pd.DataFrame({"sale_id": [1, 2], "amount": [30, 40]}),
+        }
+    )
+    plan = {"sql": 'SELECT amount FROM "north.sales" UNION ALL SELECT amount FROM "south.sales"', "operators": []}
+    answer, _ = ask(live, corpus, plan, question="What are the amounts of all sales?")
+    assert answer.rows["amount"].tolist() == [10, 20, 30, 40]
+
+
+def test_a_sqlite_file_is_read_where_it_is(live, tmp_path):
+    path = tmp_path / "o'dd name?.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute('CREATE TABLE "order" ("group" TEXT, "a.b" INTEGER)')
+        connection.execute("""INSERT INTO "order" VALUES ('x', 1), ('y', 2)""")
+    connection.close()
+    corpus = tf.open_corpus(path)
+    answer, _ = ask(live, corpus, {"sql": 'SELECT "a.b" FROM "order"', "operators": []}, question="What orders?", k=1)
+    assert answer.rows["a.b"].tolist() == [1, 2]
+    assert sorted(file.name for file in tmp_path.iterdir() if "odd" not in file.name and "o'dd" in file.name) == [
+        path.name
+    ]
+
+
+def test_nothing_configured(festival, monkeypatch):
+    monkeypatch.delenv("TAGFRAME_LM", raising=False)
+    with tf.context(lm=None), pytest.raises(NotConfigured, match="no language model"):
+        tf.ask(QUESTION, festival)
+    with tf.context(lm="openai/test", corpus=None), pytest.raises(NotConfigured, match="no corpus"):
+        tf.ask(QUESTION)
+
+
+def test_a_question_needs_words(live, festival):
+    with pytest.raises(EmptyQuestion):
+        tf.ask(" ", festival)
+
+
+def test_answer_as_json(live, festival):
+    answer, _ = ask(live, festival, {"sql": "SELECT title, year FROM films", "operators": []})
+    plain = json.loads(json.dumps(answer.to_dict(rows=2), default=str))
+    assert set(plain) == {"question", "answer", "tables", "joins", "query", "row_count", "rows"}
+    assert (plain["row_count"], len(plain["rows"])) == (12, 2)
+    assert Query(**plain["query"]).sql == "SELECT title, year FROM films"
+
+
+def test_rows_that_do_not_fit_are_counted_for_the_model():
+    rows = pd.DataFrame({"text": ["x" * (GEN_CHARACTERS // 4)] * 10})
+    text = gen_prompt("What?", rows).messages[1].content
+    assert "These are the first 3 of 10 rows." in text
+    assert "These are 10 rows." in gen_prompt("What?", rows.assign(text="y")).messages[1].content

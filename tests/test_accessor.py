@@ -1,0 +1,140 @@
+"""``df.tag`` as a user calls it, over real HTTP."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tag_bench.server import Reply, Request, error
+from tagframe.errors import EmptyQuestion, NotConfigured, RowsFailed, TableNotFound
+
+
+def length(request: Request) -> str:
+    """Whether the word of the row is short; of two rows, which is longer."""
+    rows = [json.loads(line) for line in request.prompt.split("\n") if line.startswith("{")]
+    if "Criterion" in request.prompt:
+        return "A" if len(rows[0]["word"]) > len(rows[1]["word"]) else "B"
+    if "Request" in request.prompt:
+        return f"{len(rows)} words"
+    return str(len(rows[0]["word"]) < 4)
+
+
+@pytest.fixture
+def words() -> pd.DataFrame:
+    return pd.DataFrame({"word": ["sea", "harbour", "tide", "sky"]}, index=[3, 3, 1, 0])
+
+
+def test_operators_over_http(live, words):
+    live.answers = length
+    assert words.tag.sem_filter("{word} is short")["word"].tolist() == ["sea", "sky"]
+    assert words.tag.sem_topk("Which {word} is longest?", K=2)["word"].tolist() == ["harbour", "tide"]
+    assert words.tag.sem_agg("Count every {word}")["_output"].tolist() == ["4 words"]
+    assert all(request.headers["authorization"] == "Bearer none" for request in live.requests)
+
+
+def test_outcomes_belong_to_the_result(live, words):
+    live.answers = length
+    result = words.tag.sem_filter("{word} is short")
+    assert result.tag.outcomes["outcome"].tolist() == ["yes", "no", "no", "yes"]
+    with pytest.raises(NotConfigured, match="keep that frame"):
+        _ = result.head().tag.outcomes
+
+
+def test_nonsense_is_asked_once_more_and_then_named(live, words):
+    live.answers = lambda request: "Perhaps." if "tide" in str(request.messages) else length(request)
+    with pytest.raises(
+        RowsFailed, match=r"1 of 4 rows have no answer.*expected True or False, got 'Perhaps\.'"
+    ) as caught:
+        words.tag.sem_filter("{word} is short")
+    assert caught.value.frame["word"].tolist() == ["sea", "tide", "sky"]
+    assert len(live.requests) == 5
+
+    live.reset()
+    live.answers = length
+    assert words.tag.sem_filter("{word} is short")["word"].tolist() == ["sea", "sky"]
+    assert len(live.requests) == 1, "what was answered is not paid for again"
+
+
+def test_a_repaired_answer_counts(live, words):
+    live.answers = lambda request: "False" if len(request.messages) > 2 else "Well, that depends."
+    assert len(words.tag.sem_filter("{word} is short")) == 0
+    assert len(live.requests) == 8
+
+
+def test_a_refused_row_is_one_refused_row(live, words):
+    live.answers = lambda request: error(400, "bad words") if "tide" in request.prompt else Reply(length(request))
+    kept = words.tag.sem_filter("{word} is short", on_error="keep")
+    assert kept["word"].tolist() == ["sea", "tide", "sky"]
+    assert "bad words" in kept["filter_error"].iloc[1]
+
+
+def test_no_model(words, monkeypatch):
+    monkeypatch.delenv("TAGFRAME_LM", raising=False)
+    with tf.context(lm=None), pytest.raises(NotConfigured, match=r"tagframe\.configure\(lm="):
+        words.tag.sem_filter("{word} is short")
+
+
+def test_accessor_raises_attribute_error_only(words):
+    assert not hasattr(words.tag, "sem_fliter")
+    assert "sem_filter" in repr(words.tag)
+
+
+def test_catalogue_brings_its_corpus_along(festival):
+    found = festival.tables.query("database == 'bakery'").tag.retrieve_tables(
+        "Which films were screened in Porto?", k=2
+    )
+    assert {hit.id.split(".")[0] for hit in found.tables} == {"bakery"}
+
+
+def test_a_table_of_the_corpus_is_the_anchor(festival):
+    films = festival.read("festival.films")
+    found = films.tag.retrieve_tables("Which directors made these films?", k=1, corpus=festival)
+    assert (found.anchor, [hit.id for hit in found.tables]) == ("festival.films", ["festival.directors"])
+    merged = found.merge()
+    assert len(merged) == len(films)
+
+
+def test_any_frame_can_be_the_anchor(festival):
+    guests = pd.DataFrame({"guest": ["Ana", "Rui", "Eva"], "director_id": ["D1", "D4", "D1"]})
+    found = guests.tag.retrieve_tables(
+        "From which country is the director that each guest accompanies?", k=1, corpus=festival
+    )
+    assert [hit.id for hit in found.tables] == ["festival.directors"]
+    merged = found.merge()
+    assert merged["guest"].tolist() == ["Ana", "Rui", "Eva"]
+    assert merged["country"].tolist() == ["Portugal"] * 3
+    with tf.context(corpus=festival):
+        assert guests.tag.retrieve_tables("From which country is the director?", k=1).ids == found.ids
+
+
+def test_no_corpus(words):
+    with tf.context(corpus=None), pytest.raises(NotConfigured, match="no corpus"):
+        words.tag.retrieve_tables("Which words are short?")
+
+
+@pytest.mark.parametrize("question", ["", "   ", "?!", None])
+def test_a_question_needs_words(festival, question):
+    with pytest.raises(EmptyQuestion):
+        festival.tables.tag.retrieve_tables(question)
+
+
+def test_k_larger_than_the_corpus(festival):
+    bakery = festival.tables.query("database == 'bakery'")
+    found = bakery.tag.retrieve_tables("Which customers ordered rye bread?", k=50)
+    assert len(found.tables) == 3
+    assert "k=50" in found.note
+
+
+def test_unknown_table_of_a_corpus(festival):
+    with pytest.raises(TableNotFound, match=r"did you mean 'festival\.films'"):
+        festival.read("festival.film")
+
+
+def test_merge_report_is_of_the_merged_frame_only(festival):
+    merged = festival.tables.tag.retrieve_tables("Who directed which film?", k=2).merge()
+    assert "rows in the result" in repr(merged.tag.merge_report)
+    with pytest.raises(NotConfigured, match="no merge report"):
+        _ = merged.head().tag.merge_report

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tagframe import config
+from tagframe.cli import main
+from tagframe.lm import import_answers
+
+DATA = Path(__file__).resolve().parents[1] / "examples" / "data"
+ANSWERS = DATA.parent / "answers.jsonl"
+QUESTION = "Which venue's city sold the most tickets for films by directors from Portugal?"
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch, tmp_path):
+    monkeypatch.setattr(config, "_process", {})
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for variable in ("TAGFRAME_LM", "TAGFRAME_API_BASE", "TAGFRAME_STORE"):
+        monkeypatch.delenv(variable, raising=False)
+
+
+@pytest.fixture
+def store(tmp_path) -> str:
+    path = tmp_path / "answers.sqlite"
+    import_answers(path, ANSWERS, recorded_by="by hand")
+    return f"replay:{path}"
+
+
+def run(*arguments: object, status: int = 0) -> str:
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert result.exit_code == status, result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.stdout if status == 0 else result.output
+
+
+@pytest.mark.parametrize("command", ["tables", "retrieve", "ask", "index"])
+def test_help_has_an_example(command):
+    text = run(command, "--help")
+    assert f"Example: tagframe {command} " in text
+    assert command in run("--help")
+
+
+def test_lm_commands_are_there():
+    text = run("lm", "--help")
+    for command in ("export", "import", "purge"):
+        assert command in text
+
+
+def test_tables():
+    assert "festival.films" in run("tables", DATA)
+    tables = json.loads(run("tables", DATA, "--json"))["tables"]
+    assert {"id": "bakery.breads", "rows": 4}.items() <= tables[0].items()
+    assert len(tables) == 10
+
+
+def test_retrieve_json_has_the_promised_shape():
+    found = json.loads(run("retrieve", DATA, QUESTION, "-k", 4, "--method", "greedy", "--json"))
+    assert set(found) == {"question", "tables", "joins"}
+    assert found["question"] == QUESTION
+    assert {hit["id"] for hit in found["tables"]} == {
+        "festival.venues",
+        "festival.screenings",
+        "festival.films",
+        "festival.directors",
+    }
+    assert all(set(hit) == {"id", "score", "reasons"} for hit in found["tables"])
+    assert {"left": "festival.films.director_id", "right": "festival.directors.director_id"} in found["joins"]
+
+
+def test_retrieve_in_words():
+    text = run("retrieve", DATA, QUESTION, "-k", 4)
+    assert "festival.venues" in text
+    assert "joined on" in text
+
+
+def test_index_then_open(tmp_path):
+    catalogue = tmp_path / "festival.catalogue"
+    assert "10 tables" in run("index", DATA, "-o", catalogue)
+    assert json.loads(run("tables", catalogue, "--json")) == json.loads(run("tables", DATA, "--json"))
+
+
+def test_ask(store):
+    answer = json.loads(run("ask", DATA, QUESTION, "-k", 4, "--lm", store, "--json"))
+    assert answer["answer"].startswith("Lisbon")
+    assert answer["rows"][0] == {"city": "Lisbon", "tickets": 889}
+    assert answer["query"]["sql"].startswith("SELECT v.city")
+    assert len(answer["tables"]) == 4
+
+
+def test_ask_reads_the_environment(store, monkeypatch):
+    monkeypatch.setenv("TAGFRAME_LM", store)
+    assert "Lisbon: 889 tickets" in run("ask", DATA, QUESTION, "-k", 4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("tables", "missing.sqlite"), "missing.sqlite"),
+        (("retrieve", DATA, "  "), "question"),
+        (("retrieve", DATA, QUESTION, "--method", "gredy"), "did you mean 'greedy'"),
+        (("ask", DATA, QUESTION), "no language model"),
+    ],
+)
+def test_errors_are_one_sentence(arguments, says):
+    text = run(*arguments, status=1)
+    assert text.startswith("Error: ")
+    assert says in text
+    assert "Traceback" not in text

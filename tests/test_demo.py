@@ -1,0 +1,67 @@
+"""``make demo`` as a user runs it, offline; the README quotes it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pandas as pd
+
+import tagframe as tf
+
+README = Path(__file__).resolve().parents[1] / "README.md"
+
+
+def section(output: str, heading: str) -> str:
+    start = output.index(f"\n# {heading}")
+    end = output.find("\n# ", start + 2)
+    return output[start:] if end < 0 else output[start:end]
+
+
+def test_says_who_recorded_the_answers(demo_output):
+    assert "No model is asked: the answers below were recorded by hand (examples/answers.jsonl)" in demo_output
+
+
+def test_finds_the_five_tables_and_joins_them(demo_output):
+    found = section(demo_output, "retrieve_tables(")
+    for table in ("reviews", "films", "critics", "directors", "genres"):
+        assert f". festival.{table} " in found
+    assert "festival.films.director_id = festival.directors.director_id" in found
+    assert "23 rows in the result." in section(demo_output, "merge()")
+
+
+def test_operators_judge_the_rows(demo_output):
+    kept = section(demo_output, "query(…)")
+    assert kept.count("Low Tide at Nazaré") == 2
+    assert "I looked at my watch" not in kept
+    ranked = section(demo_output, "sem_topk(")
+    assert 0 < ranked.index("I wept") < ranked.index("Twenty-odd years") < ranked.index("Valadares returns")
+    assert "from reviews 1, 3, 13, 16, 23 in festival.reviews" in section(demo_output, "sem_agg(")
+
+
+def test_ask_answers_with_its_tables_and_rows(demo_output):
+    answer = section(demo_output, "tf.ask(")
+    assert "Lisbon: 889 tickets" in answer
+    assert "from 3 rows of " in answer
+    assert "GROUP BY v.city" in answer
+
+
+def comparable(text: str) -> str:
+    """Without scores, whose last digits depend on the machine, and without the padding of columns."""
+    return re.sub(r"\s+", " ", re.sub(r"\d+\.\d\d+", "#", text)).strip()
+
+
+def test_the_readme_shows_todays_output(demo_output):
+    blocks = re.findall(r"<!-- demo: (.*?) -->\n```text\n(.*?)```", README.read_text(), flags=re.DOTALL)
+    assert len(blocks) == 4
+    for heading, block in blocks:
+        printed = section(demo_output, heading).split("\n", 2)[2]
+        assert comparable(block) == comparable(printed), heading
+
+
+def test_names_in_the_readme_exist():
+    text = README.read_text()
+    for name in set(re.findall(r"\btf\.(\w+)\(", text)):
+        assert hasattr(tf, name), name
+    for name in set(re.findall(r"\.tag\.(\w+)", text)):
+        assert hasattr(type(pd.DataFrame().tag), name), name
