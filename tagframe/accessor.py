@@ -16,6 +16,7 @@ from tagframe.errors import NotConfigured
 if TYPE_CHECKING:
     from tagframe.corpus import Corpus
     from tagframe.joins import MergeReport
+    from tagframe.lm import Quote
     from tagframe.operators import OnError
     from tagframe.retrieval import RetrievedTables
 
@@ -104,6 +105,11 @@ class TagAccessor:
             )
         return outcomes
 
+    @property
+    def quote(self) -> QuoteAccessor:
+        """What an operator would cost, sending nothing: ``frame.tag.quote.sem_filter("{city} is on a coast")``."""
+        return QuoteAccessor(self._frame)
+
     # --- operators ------------------------------------------------------------------------------------------------
 
     def sem_filter(
@@ -182,3 +188,35 @@ class TagAccessor:
             suffix=suffix,
             on_error=on_error,
         )
+
+
+class QuoteAccessor:
+    """``df.tag.quote``: each operator with the keywords of its own, giving a :class:`~tagframe.lm.Quote`.
+
+    Answers that the response store has are used. Others are guessed, so the quote of an operator of several rounds
+    (``sem_topk``, ``sem_agg`` over many rows) is an estimate of how many calls there will be, and of tokens always.
+    """
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self._frame = frame
+
+    def sem_filter(self, instruction: str, **options: Any) -> Quote:
+        """Calls, tokens, dollars and seconds of :meth:`TagAccessor.sem_filter` with these arguments."""
+        return self._quote("sem_filter", "Answer: True", instruction, options)
+
+    def sem_topk(self, instruction: str, K: int, **options: Any) -> Quote:
+        """Calls, tokens, dollars and seconds of :meth:`TagAccessor.sem_topk` with these arguments."""
+        return self._quote("sem_topk", "A", instruction, {"K": K, **options})
+
+    def sem_agg(self, instruction: str, **options: Any) -> Quote:
+        """Calls, tokens, dollars and seconds of :meth:`TagAccessor.sem_agg` with these arguments."""
+        return self._quote("sem_agg", "some answer " * 80, instruction, options)
+
+    def _quote(self, operator: str, guess: str, instruction: str, options: dict[str, Any]) -> Quote:
+        from tagframe.lm import QuotingLM, get_lm
+
+        settings = {name: options.pop(name) for name in list(options) if name in config.NAMES}
+        with config.context(**settings):
+            lm = QuotingLM(get_lm(), guess=lambda prompt: guess)
+        getattr(self._frame.tag, operator)(instruction, lm=lm, **options)
+        return lm.quote

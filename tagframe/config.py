@@ -55,7 +55,9 @@ class Settings:
     progress: bool | None = None
 
 
-_NAMES = tuple(f.name for f in dataclasses.fields(Settings))
+NAMES = tuple(f.name for f in dataclasses.fields(Settings))
+"""The names of all settings."""
+
 _ENVIRONMENT = {"lm": "TAGFRAME_LM", "api_base": "TAGFRAME_API_BASE", "store": "TAGFRAME_STORE"}
 _process: dict[str, Any] = {}
 _scope: ContextVar[Mapping[str, Any]] = ContextVar("tagframe_settings")
@@ -63,8 +65,8 @@ _scope: ContextVar[Mapping[str, Any]] = ContextVar("tagframe_settings")
 
 def _checked(changes: Mapping[str, Any]) -> dict[str, Any]:
     for name in changes:
-        if name not in _NAMES:
-            raise InvalidArgument(f"no setting {name!r} in {did_you_mean(name, _NAMES)}")
+        if name not in NAMES:
+            raise InvalidArgument(f"no setting {name!r} in {did_you_mean(name, NAMES)}")
     concurrency = changes.get("concurrency", 1)
     if not isinstance(concurrency, int) or concurrency < 1:
         raise InvalidArgument(f"concurrency is the number of requests in flight, at least 1; got {concurrency!r}")

@@ -138,3 +138,24 @@ def test_merge_report_is_of_the_merged_frame_only(festival):
     assert "rows in the result" in repr(merged.tag.merge_report)
     with pytest.raises(NotConfigured, match="no merge report"):
         _ = merged.head().tag.merge_report
+
+
+def test_a_quote_sends_nothing_and_counts_what_the_call_then_sends(live):
+    frame = pd.DataFrame({"word": ["sea", "sea", "sky", "tide", None]})
+    quote = frame.tag.quote.sem_filter("{word} is short", return_explanations=True)
+    assert (quote.rows, quote.calls, quote.deduplicated) == (4, 3, 1)
+    assert quote.tokens_in > 100
+    assert live.requests == []
+    live.answers = lambda request: "It is.\nAnswer: True"
+    frame.tag.sem_filter("{word} is short", return_explanations=True)
+    assert len(live.requests) == quote.calls
+    assert frame.tag.quote.sem_filter("{word} is short", return_explanations=True).calls == 0
+
+
+def test_quotes_of_operators_in_rounds(live):
+    frame = pd.DataFrame({"word": [f"word {i}" for i in range(64)]})
+    assert 63 <= frame.tag.quote.sem_topk("Which {word} is longest?", K=3).calls <= 400
+    assert frame.tag.quote.sem_agg("Count every {word}").calls == 1
+    assert live.requests == []
+    with pytest.raises(NotConfigured), tf.context(lm=None):
+        frame.tag.quote.sem_agg("Count every {word}")
