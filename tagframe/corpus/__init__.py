@@ -1,0 +1,18 @@
+"""Tables to search and to join: their profiles, their vectors, and the catalogue that keeps both."""
+
+from tagframe.corpus.corpus import Corpus
+from tagframe.corpus.index import open_corpus
+from tagframe.corpus.profile import ColumnProfile, ForeignKey, Sketch, TableProfile
+from tagframe.corpus.tables import corpus_of
+from tagframe.corpus.vectors import CorpusVectors
+
+__all__ = [
+    "ColumnProfile",
+    "Corpus",
+    "CorpusVectors",
+    "ForeignKey",
+    "Sketch",
+    "TableProfile",
+    "corpus_of",
+    "open_corpus",
+]

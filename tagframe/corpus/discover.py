@@ -1,0 +1,107 @@
+"""Which files of a folder hold tables, and what their databases are called."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tagframe.corpus.catalogue import is_catalogue
+from tagframe.corpus.files import CSV_SUFFIXES, PARQUET_SUFFIXES, CSVSource, ParquetSource
+from tagframe.corpus.source import Source
+from tagframe.corpus.sqlite import SQLiteSource, is_sqlite_file
+from tagframe.errors import EmptyCorpus, SourceNotFound, UnreadableTable, UnreadableTableWarning
+
+SQLITE_SUFFIXES = (".sqlite", ".sqlite3", ".db", ".db3")
+SUFFIXES = (*SQLITE_SUFFIXES, *CSV_SUFFIXES, *PARQUET_SUFFIXES)
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file with tables.
+
+    Attributes:
+        key: what the catalogue calls the file: its path below the folder, with "/".
+        database: the database of its tables.
+        source: reads it.
+    """
+
+    key: str
+    database: str
+    source: Source
+
+
+def discover(path: Path) -> list[SourceFile]:
+    """The files with tables at ``path``, sorted by their paths.
+
+    A SQLite file is a database named after its stem. A subfolder is a database of the CSV and Parquet files in it, and
+    so is the folder itself; ``bank.sqlite`` in a folder ``bank`` is of the same database as that folder. Databases
+    that would have one name are called by their paths below the folder. Hidden files and folders are left out.
+
+    Raises:
+        SourceNotFound: there is nothing at ``path``.
+        EmptyCorpus: a folder without any such file.
+        UnreadableTable: a file that is of none of the formats.
+    """
+    if not path.exists():
+        raise SourceNotFound(f"there is no file or folder {str(path)!r}")
+    if path.is_file():
+        source = SQLiteSource(path) if is_sqlite_file(path) else _source(path)
+        if source is None:
+            raise UnreadableTable(f"{path} is neither SQLite, CSV nor Parquet; known endings: {', '.join(SUFFIXES)}")
+        database = path.stem if source.kind == "sqlite" else path.absolute().parent.name or "files"
+        return [SourceFile(path.name, database, source)]
+    files = [(file.relative_to(path), source) for file in _walk(path) if (source := _source(file)) is not None]
+    if not files:
+        raise EmptyCorpus(f"no file with tables in {str(path)!r}; looked for {', '.join(SUFFIXES)}")
+    homes = {file: _home(file, source.kind) for file, source in files}
+    namesakes: dict[str, set[Path]] = defaultdict(set)
+    for home in homes.values():
+        namesakes[home.name].add(home)
+    root = path.resolve().name or "files"
+    return [
+        SourceFile(
+            key=file.as_posix(),
+            database=(homes[file].name if len(namesakes[homes[file].name]) == 1 else homes[file].as_posix()) or root,
+            source=source,
+        )
+        for file, source in files
+    ]
+
+
+def _home(file: Path, kind: str) -> Path:
+    """The folder that is the file's database, or would be if it were a folder; the empty path is the root."""
+    if kind != "sqlite":
+        return Path(*file.parts[:-1])
+    return file.parent if file.stem == file.parent.name else file.with_suffix("")
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    seen: set[str] = set()
+    for parent, folders, files in os.walk(folder, onerror=_warn, followlinks=True):
+        here = os.path.realpath(parent)
+        if here in seen:  # a link back to a folder above
+            folders.clear()
+            continue
+        seen.add(here)
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        yield from (Path(parent, name) for name in sorted(files) if not name.startswith("."))
+
+
+def _warn(error: OSError) -> None:
+    warnings.warn(f"left out: {error}", UnreadableTableWarning, stacklevel=2)
+
+
+def _source(file: Path) -> Source | None:
+    """What reads the file; None for what holds no tables, such as a catalogue that was saved among them."""
+    suffix = file.suffix.lower()
+    if suffix in CSV_SUFFIXES:
+        return CSVSource(file)
+    if suffix in PARQUET_SUFFIXES:
+        return ParquetSource(file)
+    if suffix in SQLITE_SUFFIXES and not (file.is_file() and is_catalogue(file)):
+        return SQLiteSource(file)
+    return None

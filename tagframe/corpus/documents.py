@@ -1,0 +1,36 @@
+"""Names of tables and columns as text for retrieval."""
+
+from __future__ import annotations
+
+import re
+
+from tagframe.corpus.profile import ColumnProfile, TableProfile
+
+_WORD = re.compile(r"[^\W\d_]+|[0-9]+")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def identifier_words(name: str) -> list[str]:
+    """The words of an identifier, in lower case.
+
+    >>> identifier_words("concertSinger_ID2"), identifier_words("HTTPStatus"), identifier_words("Année de création")
+    (['concert', 'singer', 'id', '2'], ['http', 'status'], ['année', 'de', 'création'])
+    """
+    return [word.lower() for word in _WORD.findall(_CAMEL.sub(" ", name))]
+
+
+def table_document(table: TableProfile, *, hide_database: bool = False) -> str:
+    """A table as text: the words of its database's name (unless hidden), of its own name, and of its columns' names."""
+    names = [table.name] if hide_database else [table.database, table.name]
+    columns = ", ".join(_words(column.name) for column in table.columns)
+    words = " ".join(map(_words, names))
+    return f"{words}: {columns}" if columns else words
+
+
+def column_document(table: TableProfile, column: ColumnProfile) -> str:
+    """A column as text: the words of its table's name and of its own."""
+    return f"{_words(table.name)} {_words(column.name)}"
+
+
+def _words(name: str) -> str:
+    return " ".join(identifier_words(name)) or name

@@ -1,0 +1,293 @@
+"""Open a source: find its tables, profile what is new or has changed, and remember it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import sys
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from tagframe.config import current
+from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue, stamp
+from tagframe.corpus.corpus import Corpus, Origin
+from tagframe.corpus.discover import SourceFile, discover
+from tagframe.corpus.profile import TableProfile
+from tagframe.corpus.profiler import profile_table
+from tagframe.corpus.source import frame_sources
+from tagframe.corpus.vectors import VectorStore
+from tagframe.errors import (
+    CatalogueWarning,
+    EmptyCorpus,
+    InvalidArgument,
+    UnreadableCatalogue,
+    UnreadableTable,
+    UnreadableTableWarning,
+)
+
+FRAMES_DATABASE = "frames"
+
+
+def open_corpus(
+    source: str | os.PathLike[str] | Mapping[str, pd.DataFrame],
+    *,
+    catalogue: str | os.PathLike[str] | None = None,
+    progress: bool | None = None,
+) -> Corpus:
+    """Open tables to search and to join.
+
+    Files are profiled once: profiles are kept in a catalogue, and what has not changed since (by size and time, else
+    by content) is not read again. Frames are profiled on each call.
+
+    Args:
+        source: a SQLite file (a database named after it); a folder of SQLite, CSV and Parquet files (a subfolder is a
+            database); a CSV or Parquet file; a catalogue written by :meth:`Corpus.save` or ``tagframe index``; or
+            frames by name, ``"table"`` or ``"database.table"``.
+        catalogue: the file that keeps the profiles; None for one in the user's cache folder.
+        progress: whether a bar shows the tables being profiled; None for the setting of that name, which
+            unless set shows one in a terminal or notebook where it takes long.
+
+    Returns:
+        The corpus. What could not be read is warned of, and in ``corpus.problems``.
+
+    Raises:
+        SourceNotFound: no such file or folder.
+        EmptyCorpus: there is no table in it.
+        UnreadableTable: nothing in it can be read, or the file is of no known format.
+        UnreadableCatalogue: a catalogue that was named is damaged, of another version or not writable.
+        InvalidArgument: frames that cannot be tables.
+
+    >>> import pandas as pd, tagframe as tf
+    >>> corpus = tf.open_corpus({"singer": pd.DataFrame({"name": ["Ada", "Bo"], "age": [31, None]})})
+    >>> corpus.profile("singer").column("age").nulls
+    1
+    """
+    if isinstance(source, Mapping):
+        if catalogue is not None:
+            raise InvalidArgument("frames are profiled in memory; corpus.save(path) writes a catalogue of them")
+        return _open_frames(source)
+    if not isinstance(source, str | os.PathLike):
+        raise InvalidArgument(
+            f"a corpus is opened from a path, or from frames by name as in {{'loan': frame}}; "
+            f"got a {type(source).__name__}"
+        )
+    path = Path(source).expanduser()
+    if path.is_file() and is_catalogue(path):
+        if catalogue is not None:
+            raise InvalidArgument(f"{path} is a catalogue itself; leave out catalogue={str(catalogue)!r}")
+        return _open_catalogue(Catalogue(path), progress)
+    files = discover(path)
+    keeper = _Keeper(Catalogue(Path(catalogue)), strict=True) if catalogue is not None else _cache_of(path)
+    return _open_files(path, files, keeper.load(), keeper, progress)
+
+
+def _open_frames(frames: Mapping[str, pd.DataFrame]) -> Corpus:
+    if not frames:
+        raise EmptyCorpus("a corpus needs at least one frame; got an empty mapping")
+    profiles, origins = [], {}
+    for database, tables, source in frame_sources(frames, FRAMES_DATABASE):
+        shapes = {shape.name: shape for shape in source.shapes()}
+        for table, name in tables.items():
+            profile = profile_table(database, shapes[name], source.chunks(shapes[name]), name=table)
+            profiles.append(profile)
+            origins[profile.id] = Origin(key=source.kind, table=name, kind=source.kind, source=source)
+    return Corpus(profiles, origins)
+
+
+def _open_catalogue(catalogue: Catalogue, progress: bool | None) -> Corpus:
+    contents = catalogue.load()
+    if contents.root is None:
+        return _assembled([], contents, (), VectorStore(catalogue))
+    if not contents.root.exists():
+        warnings.warn(
+            f"{contents.root}, which {catalogue.path} indexes, is not there: its tables can be found but not read",
+            CatalogueWarning,
+            stacklevel=3,
+        )
+        return _assembled([], contents, (), VectorStore(catalogue))
+    files = discover(contents.root)
+    if contents.ids is not None:
+        files = [file for file in files if file.key in contents.sources]
+    return _open_files(contents.root, files, contents, _Keeper(catalogue), progress)
+
+
+def _open_files(
+    root: Path, files: Sequence[SourceFile], known: Contents, keeper: _Keeper, progress: bool | None
+) -> Corpus:
+    indexed = _index(files, known.sources, progress)
+    contents = Contents(root, known.ids, indexed.sources)
+    if indexed.changed or set(known.sources) - set(indexed.sources):
+        keeper.write(contents, indexed.changed)
+    _report(root, indexed)
+    return _assembled(files, contents, indexed.problems, VectorStore(keeper.catalogue))
+
+
+@dataclass
+class _Keeper:
+    """A catalogue that may fail: with ``strict`` an error, else a warning, and nothing is kept from then on."""
+
+    catalogue: Catalogue | None
+    strict: bool = False
+
+    def load(self) -> Contents:
+        if self.catalogue is None:
+            return Contents()
+        try:
+            return self.catalogue.load()
+        except UnreadableCatalogue as error:
+            if self.strict:
+                raise
+            if self._is_replaceable(error):
+                self._warn("everything is profiled again", error)
+            else:
+                self._warn("everything is profiled again, and kept in memory only", error)
+                self.catalogue = None
+            return Contents()
+
+    def write(self, contents: Contents, changed: Sequence[str]) -> None:
+        if self.catalogue is None:
+            return
+        try:
+            self.catalogue.write(contents, changed)
+        except UnreadableCatalogue as error:
+            if self.strict:
+                raise
+            self._warn("profiles are kept in memory only", error)
+            self.catalogue = None
+
+    def _is_replaceable(self, error: UnreadableCatalogue) -> bool:
+        """Remove a catalogue that is damaged or of another version, not one that another process holds."""
+        code = getattr(error.__cause__, "sqlite_errorcode", sqlite3.SQLITE_OK)
+        if self.catalogue is None or code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return False
+        try:
+            self.catalogue.delete()
+        except OSError:
+            return False
+        return True
+
+    def _warn(self, consequence: str, error: Exception) -> None:
+        warnings.warn(f"{consequence}: {error}", CatalogueWarning, stacklevel=5)
+
+
+def _cache_of(path: Path) -> _Keeper:
+    """The catalogue of a source in the user's cache folder."""
+    import platformdirs
+
+    place = path.resolve()
+    digest = hashlib.sha256(os.fsencode(place)).hexdigest()[:16]
+    folder = platformdirs.user_cache_path("tagframe") / "catalogues"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        warnings.warn(f"profiles are kept in memory only: {error}", CatalogueWarning, stacklevel=3)
+        return _Keeper(None)
+    return _Keeper(Catalogue(folder / f"{place.stem[:40] or 'root'}-{digest}.sqlite"))
+
+
+@dataclass
+class _Indexed:
+    sources: dict[str, IndexedSource] = field(default_factory=dict)
+    changed: list[str] = field(default_factory=list)
+    problems: list[UnreadableTable] = field(default_factory=list)
+
+
+def _index(files: Sequence[SourceFile], known: Mapping[str, IndexedSource], progress: bool | None) -> _Indexed:
+    """The files' profiles, from ``known`` where nothing has changed."""
+    result = _Indexed()
+    tables: dict[str, dict[str, TableProfile]] = defaultdict(dict)
+    work = []
+    for file in files:
+        old = known.get(file.key)
+        try:
+            seen = stamp(_path(file), old.stamp if old else None)
+            if old is not None and old.stamp is not None and seen.sha256 == old.stamp.sha256:
+                result.sources[file.key] = replace(old, stamp=seen)
+                if seen != old.stamp:
+                    result.changed.append(file.key)
+                continue
+            shapes = file.source.shapes()
+        except UnreadableTable as error:
+            result.problems.append(error)
+            continue
+        except OSError as error:
+            result.problems.append(UnreadableTable(f"{_path(file)} cannot be read: {error}"))
+            continue
+        result.sources[file.key] = IndexedSource(file.key, file.source.kind, seen, tables[file.key])
+        result.changed.append(file.key)
+        work += [(file, shape) for shape in shapes]
+    for file, shape in _progress(work, progress):
+        try:
+            tables[file.key][shape.name] = profile_table(file.database, shape, file.source.chunks(shape))
+        except UnreadableTable as error:
+            result.problems.append(error)
+            result.sources[file.key] = replace(result.sources[file.key], stamp=None)
+    return result
+
+
+def _path(file: SourceFile) -> Path:
+    assert file.source.path is not None
+    return file.source.path
+
+
+def _report(root: Path, indexed: _Indexed) -> None:
+    """Raise where nothing could be read, warn where something could not."""
+    problems = indexed.problems
+    if not any(source.tables for source in indexed.sources.values()):
+        if not problems:
+            raise EmptyCorpus(f"there is no table in {str(root)!r}")
+        if len(problems) == 1:
+            raise problems[0]
+        raise UnreadableTable(
+            f"none of the {len(problems)} files in {str(root)!r} can be read; the first: {problems[0]}"
+        )
+    for problem in problems:
+        warnings.warn(f"left out: {problem}", UnreadableTableWarning, stacklevel=4)
+
+
+def _assembled(
+    files: Sequence[SourceFile], contents: Contents, problems: Sequence[UnreadableTable], vectors: VectorStore
+) -> Corpus:
+    """A corpus of what the catalogue holds, with each table's database as the files have it now."""
+    by_key = {file.key: file for file in files}
+    databases = _databases(files, contents.sources)
+    profiles, origins = [], {}
+    for key, indexed in contents.sources.items():
+        file = by_key.get(key)
+        for table, profile in indexed.tables.items():
+            database = databases.get(key, profile.database)
+            named = replace(profile, database=database, id=f"{database}.{profile.name}")
+            profiles.append(named)
+            origins[named.id] = Origin(key, table, indexed.kind, file.source if file else None, indexed.stamp)
+    whole = Corpus(profiles, origins, root=contents.root, problems=problems, vectors=vectors)
+    return whole if contents.ids is None else whole.subset(id for id in contents.ids if id in whole)
+
+
+def _databases(files: Sequence[SourceFile], sources: Mapping[str, IndexedSource]) -> dict[str, str]:
+    """The database of each file.
+
+    Where two files of a database have a table of one name, each of that database's files is one by itself, called by
+    its path: no two tables get one id, and declared keys stay within their database.
+    """
+    tables = [(file.database, table) for file in files if file.key in sources for table in sources[file.key].tables]
+    divided = {database for (database, _), count in Counter(tables).items() if count > 1}
+    return {file.key: file.key if file.database in divided else file.database for file in files}
+
+
+def _progress(work: Sequence[Any], progress: bool | None) -> Any:
+    progress = current().progress if progress is None else progress
+    shown = "ipykernel" in sys.modules or sys.stderr.isatty() if progress is None else progress
+    if not shown:
+        return work
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of tqdm.auto, in a notebook without ipywidgets
+        from tqdm.auto import tqdm
+
+    return tqdm(work, desc="profiling", unit="table", delay=0 if progress else 2)

@@ -1,0 +1,242 @@
+"""From the values of a table to its profile, a chunk of rows at a time.
+
+What is kept between chunks is eight bytes for each distinct value of a column, so that a table of any number of rows
+is profiled in a memory that its distinct values bound. Distinct values are counted by their 64-bit hashes: exact but
+for collisions, of which a million values have a chance of 3 in 100 million.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from tagframe.corpus.canonical import canonical_all, hash_texts
+from tagframe.corpus.profile import ColumnProfile, ForeignKey, Sketch, TableProfile, TypeFamily
+
+SKETCH_SIZE = 2048
+"""Hashes kept of a column; columns of at most so many distinct values are kept whole."""
+
+SAMPLES = 10
+LONGEST_TEXT = 200
+"""Characters kept of a sample, minimum or maximum."""
+
+FAMILY_SHARE = 0.95
+"""A column is of a family if so many of its non-null values are: one stray "n/a" makes no numbers into text."""
+
+_CANDIDATES_A_CHUNK = 32
+_NUMERIC: frozenset[TypeFamily] = frozenset(("integer", "real"))
+
+Values = Sequence[Any] | pd.Series
+
+
+@dataclass(frozen=True)
+class TableShape:
+    """What a source says of a table before its rows are read.
+
+    Attributes:
+        name: as in the source.
+        columns: names, in order.
+        declared_types: the source's own word for each column's type, "" where it has none.
+        primary_key, foreign_keys: as declared.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    declared_types: tuple[str, ...]
+    primary_key: tuple[str, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some rows of a table: ``columns[j]`` holds their values in column j, each of length ``rows``."""
+
+    rows: int
+    columns: Sequence[Values]
+
+
+def profile_table(
+    database: str, shape: TableShape, chunks: Iterable[Chunk], *, name: str | None = None
+) -> TableProfile:
+    """Profile a table from its rows.
+
+    Args:
+        database: the database that the table belongs to.
+        shape: its names and declared keys.
+        chunks: its rows, each once, in any number of pieces.
+        name: what the table is called in the corpus, where that is not the source's name for it.
+    """
+    accumulators = [_ColumnAccumulator() for _ in shape.columns]
+    rows = 0
+    for chunk in chunks:
+        rows += chunk.rows
+        for accumulator, values in zip(accumulators, chunk.columns, strict=True):
+            accumulator.add(values)
+    name = shape.name if name is None else name
+    return TableProfile(
+        id=f"{database}.{name}",
+        database=database,
+        name=name,
+        columns=tuple(
+            accumulator.profile(column, position, declared, rows)
+            for position, (accumulator, column, declared) in enumerate(
+                zip(accumulators, shape.columns, shape.declared_types, strict=True)
+            )
+        ),
+        rows=rows,
+        primary_key=shape.primary_key,
+        foreign_keys=shape.foreign_keys,
+    )
+
+
+class _ColumnAccumulator:
+    def __init__(self) -> None:
+        self._nulls = 0
+        self._rows_of: Counter[TypeFamily] = Counter()
+        self._distinct: npt.NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
+        self._pending: list[npt.NDArray[np.uint64]] = []
+        self._pending_size = 0
+        self._candidates: dict[int, list[Any]] = {}
+        self._numbers: tuple[tuple[float, str], tuple[float, str]] | None = None
+        self._texts: tuple[str, str] | None = None
+
+    def add(self, values: Values) -> None:
+        distinct, counts, nulls = _count_values(values)
+        self._nulls += nulls
+        texts, families = canonical_all(distinct)
+        if None in texts:
+            kept = [index for index, text in enumerate(texts) if text is not None]
+            self._nulls += int(counts.sum() - counts[kept].sum())
+            distinct, counts = [distinct[index] for index in kept], counts[kept]
+            families = [families[index] for index in kept]
+        known = [text for text in texts if text is not None]
+        if not known:
+            return
+        hashes = hash_texts(known)
+        self._add_families(families, counts)
+        self._add_extremes(known, families)
+        self._add_candidates(hashes, counts, distinct, known, families)
+        self._pending.append(hashes)
+        self._pending_size += len(hashes)
+        if self._pending_size > max(len(self._distinct), SKETCH_SIZE):
+            self._merge()
+
+    def _add_families(self, families: list[TypeFamily], counts: npt.NDArray[Any]) -> None:
+        present = set(families)
+        if len(present) == 1:
+            self._rows_of[present.pop()] += int(counts.sum())
+            return
+        for family, count in zip(families, counts.tolist(), strict=True):
+            self._rows_of[family] += count
+
+    def _add_extremes(self, texts: list[str], families: list[TypeFamily]) -> None:
+        present = set(families)
+        if present <= _NUMERIC:
+            numeric, others = texts, []
+        elif present & _NUMERIC:
+            numeric = [text for text, family in zip(texts, families, strict=True) if family in _NUMERIC]
+            others = [text for text, family in zip(texts, families, strict=True) if family not in _NUMERIC]
+        else:
+            numeric, others = [], texts
+        if numeric:
+            numbers = list(map(float if "real" in present else int, numeric))
+            extremes = [(number, numeric[numbers.index(number)]) for number in (min(numbers), max(numbers))]
+            extremes += self._numbers or ()
+            self._numbers = (min(extremes), max(extremes))
+        if others:
+            bounds = [_shown(min(others)), _shown(max(others)), *(self._texts or ())]
+            self._texts = (min(bounds), max(bounds))
+
+    def _add_candidates(
+        self,
+        hashes: npt.NDArray[np.uint64],
+        counts: npt.NDArray[Any],
+        distinct: list[Any],
+        texts: list[str],
+        families: list[TypeFamily],
+    ) -> None:
+        """Count the values that may become samples, from the chunk on in which they are among the most frequent."""
+        if self._candidates:
+            known = np.fromiter(self._candidates, dtype=np.uint64, count=len(self._candidates))
+            for index in np.flatnonzero(np.isin(hashes, known)).tolist():
+                self._candidates[int(hashes[index])][0] += int(counts[index])
+        for index in np.argsort(-counts, kind="stable")[:_CANDIDATES_A_CHUNK].tolist():
+            key = int(hashes[index])
+            if key not in self._candidates:
+                is_text = isinstance(distinct[index], str) and families[index] not in ("integer", "real")
+                sample = distinct[index].strip() if is_text else texts[index]
+                self._candidates[key] = [int(counts[index]), _shown(sample)]
+
+    def _merge(self) -> None:
+        self._distinct = np.unique(np.concatenate([self._distinct, *self._pending]))
+        self._pending, self._pending_size = [], 0
+
+    def _family(self) -> TypeFamily:
+        total = sum(self._rows_of.values())
+        if not total:
+            return "empty"
+        counts = Counter(self._rows_of)
+        # Integers are reals with nothing after the point: a column of both is real.
+        if counts["real"]:
+            counts["real"] += counts.pop("integer", 0)
+        family, rows = counts.most_common(1)[0]
+        return family if rows >= FAMILY_SHARE * total else "text"
+
+    def profile(self, name: str, position: int, declared_type: str, rows: int) -> ColumnProfile:
+        self._merge()
+        family = self._family()
+        if family in ("integer", "real") and self._numbers is not None:
+            extremes = [text for _, text in self._numbers]
+        else:
+            extremes = sorted([*(self._texts or ()), *(text for _, text in self._numbers or ())])
+        frequent = sorted(self._candidates.values(), key=lambda candidate: -candidate[0])[:SAMPLES]
+        return ColumnProfile(
+            name=name,
+            position=position,
+            family=family,
+            declared_type=declared_type,
+            rows=rows,
+            nulls=self._nulls,
+            distinct=len(self._distinct),
+            minimum=extremes[0] if extremes else None,
+            maximum=extremes[-1] if extremes else None,
+            samples=tuple(shown for _, shown in frequent),
+            sketch=Sketch(self._distinct[:SKETCH_SIZE].copy(), complete=len(self._distinct) <= SKETCH_SIZE),
+        )
+
+
+def _count_values(values: Values) -> tuple[list[Any], npt.NDArray[Any], int]:
+    """Distinct values in order of first appearance, how often each occurs, and nulls that were already left out."""
+    if isinstance(values, pd.Series) and isinstance(values.dtype, np.dtype) and values.dtype.kind in "biufM":
+        # Numbers and times of day one: numpy's own types, which pandas counts faster than Python does.
+        counts = values.value_counts(sort=False, dropna=True)
+        # A narrow float keeps its type: as Python's wide one, 0.1 would become 0.10000000149011612.
+        is_narrow = values.dtype.kind == "f" and values.dtype.itemsize < 8
+        distinct = list(counts.index.to_numpy()) if is_narrow else counts.index.tolist()
+        numbers = counts.to_numpy(dtype=np.int64)
+        return distinct, numbers, len(values) - int(numbers.sum())
+    cells = values.tolist() if isinstance(values, pd.Series) else values
+    try:
+        counter = Counter(cells)
+    except TypeError:  # lists, dicts and arrays in cells
+        counter = Counter(map(_hashable, cells))
+    return list(counter), np.fromiter(counter.values(), dtype=np.int64, count=len(counter)), 0
+
+
+def _shown(text: str) -> str:
+    """The beginning of a text, without the lone surrogates that no file could hold."""
+    return text[:LONGEST_TEXT].encode("utf-8", "replace").decode("utf-8")
+
+
+def _hashable(cell: Any) -> Any:
+    try:
+        hash(cell)
+    except TypeError:
+        return str(cell.tolist() if isinstance(cell, np.ndarray) else cell)
+    return cell

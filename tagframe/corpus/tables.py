@@ -1,0 +1,67 @@
+"""The catalogue of a corpus as a frame that remembers its corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+if TYPE_CHECKING:
+    from tagframe.corpus.corpus import Corpus
+
+
+class TablesFrame(pd.DataFrame):
+    """A row for each table of a corpus; filtering, sorting and copying keep the corpus."""
+
+    _metadata = ["_corpus"]  # noqa: RUF012 - pandas' own protocol
+    _corpus: Corpus | None
+
+    @property
+    def _constructor(self) -> Callable[..., TablesFrame]:
+        return TablesFrame
+
+    def __finalize__(self, other: Any, method: str | None = None, **kwargs: Any) -> TablesFrame:
+        super().__finalize__(other, method=method, **kwargs)  # type: ignore[misc]  # not in pandas-stubs
+        if method == "concat":
+            # Parts of one catalogue make a part of it; parts of several make a plain table.
+            parts = getattr(other, "input_objs", None) or getattr(other, "objs", [])
+            corpora = {id(corpus): corpus for corpus in (getattr(part, "_corpus", None) for part in parts)}
+            object.__setattr__(self, "_corpus", corpora.popitem()[1] if len(corpora) == 1 else None)
+        return self
+
+
+def tables_frame(corpus: Corpus) -> TablesFrame:
+    """The catalogue of a corpus: see :attr:`tagframe.corpus.Corpus.tables`."""
+    profiles = corpus.profiles
+    frame = TablesFrame(
+        {
+            "id": pd.Series([profile.id for profile in profiles], dtype=_TEXT),
+            "database": pd.Series([profile.database for profile in profiles], dtype=_TEXT),
+            "table": pd.Series([profile.name for profile in profiles], dtype=_TEXT),
+            "rows": pd.array([profile.rows for profile in profiles], dtype="Int64"),
+            "columns": pd.Series([len(profile.columns) for profile in profiles], dtype="int64"),
+            "column_names": pd.Series(
+                [[column.name for column in profile.columns] for profile in profiles], dtype=object
+            ),
+        }
+    )
+    object.__setattr__(frame, "_corpus", corpus)
+    return frame
+
+
+def corpus_of(frame: pd.DataFrame) -> Corpus | None:
+    """The corpus that a catalogue frame came from, narrowed to the tables that are still in it.
+
+    None for every other frame, and for one that has lost its ``id`` column.
+
+    Raises:
+        TableNotFound: an id that the corpus does not hold.
+    """
+    corpus: Corpus | None = getattr(frame, "_corpus", None) if isinstance(frame, TablesFrame) else None
+    if corpus is None or list(frame.columns).count("id") != 1:
+        return None
+    return corpus.subset(frame["id"].tolist())
+
+
+_TEXT = pd.Series(["a"]).dtype

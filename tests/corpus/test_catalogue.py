@@ -1,0 +1,353 @@
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+import warnings
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tagframe.corpus import TableProfile
+from tagframe.corpus import index as index_module
+from tagframe.corpus.catalogue import VERSION, Catalogue, Contents, is_catalogue, stamp
+from tagframe.corpus.profile import ColumnProfile
+from tagframe.errors import CatalogueWarning, InvalidArgument, SourceNotFound, UnreadableCatalogue
+
+
+@pytest.fixture
+def profiled(monkeypatch):
+    """The tables that were really profiled, in order."""
+    names = []
+    profile_table = index_module.profile_table
+
+    def spy(database, shape, chunks, **options):
+        names.append(shape.name)
+        return profile_table(database, shape, chunks, **options)
+
+    monkeypatch.setattr(index_module, "profile_table", spy)
+    return names
+
+
+def change(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement)
+
+
+def assert_same(one: tf.Corpus, other: tf.Corpus) -> None:
+    assert one.ids == other.ids
+    for left, right in zip(one.profiles, other.profiles, strict=True):
+        assert (left.database, left.name, left.rows, left.primary_key, left.foreign_keys) == (
+            right.database,
+            right.name,
+            right.rows,
+            right.primary_key,
+            right.foreign_keys,
+        )
+        for a, b in zip(left.columns, right.columns, strict=True):
+            assert {**a.__dict__, "sketch": None} == {**b.__dict__, "sketch": None}
+            assert a.sketch is not None
+            assert b.sketch is not None
+            assert a.sketch.complete == b.sketch.complete
+            assert a.sketch.hashes.dtype == b.sketch.hashes.dtype == np.uint64
+            assert a.sketch.hashes.tolist() == b.sketch.hashes.tolist()
+
+
+def test_what_is_unchanged_is_not_profiled_again(bank, profiled):
+    first = tf.open_corpus(bank)
+    assert sorted(profiled) == ["client", "loan"]
+    second = tf.open_corpus(str(bank))
+    assert sorted(profiled) == ["client", "loan"]
+    assert_same(first, second)
+    assert second.read("loan").equals(first.read("loan"))
+
+
+def test_a_new_time_alone_profiles_nothing(bank, profiled):
+    tf.open_corpus(bank)
+    os.utime(bank, ns=(1, 1))
+    tf.open_corpus(bank)
+    assert len(profiled) == 2
+
+
+def test_a_changed_file_is_profiled_again(bank, profiled):
+    tf.open_corpus(bank)
+    change(bank, "INSERT INTO loan VALUES (99, 1, 1)")
+    assert tf.open_corpus(bank).profile("loan").rows == 4
+    assert len(profiled) == 4
+
+
+def test_only_what_has_changed_in_a_folder(tmp_path, sqlite_file, profiled, cache_folder):
+    lake = tmp_path / "lake"
+    for name in "abc":
+        sqlite_file(f"CREATE TABLE in_{name} (id INT);", f"lake/{name}.sqlite")
+    assert tf.open_corpus(lake).ids == ("a.in_a", "b.in_b", "c.in_c")
+    profiled.clear()
+    change(lake / "b.sqlite", "INSERT INTO in_b VALUES (1)")
+    (lake / "c.sqlite").unlink()
+    sqlite_file("CREATE TABLE in_d (id INT);", "lake/d.sqlite")
+    corpus = tf.open_corpus(lake)
+    assert corpus.ids == ("a.in_a", "b.in_b", "d.in_d")
+    assert corpus.profile("in_b").rows == 1
+    assert sorted(profiled) == ["in_b", "in_d"]
+    (file,) = cache_folder.iterdir()
+    assert set(Catalogue(file).load().sources) == {"a.sqlite", "b.sqlite", "d.sqlite"}
+
+
+def test_a_database_is_called_by_what_is_beside_it_now(tmp_path):
+    for year in ("2023", "2024"):
+        (tmp_path / year / "bank").mkdir(parents=True)
+    (tmp_path / "2023" / "bank" / "a.csv").write_text("x\n1\n")
+    assert tf.open_corpus(tmp_path).ids == ("bank.a",)
+    (tmp_path / "2024" / "bank" / "a.csv").write_text("x\n1\n")
+    assert tf.open_corpus(tmp_path).ids == ("2023/bank.a", "2024/bank.a")
+
+
+def test_nothing_is_written_beside_the_source(bank):
+    tf.open_corpus(bank)
+    assert os.listdir(bank.parent) == [bank.name]
+
+
+def test_the_files_are_their_owners_only(bank, tmp_path, cache_folder):
+    corpus = tf.open_corpus(bank)
+    saved = corpus.save(tmp_path / "saved")
+    for file in [*cache_folder.iterdir(), saved]:
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(cache_folder.stat().st_mode) == 0o700
+
+
+def test_a_catalogue_of_ones_own(bank, tmp_path, profiled, cache_folder):
+    own = tmp_path / "own.catalogue"
+    tf.open_corpus(bank, catalogue=own)
+    tf.open_corpus(bank, catalogue=str(own))
+    assert len(profiled) == 2
+    assert is_catalogue(own)
+    assert not cache_folder.exists()
+    bank.unlink()
+    own.write_bytes(b"something else, of no interest")
+    with pytest.raises(SourceNotFound):
+        tf.open_corpus(bank, catalogue=own)
+
+
+def test_a_catalogue_of_ones_own_that_is_no_catalogue(bank, tmp_path):
+    other = tmp_path / "notes.txt"
+    other.write_text("dear diary")
+    with pytest.raises(UnreadableCatalogue, match=r"notes\.txt cannot be used"):
+        tf.open_corpus(bank, catalogue=other)
+    assert other.read_text() == "dear diary"
+    with pytest.raises(UnreadableCatalogue, match="is not a catalogue of tagframe"):
+        tf.open_corpus(bank, catalogue=bank)
+    with pytest.raises(UnreadableCatalogue, match="nowhere"):
+        tf.open_corpus(bank, catalogue=tmp_path / "nowhere" / "x")
+
+
+class TestSaved:
+    def test_needs_no_other_catalogue(self, bank, tmp_path):
+        saved = tf.open_corpus(bank).save(tmp_path / "index")
+        with pytest.raises(InvalidArgument, match="is a catalogue itself"):
+            tf.open_corpus(saved, catalogue=tmp_path / "other")
+
+    def test_opens_as_the_corpus_that_it_was(self, bank, tmp_path, profiled):
+        corpus = tf.open_corpus(bank)
+        saved = corpus.save(tmp_path / "index")
+        again = tf.open_corpus(saved)
+        assert_same(corpus, again)
+        assert len(profiled) == 2
+        assert again.read("loan").equals(corpus.read("loan"))
+        assert again.sqlite_file("loan") == bank
+
+    def test_follows_its_source(self, bank, tmp_path, profiled):
+        saved = tf.open_corpus(bank).save(tmp_path / "index")
+        change(bank, "INSERT INTO loan VALUES (99, 1, 1)")
+        assert tf.open_corpus(saved).profile("loan").rows == 4
+        assert tf.open_corpus(saved).profile("loan").rows == 4
+        assert len(profiled) == 4
+
+    def test_a_part(self, tmp_path, sqlite_file, profiled):
+        for name in "abc":
+            sqlite_file(f"CREATE TABLE t_{name} (id INT); CREATE TABLE u_{name} (id INT);", f"lake/{name}.sqlite")
+        whole = tf.open_corpus(tmp_path / "lake")
+        saved = whole.subset(["t_a", "t_b"]).save(tmp_path / "index")
+        profiled.clear()
+        assert tf.open_corpus(saved).ids == ("a.t_a", "b.t_b")
+        assert profiled == []
+        change(tmp_path / "lake" / "a.sqlite", "DROP TABLE t_a")
+        assert tf.open_corpus(saved).ids == ("b.t_b",)
+
+    def test_moved_with_its_source(self, bank, tmp_path):
+        folder = tmp_path / "here"
+        folder.mkdir()
+        shutil.move(bank, folder / bank.name)
+        tf.open_corpus(folder / bank.name).save(folder / "index")
+        shutil.move(folder, tmp_path / "there")
+        corpus = tf.open_corpus(tmp_path / "there" / "index")
+        assert len(corpus.read("loan")) == 3
+
+    def test_without_its_source(self, bank, tmp_path):
+        saved = tf.open_corpus(bank).save(tmp_path / "index")
+        bank.unlink()
+        with pytest.warns(CatalogueWarning, match=r"bank\.sqlite.* is not there: its tables can be found but not read"):
+            corpus = tf.open_corpus(saved)
+        assert corpus.ids == ("bank.client", "bank.loan")
+        assert corpus.sqlite_file("loan") is None
+        with pytest.raises(SourceNotFound, match=r"bank\.sqlite is not there any more"):
+            corpus.read("loan")
+
+    def test_of_frames(self, tmp_path):
+        odd = pd.Series(["x", "\ud800"], dtype=object)
+        corpus = tf.open_corpus({"bank.loan": pd.DataFrame({"id": [1, None], 'na"me': odd})})
+        again = tf.open_corpus(corpus.save(tmp_path / "index"))
+        assert_same(corpus, again)
+        assert again.source_table("bank.loan") == "bank.loan"
+        with pytest.raises(SourceNotFound, match="only its schema is known"):
+            again.read("loan")
+
+    def test_of_a_schema(self, tmp_path):
+        column = ColumnProfile("id", 0, "integer")
+        corpus = tf.Corpus([TableProfile("b.t", "b", "t", (column,)), TableProfile("a.t", "a", "t", ())])
+        again = tf.open_corpus(corpus.save(tmp_path / "index"))
+        assert again.profiles == corpus.profiles
+
+    def test_replaces_a_catalogue_and_nothing_else(self, bank, tmp_path):
+        corpus = tf.open_corpus(bank)
+        target = tmp_path / "index"
+        tf.open_corpus({"t": pd.DataFrame({"a": [1]})}).save(target)
+        corpus.save(target)
+        assert tf.open_corpus(target).ids == corpus.ids
+        for taken in (bank, tmp_path):
+            with pytest.raises(UnreadableCatalogue, match="is not a catalogue, and is left as it is"):
+                corpus.save(taken)
+        with pytest.raises(UnreadableCatalogue, match="nowhere"):
+            corpus.save(tmp_path / "nowhere" / "index")
+        assert sorted(os.listdir(tmp_path)) == ["bank.sqlite", "index"]
+
+    def test_that_cannot_be_brought_up_to_date(self, bank, tmp_path, monkeypatch):
+        saved = tf.open_corpus(bank).save(tmp_path / "index")
+        change(bank, "INSERT INTO loan VALUES (99, 1, 1)")
+        with closing(sqlite3.connect(saved)) as other:
+            other.execute("BEGIN IMMEDIATE")  # another process is writing, and does not end
+            monkeypatch.setattr("tagframe.corpus.catalogue._BUSY_SECONDS", 0.05)
+            with pytest.warns(CatalogueWarning, match="kept in memory only: .*locked"):
+                corpus = tf.open_corpus(saved)
+        assert corpus.profile("loan").rows == 4
+
+
+class TestUnusable:
+    def versioned(self, path: Path, version: int) -> None:
+        change(path, f"PRAGMA user_version = {version}")
+
+    def test_of_another_version(self, bank, tmp_path):
+        saved = tf.open_corpus(bank).save(tmp_path / "index")
+        self.versioned(saved, VERSION + 1)
+        with pytest.raises(
+            UnreadableCatalogue, match=f"version {VERSION + 1}, and this tagframe reads version {VERSION}"
+        ):
+            tf.open_corpus(saved)
+
+    def test_damaged(self, bank, tmp_path):
+        saved = tf.open_corpus(bank).save(tmp_path / "index")
+        content = saved.read_bytes()
+        saved.write_bytes(content[:100] + b"\xff" * (len(content) - 100))
+        with pytest.raises(UnreadableCatalogue, match="index cannot be used"):
+            tf.open_corpus(saved)
+
+    @pytest.mark.parametrize("damage", ["version", "noise", "truncated", "other"])
+    def test_a_cached_one_is_made_anew(self, bank, cache_folder, profiled, damage):
+        tf.open_corpus(bank)
+        (file,) = cache_folder.iterdir()
+        content = file.read_bytes()
+        if damage == "version":
+            self.versioned(file, VERSION + 1)
+        elif damage == "other":
+            file.unlink()
+            change(file, "CREATE TABLE mine (x)")
+        else:
+            file.write_bytes(content[:100] + b"\xff" * 5000 if damage == "noise" else content[:1000])
+        with pytest.warns(CatalogueWarning, match="everything is profiled again"):
+            assert len(tf.open_corpus(bank)) == 2
+        assert len(profiled) == 4
+        tf.open_corpus(bank)
+        assert len(profiled) == 4
+
+    def test_a_cache_folder_that_cannot_be_made(self, bank, monkeypatch, tmp_path):
+        blocked = tmp_path / "file"
+        blocked.write_text("")
+        monkeypatch.setattr("platformdirs.user_cache_path", lambda name: blocked / name)
+        with pytest.warns(CatalogueWarning, match="kept in memory only"):
+            assert len(tf.open_corpus(bank).read("loan")) == 3
+
+    def test_a_cache_folder_that_cannot_be_written(self, bank, cache_folder):
+        tf.open_corpus(bank)
+        (file,) = cache_folder.iterdir()
+        file.unlink()
+        file.mkdir()  # root may write into any folder, but nobody into a folder as if it were a file
+        with pytest.warns(CatalogueWarning, match="kept in memory only"):
+            assert len(tf.open_corpus(bank)) == 2
+
+    def test_a_cached_one_that_another_process_holds(self, bank, cache_folder, monkeypatch):
+        tf.open_corpus(bank)
+        (file,) = cache_folder.iterdir()
+        monkeypatch.setattr("tagframe.corpus.catalogue._BUSY_SECONDS", 0.05)
+        with closing(sqlite3.connect(file)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            with pytest.warns(CatalogueWarning, match="kept in memory only: .*locked"):
+                assert len(tf.open_corpus(bank)) == 2
+        assert len(Catalogue(file).load().sources) == 1
+
+
+def test_two_processes_at_once(tmp_path, sqlite_file, cache_folder):
+    for number in range(6):
+        rows = (
+            f"WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < {500 + number}) SELECT x FROM n"
+        )
+        sqlite_file(f"CREATE TABLE t{number} AS {rows};", f"lake/db{number}.sqlite")
+    program = (
+        "import pathlib, sys, warnings, platformdirs; warnings.simplefilter('error'); "
+        "platformdirs.user_cache_path = lambda name: pathlib.Path(sys.argv[2]) / name; "
+        "import tagframe as tf; c = tf.open_corpus(sys.argv[1]); print(*(p.rows for p in c))"
+    )
+    arguments = [sys.executable, "-c", program, str(tmp_path / "lake"), str(cache_folder.parent.parent)]
+    running = [subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    for process in running:
+        out, err = process.communicate(timeout=120)
+        assert (out.strip(), err) == ("500 501 502 503 504 505", "")
+    (file,) = cache_folder.iterdir()
+    assert len(Catalogue(file).load().sources) == 6
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(tf.open_corpus(tmp_path / "lake")) == 6
+
+
+def test_a_failed_write_leaves_the_old_contents(tmp_path):
+    catalogue = Catalogue(tmp_path / "c")
+    tf.open_corpus({"t": pd.DataFrame({"a": [1]})}).save(catalogue.path)
+    before = catalogue.load()
+    broken = Contents(None, None, {"x": None})  # type: ignore[dict-item]
+    with pytest.raises(AttributeError):
+        catalogue.write(broken)
+    assert catalogue.load().sources.keys() == before.sources.keys()
+
+
+def test_stamps(tmp_path):
+    path = tmp_path / "f"
+    path.write_bytes(b"abc")
+    known = stamp(path)
+    assert stamp(path, known) is known
+    os.utime(path, ns=(5, 5))
+    assert stamp(path, known).sha256 == known.sha256
+    path.write_bytes(b"abd")
+    assert stamp(path, known).sha256 != known.sha256
+    Path(f"{path}-wal").write_bytes(b"more")
+    assert stamp(path).size == 7
+
+
+def test_no_file_is_an_empty_catalogue(tmp_path):
+    assert Catalogue(tmp_path / "none").load() == Contents()
+    assert Catalogue(tmp_path / "none").vectors("e", ["x"]) == {}
+    assert os.listdir(tmp_path) == []

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import pickle
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tagframe.corpus.catalogue import Catalogue
+from tagframe.errors import CatalogueWarning
+
+
+class Letters:
+    """A small embedder: a text is its counts of letters. Notes what it was asked."""
+
+    dimension = 26
+
+    def __init__(self, name: str = "letters") -> None:
+        self.name = name
+        self.asked: list[str] = []
+
+    def encode(self, texts):
+        self.asked += texts
+        counts = np.array([[text.count(chr(97 + n)) for n in range(26)] for text in texts], dtype=np.float32)
+        return counts / np.linalg.norm(counts, axis=1, keepdims=True)
+
+
+def test_the_vectors_of_tables_and_columns(bank):
+    corpus, letters = tf.open_corpus(bank), Letters()
+    vectors = corpus.vectors(letters)
+    assert vectors.tables.shape == (2, 26)
+    assert vectors.columns.shape == (6, 26)
+    assert vectors.column_table.tolist() == [0, 0, 0, 1, 1, 1]
+    assert vectors.tables.dtype == vectors.columns.dtype == np.float32
+    np.testing.assert_array_equal(vectors.tables, Letters().encode([corpus.text(id) for id in corpus.ids]))
+    np.testing.assert_array_equal(vectors.columns[3:], Letters().encode(corpus.column_texts("loan")))
+
+
+def test_nothing_is_encoded_twice(bank, tmp_path):
+    corpus, letters = tf.open_corpus(bank), Letters()
+    first = corpus.vectors(letters)
+    asked = list(letters.asked)
+    assert len(asked) == len(set(asked)) == 8
+    again = [
+        corpus.vectors(letters),
+        tf.open_corpus(bank).vectors(letters),
+        pickle.loads(pickle.dumps(corpus)).vectors(letters),
+        tf.open_corpus(corpus.save(tmp_path / "index")).vectors(letters),
+    ]
+    assert letters.asked == asked
+    for vectors in again:
+        np.testing.assert_array_equal(vectors.tables, first.tables)
+        np.testing.assert_array_equal(vectors.columns, first.columns)
+    assert corpus.subset(["loan"]).vectors(letters).columns.shape == (3, 26)
+    assert letters.asked == asked
+
+
+def test_only_what_has_changed_is_encoded(bank):
+    letters = Letters()
+    tf.open_corpus(bank).vectors(letters)
+    letters.asked.clear()
+    with closing(sqlite3.connect(bank)) as connection, connection:
+        connection.execute("ALTER TABLE loan ADD COLUMN purpose TEXT")
+    tf.open_corpus(bank).vectors(letters)
+    assert letters.asked == ["bank loan: loan id, client id, amount, purpose", "loan purpose"]
+
+
+def test_each_embedder_has_its_own(bank):
+    corpus, one, other = tf.open_corpus(bank), Letters("one"), Letters("other")
+    corpus.vectors(one)
+    corpus.vectors(other)
+    assert one.asked == other.asked
+
+
+def test_the_database_can_be_hidden(bank):
+    corpus, letters = tf.open_corpus(bank), Letters()
+    hidden = corpus.vectors(letters, hide_database=True)
+    assert letters.asked[0] == "client: client id, name, born"
+    shown = corpus.vectors(letters)
+    assert not np.array_equal(hidden.tables, shown.tables)
+    np.testing.assert_array_equal(hidden.columns, shown.columns)
+
+
+def test_no_tables_and_no_columns():
+    corpus = tf.open_corpus({"t": pd.DataFrame(index=range(2))})
+    vectors = corpus.vectors(Letters())
+    assert (vectors.tables.shape, vectors.columns.shape, vectors.column_table.shape) == ((1, 26), (0, 26), (0,))
+    vectors = corpus.subset([]).vectors(Letters())
+    assert (vectors.tables.shape, vectors.columns.shape, vectors.column_table.shape) == ((0, 26), (0, 26), (0,))
+
+
+def test_more_documents_than_sqlite_takes_at_once(bank, cache_folder, tmp_path):
+    tf.open_corpus(bank)
+    catalogue = Catalogue(next(cache_folder.iterdir()))
+    stored = {f"document {n}": np.full(4, n, dtype=np.float32) for n in range(1200)}
+    catalogue.add_vectors("e", stored)
+    found = catalogue.vectors("e", [*stored, "another"])
+    assert found.keys() == stored.keys()
+    assert all(np.array_equal(found[document], stored[document]) for document in stored)
+    assert catalogue.vectors("f", list(stored)) == {}
+
+
+def test_a_catalogue_that_fails_costs_only_time(bank, cache_folder):
+    corpus, letters = tf.open_corpus(bank), Letters()
+    (file,) = cache_folder.iterdir()
+    file.write_bytes(b"no database")
+    with pytest.warns(CatalogueWarning) as warned:
+        vectors = corpus.vectors(letters)
+    assert vectors.tables.shape == (2, 26)
+    assert ["computed again" in str(w.message) or "in memory only" in str(w.message) for w in warned] == [True, True]
+    corpus.vectors(letters)
+    assert len(letters.asked) == 8
+
+
+def test_many_threads(bank):
+    corpus, letters = tf.open_corpus(bank), Letters()
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(lambda _: corpus.vectors(letters).tables.sum(), range(32)))
+    assert len(set(results)) == 1
+    assert len(letters.asked) == 8

