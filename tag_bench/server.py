@@ -1,0 +1,361 @@
+"""A local server that speaks OpenAI's chat completions: for tests (scripted answers, faults) and benches (lean).
+
+Plain asyncio, so that it costs little beside what is measured, and so that it can misbehave at will: hang, drop the
+connection, break its JSON. In a thread of the test's process::
+
+    with Server(lambda request: "True") as server:
+        LM("openai/test", api_base=server.url, api_key="none").complete(…)
+        server.requests          # every request that came, in order
+
+In a process of its own, for benches: ``with ServerProcess(latency=0.05) as server: … server.stats()``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+import zlib
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request that came in.
+
+    Attributes:
+        body: as sent, decoded.
+        headers: with lower-case names.
+        number: 0 for the first request.
+        attempt: 1 where these messages come for the first time.
+        in_flight: requests under way when it came, itself included.
+    """
+
+    body: dict[str, Any]
+    headers: dict[str, str]
+    number: int
+    attempt: int
+    in_flight: int
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """The messages of the prompt."""
+        messages: list[dict[str, Any]] = self.body["messages"]
+        return messages
+
+    @property
+    def prompt(self) -> str:
+        """The last message's text."""
+        return str(self.messages[-1]["content"])
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What to do with a request, where it is not simply to be answered with a text.
+
+    Attributes:
+        text: the answer.
+        status: an HTTP status; other than 200 makes it an error response with ``text`` as its message.
+        headers: further headers.
+        latency: seconds before the response, beside the server's own.
+        raw: a body to send as it is.
+        changes: what replaces parts of the body: ``{"usage": None}`` or a whole ``choices``.
+        drop: close the connection and send nothing, or ``"half"`` for the first half of the response.
+        hang: never answer.
+        code: OpenAI's ``error.code``.
+    """
+
+    text: str | None = "True"
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    latency: float = 0.0
+    raw: bytes | None = None
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    drop: bool | str = False
+    hang: bool = False
+    code: str | None = None
+    finish_reason: str = "stop"
+
+
+Answers: TypeAlias = str | Callable[[Request], str | Reply] | list[str | Reply] | Mapping[str, str | Reply]
+"""One answer for all; a function of the request; a queue; or answers by prompt."""
+
+HANG = Reply(hang=True)
+DROP = Reply(drop=True)
+HALF = Reply(drop="half")
+MALFORMED = Reply(raw=b'{"choices": [{"message": {"content": "Tr')
+NOT_A_COMPLETION = Reply(raw=b'{"hello": "world"}')
+NULL = Reply(text=None)
+EMPTY = Reply(text="")
+WRONG_TYPES = Reply(changes={"choices": [{"message": {"content": {"a": 1}}}], "usage": "many"})
+CONTEXT_LENGTH = Reply(
+    "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens.",
+    status=400,
+    code="context_length_exceeded",
+)
+
+
+def error(status: int, message: str = "scripted fault", **kwargs: Any) -> Reply:
+    """An error response."""
+    return Reply(message, status=status, **kwargs)
+
+
+class _Connection(asyncio.Protocol):
+    """One client's connection: requests with a Content-Length, one after the other."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._buffer = bytearray()
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._server.connections.add(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        assert self._transport is not None
+        self._server.connections.discard(self._transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        while (end := self._buffer.find(b"\r\n\r\n")) >= 0:
+            head = self._buffer[:end].decode("latin-1").split("\r\n")
+            headers = {}
+            for line in head[1:]:
+                name, _, value = line.partition(":")
+                headers[name.lower()] = value.strip()
+            length = int(headers.get("content-length", 0))
+            if len(self._buffer) < end + 4 + length:
+                return
+            body = bytes(self._buffer[end + 4 : end + 4 + length])
+            del self._buffer[: end + 4 + length]
+            assert self._transport is not None
+            self._server.handle(self._transport, head[0].split(" ")[1], headers, body)
+
+
+class Server:
+    """The server, in a thread of this process; a context manager.
+
+    Args:
+        answers: see :data:`Answers`; a queue that is empty answers "True".
+        latency: seconds before each response.
+        history: whether requests are kept in :attr:`requests`; their number is always counted.
+        port: 0 takes a free one.
+    """
+
+    def __init__(self, answers: Answers = "True", *, latency: float = 0.0, history: bool = True, port: int = 0) -> None:
+        self.answers = answers
+        self.latency = latency
+        self.connections: set[asyncio.Transport] = set()
+        self.requests: list[Request] = []
+        self.count = 0
+        self.in_flight = 0
+        self.max_in_flight = 0
+        self._history = history
+        self._attempts: Counter[str] = Counter()
+        self._port = port
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="test-server", daemon=True)
+        self._server: asyncio.Server | None = None
+
+    @property
+    def url(self) -> str:
+        """The ``api_base``."""
+        return f"http://127.0.0.1:{self._port}/v1"
+
+    def __enter__(self) -> Server:
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self.listen(), self._loop).result(10)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    def reset(self) -> None:
+        """Forget the requests so far."""
+        self.requests = []
+        self.count = self.max_in_flight = 0
+        self._attempts.clear()
+
+    async def listen(self) -> None:
+        """Open the port, on the running loop."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: _Connection(self), "127.0.0.1", self._port, backlog=1024)
+        self._port = self._server.sockets[0].getsockname()[1]
+
+    async def _close(self) -> None:
+        assert self._server is not None
+        self._server.close()
+        for connection in list(self.connections):
+            connection.abort()
+        await asyncio.sleep(0)
+
+    def handle(self, transport: asyncio.Transport, path: str, headers: dict[str, str], raw: bytes) -> None:
+        """Answer one request."""
+        if path.endswith("/stats"):
+            _send(transport, 200, json.dumps(self.stats()).encode(), {})
+            return
+        if path.endswith("/reset"):
+            self.reset()
+            _send(transport, 200, b"{}", {})
+            return
+        body = json.loads(raw)
+        self.in_flight += 1
+        self.max_in_flight = max(self.max_in_flight, self.in_flight)
+        asked = json.dumps(body["messages"])
+        if self._history:
+            self._attempts[asked] += 1
+        request = Request(body, headers, self.count, self._attempts[asked], self.in_flight)
+        self.count += 1
+        if self._history:
+            self.requests.append(request)
+        reply = self._reply(request)
+        latency = self.latency + reply.latency
+        if reply.hang:
+            return
+        if latency:
+            asyncio.get_running_loop().call_later(latency, self._respond, transport, request, reply)
+        else:
+            self._respond(transport, request, reply)
+
+    def _reply(self, request: Request) -> Reply:
+        answers = self.answers
+        if callable(answers):
+            answer = answers(request)
+        elif isinstance(answers, str):
+            answer = answers
+        elif isinstance(answers, list):
+            answer = answers.pop(0) if answers else "True"
+        else:
+            answer = answers.get(request.prompt, error(400, f"no scripted answer for {request.prompt!r}"))
+        return Reply(answer) if isinstance(answer, str) else answer
+
+    def _respond(self, transport: asyncio.Transport, request: Request, reply: Reply) -> None:
+        self.in_flight -= 1
+        if transport.is_closing():
+            return
+        if reply.drop is True:
+            transport.abort()
+            return
+        if reply.raw is not None:
+            body = reply.raw
+        elif reply.status != 200:
+            body = json.dumps({"error": {"message": reply.text, "type": "scripted", "code": reply.code}}).encode()
+        else:
+            body = json.dumps(_completion(request, reply)).encode()
+        _send(transport, reply.status, body, reply.headers, half=reply.drop == "half")
+
+    def stats(self) -> dict[str, Any]:
+        """Counts for the benches."""
+        return {"requests": self.count, "max_in_flight": self.max_in_flight, "cpu_seconds": time.process_time()}
+
+
+def _completion(request: Request, reply: Reply) -> dict[str, Any]:
+    words = (reply.text or "").split()
+    choice: dict[str, Any] = {
+        "index": 0,
+        "message": {"role": "assistant", "content": reply.text},
+        "finish_reason": reply.finish_reason,
+    }
+    if request.body.get("logprobs"):
+        tops = [{"token": "True", "logprob": -0.1}, {"token": "False", "logprob": -2.3}]
+        content = [{"token": word, "logprob": -0.1, "bytes": None, "top_logprobs": tops} for word in words]
+        choice["logprobs"] = {"content": content}
+    size = sum(len(str(message["content"])) for message in request.messages)
+    usage = {"prompt_tokens": size // 4 + 1, "completion_tokens": len(words) + 1}
+    return {
+        "id": f"chatcmpl-{request.number}",
+        "object": "chat.completion",
+        "created": 0,
+        "model": request.body.get("model", ""),
+        "choices": [choice],
+        "usage": usage | {"total_tokens": sum(usage.values())},
+    } | dict(reply.changes)
+
+
+def _send(
+    transport: asyncio.Transport, status: int, body: bytes, headers: Mapping[str, str], half: bool = False
+) -> None:
+    extra = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    head = f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n{extra}\r\n"
+    if half:
+        transport.write(head.encode() + body[: len(body) // 2])
+        transport.close()
+        return
+    transport.write(head.encode() + body)
+
+
+class ServerProcess:
+    """The server in a process of its own, for benches; a context manager.
+
+    It answers "True" or "False" by a checksum of the prompt, keeps no history, and counts.
+    """
+
+    def __init__(self, latency: float) -> None:
+        self._command = [sys.executable, "-m", "tag_bench.server", "--latency", str(latency)]
+        self.url = ""
+
+    def __enter__(self) -> ServerProcess:
+        self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        self.url = self._process.stdout.readline().strip()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._process.terminate()
+        self._process.wait(10)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+    def stats(self) -> dict[str, Any]:
+        """``requests``, ``max_in_flight`` and ``cpu_seconds`` since the last reset (seconds: since the start)."""
+        stats: dict[str, Any] = json.loads(self._get("stats"))
+        return stats
+
+    def reset(self) -> None:
+        """Set the counts to 0."""
+        self._get("reset")
+
+    def _get(self, what: str) -> bytes:
+        with urllib.request.urlopen(f"{self.url}/{what}", timeout=10) as response:
+            body: bytes = response.read()
+            return body
+
+
+def by_checksum(request: Request) -> str:
+    """ "True" for about half of all prompts, always the same ones."""
+    return "True" if zlib.crc32(request.prompt.encode()) & 1 else "False"
+
+
+def main() -> None:
+    """Serve until terminated; the URL is the first line of standard output."""
+    parser = argparse.ArgumentParser(prog="python -m tag_bench.server")
+    parser.add_argument("--latency", type=float, default=0.0, help="seconds before each response")
+    parser.add_argument("--port", type=int, default=0)
+    arguments = parser.parse_args()
+    server = Server(by_checksum, latency=arguments.latency, history=False, port=arguments.port)
+
+    async def serve() -> None:
+        await server.listen()
+        print(server.url, flush=True)
+        await asyncio.Event().wait()
+
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(serve())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""``tag_bench speed lm``: rows through the LM layer, beside a bare aiohttp loop and, on request, LOTUS.
+
+Every side of a case speaks to one local server in a process of its own, and runs in a fresh process; repeats of the
+sides alternate, and each figure is the median over the repeats. Imports and one request to warm up are not measured.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+from typing import Any
+
+import click
+
+from tag_bench.server import ServerProcess
+from tag_bench.speed.sides import CASES, Case
+
+_TIMEOUT = 1200
+
+
+def measure(case: Case, side: str, url: str) -> dict[str, float]:
+    """One run of a side in a fresh process."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tag_bench.speed.sides", side, case.name, url],
+        stdout=subprocess.PIPE, text=True, timeout=_TIMEOUT, check=True,
+    )  # fmt: skip
+    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+def median(runs: list[dict[str, float]]) -> dict[str, float]:
+    """The median of each figure."""
+    return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
+
+
+def compare(case: Case, sides: dict[str, str], repeats: int) -> dict[str, Any]:
+    """All sides of a case, by their key in the output."""
+    runs: dict[str, list[dict[str, float]]] = {key: [] for key in sides}
+    repeats = max(repeats, case.repeats)
+    with ServerProcess(case.latency) as server:
+        for _ in range(repeats):
+            for key, side in sides.items():
+                figures = measure(case, side, server.url)
+                runs[key].append(figures)
+                click.echo(f"{case.name} {side}: {figures['rows_per_second']:.0f} rows/s", err=True)
+    result: dict[str, Any] = {"name": case.name} | {key: median(run) for key, run in runs.items()}
+    result["rows_per_second_over"] = {
+        key: round(result["ours"]["rows_per_second"] / result[key]["rows_per_second"], 3)
+        for key in sides
+        if key != "ours"
+    }
+    result["repeats"] = repeats
+    return result
+
+
+@click.command("lm", context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--peer", type=click.Choice(["lotus"]), help="Also measure a peer (needs its extra).")
+@click.option("--case", "names", type=click.Choice(list(CASES)), multiple=True, help="These cases only.")
+@click.option("--repeats", type=click.IntRange(min=1), default=3, show_default=True, help="Runs of each side.")
+@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
+def command(peer: str | None, names: tuple[str, ...], repeats: int, output: Any) -> None:
+    """Rows a second, CPU and memory of df.tag.sem_filter against a local server.
+
+    Example: python -m tag_bench speed lm --peer lotus --json -
+    """
+    cases = []
+    for case in [CASES[name] for name in names or CASES]:
+        sides = {"ours": "ours"} | ({"peer": peer} if peer else {}) | ({"bare": "bare"} if case.bare else {})
+        cases.append(compare(case, sides, repeats))
+    json.dump({"cases": cases}, output, indent=2)
+    output.write("\n")

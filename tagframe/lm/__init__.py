@@ -1,0 +1,37 @@
+"""The LM layer: everything that talks to a language model goes through :meth:`LM.complete`."""
+
+from tagframe.lm.batch import Import, export_requests, import_answers, recorded_by
+from tagframe.lm.budget import Budget
+from tagframe.lm.model import LM, get_lm
+from tagframe.lm.pricing import Price
+from tagframe.lm.prompt import Completion, Completions, Message, Parameters, Prompt, TokenLogprob
+from tagframe.lm.quote import Quote, QuoteEnds, QuotingLM
+from tagframe.lm.retry import RetryPolicy
+from tagframe.lm.store import default_path, open_store
+from tagframe.lm.usage import Usage, total_usage, usage
+
+__all__ = [
+    "LM",
+    "Budget",
+    "Completion",
+    "Completions",
+    "Import",
+    "Message",
+    "Parameters",
+    "Price",
+    "Prompt",
+    "Quote",
+    "QuoteEnds",
+    "QuotingLM",
+    "RetryPolicy",
+    "TokenLogprob",
+    "Usage",
+    "default_path",
+    "export_requests",
+    "get_lm",
+    "import_answers",
+    "open_store",
+    "recorded_by",
+    "total_usage",
+    "usage",
+]

@@ -1,0 +1,84 @@
+"""One event loop in a thread of its own, for all requests of the process.
+
+So ``complete`` works alike in a script, in a thread and inside a running event loop (Jupyter), and connections are
+kept from call to call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import os
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_lock = threading.Lock()
+_loop: asyncio.AbstractEventLoop | None = None
+_thread: threading.Thread | None = None
+_closers: list[Callable[[], Awaitable[None]]] = []
+
+
+def submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+    """Run a coroutine on the background loop, in a copy of the caller's context.
+
+    Raises:
+        RuntimeError: from the background thread itself, where waiting for the result would never end.
+    """
+    if threading.current_thread() is _thread:
+        coroutine.close()
+        raise RuntimeError("an accept function must not call the model: it runs on the thread that would answer")
+    return asyncio.run_coroutine_threadsafe(coroutine, _running_loop())
+
+
+def on_close(closer: Callable[[], Awaitable[None]]) -> None:
+    """Have ``closer`` awaited on the loop when the process ends."""
+    _closers.append(closer)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop:
+    global _loop, _thread
+    with _lock:
+        if _loop is None:
+            _loop = asyncio.new_event_loop()
+            _thread = threading.Thread(target=_loop.run_forever, name="tagframe-lm", daemon=True)
+            _thread.start()
+        return _loop
+
+
+async def _close_all() -> None:
+    while _closers:
+        await _closers.pop()()
+
+
+def _shutdown() -> None:
+    global _loop, _thread
+    if _loop is None or _thread is None:
+        return
+    with contextlib.suppress(TimeoutError):  # the process ends all the same
+        asyncio.run_coroutine_threadsafe(_close_all(), _loop).result(timeout=2)
+    _loop.call_soon_threadsafe(_loop.stop)
+    _thread.join(timeout=2)
+    if not _thread.is_alive():
+        _loop.close()
+    _loop = _thread = None
+
+
+_inherited: list[object] = []
+
+
+def _after_fork() -> None:
+    # The thread is the parent's; its loop and connections must be left alone, so they are kept from being collected.
+    global _lock, _loop, _thread
+    _inherited.extend((_loop, list(_closers)))
+    _lock, _loop, _thread = threading.Lock(), None, None
+    _closers.clear()
+
+
+atexit.register(_shutdown)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,169 @@
+"""Requests out, answers in: the misses of a replay, answered at a provider's batch price or by hand."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tagframe.errors import InvalidArgument, LMRequestFailed
+from tagframe.lm.prompt import Parameters, Prompt, request_keys
+from tagframe.lm.store import ResponseStore, StoredAnswer
+from tagframe.lm.transport import read_reply
+
+BY_HAND = "by hand"
+"""Who recorded answers that name nobody."""
+BATCH_MODEL = "gpt-4o-mini"
+"""The model that exported requests name, unless told otherwise: OpenAI's format demands one."""
+
+
+@dataclass(frozen=True)
+class Import:
+    """What came of an import.
+
+    Attributes:
+        answers: how many were stored.
+        failed: the custom ids of requests that the provider could not answer; they stay missing.
+        recorded_by: how many answers each recorder gave.
+    """
+
+    answers: int
+    failed: tuple[str, ...]
+    recorded_by: Mapping[str, int]
+
+    def __str__(self) -> str:
+        by = ", ".join(f"{count} by {name.removeprefix('by ')}" for name, count in self.recorded_by.items())
+        failed = f"; {len(self.failed)} failed and stay missing" if self.failed else ""
+        return f"{self.answers} answers imported{f' ({by})' if by else ''}{failed}"
+
+
+def export_requests(store: str | Path, out: str | Path, model: str = BATCH_MODEL) -> int:
+    """Write the requests that a replay of ``store`` did not find to ``out``, in OpenAI's Batch format.
+
+    One JSON object a line: ``custom_id`` (the request's key), ``method``, ``url`` and ``body``. The file is made with
+    mode 0600: prompts hold users' values. What is exported stays noted until its answer is imported.
+
+    Returns:
+        The number of requests written.
+
+    Raises:
+        NotAStore: where ``store`` is none.
+        FileNotFoundError: where there is no such store.
+    """
+    with closing(_existing(store)) as opened:
+        missing = opened.missing()
+    descriptor = os.open(out, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        for key, body, _ in missing:
+            line = {
+                "custom_id": key.hex(),
+                "method": "POST",
+                "url": "/v1/chat/completions",
+                "body": {"model": model, **body},
+            }
+            file.write(json.dumps(line) + "\n")
+    return len(missing)
+
+
+def import_answers(store: str | Path, file: str | Path, recorded_by: str | None = None) -> Import:
+    """Bring answers into a store, for ``lm="replay:STORE"``; all of the file, or on an error none of it.
+
+    A line of ``file`` is one of
+
+    - a line of a provider's batch output (``{"custom_id": …, "response": {"body": …}}``),
+    - ``{"custom_id": …, "answer": "…"}``, answered by hand,
+    - ``{"messages": [...], "answer": "…"}``, which holds for every temperature, max_tokens and so on, unless the line
+      has ``parameters``; with ``sample`` for a sample number other than 0.
+
+    An answer replaces an earlier import of the same request by the same recorder. ``recorded_by`` says who answered;
+    else it is the line's own ``recorded_by``, the model that the provider names, or "by hand".
+
+    Raises:
+        InvalidArgument: for a line that is none of these; it is named by its number.
+        NotAStore: where ``store`` is a file of another program.
+        OSError: where a file cannot be read or written.
+    """
+    answers: dict[tuple[str, str], list[tuple[bytes, StoredAnswer]]] = {}
+    failed = []
+    for number, line in _lines(Path(file)):
+        try:
+            key, answer, model = _read(line)
+        except LMRequestFailed:
+            failed.append(str(line.get("custom_id")))
+            continue
+        except (InvalidArgument, ValueError, TypeError, LookupError) as error:
+            raise InvalidArgument(f"line {number} of {str(file)!r} is no answer: {error}") from error
+        recorder = recorded_by or str(line.get("recorded_by") or model or BY_HAND)
+        answers.setdefault((model, recorder), []).append((key, answer))
+    counts: dict[str, int] = {}
+    with closing(ResponseStore(Path(store).expanduser())) as opened:
+        opened.put_imported(
+            [(model, recorder, key, answer) for (model, recorder), listed in answers.items() for key, answer in listed]
+        )
+    for (_, recorder), listed in answers.items():
+        counts[recorder] = counts.get(recorder, 0) + len(listed)
+    return Import(sum(counts.values()), tuple(failed), counts)
+
+
+def recorded_by(store: str | Path) -> dict[str, int]:
+    """Who recorded the answers of a store, and how many each: models' names, or what was said at an import.
+
+    Raises:
+        NotAStore: where ``store`` is none.
+        FileNotFoundError: where there is no such store.
+    """
+    with closing(_existing(store)) as opened:
+        return opened.recorded_by()
+
+
+def _existing(store: str | Path) -> ResponseStore:
+    path = Path(store).expanduser()
+    if not path.is_file():
+        raise FileNotFoundError(f"no response store at {str(path)!r}")
+    return ResponseStore(path)
+
+
+def _lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, text in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        if not text.strip():
+            continue
+        try:
+            line = json.loads(text)
+        except ValueError as error:
+            raise InvalidArgument(f"line {number} of {str(file)!r} is no JSON: {error}") from error
+        if not isinstance(line, dict):
+            raise InvalidArgument(f"line {number} of {str(file)!r} is no JSON object: {text[:80]!r}")
+        yield number, line
+
+
+def _read(line: dict[str, Any]) -> tuple[bytes, StoredAnswer, str]:
+    """Key, answer and model of a line; LMRequestFailed where the provider has none."""
+    if "answer" in line:
+        if not isinstance(line["answer"], str):
+            raise InvalidArgument(f"'answer' is a text; got {line['answer']!r}")
+        return _key(line), StoredAnswer(line["answer"]), str(line.get("model", ""))
+    if "response" not in line and "error" not in line:
+        raise InvalidArgument("it has neither 'answer' nor 'response'")
+    response = line.get("response") or {}
+    if line.get("error") or response.get("status_code", 200) != 200 or "body" not in response:
+        raise LMRequestFailed(str(line.get("error")))
+    reply = read_reply(response["body"])
+    answer = StoredAnswer(reply.text, reply.logprobs, reply.tokens_in, reply.tokens_out)
+    return _key(line), answer, str(response["body"].get("model", ""))
+
+
+def _key(line: dict[str, Any]) -> bytes:
+    if "custom_id" in line:
+        key = bytes.fromhex(line["custom_id"])
+        if len(key) != 32:
+            raise InvalidArgument(f"custom_id {line['custom_id']!r} is not one that was exported")
+        return key
+    if not isinstance(line.get("messages"), list):
+        raise InvalidArgument("it has neither 'custom_id' nor 'messages'")
+    prompt = Prompt.from_dicts(line["messages"], line.get("sample", 0))
+    parameters = Parameters.from_dict(line["parameters"]) if "parameters" in line else None
+    return request_keys([prompt], parameters)[0]

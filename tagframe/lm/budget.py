@@ -1,0 +1,156 @@
+"""A limit that stops before the call that would pass it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any, NamedTuple
+
+from tagframe.errors import BudgetExceeded, InvalidArgument
+from tagframe.lm.pricing import Price
+
+
+class Cost(NamedTuple):
+    """What a call takes, or took."""
+
+    calls: float
+    tokens: float
+    dollars: float
+
+
+NOTHING = Cost(0, 0, 0.0)
+NOTHING_BUT_A_CALL = Cost(1, 0, 0.0)
+
+
+class Budget:
+    """An account in calls, tokens or dollars; every call that is made under it draws on it.
+
+    Before a request goes out, the most that it can cost is reserved: one call, a token for each byte of the prompt, and
+    ``max_tokens`` for the answer. (Where no ``max_tokens`` is set, 256 stand in for it: only a call that sets it is
+    bounded in tokens and dollars.) What the server then says was used replaces the reservation. A request that does not
+    fit into what is left waits for those in flight; if it still does not fit, it and all after it end with
+    :class:`~tagframe.errors.BudgetExceeded`, and what was answered is kept.
+
+    Args:
+        calls: requests sent, with retries, repairs and hedges.
+        tokens: of prompts and answers together.
+        dollars: by the model's price; a model whose price is unknown is refused under such a limit.
+
+    Raises:
+        InvalidArgument: for no limit at all, or a negative one.
+    """
+
+    def __init__(self, calls: int | None = None, tokens: int | None = None, dollars: float | None = None) -> None:
+        limits = {"calls": calls, "tokens": tokens, "dollars": dollars}
+        self._limits = {name: limit for name, limit in limits.items() if limit is not None}
+        if not self._limits:
+            raise InvalidArgument("a budget limits calls, tokens or dollars: give at least one")
+        for name, limit in self._limits.items():
+            if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 0:
+                raise InvalidArgument(f"a budget's {name} are a number, 0 or more; got {limit!r}")
+        self._lock = threading.Lock()
+        self._spent = self._reserved = NOTHING
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    @classmethod
+    def of(cls, budget: Any) -> Budget | None:
+        """A setting's value as a budget: None, a budget, or a number of dollars."""
+        if budget is None or isinstance(budget, Budget):
+            return budget
+        if isinstance(budget, bool) or not isinstance(budget, int | float):
+            raise InvalidArgument(
+                f"budget is a number of dollars, or tagframe.Budget(calls=…, tokens=…); got {budget!r}"
+            )
+        return cls(dollars=float(budget))
+
+    def __repr__(self) -> str:
+        return f"Budget({self._state()})"
+
+    @property
+    def spent(self) -> Cost:
+        """Calls, tokens and dollars so far; models whose price is unknown add no dollars."""
+        return self._spent
+
+    @property
+    def left(self) -> dict[str, float]:
+        """What may still be spent of each thing that is limited; never below 0."""
+        return {name: max(0.0, limit - getattr(self._spent, name)) for name, limit in self._limits.items()}
+
+    def _state(self) -> str:
+        return ", ".join(
+            f"{getattr(self._spent, name):.10g} of {limit:.10g} {name} spent" for name, limit in self._limits.items()
+        )
+
+    def cost(self, tokens: int, dollars: float | None) -> Cost:
+        """One call's cost.
+
+        Raises:
+            BudgetExceeded: where dollars are limited and the price is unknown.
+        """
+        if dollars is None and "dollars" in self._limits:
+            raise BudgetExceeded(
+                "the budget is in dollars and the model's price is unknown: limit calls or tokens instead"
+                " (tagframe.Budget(calls=…)), or give the price with LM(…, price=…)"
+            )
+        return Cost(1, tokens, dollars or 0.0)
+
+    async def reserve(self, cost: Cost) -> None:
+        """Set the cost aside, after waiting for requests in flight where only they stand in the way.
+
+        Raises:
+            BudgetExceeded: where it does not fit into what is left.
+        """
+        while True:
+            with self._lock:
+                short = [name for name, limit in self._limits.items() if self._with(name, cost) > limit]
+                if not short:
+                    self._reserved = _plus(self._reserved, cost)
+                    return
+                if not self._reserved.calls:
+                    needs = ", ".join(f"{getattr(cost, name):.10g} {name}" for name in short)
+                    raise BudgetExceeded(
+                        f"the next call may take {needs} and would pass the budget ({self._state()});"
+                        " run it again with a larger budget: what is answered is not paid again"
+                    )
+                turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                self._waiting.add(turn)
+            await turn
+
+    def settle(self, reserved: Cost, spent: Cost) -> None:
+        """A reserved call has ended, and took what it took."""
+        with self._lock:
+            self._reserved = _plus(self._reserved, reserved, -1)
+            if not self._reserved.calls:
+                self._reserved = NOTHING  # no rounding is left over
+            self._spent = _plus(self._spent, spent)
+            waiting, self._waiting = self._waiting, set()
+        for turn in waiting:
+            if not turn.done():
+                turn.set_result(None)
+
+    def _with(self, name: str, cost: Cost) -> float:
+        return float(getattr(self._spent, name) + getattr(self._reserved, name) + getattr(cost, name))
+
+
+def _plus(one: Cost, other: Cost, sign: int = 1) -> Cost:
+    return Cost(*(a + sign * b for a, b in zip(one, other, strict=True)))
+
+
+_accounts: dict[float, Budget] = {}
+
+
+def account_of(setting: Any) -> Budget | None:
+    """The budget of the settings in force: a bare number of dollars is one account for the whole process.
+
+    (A new account for each call would let ten calls spend ten times the number.)
+    """
+    if setting is None or isinstance(setting, Budget):
+        return setting
+    made = Budget.of(setting)
+    assert made is not None
+    return _accounts.setdefault(float(setting), made)
+
+
+def dollars_of(price: Price | None, tokens_in: int, tokens_out: int) -> float | None:
+    """The price of so many tokens; None where it is unknown."""
+    return None if price is None else price.of(tokens_in, tokens_out)

@@ -1,0 +1,84 @@
+"""``tagframe lm …``: response stores from a shell."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from tagframe.errors import TagframeError
+from tagframe.lm.batch import BATCH_MODEL, export_requests, import_answers
+from tagframe.lm.store import default_path, open_store
+
+_STORE = click.argument("store", type=click.Path(dir_okay=False, path_type=Path))
+
+
+@click.group()
+def lm() -> None:
+    """Response stores: answer requests elsewhere, and forget answers.
+
+    \b
+    Example: answer a replay's requests at a provider's batch price
+        tagframe lm export answers.db -o batch.jsonl
+        tagframe lm import answers.db output.jsonl
+    """
+
+
+@lm.command("export")
+@_STORE
+@click.option("-o", "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The file to write.")
+@click.option("--model", default=BATCH_MODEL, show_default=True, help="The model that the requests name.")
+def export_command(store: Path, out: Path, model: str) -> None:
+    """Write the requests that lm="replay:STORE" did not find, in OpenAI's Batch format.
+
+    \b
+    Example:
+        tagframe lm export answers.db -o batch.jsonl
+    """
+    try:
+        count = export_requests(store, out, model)
+    except (TagframeError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(f"{count} requests written to {out}")
+
+
+@lm.command("import")
+@_STORE
+@click.argument("answers", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--recorded-by", help="Who answered; by default what the file says, or 'by hand'.")
+def import_command(store: Path, answers: Path, recorded_by: str | None) -> None:
+    """Bring ANSWERS into STORE: a provider's batch output, or lines {"custom_id": …, "answer": …}.
+
+    \b
+    Example:
+        tagframe lm import answers.db output.jsonl
+    """
+    try:
+        click.echo(str(import_answers(store, answers, recorded_by)))
+    except (TagframeError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+@lm.command("purge")
+@click.argument("store", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--older-than", type=click.FloatRange(min=0), metavar="DAYS", help="Only what is older than this.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def purge_command(store: Path | None, older_than: float | None, yes: bool) -> None:
+    """Delete the answers, missing requests and log of STORE; by default of the store in the cache folder.
+
+    \b
+    Example:
+        tagframe lm purge --older-than 30
+    """
+    path = store or default_path()
+    if not path.is_file():
+        raise click.ClickException(f"no response store at {str(path)!r}")
+    if not yes:
+        click.confirm(f"Delete the stored answers in {path}?", abort=True)
+    before = None if older_than is None else time.time() - older_than * 86_400
+    try:
+        count = open_store(path).purge(before)
+    except (TagframeError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(f"{count} answers deleted from {path}")

@@ -1,0 +1,126 @@
+"""The transport for every provider that is not OpenAI-compatible: litellm."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import warnings
+from typing import Any
+
+from tagframe.errors import ConnectionFailed, LMRequestFailed, MalformedResponse, RequestTimedOut
+from tagframe.lm.prompt import Parameters, Prompt
+from tagframe.lm.transport import Reply, error_message, failure, read_reply
+
+_LOCAL_PRICES = "LITELLM_LOCAL_MODEL_COST_MAP"
+
+
+class LiteLLM:
+    """One model by its litellm name; keys come from the environment as litellm documents, unless given.
+
+    Args:
+        model: as ``"anthropic/claude-sonnet-4-5"``.
+        api_base: the provider's URL where it is not the usual one.
+        api_key: the key, or None for the provider's environment variable.
+    """
+
+    def __init__(self, model: str, api_base: str | None = None, api_key: str | None = None) -> None:
+        self.model = model
+        self.endpoint = api_base.rstrip("/") if api_base else f"litellm:{model.partition('/')[0]}"
+        self._litellm = _litellm()  # here, in the caller's thread: seconds that would stop all other requests
+        self._api_base = api_base
+        self._api_key = api_key
+
+    async def send(self, prompt: Prompt, parameters: Parameters, timeout: float) -> Reply:
+        """See :meth:`tagframe.lm.transport.Transport.send`."""
+        try:
+            async with asyncio.timeout(timeout):
+                response = await self._litellm.acompletion(
+                    model=self.model,
+                    messages=prompt.to_dicts(),
+                    api_base=self._api_base,
+                    api_key=self._api_key,
+                    timeout=timeout,
+                    num_retries=0,  # retries are ours, alike for both transports
+                    max_retries=0,
+                    drop_params=True,
+                    **parameters.to_dict(),
+                )
+        except TimeoutError as error:
+            raise RequestTimedOut(f"no answer within {timeout:g} s from {self.endpoint}") from error
+        except Exception as error:  # litellm passes on what its providers' clients raise
+            raise self._failure(error, timeout) from None  # whose messages may show the key
+        return read_reply(response.model_dump(warnings=False))
+
+    def _failure(self, error: Exception, timeout: float) -> LMRequestFailed:
+        """The same error that the direct transport would have raised.
+
+        litellm wraps its providers' errors, often under another status; the response itself is further down.
+        """
+        import aiohttp
+        import httpx
+        import openai
+
+        causes = _chain(error)
+        responses = [response for cause in causes if (response := _response(cause)) is not None]
+        if responses and responses[-1].status_code != 200:
+            response = responses[-1]
+            headers = {name.lower(): value for name, value in response.headers.items()}
+            return failure(response.status_code, _reason(response, error), headers, self._secrets())
+        if any(isinstance(cause, openai.APITimeoutError | httpx.TimeoutException | TimeoutError) for cause in causes):
+            return RequestTimedOut(f"no answer within {timeout:g} s from {self.endpoint}")
+        lost = openai.APIConnectionError | httpx.TransportError | aiohttp.ClientConnectionError | ConnectionError
+        if any(isinstance(cause, lost) for cause in causes):
+            return ConnectionFailed(f"no answer from {self.endpoint}: {type(causes[-1]).__name__}")
+        status = getattr(error, "status_code", 500)
+        if isinstance(status, int) and 400 <= status < 500:  # refused by litellm itself, as for a missing key
+            return failure(status, str(error), {}, self._secrets())
+        return MalformedResponse(f"the server's answer is no chat completion: {type(error).__name__}", 200)
+
+    def _secrets(self) -> tuple[str, ...]:
+        # litellm reads the key from the environment itself, so every such variable may be echoed.
+        names = [name for name in os.environ if name.endswith(("_API_KEY", "_TOKEN"))]
+        return tuple(value for value in (self._api_key, *(os.environ[name] for name in names)) if value)
+
+
+def _chain(error: BaseException | None) -> list[BaseException]:
+    chain: list[BaseException] = []
+    while error is not None and error not in chain:
+        chain.append(error)
+        error = error.__cause__ or error.__context__
+    return chain
+
+
+def _response(error: BaseException) -> Any | None:
+    """The HTTP response of an error; those that litellm's own exceptions carry are made up."""
+    response = getattr(error, "response", None)
+    if type(error).__module__.startswith("litellm.") or not hasattr(response, "status_code"):
+        return None
+    return response
+
+
+def _reason(response: Any, error: Exception) -> str:
+    try:
+        return error_message(response.content)
+    except Exception:  # httpx raises for a response whose body was streamed
+        return str(error).partition("\n\n")[0]
+
+
+def _litellm() -> Any:
+    if "litellm" in sys.modules:
+        return sys.modules["litellm"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # deprecations inside litellm are not the user's
+        set_by_user = os.environ.get(_LOCAL_PRICES)
+        os.environ[_LOCAL_PRICES] = "True"  # or the import fetches a price table from the network
+        try:
+            import litellm
+
+            litellm.Message(content="")  # builds its pydantic schema now, with its warnings, rather than at first use
+        finally:
+            if set_by_user is None:
+                del os.environ[_LOCAL_PRICES]
+            else:
+                os.environ[_LOCAL_PRICES] = set_by_user
+    litellm.suppress_debug_info = True  # it prints advertisements on errors otherwise
+    return litellm

@@ -1,0 +1,311 @@
+"""The one waist to a language model: :meth:`LM.complete`."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar, overload
+
+from tagframe.config import Settings, current
+from tagframe.errors import DamagedStore, InvalidArgument, NotConfigured, did_you_mean
+from tagframe.lm.budget import Budget, account_of
+from tagframe.lm.call import Call
+from tagframe.lm.dispatch import Route
+from tagframe.lm.lane import Lane, shared_lane
+from tagframe.lm.pending import Pending, warn_of_store
+from tagframe.lm.pricing import Price, price_of
+from tagframe.lm.prompt import Accept, Completions, Parameters, Prompt
+from tagframe.lm.providers import TransportName, connect
+from tagframe.lm.replay import REPLAY, take
+from tagframe.lm.retry import RetryPolicy
+from tagframe.lm.store import ResponseStore, open_store
+from tagframe.lm.transport import Transport
+
+T = TypeVar("T")
+
+DEFAULT_TIMEOUT = 120.0
+"""Seconds for one request."""
+_CALL_SETTINGS = ("store", "budget", "concurrency", "progress")
+
+
+class LM:
+    """A language model: prompts in, accepted answers or named errors out.
+
+    ``store``, ``budget``, ``concurrency`` and ``progress`` are those of :func:`tagframe.configure` and
+    :func:`tagframe.context` at each call, unless given here. The connection is the object's own.
+
+    Args:
+        model: a litellm model name (``"openai/gpt-4o-mini"``), or ``"replay:STORE"``, which sends nothing and answers
+            from a response store alone.
+        api_base: the URL of an OpenAI-compatible server.
+        api_key: its key; the provider's environment variable where None.
+        requests_per_minute: at most; they go out evenly.
+        tokens_per_minute: at most, by estimate.
+        timeout: seconds for one request.
+        retry: how often and after what wait a failed request is sent again.
+        hedge_after: seconds after which a slow request is sent a second time beside the first; both are paid. Off by
+            default.
+        price: dollars a token, for a model that litellm's table does not hold.
+        transport: ``"http"`` or ``"litellm"`` to overrule the choice by the model's name.
+        extra_body: further fields of every request's body, as ``{"seed": 7}`` or ``{"reasoning_effort": "low"}``.
+        settings: ``store``, ``budget``, ``concurrency``, ``progress`` as in :class:`~tagframe.config.Settings`.
+
+    Raises:
+        InvalidArgument: for a value that cannot be used.
+
+    >>> LM("openai/gpt-4o-mini", api_key="secret", extra_body={"seed": 7})
+    LM('openai/gpt-4o-mini', extra_body={'seed': 7})
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        api_base: str | None = None,
+        api_key: str | None = None,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+        timeout: float = DEFAULT_TIMEOUT,
+        retry: RetryPolicy | None = None,
+        hedge_after: float | None = None,
+        price: Price | None = None,
+        transport: TransportName = "auto",
+        extra_body: Mapping[str, Any] | None = None,
+        **settings: Any,
+    ) -> None:
+        if not isinstance(model, str) or not model.strip():
+            raise InvalidArgument(f"a model is a name as 'openai/gpt-4o-mini'; got {model!r}")
+        for name, seconds in (("timeout", timeout), ("hedge_after", hedge_after)):
+            if seconds is not None and not seconds > 0:
+                raise InvalidArgument(f"{name} is above 0 seconds; got {seconds!r}")
+        self.model = model
+        self.timeout = timeout
+        self.retry = retry or RetryPolicy()
+        self.hedge_after = hedge_after
+        self.price = price
+        self.extra_body = dict(extra_body or {})
+        self._settings = _checked(settings)
+        self._connection = (api_base, api_key, transport)
+        self._transport: Transport | None = None
+        limited = requests_per_minute is not None or tokens_per_minute is not None
+        self._lane = Lane(requests_per_minute, tokens_per_minute) if limited else None
+
+    def __repr__(self) -> str:
+        endpoint = f", api_base={self._transport.endpoint!r}" if self._transport and self._connection[0] else ""
+        extra = f", extra_body={self.extra_body!r}" if self.extra_body else ""
+        return f"LM({self.model!r}{endpoint}{extra})"
+
+    def using(self, **settings: Any) -> LM:
+        """The same model and connection with another ``store``, ``budget``, ``concurrency`` or ``progress``."""
+        changed = copy.copy(self)
+        changed._settings = self._settings | _checked(settings)
+        return changed
+
+    def with_body(self, **fields: Any) -> LM:
+        """The same model and connection with further fields in every request's body."""
+        changed = copy.copy(self)
+        changed.extra_body = self.extra_body | fields
+        return changed
+
+    # --- asking ---------------------------------------------------------------------------------------------------
+
+    @overload
+    def complete(
+        self,
+        prompts: Sequence[Prompt],
+        accept: None = None,
+        *,
+        temperature: float = ...,
+        max_tokens: int | None = ...,
+        logprobs: bool = ...,
+        description: str = ...,
+    ) -> Completions[str]: ...
+
+    @overload
+    def complete(
+        self,
+        prompts: Sequence[Prompt],
+        accept: Accept[T],
+        *,
+        temperature: float = ...,
+        max_tokens: int | None = ...,
+        logprobs: bool = ...,
+        description: str = ...,
+    ) -> Completions[T]: ...
+
+    def complete(
+        self,
+        prompts: Sequence[Prompt],
+        accept: Accept[Any] | None = None,
+        *,
+        temperature: float = 0.0,
+        max_tokens: int | None = None,
+        logprobs: bool = False,
+        description: str = "",
+    ) -> Completions[Any]:
+        """Answer the prompts: from the store what is there, each distinct other one sent once.
+
+        Works in a script, in any thread, and inside a running event loop (which it blocks; see :meth:`acomplete`).
+
+        Args:
+            prompts: any number, in any order; identical ones are asked once.
+            accept: parses an answer's text into a value, or raises :class:`~tagframe.errors.AnswerRejected` (or any
+                other exception) to reject it; the model is then shown the reason and asked once more. Called in a copy
+                of the caller's context, from another thread, once for each distinct prompt; it must be quick.
+            temperature: of sampling.
+            max_tokens: of an answer.
+            logprobs: whether to ask for the log probabilities of the answer's tokens.
+            description: what the progress bar and :func:`tagframe.usage` call this.
+
+        Returns:
+            One completion a prompt, in the prompts' order; those that failed carry their error. The list has the
+            call's ``usage``.
+
+        Raises:
+            InvalidArgument: for something that is no prompt.
+            NotConfigured: where the model needs a key or a URL and none is set.
+            NotAStore: where ``store`` names a file of another program.
+            ReplayMiss: where a store that is replayed lacks answers.
+        """
+        parameters = Parameters(temperature, max_tokens, logprobs, self.extra_body)
+        return self._answer(prompts, accept, parameters, description)
+
+    async def acomplete(
+        self,
+        prompts: Sequence[Prompt],
+        accept: Accept[Any] | None = None,
+        *,
+        temperature: float = 0.0,
+        max_tokens: int | None = None,
+        logprobs: bool = False,
+        description: str = "",
+    ) -> Completions[Any]:
+        """:meth:`complete`, awaited."""
+        parameters = Parameters(temperature, max_tokens, logprobs, self.extra_body)
+        return await self._aanswer(prompts, accept, parameters, description)
+
+    def _answer(
+        self, prompts: Sequence[Prompt], accept: Accept[Any] | None, parameters: Parameters, description: str
+    ) -> Completions[Any]:
+        pending = Pending(self, prompts, accept, parameters, description)
+        if pending.future is not None:
+            pending.wait()
+        return pending.finish()
+
+    async def _aanswer(
+        self, prompts: Sequence[Prompt], accept: Accept[Any] | None, parameters: Parameters, description: str
+    ) -> Completions[Any]:
+        pending = await asyncio.to_thread(Pending, self, prompts, accept, parameters, description)
+        if pending.future is not None:
+            await pending.await_()
+        return await asyncio.to_thread(pending.finish)
+
+    # --- what a call needs ----------------------------------------------------------------------------------------
+
+    def settings(self) -> Settings:
+        """The settings in force for a call of this model."""
+        return replace(current(), **self._settings)
+
+    @property
+    def replays(self) -> bool:
+        """Whether nothing is sent, and a store answers."""
+        return self.model.startswith(REPLAY)
+
+    @property
+    def transport(self) -> Transport:
+        """The connection, made at first use.
+
+        Raises:
+            NotConfigured: where a key or a URL is needed and none is set.
+        """
+        if self._transport is None:
+            api_base, api_key, name = self._connection
+            self._transport = connect(self.model, api_base, api_key, name)
+        return self._transport
+
+    def open_store(self) -> ResponseStore | None:
+        """The store of a call, or None where there is none, or where it cannot be used, with a warning.
+
+        Raises:
+            NotAStore: for a file of another program.
+        """
+        if self.replays:
+            return open_store(self.model.removeprefix(REPLAY))
+        path = self.settings().store
+        if path is None:
+            return None
+        try:
+            return open_store(path)
+        except (DamagedStore, OSError, sqlite3.Error) as error:
+            warn_of_store(f"no response store: {error}")
+            return None
+
+    def take_stored(self, call: Call[Any]) -> ResponseStore | None:
+        """Complete what the store holds; gives the store, or None where it cannot be used."""
+        store = self.open_store()
+        if store is None:
+            return None
+        if self.replays:
+            take(call, store)
+            return store
+        try:
+            keys = [job.key for job in call.jobs]
+            call.take(store.lookup(keys, self.transport.endpoint, self.model))
+        except sqlite3.Error as error:
+            warn_of_store(f"the response store {str(store.path)!r} cannot be read: {error}")
+            return None
+        return store
+
+    def route(self, store: ResponseStore | None) -> Route:
+        """Where the requests of a call go."""
+        endpoint = self.transport.endpoint
+        source = 0
+        if store is not None and store.writable:
+            try:
+                source = store.source(endpoint, self.model, self.model)
+            except sqlite3.Error as error:
+                warn_of_store(f"the response store {str(store.path)!r} cannot be written: {error}")
+                store = None
+        return Route(
+            transport=self.transport,
+            lane=self._lane or shared_lane(endpoint, self.model),
+            retry=self.retry,
+            timeout=self.timeout,
+            hedge_after=self.hedge_after,
+            budget=account_of(self.settings().budget),
+            price=self.price or price_of(self.model),
+            store=store,
+            source=source,
+        )
+
+
+def _checked(settings: dict[str, Any]) -> dict[str, Any]:
+    for name in settings:
+        if name not in _CALL_SETTINGS:
+            raise InvalidArgument(f"a model has no setting {name!r} in {did_you_mean(name, _CALL_SETTINGS)}")
+    current(**settings)  # raises for values that are none
+    return settings | ({"budget": Budget.of(settings["budget"])} if "budget" in settings else {})
+
+
+def get_lm(**overrides: Any) -> LM:
+    """The model of the settings in force; ``overrides`` are keywords of a call, as in :func:`tagframe.configure`.
+
+    Raises:
+        NotConfigured: where no model is set.
+    """
+    settings = current(**overrides)
+    lm = settings.lm
+    if lm is None:
+        raise NotConfigured(
+            "no language model is set: tagframe.configure(lm='openai/gpt-4o-mini'), or lm= in the call, or the"
+            " environment variable TAGFRAME_LM, or --lm in the shell; with api_base= for a server of your own, and"
+            " lm='replay:STORE' to answer from stored answers only"
+        )
+    given = {name: value for name, value in overrides.items() if name in _CALL_SETTINGS and value is not None}
+    if isinstance(lm, LM):
+        return lm.using(**given) if given else lm
+    made = LM(lm, api_base=settings.api_base, api_key=settings.api_key)
+    return made.using(**given) if given else made

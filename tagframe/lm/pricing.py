@@ -1,0 +1,91 @@
+"""Prices and token counts: litellm's table, read without importing litellm, and estimates before the fact."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from tagframe.lm.prompt import Parameters, Prompt
+
+BYTES_PER_TOKEN = 3
+"""UTF-8 bytes a token, on the low side: English has about 4, so that an estimate is rather too high."""
+TOKENS_PER_MESSAGE = 5
+TEMPLATE_TOKENS = 30
+ASSUMED_ANSWER = 256
+"""Answer tokens assumed where there is no ``max_tokens`` and nothing was measured."""
+
+
+@dataclass(frozen=True)
+class Price:
+    """Dollars a token."""
+
+    tokens_in: float
+    tokens_out: float
+
+    def of(self, tokens_in: int, tokens_out: int) -> float:
+        """The dollars of so many tokens."""
+        return tokens_in * self.tokens_in + tokens_out * self.tokens_out
+
+
+@lru_cache(maxsize=64)
+def price_of(model: str) -> Price | None:
+    """The price of a model by its litellm name, or None where litellm's table does not hold it.
+
+    >>> price_of("openai/gpt-4o-mini")
+    Price(tokens_in=1.5e-07, tokens_out=6e-07)
+    >>> price_of("openai/my-own-model") is None
+    True
+    """
+    table = _table()
+    for name in (model, model.partition("/")[2]):
+        entry = table.get(name)
+        if isinstance(entry, dict) and "input_cost_per_token" in entry:
+            return Price(float(entry["input_cost_per_token"]), float(entry.get("output_cost_per_token") or 0.0))
+    return None
+
+
+@lru_cache(maxsize=64)
+def provider_of(model: str) -> str | None:
+    """litellm's provider of a model that is named without one, as ``"gpt-4o-mini"``; None where unknown."""
+    entry = _table().get(model)
+    return entry.get("litellm_provider") if isinstance(entry, dict) else None
+
+
+def _table() -> dict[str, object]:
+    # find_spec does not run the package: importing litellm takes seconds, its table milliseconds. It is not kept.
+    spec = importlib.util.find_spec("litellm")
+    if spec is None or spec.origin is None:
+        return {}
+    file = Path(spec.origin).with_name("model_prices_and_context_window_backup.json")
+    try:
+        table: dict[str, object] = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return table
+
+
+def estimate_tokens(prompt: Prompt) -> int:
+    """The prompt's tokens, by its length: no tokenizer fits every model, and one would cost more than the request."""
+    return -(-_bytes(prompt) // BYTES_PER_TOKEN) + TOKENS_PER_MESSAGE * len(prompt.messages)
+
+
+def most_tokens(prompt: Prompt) -> int:
+    """More tokens than the prompt can have: no token is shorter than a byte, and a chat template adds a few."""
+    return _bytes(prompt) + 2 * TOKENS_PER_MESSAGE * len(prompt.messages) + TEMPLATE_TOKENS
+
+
+def _bytes(prompt: Prompt) -> int:
+    size = 0
+    for message in prompt.messages:
+        content = message.content
+        texts = [content] if isinstance(content, str) else [str(part.get("text", "")) for part in content]
+        size += sum(len(text) if text.isascii() else len(text.encode(errors="replace")) for text in texts)
+    return size
+
+
+def estimate_answer(parameters: Parameters) -> int:
+    """The answer's tokens at most: ``max_tokens`` where set."""
+    return parameters.max_tokens or ASSUMED_ANSWER

@@ -1,0 +1,47 @@
+"""One bar a call, moved by the thread that waits: the requests themselves pay nothing for it."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any
+
+SECONDS_BETWEEN_UPDATES = 0.1
+
+
+def wanted(progress: bool | None) -> bool:
+    """Whether a bar is shown; None shows one where standard error is a terminal, or in a notebook."""
+    if progress is not None:
+        return progress
+    in_notebook = "ipykernel" in sys.modules
+    return in_notebook or (sys.stderr is not None and sys.stderr.isatty())
+
+
+class Bar:
+    """A tqdm bar of rows, with their rate and dollars; shows nothing where not ``shown``."""
+
+    def __init__(self, rows: int, description: str, shown: bool) -> None:
+        self._bar: Any = None
+        self._done = 0
+        if shown and rows:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of tqdm.auto, in a notebook without ipywidgets
+                from tqdm.auto import tqdm
+            self._bar = tqdm(total=rows, desc=description or None, unit="row", dynamic_ncols=True)
+
+    @property
+    def shown(self) -> bool:
+        """Whether there is anything to update."""
+        return self._bar is not None
+
+    def update(self, done: int, dollars: float | None) -> None:
+        """So many rows are done, for so many dollars."""
+        if self._bar is not None and done > self._done:
+            self._bar.set_postfix_str("price unknown" if dollars is None else f"${dollars:.4f}", refresh=False)
+            self._bar.update(done - self._done)
+            self._done = done
+
+    def close(self) -> None:
+        """Leave the bar as it stands."""
+        if self._bar is not None:
+            self._bar.close()

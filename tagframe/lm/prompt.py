@@ -1,0 +1,212 @@
+"""What is asked and what comes back: :class:`Prompt`, :class:`Parameters`, :class:`Completion`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+
+from tagframe.errors import AnswerRejected, InvalidArgument
+from tagframe.lm.usage import Usage
+
+T = TypeVar("T")
+Role: TypeAlias = Literal["system", "user", "assistant"]
+Content: TypeAlias = str | tuple[Mapping[str, Any], ...]
+"""A message's text, or the parts of OpenAI's format (``{"type": "image_url", …}``)."""
+Accept: TypeAlias = Callable[[str], T]
+"""Parses an answer, or raises :class:`~tagframe.errors.AnswerRejected` with the reason."""
+
+TOP_LOGPROBS = 10
+"""How many alternatives a token are asked for with ``logprobs=True``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a prompt."""
+
+    role: Role
+    content: Content
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the body of a chat completion request."""
+        return {"role": self.role, "content": self.content}
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """The messages of one request.
+
+    Attributes:
+        messages: in the order in which they are sent.
+        sample: tells repeated questions apart: two prompts that are equal but for it are both sent, and stored apart.
+    """
+
+    messages: tuple[Message, ...]
+    sample: int = 0
+
+    @classmethod
+    def of(cls, user: str, system: str | None = None, sample: int = 0) -> Prompt:
+        """A prompt of one user message, after a system message if given.
+
+        >>> Prompt.of("Is Casablanca a classic?", system="Answer yes or no.").messages[0].role
+        'system'
+        """
+        question = Message("user", user)
+        return cls((question,) if system is None else (Message("system", system), question), sample)
+
+    @classmethod
+    def from_dicts(cls, messages: list[dict[str, Any]], sample: int = 0) -> Prompt:
+        """A prompt of messages in OpenAI's format.
+
+        Raises:
+            InvalidArgument: for a message without a role and content.
+        """
+        made = []
+        for message in messages:
+            if not isinstance(message, Mapping) or "role" not in message or "content" not in message:
+                raise InvalidArgument(f"a message is {{'role': …, 'content': …}}; got {message!r}")
+            content = message["content"]
+            made.append(Message(message["role"], tuple(content) if isinstance(content, list) else content))
+        return cls(tuple(made), sample)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """The messages as in the body of a chat completion request."""
+        return [{"role": message.role, "content": message.content} for message in self.messages]
+
+    def repair(self, answer: str, reason: str) -> Prompt:
+        """The prompt that asks again, after a rejected answer and what is wrong with it."""
+        again = (
+            f"That answer cannot be used: {reason}\n"
+            "Answer the same question again, in exactly the form that was asked for, with nothing before or after it."
+        )
+        return Prompt((*self.messages, Message("assistant", answer), Message("user", again)), self.sample)
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """How an answer is sampled; part of what an answer is stored under.
+
+    Attributes:
+        temperature: 0 asks for the likeliest answer.
+        max_tokens: the answer's length in tokens at most, or None for the server's own limit.
+        logprobs: whether the log probabilities of the answer's tokens are asked for.
+        extra: further fields of the request's body, as ``seed`` or ``reasoning_effort``.
+    """
+
+    temperature: float = 0.0
+    max_tokens: int | None = None
+    logprobs: bool = False
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.max_tokens is not None and self.max_tokens < 1:
+            raise InvalidArgument(f"max_tokens is at least 1 or None; got {self.max_tokens!r}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields of the request's body; those that are not set are left out."""
+        body: dict[str, Any] = {"temperature": float(self.temperature)}
+        if self.max_tokens is not None:
+            body["max_tokens"] = self.max_tokens
+        if self.logprobs:
+            body |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
+        return body | dict(self.extra)
+
+    @classmethod
+    def from_dict(cls, body: Mapping[str, Any]) -> Parameters:
+        """The reverse of :meth:`to_dict`."""
+        extra = {k: v for k, v in body.items() if k not in ("temperature", "max_tokens", "logprobs", "top_logprobs")}
+        return cls(body.get("temperature", 0.0), body.get("max_tokens"), bool(body.get("logprobs")), extra)
+
+
+def request_keys(prompts: Sequence[Prompt], parameters: Parameters | None) -> list[bytes]:
+    """The SHA-256 of parameters, messages and sample number, for each prompt: 32 bytes.
+
+    The endpoint and the model are not in it: the store holds them beside it, so that a replay can do without.
+    With no parameters it is the key of an answer that holds whatever the parameters are.
+    """
+    head = hashlib.sha256(_json(None if parameters is None else parameters.to_dict()))
+    keys = []
+    for prompt in prompts:
+        digest = head.copy()
+        digest.update(b"%d" % prompt.sample)
+        for message in prompt.messages:
+            content = message.content
+            # Texts are hashed as they are: to write out long ones as JSON would cost more than to hash them.
+            kind, text = (b"text", _bytes(content)) if isinstance(content, str) else (b"parts", _json(content))
+            digest.update(b"\n%s %s %d\n" % (_bytes(message.role), kind, len(text)))
+            digest.update(text)
+        keys.append(digest.digest())
+    return keys
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    """A token of the answer with the natural logarithm of its probability, and its likeliest alternatives."""
+
+    token: str
+    logprob: float
+    top: tuple[tuple[str, float], ...] = ()
+
+
+Origin: TypeAlias = Literal["sent", "duplicate", "store"]
+
+
+@dataclass(frozen=True, slots=True)
+class Completion(Generic[T]):
+    """The outcome of one prompt: an accepted answer, or a named error.
+
+    Attributes:
+        text: the answer; with an error, the last rejected answer if one came.
+        value: what ``accept`` made of it; the text itself where no ``accept`` was given. Duplicates share one value.
+        error: why there is no accepted answer, or None.
+        usage: what this prompt cost; nothing for a duplicate or an answer from the store.
+        logprobs: of the answer's tokens, where asked for and given.
+        origin: sent now, the same as a prompt before it in the call, or from the response store.
+    """
+
+    text: str | None
+    value: T | None
+    error: Exception | None
+    usage: Usage
+    logprobs: tuple[TokenLogprob, ...] | None
+    origin: Origin
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is an accepted answer."""
+        return self.error is None
+
+
+class Completions(list[Completion[T]]):
+    """The completions of one call, in the order of its prompts: a list, with the call's :attr:`usage`."""
+
+    def __init__(self, completions: list[Completion[T]], usage: Usage) -> None:
+        super().__init__(completions)
+        self.usage = usage
+
+
+def accepted(text: str, accept: Accept[T] | None) -> T:
+    """What ``accept`` makes of the answer.
+
+    Raises:
+        AnswerRejected: whatever ``accept`` raised; its message is the reason that the model is shown.
+    """
+    if accept is None:
+        return text  # type: ignore[return-value]  # T is str then
+    try:
+        return accept(text)
+    except AnswerRejected:
+        raise
+    except Exception as error:  # any failure to parse means that the answer is not of the form asked for
+        reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        raise AnswerRejected(reason) from error

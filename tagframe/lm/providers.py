@@ -1,0 +1,76 @@
+"""From a model's name to its transport."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from tagframe.errors import InvalidArgument, NotConfigured
+from tagframe.lm.litellm_transport import LiteLLM
+from tagframe.lm.openai_http import OpenAIHTTP
+from tagframe.lm.pricing import provider_of
+from tagframe.lm.transport import Transport
+
+TransportName: TypeAlias = Literal["auto", "http", "litellm"]
+
+
+@dataclass(frozen=True)
+class _Provider:
+    base: str | None
+    base_variables: tuple[str, ...]
+    key_variables: tuple[str, ...]
+    key_needed: bool = False
+
+
+# The OpenAI-compatible providers, with litellm's environment variables.
+_DIRECT = {
+    "openai": _Provider(
+        "https://api.openai.com/v1", ("OPENAI_BASE_URL", "OPENAI_API_BASE"), ("OPENAI_API_KEY",), key_needed=True
+    ),
+    "hosted_vllm": _Provider(None, ("HOSTED_VLLM_API_BASE",), ("HOSTED_VLLM_API_KEY",)),
+    "ollama": _Provider("http://localhost:11434", ("OLLAMA_API_BASE",), ("OLLAMA_API_KEY",)),
+    "ollama_chat": _Provider("http://localhost:11434", ("OLLAMA_API_BASE",), ("OLLAMA_API_KEY",)),
+    "lm_studio": _Provider(None, ("LM_STUDIO_API_BASE",), ("LM_STUDIO_API_KEY",)),
+}
+
+
+def connect(
+    model: str, api_base: str | None = None, api_key: str | None = None, transport: TransportName = "auto"
+) -> Transport:
+    """The transport of a model.
+
+    OpenAI-compatible providers (``openai/…``, ``hosted_vllm/…``, ``ollama/…``) and any ``api_base`` are spoken to
+    directly, every other provider through litellm.
+
+    Raises:
+        InvalidArgument: for an unknown transport or a malformed ``api_base``.
+        NotConfigured: where the provider needs a key or an ``api_base`` and none is set.
+    """
+    if transport not in ("auto", "http", "litellm"):
+        raise InvalidArgument(f"transport is 'auto', 'http' or 'litellm'; got {transport!r}")
+    prefix, slash, rest = model.partition("/")
+    if not slash and api_base is None and transport != "litellm" and provider_of(model) in (None, "openai"):
+        prefix, rest = "openai", model
+    provider = _DIRECT.get(prefix) if rest else None
+    if transport == "litellm" or (transport == "auto" and provider is None and api_base is None):
+        return LiteLLM(model, api_base, api_key)
+    if provider is None:
+        provider, rest = _Provider(None, (), ("OPENAI_API_KEY",)), model
+    base = api_base or _first(provider.base_variables) or provider.base
+    if base is None:
+        ways = " or ".join(("api_base=", *provider.base_variables))
+        raise NotConfigured(f"{model!r} needs the URL of its server: set {ways}")
+    if prefix.startswith("ollama") and not base.rstrip("/").endswith("/v1"):
+        base = base.rstrip("/") + "/v1"
+    key = api_key or _first(provider.key_variables)
+    if key is None and provider.key_needed and base == provider.base:
+        raise NotConfigured(
+            f"{model!r} needs a key: set api_key= or the environment variable {provider.key_variables[0]}, or api_base="
+            " to use a server of your own"
+        )
+    return OpenAIHTTP(rest, base, key)
+
+
+def _first(variables: tuple[str, ...]) -> str | None:
+    return next((os.environ[name] for name in variables if os.environ.get(name)), None)

@@ -1,0 +1,156 @@
+"""What a call would cost, before anything is sent."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tagframe.errors import AnswerRejected, LMError
+from tagframe.lm.budget import dollars_of
+from tagframe.lm.call import Call
+from tagframe.lm.dispatch import Job
+from tagframe.lm.model import LM
+from tagframe.lm.pricing import estimate_answer, estimate_tokens, price_of
+from tagframe.lm.prompt import Accept, Completion, Completions, Parameters, Prompt, accepted
+from tagframe.lm.store import ResponseStore
+from tagframe.lm.usage import Usage
+
+ASSUMED_SECONDS = 1.0
+"""Seconds for one request, where none was measured."""
+
+
+@dataclass(frozen=True)
+class Quote:
+    """An estimate; quotes add up with ``+``.
+
+    Attributes:
+        rows: prompts that would be asked.
+        calls: requests that would be sent, without retries and repairs.
+        deduplicated: prompts that another of the same call answers.
+        stored: prompts that the response store answers.
+        tokens_in: of the prompts that would be sent, by their length.
+        tokens_out: of their answers: the mean of this model's stored answers, else ``max_tokens``, else 256 each.
+        dollars: None where the model's price is unknown.
+        seconds: at the configured concurrency, by the mean time of this model's stored answers, else 1 s a request.
+        whole: False where an operator of several rounds asks more, depending on the answers.
+    """
+
+    rows: int = 0
+    calls: int = 0
+    deduplicated: int = 0
+    stored: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    dollars: float | None = 0.0
+    seconds: float = 0.0
+    whole: bool = True
+
+    def __add__(self, other: Quote) -> Quote:
+        unknown = self.dollars is None or other.dollars is None
+        return Quote(
+            self.rows + other.rows,
+            self.calls + other.calls,
+            self.deduplicated + other.deduplicated,
+            self.stored + other.stored,
+            self.tokens_in + other.tokens_in,
+            self.tokens_out + other.tokens_out,
+            None if unknown else (self.dollars or 0.0) + (other.dollars or 0.0),
+            self.seconds + other.seconds,
+            self.whole and other.whole,
+        )
+
+    def __str__(self) -> str:
+        dollars = "unknown (the model's price is)" if self.dollars is None else f"${self.dollars:.4f}"
+        free = ", ".join(f"{n} {what}" for n, what in ((self.deduplicated, "duplicates"), (self.stored, "stored")) if n)
+        least = "" if self.whole else "at least "
+        return (
+            f"{least}{self.calls} calls for {self.rows} prompts{f' ({free})' if free else ''}, about"
+            f" {self.tokens_in} tokens in and {self.tokens_out} out, dollars: {dollars}, about {self.seconds:.0f} s"
+        )
+
+
+class QuoteEnds(LMError):
+    """An operator under a :class:`QuotingLM` needs an answer that nobody has guessed; the quote is what was asked."""
+
+
+class QuotingLM(LM):
+    """Stands in for a model, sends nothing, and adds up what its calls would cost.
+
+    Prompts that the store answers are answered from it. The others get ``guess(prompt)``, so that an operator of
+    several rounds can be quoted to its end; without a guess, or where ``accept`` rejects it, :class:`QuoteEnds` stops
+    the operator after this call::
+
+        quoting = QuotingLM(get_lm(), guess=lambda prompt: "True")
+        with tf.context(lm=quoting), contextlib.suppress(QuoteEnds):
+            operator(…)
+        quoting.quote
+
+    Args:
+        lm: the model that would be asked.
+        guess: an answer that ``accept`` takes, for a prompt.
+
+    Attributes:
+        quote: the sum of the calls so far.
+    """
+
+    def __init__(self, lm: LM, guess: Callable[[Prompt], str] | None = None) -> None:
+        self.__dict__.update(lm.__dict__)
+        self.quote = Quote()
+        self._guess = guess
+
+    def using(self, **settings: Any) -> LM:
+        """Itself with other settings; what it adds up stays one sum."""
+        self._settings = self._settings | settings
+        return self
+
+    def _answer(
+        self, prompts: Sequence[Prompt], accept: Accept[Any] | None, parameters: Parameters, description: str
+    ) -> Completions[Any]:
+        call: Call[Any] = Call(prompts, accept, parameters)
+        store = self.take_stored(call)
+        jobs = call.jobs
+        self.quote += self._quote(call, jobs, store)
+        if jobs and self._guess is None:
+            raise self._ends("this call's answers")
+        for job in jobs:
+            assert self._guess is not None
+            text = self._guess(job.prompt)
+            try:
+                value = accepted(text, accept)
+            except AnswerRejected as rejection:
+                raise self._ends(f"an acceptable guess instead of {text!r} ({rejection})") from rejection
+            job.completion = Completion(text, value, None, Usage(rows=1), None, "sent")
+        return call.completions()
+
+    async def _aanswer(
+        self, prompts: Sequence[Prompt], accept: Accept[Any] | None, parameters: Parameters, description: str
+    ) -> Completions[Any]:
+        return await asyncio.to_thread(self._answer, prompts, accept, parameters, description)
+
+    def _ends(self, what: str) -> QuoteEnds:
+        self.quote = replace(self.quote, whole=False)
+        return QuoteEnds(f"a quote cannot go on without {what}; so far: {self.quote}")
+
+    def _quote(self, call: Call[Any], jobs: Sequence[Job[Any]], store: ResponseStore | None) -> Quote:
+        seconds: float | None = None
+        answer_tokens: float | None = None
+        if store is not None and not self.replays:
+            seconds, answer_tokens = store.measured(self.transport.endpoint, self.model)
+        if answer_tokens is None:
+            answer_tokens = estimate_answer(call.parameters)
+        tokens_in = sum(estimate_tokens(job.prompt) for job in jobs)
+        tokens_out = round(answer_tokens * len(jobs))
+        rounds = math.ceil(len(jobs) / self.settings().concurrency)
+        return Quote(
+            rows=len(call),
+            calls=len(jobs),
+            deduplicated=len(call) - call.distinct,
+            stored=call.distinct - len(jobs),
+            tokens_in=tokens_in,
+            tokens_out=tokens_out,
+            dollars=dollars_of(self.price or price_of(self.model), tokens_in, tokens_out) if jobs else 0.0,
+            seconds=rounds * (ASSUMED_SECONDS if seconds is None else seconds),
+        )

@@ -1,0 +1,400 @@
+"""The response store: every accepted answer in one SQLite file, so that nothing is paid twice.
+
+An answer is stored under the SHA-256 of its parameters, messages and sample number
+(:func:`~tagframe.lm.prompt.request_keys`) together with its source: endpoint, model and who recorded it. Prompts are
+not stored with their answers; only those that a replay did not find are, until they are answered.
+
+The file is in WAL mode, so several processes can share it, and is made with mode 0600: it holds users' values. A
+thread of its own writes it, many answers to a transaction, and an answer is safe from the death of the process as soon
+as its ``put`` is done. (``synchronous=NORMAL``: a power cut can cost the last transactions, never the file.)
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tagframe.config import DEFAULT_STORE
+from tagframe.errors import DamagedStore, NotAStore
+from tagframe.lm.prompt import TokenLogprob
+from tagframe.lm.writer import Writer
+
+APPLICATION_ID = 0x7461676C
+"""SQLite's ``application_id`` of our files ("tagl"): tells a response store from a user's own database."""
+VERSION = 1
+MAX_BYTES = 2 * 1024**3
+"""The size from which the oldest answers are dropped; those that were imported never are."""
+IMPORTED = "import"
+"""The endpoint of answers that :func:`tagframe.lm.import_answers` brought in."""
+
+_BUSY_SECONDS = 30.0
+_KEYS_A_QUERY = 500
+
+_SCHEMA = """
+CREATE TABLE sources (
+    id INTEGER PRIMARY KEY, endpoint TEXT NOT NULL, model TEXT NOT NULL, recorded_by TEXT NOT NULL,
+    UNIQUE (endpoint, model, recorded_by)
+);
+CREATE TABLE answers (
+    id INTEGER PRIMARY KEY, request BLOB NOT NULL, source INTEGER NOT NULL REFERENCES sources, text TEXT NOT NULL,
+    logprobs TEXT, tokens_in INTEGER, tokens_out INTEGER, seconds REAL, recorded_at REAL NOT NULL,
+    UNIQUE (request, source)
+);
+CREATE TABLE missing (request BLOB PRIMARY KEY, body TEXT NOT NULL, sample INTEGER NOT NULL, noted_at REAL NOT NULL);
+CREATE TABLE log (
+    id INTEGER PRIMARY KEY, request BLOB NOT NULL, source INTEGER NOT NULL REFERENCES sources, kind TEXT NOT NULL,
+    reason TEXT NOT NULL, answer TEXT, messages TEXT NOT NULL, logged_at REAL NOT NULL
+);
+"""
+_PUT = """
+INSERT INTO answers (request, source, text, logprobs, tokens_in, tokens_out, seconds, recorded_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (request, source) DO UPDATE SET text = excluded.text, logprobs = excluded.logprobs,
+    tokens_in = excluded.tokens_in, tokens_out = excluded.tokens_out, seconds = excluded.seconds,
+    recorded_at = excluded.recorded_at
+"""
+_LOG = "INSERT INTO log (request, source, kind, reason, answer, messages, logged_at) VALUES (?, ?, ?, ?, ?, ?, ?)"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """An answer as the store holds it."""
+
+    text: str
+    logprobs: tuple[TokenLogprob, ...] | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    seconds: float | None = None
+
+
+class ResponseStore:
+    """One store file, open; made by :func:`open_store`.
+
+    Raises:
+        NotAStore: for a SQLite file of another program or version.
+        DamagedStore: for one that cannot be read.
+        OSError, sqlite3.Error: where the file cannot be opened or made.
+    """
+
+    def __init__(self, path: Path, max_bytes: int = MAX_BYTES) -> None:
+        self.path = path
+        self.max_bytes = max_bytes
+        self.read_only = False
+        self.closed = False
+        self._lock = threading.Lock()
+        self._sources: dict[tuple[str, str, str], int] = {}
+        self._writer = Writer(self._writing_connection, self._shrink)
+        self._connection = self._open()
+
+    # --- opening --------------------------------------------------------------------------------------------------
+
+    def _open(self) -> sqlite3.Connection:
+        if not self.path.exists():
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))  # SQLite gives -wal and -shm the same mode
+        self.read_only = not (os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK))
+        connection = self._connect("mode=ro" if self.read_only else "mode=rw")
+        if self.read_only:
+            try:
+                connection.execute("SELECT count(*) FROM sqlite_master")
+            except sqlite3.OperationalError:  # WAL needs a file beside the store, unless nobody can be writing it
+                connection.close()
+                connection = self._connect("mode=ro&immutable=1")
+        try:
+            self._check(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _connect(self, mode: str = "mode=rw") -> sqlite3.Connection:
+        return sqlite3.connect(
+            f"{self.path.resolve().as_uri()}?{mode}",
+            uri=True,
+            timeout=_BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+
+    def _check(self, connection: sqlite3.Connection) -> None:
+        try:
+            if not self.read_only:
+                self._create(connection)
+            (application,) = connection.execute("PRAGMA application_id").fetchone()
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError):
+                raise
+            raise DamagedStore(f"the response store {str(self.path)!r} cannot be read: {error}") from error
+        if application != APPLICATION_ID:
+            raise NotAStore(f"{str(self.path)!r} is a SQLite file, but no response store; give another path as store=")
+        if version != VERSION:
+            raise NotAStore(
+                f"{str(self.path)!r} is a response store of version {version}; this tagframe reads {VERSION}"
+            )
+
+    def _create(self, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA secure_delete = ON")
+        if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            return
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("BEGIN IMMEDIATE")  # two processes may make the same store at once
+        try:
+            if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                for statement in _SCHEMA.split(";"):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+
+    # --- reading --------------------------------------------------------------------------------------------------
+
+    def lookup(
+        self, requests: Sequence[bytes], endpoint: str | None = None, model: str | None = None
+    ) -> dict[bytes, StoredAnswer]:
+        """The stored answers of these requests, by request.
+
+        With an endpoint and a model only their answers count; without, all do, and the newest wins.
+        """
+        condition = "source IN (SELECT id FROM sources WHERE endpoint = ? AND model = ?) AND"
+        arguments: tuple[str | None, ...] = (endpoint, model)
+        if endpoint is None:
+            condition, arguments = "", ()
+        found: dict[bytes, StoredAnswer] = {}
+        with self._lock:
+            for start in range(0, len(requests), _KEYS_A_QUERY):
+                keys = requests[start : start + _KEYS_A_QUERY]
+                rows = self._connection.execute(
+                    "SELECT request, text, logprobs, tokens_in, tokens_out, seconds FROM answers"
+                    f" WHERE {condition} request IN ({','.join('?' * len(keys))}) ORDER BY recorded_at, id",
+                    (*arguments, *keys),
+                )
+                for request, text, logprobs, tokens_in, tokens_out, seconds in rows:
+                    found[request] = StoredAnswer(text, _logprobs(logprobs), tokens_in, tokens_out, seconds)
+        return found
+
+    def missing(self) -> list[tuple[bytes, dict[str, Any], int]]:
+        """The requests that a replay did not find, in the order in which they were noted: key, body, sample number."""
+        with self._lock:
+            rows = self._connection.execute("SELECT request, body, sample FROM missing ORDER BY rowid").fetchall()
+        return [(request, json.loads(body), sample) for request, body, sample in rows]
+
+    def recorded_by(self) -> dict[str, int]:
+        """Who recorded the answers, and how many each: a model's name, or what was said at the import."""
+        with self._lock:
+            rows = self._connection.execute(
+                "SELECT recorded_by, count(*) FROM answers JOIN sources ON sources.id = source"
+                " GROUP BY recorded_by ORDER BY count(*) DESC, recorded_by"
+            ).fetchall()
+        return dict(rows)
+
+    def measured(self, endpoint: str, model: str) -> tuple[float | None, float | None]:
+        """The mean seconds and answer tokens of the model's newest 1,000 answers; None where nothing was measured."""
+        with self._lock:
+            row = self._connection.execute(
+                "SELECT avg(seconds), avg(tokens_out) FROM (SELECT seconds, tokens_out FROM answers WHERE source IN"
+                " (SELECT id FROM sources WHERE endpoint = ? AND model = ?) ORDER BY id DESC LIMIT 1000)",
+                (endpoint, model),
+            ).fetchone()
+        return (row[0], row[1])
+
+    def log(self) -> list[dict[str, Any]]:
+        """The rejected answers and failures, oldest first."""
+        with self._lock:
+            cursor = self._connection.execute(
+                "SELECT kind, reason, answer, messages, model, logged_at FROM log JOIN sources ON sources.id = source"
+                " ORDER BY log.id"
+            )
+            names = [column[0] for column in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in cursor]
+
+    # --- writing --------------------------------------------------------------------------------------------------
+
+    def source(self, endpoint: str, model: str, recorded_by: str) -> int:
+        """The id of a source of answers, made where new."""
+        name = (endpoint, model, recorded_by)
+        if name not in self._sources:
+            with self._lock:
+                self._connection.execute(
+                    "INSERT INTO sources (endpoint, model, recorded_by) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", name
+                )
+                (self._sources[name],) = self._connection.execute(
+                    "SELECT id FROM sources WHERE endpoint = ? AND model = ? AND recorded_by = ?", name
+                ).fetchone()
+        return self._sources[name]
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing is stored any more, or None; the caller warns of it."""
+        error = self._writer.trouble
+        return None if error is None else f"the response store {str(self.path)!r} cannot be written: {error}"
+
+    @property
+    def writable(self) -> bool:
+        """Whether answers are still kept: not after a failed write, nor where the file or its folder is read-only."""
+        return self.trouble is None and not self.read_only
+
+    def put(self, answers: Sequence[tuple[bytes, int, StoredAnswer]], then: Callable[[], None] | None = None) -> None:
+        """Store answers (request, source, answer); ``then`` is called from another thread when they are on disk."""
+        now = time.time()
+        self._writer.write([(_PUT, _row(*answer, now)) for answer in answers], then)
+
+    def put_log(
+        self, request: bytes, source: int, kind: str, reason: str, answer: str | None, messages: list[dict[str, Any]]
+    ) -> None:
+        """Note a rejected answer or a failure; it is never used as an answer."""
+        row = (request, source, kind, reason, answer, json.dumps(messages), time.time())
+        self._writer.write([(_LOG, row)])
+
+    def _writing_connection(self) -> sqlite3.Connection:
+        connection = self._connect()
+        connection.execute("PRAGMA synchronous = NORMAL")
+        return connection
+
+    def _shrink(self, connection: sqlite3.Connection) -> None:
+        """Drop the oldest answers, a quarter at a time, until the file is below its cap."""
+        sent = "source NOT IN (SELECT id FROM sources WHERE endpoint = ?)"
+        while _size(connection) > self.max_bytes:
+            (count,) = connection.execute(f"SELECT count(*) FROM answers WHERE {sent}", (IMPORTED,)).fetchone()
+            connection.execute("DELETE FROM log WHERE id <= (SELECT max(id) FROM log) - 1000")
+            connection.execute(
+                f"DELETE FROM answers WHERE id IN (SELECT id FROM answers WHERE {sent} ORDER BY id LIMIT ?)",
+                (IMPORTED, count // 4 + 1),
+            )
+            connection.executescript("PRAGMA incremental_vacuum")  # execute() would free a single page
+            if not count:
+                return
+
+    def note_missing(self, requests: Iterable[tuple[bytes, dict[str, Any], int]]) -> None:
+        """Note requests (key, body, sample number) that a replay did not find."""
+        now = time.time()
+        rows = [(request, json.dumps(body), sample, now) for request, body, sample in requests]
+        self._transact("INSERT INTO missing VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", rows)
+
+    def put_imported(self, answers: Iterable[tuple[str, str, bytes, StoredAnswer]]) -> None:
+        """Store imported answers (model, recorder, key, answer), all or none; they are no longer missing."""
+        now = time.time()
+        rows = [
+            _row(key, self.source(IMPORTED, model, recorder), answer, now) for model, recorder, key, answer in answers
+        ]
+        self._transact(_PUT, rows)
+        self._transact("DELETE FROM missing WHERE request = ?", [(row[0],) for row in rows])
+
+    def _transact(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
+        with self._lock:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                self._connection.executemany(statement, rows)
+                self._connection.execute("COMMIT")
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+
+    def purge(self, before: float | None = None) -> int:
+        """Delete answers, missing requests and the log, all or those before a time; gives the answers' number."""
+        when = time.time() + 1 if before is None else before
+        self.flush()
+        with self._lock:
+            count = self._connection.execute("DELETE FROM answers WHERE recorded_at < ?", (when,)).rowcount
+            self._connection.execute("DELETE FROM missing WHERE noted_at < ?", (when,))
+            self._connection.execute("DELETE FROM log WHERE logged_at < ?", (when,))
+            self._connection.execute("VACUUM")
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        return count
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Wait until everything that was put is on disk; False where that took longer than ``timeout`` seconds."""
+        return self._writer.flush(timeout)
+
+    def close(self) -> None:
+        """Write what is waiting and close the file."""
+        self._writer.close()
+        self._connection.close()
+        self.closed = True
+
+
+def _size(connection: sqlite3.Connection) -> int:
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    (page,) = connection.execute("PRAGMA page_size").fetchone()
+    return int(pages * page)
+
+
+def _row(request: bytes, source: int, answer: StoredAnswer, now: float) -> tuple[Any, ...]:
+    logprobs = None
+    if answer.logprobs is not None:
+        logprobs = json.dumps([[token.token, token.logprob, token.top] for token in answer.logprobs])
+    return (request, source, answer.text, logprobs, answer.tokens_in, answer.tokens_out, answer.seconds, now)
+
+
+def _logprobs(stored: str | None) -> tuple[TokenLogprob, ...] | None:
+    if stored is None:
+        return None
+    return tuple(
+        TokenLogprob(token, logprob, tuple((name, value) for name, value in top))
+        for token, logprob, top in json.loads(stored)
+    )
+
+
+def default_path() -> Path:
+    """The response store in the user's cache folder."""
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("tagframe")) / "responses.db"
+
+
+_open: dict[Path, ResponseStore] = {}
+_opening = threading.Lock()
+
+
+def open_store(path: str | Path) -> ResponseStore:
+    """The store of that file; made where new, and shared by everything in this process that names the same file.
+
+    ``"default"`` is the one in the user's cache folder.
+
+    Raises:
+        NotAStore, DamagedStore, OSError, sqlite3.Error: see :class:`ResponseStore`.
+    """
+    file = (default_path() if str(path) == DEFAULT_STORE else Path(path).expanduser()).resolve()
+    with _opening:
+        store = _open.get(file)
+        if store is not None and not store.closed:
+            if store.trouble is None and file.exists():
+                return store
+            store.close()  # failed before, or deleted under our feet: a fresh start
+        _open[file] = store = ResponseStore(file)
+        return store
+
+
+def _close_all() -> None:
+    for store in _open.values():
+        store.close()
+    _open.clear()
+
+
+_inherited: list[object] = []
+
+
+def _after_fork() -> None:
+    # SQLite connections and threads do not survive a fork: the child opens its own, and must not close the parent's.
+    global _opening
+    _inherited.append(dict(_open))
+    _open.clear()
+    _opening = threading.Lock()
+
+
+atexit.register(_close_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

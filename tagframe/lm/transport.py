@@ -1,0 +1,179 @@
+"""What the two transports share: the reply, and what becomes of a response that is none."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any, Protocol
+
+from tagframe.errors import (
+    AuthenticationFailed,
+    ContextTooLong,
+    LMRequestFailed,
+    MalformedResponse,
+    ModelNotFound,
+    QuotaExhausted,
+    RateLimited,
+    RequestTimedOut,
+    ServerFailed,
+)
+from tagframe.lm.prompt import Parameters, Prompt, TokenLogprob
+
+_CONTEXT = re.compile(
+    r"context.?(length|window|size)|maximum context|too many tokens|prompt is too long", re.IGNORECASE
+)
+_SHOWN = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A usable answer.
+
+    Attributes:
+        text: never empty.
+        truncated: whether the answer was cut off at ``max_tokens``.
+        tokens_in: None where the server did not say.
+        tokens_out: likewise.
+    """
+
+    text: str
+    truncated: bool = False
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    logprobs: tuple[TokenLogprob, ...] | None = None
+
+
+class Transport(Protocol):
+    """Sends one request; everything above it is alike for all providers.
+
+    Attributes:
+        endpoint: what answers are stored under, beside the model's name; holds no secret.
+    """
+
+    endpoint: str
+
+    async def send(self, prompt: Prompt, parameters: Parameters, timeout: float) -> Reply:
+        """The answer.
+
+        Raises:
+            LMRequestFailed: one of its kinds; its message holds no key.
+        """
+
+
+def read_reply(body: Any) -> Reply:
+    """The answer in a chat completion's body, trusting none of its types.
+
+    Raises:
+        MalformedResponse: where there is no text to be had.
+        LMRequestFailed: where asking again would not help: the text was withheld, or cut off before it began.
+    """
+    try:
+        choice = body["choices"][0]
+        content = choice["message"]["content"]
+    except (LookupError, TypeError) as error:
+        raise MalformedResponse(f"the server's answer is no chat completion: {shorten(repr(body))}", 200) from error
+    finish = choice.get("finish_reason")
+    if isinstance(content, list):  # some servers give the answer in parts
+        content = "".join(
+            part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str)
+        )
+    if not isinstance(content, str) or not content:
+        if finish == "length":
+            raise LMRequestFailed("the answer was cut off before its first visible token: raise max_tokens", 200)
+        if finish == "content_filter" or choice["message"].get("refusal"):
+            raise LMRequestFailed("the provider withheld the answer (content filter or refusal)", 200)
+        raise MalformedResponse(f"the server's answer has no text: content is {shorten(repr(content))}", 200)
+    usage = body.get("usage")
+    usage = usage if isinstance(usage, dict) else {}
+    return Reply(
+        _storable(content),
+        finish == "length",
+        _count(usage.get("prompt_tokens")),
+        _count(usage.get("completion_tokens")),
+        _logprobs(choice.get("logprobs")),
+    )
+
+
+def failure(status: int, message: str, headers: Mapping[str, str], secrets: tuple[str, ...] = ()) -> LMRequestFailed:
+    """The error for a response with an error status; ``secrets`` are struck out of the server's message."""
+    for secret in secrets:
+        message = message.replace(secret, "***")
+    fact = f"the server answered {status}: {shorten(message) or 'no reason given'}"
+    if status == 401:
+        return AuthenticationFailed(f"{fact}; set the key with api_key= or in the provider's environment variable", 401)
+    if status == 404:
+        return ModelNotFound(f"{fact}; check the model's name and api_base", 404)
+    if status == 408:
+        return RequestTimedOut(fact, 408, retry_after(headers))
+    if status == 429 and "insufficient_quota" in message:
+        return QuotaExhausted(fact, 429)
+    if status == 429:
+        return RateLimited(fact, 429, retry_after(headers))
+    if status == 409 or status >= 500:
+        return ServerFailed(fact, status, retry_after(headers))
+    if status in (400, 413, 422) and _CONTEXT.search(message):
+        return ContextTooLong(f"{fact}; shorten the cells, or take a model with a longer context", status)
+    return LMRequestFailed(fact, status)
+
+
+def error_message(raw: bytes) -> str:
+    """The reason in an error response: OpenAI's ``error.message`` with its code, or the text as it is."""
+    text = raw.decode(errors="replace")
+    try:
+        error = json.loads(text)["error"]
+        return f"{error['message']} ({error['code']})" if error.get("code") else str(error["message"])
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return text
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """The seconds that the server asks to wait, from ``Retry-After`` (seconds or a date) or ``retry-after-ms``."""
+    try:
+        if "retry-after-ms" in headers:
+            seconds = float(headers["retry-after-ms"]) / 1000
+        else:
+            value = headers["retry-after"]
+            try:
+                seconds = float(value)
+            except ValueError:
+                seconds = parsedate_to_datetime(value).timestamp() - time.time()
+    except (KeyError, TypeError, ValueError):
+        return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None
+
+
+def shorten(text: str) -> str:
+    """The first 500 characters."""
+    text = text.strip()
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _storable(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair, which SQLite and most files refuse
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def _logprobs(value: Any) -> tuple[TokenLogprob, ...] | None:
+    try:
+        return tuple(
+            TokenLogprob(
+                str(token["token"]),
+                float(token["logprob"]),
+                tuple((str(top["token"]), float(top["logprob"])) for top in token.get("top_logprobs") or ()),
+            )
+            for token in value["content"]
+        )
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None

@@ -1,0 +1,131 @@
+"""What calls cost: one :class:`Usage` a row, a call and a process."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CALLS_KEPT = 10_000
+"""How many calls :func:`usage` lists one by one; earlier ones stay in the total."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Counts and costs; usages add up with ``+``.
+
+    Attributes:
+        rows: prompts asked.
+        sent: requests sent, with retries, repairs and hedges.
+        deduplicated: prompts answered by an identical one of the same call.
+        stored: prompts answered from the response store.
+        retried: requests sent again after a fault.
+        repaired: requests sent again after a rejected answer.
+        failed: prompts that ended with an error.
+        tokens_in: tokens of the prompts, as the server counted them.
+        tokens_out: tokens of the answers.
+        dollars: the price of those tokens; None where the model's price is unknown.
+        seconds: for a row the time of its requests, for a call the time on the clock.
+    """
+
+    rows: int = 0
+    sent: int = 0
+    deduplicated: int = 0
+    stored: int = 0
+    retried: int = 0
+    repaired: int = 0
+    failed: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    dollars: float | None = 0.0
+    seconds: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        return total((self, other))
+
+    def __str__(self) -> str:
+        dollars = "an unknown number of dollars" if self.dollars is None else f"${self.dollars:.4f}"
+        parts = [f"{self.rows} rows: {self.sent} sent"]
+        for name in ("deduplicated", "stored", "retried", "repaired", "failed"):
+            if getattr(self, name):
+                parts.append(f"{getattr(self, name)} {'from the store' if name == 'stored' else name}")
+        return f"{', '.join(parts)}; {self.tokens_in} tokens in, {self.tokens_out} out, {dollars}, {self.seconds:.1f} s"
+
+
+_COUNTS = tuple(f.name for f in fields(Usage) if f.name != "dollars")
+FROM_STORE = Usage(rows=1, stored=1)
+FAILED_IN_STORE = Usage(rows=1, stored=1, failed=1)
+DUPLICATE = Usage(rows=1, deduplicated=1)
+FAILED_DUPLICATE = Usage(rows=1, deduplicated=1, failed=1)
+
+
+def total(usages: Iterable[Usage]) -> Usage:
+    """The sum of usages; its dollars are None as soon as one of theirs is."""
+    listed = list(usages)
+    dollars: float | None = 0.0
+    for one in listed:
+        dollars = None if dollars is None or one.dollars is None else dollars + one.dollars
+    return Usage(dollars=dollars, **{name: sum(getattr(one, name) for one in listed) for name in _COUNTS})
+
+
+class Ledger:
+    """The usage of every call of this process; safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._calls: deque[tuple[str, str, Usage]] = deque(maxlen=CALLS_KEPT)
+        self._total = Usage()
+
+    def record(self, description: str, model: str, usage: Usage) -> None:
+        """Add one call."""
+        with self._lock:
+            self._calls.append((description, model, usage))
+            self._total = total((self._total, usage))
+
+    def reset(self) -> None:
+        """Forget all calls."""
+        with self._lock:
+            self._calls.clear()
+            self._total = Usage()
+
+    @property
+    def total(self) -> Usage:
+        """The sum of all calls."""
+        return self._total
+
+    def frame(self) -> pd.DataFrame:
+        """A row a call, in the order in which they ended."""
+        import pandas as pd
+
+        with self._lock:
+            calls = list(self._calls)
+        columns = ["call", "model", *(f.name for f in fields(Usage))]
+        rows = [(what, model, *(getattr(usage, name) for name in columns[2:])) for what, model, usage in calls]
+        return pd.DataFrame(rows, columns=columns).astype({"dollars": float, "seconds": float})
+
+
+ledger = Ledger()
+
+
+def usage() -> pd.DataFrame:
+    """What the calls of this process cost so far: a row a call of :meth:`LM.complete`.
+
+    Columns: ``call`` (the operator), ``model`` and the fields of :class:`Usage`; dollars are NaN where the price is
+    unknown. The newest 10,000 calls are listed; :func:`total_usage` sums all of them.
+    """
+    return ledger.frame()
+
+
+def total_usage() -> Usage:
+    """The sum of all calls of this process."""
+    return ledger.total
+
+
+def timed(usage: Usage, seconds: float) -> Usage:
+    """The same usage with a call's time on the clock."""
+    return replace(usage, seconds=seconds)

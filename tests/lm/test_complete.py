@@ -1,0 +1,260 @@
+"""The contract of LM.complete, over real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from typing import Any
+
+import pytest
+
+import tagframe as tf
+from tag_bench.server import Request, Server
+from tagframe.errors import AnswerRejected, InvalidArgument, NotConfigured
+from tagframe.lm import LM, Completions, Message, Prompt, get_lm
+
+
+def boolean(text: str) -> bool:
+    if text not in ("True", "False"):
+        raise AnswerRejected(f"answer True or False, not {text!r}")
+    return text == "True"
+
+
+def echo(request: Request) -> str:
+    return request.prompt.upper()
+
+
+def prompts(count: int) -> list[Prompt]:
+    return [Prompt.of(f"row {i}") for i in range(count)]
+
+
+def test_completions_come_in_prompt_order(server: Server, lm: LM):
+    server.answers = lambda request: request.prompt.removeprefix("row ")
+    completions = lm.complete(prompts(200), accept=int)
+    assert isinstance(completions, Completions)
+    assert [completion.value for completion in completions] == list(range(200))
+    assert all(completion.ok and completion.origin == "sent" for completion in completions)
+    assert completions[3].text == "3"
+    assert completions[3].usage.sent == 1
+    assert completions[3].usage.tokens_out == 2
+    assert completions.usage.rows == completions.usage.sent == 200
+
+
+def test_no_prompts(server: Server, lm: LM):
+    assert lm.complete([]) == []
+    assert server.count == 0
+
+
+def test_without_accept_the_value_is_the_text(lm: LM):
+    assert lm.complete(prompts(1))[0].value == "True"
+
+
+def test_the_request_body(server: Server, lm: LM):
+    lm.complete([Prompt.of("is it?", system="Answer True or False.")], temperature=0.5, max_tokens=7)
+    request = server.requests[0]
+    assert request.body == {
+        "model": "test",
+        "messages": [
+            {"role": "system", "content": "Answer True or False."},
+            {"role": "user", "content": "is it?"},
+        ],
+        "temperature": 0.5,
+        "max_tokens": 7,
+    }
+    assert request.headers["authorization"] == "Bearer sk-secret"
+
+
+def test_further_fields_of_the_body(server: Server):
+    lm = LM("openai/test", api_base=server.url, extra_body={"seed": 7, "response_format": {"type": "json_object"}})
+    lm.complete(prompts(1))
+    assert server.requests[0].body["seed"] == 7
+    assert server.requests[0].body["response_format"] == {"type": "json_object"}
+    assert "authorization" not in server.requests[0].headers
+
+
+def test_identical_prompts_are_sent_once(server: Server, lm: LM):
+    server.answers = echo
+    completions = lm.complete([Prompt.of("a"), Prompt.of("b"), Prompt.of("a"), Prompt.of("a")])
+    assert [completion.text for completion in completions] == ["A", "B", "A", "A"]
+    assert [completion.origin for completion in completions] == ["sent", "sent", "duplicate", "duplicate"]
+    assert server.count == 2
+    assert completions.usage.sent == 2
+    assert completions.usage.deduplicated == 2
+    assert completions[2].usage.tokens_in == 0
+
+
+def test_samples_are_not_duplicates(server: Server, lm: LM):
+    lm.complete([Prompt.of("a", sample=0), Prompt.of("a", sample=1)], temperature=1.0)
+    assert server.count == 2
+
+
+def test_a_rejected_answer_is_repaired_once(server: Server, lm: LM):
+    server.answers = ["Maybe", "False"]
+    completion = lm.complete(prompts(1), accept=boolean)[0]
+    assert completion.ok
+    assert completion.value is False
+    assert completion.usage.repaired == 1
+    assert completion.usage.sent == 2
+    assert completion.usage.retried == 0
+    repair = server.requests[1].messages
+    assert repair[:2] == [{"role": "user", "content": "row 0"}, {"role": "assistant", "content": "Maybe"}]
+    assert "answer True or False, not 'Maybe'" in repair[2]["content"]
+
+
+def test_an_answer_rejected_twice_is_a_named_error(server: Server, lm: LM):
+    server.answers = lambda request: "Maybe" if "row 1" in str(request.messages) else "True"
+    completions = lm.complete(prompts(3), accept=boolean)
+    assert [completion.value for completion in completions] == [True, None, True]
+    assert isinstance(completions[1].error, AnswerRejected)
+    assert completions[1].text == "Maybe"
+    assert completions.usage.failed == 1
+    assert server.count == 4
+
+
+def test_any_exception_of_accept_rejects(server: Server, lm: LM):
+    server.answers = ["{}", '{"answer": 1}']
+    completion = lm.complete(prompts(1), accept=lambda text: __import__("json").loads(text)["answer"])[0]
+    assert completion.value == 1
+    assert "KeyError" in server.requests[1].prompt
+
+
+def test_logprobs(server: Server, lm: LM):
+    completion = lm.complete(prompts(1), logprobs=True)[0]
+    assert completion.logprobs is not None
+    assert completion.logprobs[0].token == "True"
+    assert completion.logprobs[0].top[1] == ("False", -2.3)
+    assert server.requests[0].body["top_logprobs"] == 10
+    again = lm.complete(prompts(1), logprobs=True)[0]
+    assert again.origin == "store"
+    assert again.logprobs == completion.logprobs
+
+
+def test_concurrency_is_a_ceiling(server: Server, lm: LM):
+    server.latency = 0.01
+    lm.using(concurrency=5).complete(prompts(40))
+    assert server.max_in_flight == 5
+
+
+def test_two_threads_share_the_ceiling(server: Server, lm: LM):
+    server.latency = 0.01
+
+    def ask(name: str) -> None:
+        lm.using(concurrency=4).complete([Prompt.of(f"{name} {i}") for i in range(20)])
+
+    threads = [threading.Thread(target=ask, args=(name,)) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert server.count == 40
+    assert server.max_in_flight <= 4
+
+
+def test_inside_a_running_event_loop(lm: LM):
+    async def cell() -> tuple[str | None, str | None]:
+        return lm.complete(prompts(1))[0].text, (await lm.acomplete([Prompt.of("other")]))[0].text
+
+    assert asyncio.run(cell()) == ("True", "True")
+
+
+def test_acomplete_is_the_same_and_can_be_cancelled(server: Server, lm: LM):
+    async def twice() -> None:
+        completions = await lm.acomplete(prompts(3), accept=boolean)
+        assert [completion.value for completion in completions] == [True] * 3
+        server.latency = 30
+        task = asyncio.create_task(lm.acomplete([Prompt.of("slow")]))
+        while server.in_flight == 0:
+            await asyncio.sleep(0.005)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(twice())
+
+
+def test_accept_sees_the_callers_context(lm: LM):
+    unit = contextvars.ContextVar("unit", default="none")
+    unit.set("metre")
+    with tf.context(concurrency=3):
+        completion = lm.complete(prompts(1), accept=lambda text: (unit.get(), tf.config.current().concurrency))[0]
+    assert completion.value == ("metre", 3)
+
+
+def test_accept_that_calls_the_model_is_told_so(lm: LM):
+    completion = lm.complete(prompts(1), accept=lambda text: lm.complete([Prompt.of("nested")])[0].value)[0]
+    assert "must not call the model" in str(completion.error)
+
+
+def test_a_message_in_parts(server: Server, lm: LM):
+    parts = ({"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {"url": "data:,"}})
+    assert lm.complete([Prompt((Message("user", parts),))])[0].ok
+    assert server.requests[0].messages[0]["content"] == list(parts)
+
+
+def test_half_a_surrogate_pair_in_prompt_and_answer(server: Server, lm: LM):
+    server.answers = lambda request: "\ud83d odd"
+    assert lm.complete([Prompt.of("cell \ud83d")])[0].text == "� odd"
+    assert lm.complete([Prompt.of("cell \ud83d")])[0].origin == "store"
+
+
+@pytest.mark.parametrize("bad", ["text", None, {"messages": []}])
+def test_something_that_is_no_prompt(lm: LM, bad: object):
+    with pytest.raises(InvalidArgument, match=r"Prompt\.of"):
+        lm.complete([bad])  # type: ignore[list-item]
+
+
+def test_a_prompt_without_json_form(lm: LM):
+    with pytest.raises(InvalidArgument, match="no JSON form"):
+        lm.complete([Prompt.of(b"bytes")])  # type: ignore[arg-type]
+
+
+def test_no_room_for_an_answer(lm: LM):
+    with pytest.raises(InvalidArgument, match="max_tokens"):
+        lm.complete(prompts(1), max_tokens=0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"model": ""}, "a model is a name"),
+        ({"model": "openai/x", "concurency": 3}, "did you mean 'concurrency'"),
+        ({"model": "openai/x", "concurrency": 0}, "at least 1"),
+        ({"model": "openai/x", "timeout": 0}, "timeout is above 0"),
+        ({"model": "openai/x", "hedge_after": -1}, "hedge_after is above 0"),
+        ({"model": "openai/x", "tokens_per_minute": 0}, "tokens_per_minute"),
+    ],
+)
+def test_bad_arguments_of_a_model(arguments: dict[str, Any], reason: str):
+    with pytest.raises(InvalidArgument, match=reason):
+        LM(**arguments)
+
+
+def test_a_transport_that_is_none():
+    with pytest.raises(InvalidArgument, match="'http' or 'litellm'"):
+        LM("openai/x", api_base="http://here/v1", transport="carrier pigeon").complete(prompts(1))  # type: ignore[arg-type]
+
+
+def test_get_lm_without_a_model_names_the_ways_out():
+    with pytest.raises(NotConfigured, match=r"configure\(lm=.*TAGFRAME_LM.*replay:STORE"):
+        get_lm()
+
+
+def test_get_lm_from_the_settings(server: Server):
+    with tf.context(lm="openai/test", api_base=server.url, concurrency=2):
+        assert get_lm().complete(prompts(2))[0].ok
+        assert get_lm(concurrency=1).settings().concurrency == 1
+        assert get_lm().settings().concurrency == 2
+    assert server.requests[0].body["model"] == "test"
+
+
+def test_get_lm_of_an_lm_keeps_its_own_settings(lm: LM):
+    with tf.context(lm=lm.using(concurrency=3), concurrency=9):
+        assert get_lm().settings().concurrency == 3
+        assert get_lm(concurrency=5).settings().concurrency == 5
+
+
+def test_the_key_is_in_no_repr(server: Server, lm: LM):
+    lm.complete(prompts(1))
+    assert "sk-secret" not in repr(lm) + repr(vars(lm)["_transport"].__class__) + str(lm.settings())
+    assert repr(lm) == f"LM('openai/test', api_base='{server.url}')"

@@ -1,0 +1,277 @@
+"""Budgets, rates, usage, quotes and the progress bar."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tag_bench.server import Reply, Server, error
+from tagframe.errors import AnswerRejected, BudgetExceeded, InvalidArgument
+from tagframe.lm import LM, Budget, Price, Prompt, Quote, QuoteEnds, QuotingLM, Usage, total_usage, usage
+from tagframe.lm.lane import AdaptiveLimit, Lane
+from tagframe.lm.pricing import estimate_tokens, most_tokens, price_of
+from tagframe.lm.usage import Ledger
+
+ROWS = [Prompt.of(f"row {i}") for i in range(50)]
+
+
+# --- budgets ------------------------------------------------------------------------------------------------------
+
+
+def test_a_budget_of_calls_stops_before_the_call_that_would_pass_it(server: Server, lm: LM):
+    budget = Budget(calls=20)
+    completions = lm.using(budget=budget).complete(ROWS)
+    assert server.count == 20
+    assert [completion.ok for completion in completions] == [True] * 20 + [False] * 30
+    assert isinstance(completions[20].error, BudgetExceeded)
+    assert "20 of 20 calls spent" in str(completions[20].error)
+    assert budget.left == {"calls": 0}
+    assert budget.spent.calls == 20
+    # What was answered is kept: the rest is all that a larger budget pays for.
+    assert lm.using(budget=Budget(calls=30)).complete(ROWS).usage.failed == 0
+    assert server.count == 50
+
+
+def test_retries_and_repairs_draw_on_the_budget(server: Server, lm: LM):
+    server.answers = [error(500), "no", "True"]
+
+    def strict(text: str) -> str:
+        if text != "True":
+            raise AnswerRejected("say True")
+        return text
+
+    budget = Budget(calls=2)
+    assert isinstance(lm.using(budget=budget).complete(ROWS[:1], accept=strict)[0].error, BudgetExceeded)
+    assert server.count == 2
+
+
+def test_a_budget_of_tokens_is_never_passed(server: Server, lm: LM):
+    server.answers = lambda request: Reply("True", changes={"usage": {"prompt_tokens": 9, "completion_tokens": 3}})
+    budget = Budget(tokens=300)
+    completions = lm.using(budget=budget, concurrency=16).complete(ROWS, max_tokens=3)
+    assert budget.spent.tokens == 12 * server.count <= 300
+    assert budget.left["tokens"] < most_tokens(ROWS[0]) + 3 + 1  # it went as near as it could be sure to stay below
+    assert sum(completion.ok for completion in completions) == server.count > 10
+
+
+def test_a_budget_in_dollars(server: Server):
+    lm = LM("openai/test", api_base=server.url, price=Price(0.01, 0.02))
+    server.answers = lambda request: Reply("True", changes={"usage": {"prompt_tokens": 8, "completion_tokens": 1}})
+    with tf.context(budget=Budget(dollars=3.0)):
+        completions = lm.complete(ROWS, max_tokens=1)
+    assert completions.usage.dollars == pytest.approx(0.1 * server.count)
+    assert 2.5 <= completions.usage.dollars <= 3.0
+    assert completions.usage.failed == 50 - server.count
+
+
+def test_dollars_need_a_price(server: Server, lm: LM):
+    completion = lm.using(budget=1).complete(ROWS[:1])[0]
+    assert isinstance(completion.error, BudgetExceeded)
+    assert "price is unknown" in str(completion.error)
+    assert server.count == 0
+
+
+def test_a_budget_spans_calls(server: Server, lm: LM):
+    bounded = lm.using(budget=Budget(calls=7))
+    bounded.complete(ROWS[:5])
+    assert [completion.ok for completion in bounded.complete(ROWS[5:10])] == [True, True, False, False, False]
+
+
+def test_a_number_in_the_settings_is_one_account(server: Server):
+    lm = LM("openai/test", api_base=server.url, price=Price(0.0, 0.1))
+    server.answers = lambda request: Reply("True", changes={"usage": {"prompt_tokens": 8, "completion_tokens": 1}})
+    with tf.context(budget=0.51):
+        done = [lm.complete(ROWS[i : i + 1], max_tokens=1)[0].ok for i in range(8)]
+    assert done == [True] * 5 + [False] * 3
+    assert lm.using(budget=0.11).complete(ROWS[10:13], max_tokens=1).usage.failed == 2  # an account of this object's
+
+
+def test_answers_from_the_store_cost_no_budget(server: Server, lm: LM):
+    lm.complete(ROWS)
+    assert lm.using(budget=Budget(calls=0)).complete(ROWS).usage.failed == 0
+
+
+@pytest.mark.parametrize("arguments", [{}, {"calls": -1}, {"dollars": math.nan}, {"tokens": "many"}])
+def test_a_budget_that_is_none(arguments: dict[str, object]):
+    with pytest.raises(InvalidArgument):
+        Budget(**arguments)  # type: ignore[arg-type]
+
+
+def test_a_setting_that_is_no_budget(lm: LM):
+    with pytest.raises(InvalidArgument, match="number of dollars"):
+        lm.using(budget="a lot")
+
+
+# --- rates --------------------------------------------------------------------------------------------------------
+
+
+def test_requests_per_minute(server: Server):
+    lm = LM("openai/test", api_base=server.url, requests_per_minute=1200)
+    start = asyncio.run(_timed(lm.acomplete(ROWS[:25])))
+    assert start >= 0.2  # 20 a second: 5 of the 25 must wait, whatever the machine does
+    assert server.count == 25
+
+
+def test_tokens_per_minute(server: Server):
+    lm = LM("openai/test", api_base=server.url, tokens_per_minute=60_000)
+    tokens = sum(estimate_tokens(prompt) + 20 for prompt in ROWS)
+    assert asyncio.run(_timed(lm.acomplete(ROWS, max_tokens=20))) >= tokens / 1000 - 1.01
+
+
+def test_a_prompt_larger_than_a_seconds_tokens(server: Server):
+    lm = LM("openai/test", api_base=server.url, tokens_per_minute=600_000)
+    assert lm.complete([Prompt.of("x" * 40_000)], max_tokens=1)[0].ok
+
+
+async def _timed(waiting: object) -> float:
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    await waiting  # type: ignore[misc]
+    return loop.time() - start
+
+
+@pytest.mark.parametrize("rate", [0, -1])
+def test_a_rate_that_is_none(rate: int):
+    with pytest.raises(InvalidArgument):
+        Lane(requests_per_minute=rate)
+
+
+def test_the_adaptive_limit_halves_and_grows():
+    limit = AdaptiveLimit(1)
+    limit.resize(64)
+    assert limit.limit == 64
+    limit.in_flight = 64
+    limit.refused(sent_at=1e12)
+    assert limit.limit == 32
+    limit.refused(sent_at=0)  # it went out before the cut
+    assert limit.limit == 32
+    for _ in range(33):
+        limit.answered()
+    assert limit.limit == 33
+    for _ in range(10_000):
+        limit.answered()
+    assert limit.limit == 64
+    limit.resize(8)
+    assert limit.limit == 8
+
+
+# --- usage --------------------------------------------------------------------------------------------------------
+
+
+def test_usage_of_a_call_and_of_the_process(server: Server, lm: LM):
+    before = total_usage()
+    lm.complete([*ROWS, ROWS[0]], description="sem_filter")
+    lm.complete(ROWS, description="sem_filter again")
+    frame = usage()
+    assert list(frame["call"].iloc[-2:]) == ["sem_filter", "sem_filter again"]
+    first, second = frame.iloc[-2], frame.iloc[-1]
+    assert (first["rows"], first["sent"], first["deduplicated"], first["stored"]) == (51, 50, 1, 0)
+    assert (second["rows"], second["sent"], second["stored"], second["dollars"]) == (50, 0, 50, 0)
+    assert pd.isna(first["dollars"])
+    assert first["tokens_in"] > 0
+    assert first["seconds"] > 0
+    assert frame["model"].iloc[-1] == "openai/test"
+    now = total_usage()
+    assert (now.rows - before.rows, now.sent - before.sent, now.stored - before.stored) == (101, 50, 50)
+
+
+def test_dollars_by_litellms_table(server: Server):
+    lm = LM("openai/gpt-4o-mini", api_base=server.url)
+    server.answers = lambda request: Reply("True", changes={"usage": {"prompt_tokens": 1000, "completion_tokens": 10}})
+    assert lm.complete(ROWS[:2]).usage.dollars == pytest.approx(2 * (1000 * 0.15e-6 + 10 * 0.6e-6))
+
+
+def test_adding_usages():
+    one = Usage(rows=1, sent=2, dollars=0.5, seconds=1.0)
+    assert one + one == Usage(rows=2, sent=4, dollars=1.0, seconds=2.0)
+    assert (one + Usage(rows=1, dollars=None)).dollars is None
+    assert str(one) == "1 rows: 2 sent; 0 tokens in, 0 out, $0.5000, 1.0 s"
+    assert "unknown" in str(Usage(dollars=None))
+
+
+def test_an_empty_ledger():
+    assert len(Ledger().frame()) == 0
+
+
+def test_prices():
+    assert price_of("openai/gpt-4o-mini") == price_of("gpt-4o-mini")
+    assert price_of("openai/nobody-sells-this") is None
+
+
+# --- quotes -------------------------------------------------------------------------------------------------------
+
+
+def test_a_quote_sends_nothing_and_says_what_would_be_sent(server: Server):
+    lm = LM("openai/gpt-4o-mini", api_base=server.url, concurrency=10)
+    lm.complete(ROWS[:20], max_tokens=5)
+    sent = server.count
+    quoting = QuotingLM(lm)
+    with pytest.raises(QuoteEnds):
+        quoting.complete([*ROWS, ROWS[49]], max_tokens=5)
+    quote = quoting.quote
+    assert server.count == sent
+    assert (quote.rows, quote.calls, quote.deduplicated, quote.stored) == (51, 30, 1, 20)
+    assert quote.tokens_in == sum(estimate_tokens(prompt) for prompt in ROWS[20:])
+    assert quote.tokens_out == 30 * 2  # as the stored answers
+    assert quote.dollars == pytest.approx(quote.tokens_in * 0.15e-6 + quote.tokens_out * 0.6e-6)
+    assert quote.seconds > 0
+    assert not quote.whole
+    assert str(quote).startswith("at least 30 calls for 51 prompts (1 duplicates, 20 stored)")
+
+
+def test_a_quote_of_several_rounds(server: Server, lm: LM):
+    quoting = QuotingLM(lm, guess=lambda prompt: "True")
+    with tf.context(lm=quoting):
+        from tagframe.lm import get_lm
+
+        for rows in (ROWS[:30], ROWS[:10]):
+            assert [completion.value for completion in get_lm(concurrency=4).complete(rows)] == ["True"] * len(rows)
+        assert asyncio.run(get_lm().acomplete(ROWS[:1]))[0].value == "True"
+    assert (quoting.quote.calls, quoting.quote.whole, quoting.quote.dollars) == (41, True, None)
+    assert "unknown" in str(quoting.quote)
+    assert server.count == 0
+
+
+def test_a_guess_that_accept_rejects_ends_the_quote(lm: LM):
+    with pytest.raises(QuoteEnds, match="acceptable guess"):
+        QuotingLM(lm, guess=lambda prompt: "x").complete(ROWS[:1], accept=int)
+
+
+def test_a_quote_that_the_store_answers_is_free(server: Server, lm: LM):
+    lm.complete(ROWS)
+    quoting = QuotingLM(lm)
+    assert quoting.complete(ROWS)[3].text == "True"
+    assert quoting.quote == Quote(rows=50, stored=50)
+
+
+def test_a_quote_of_a_replay_counts_the_misses(tmp_path: Path):
+    quoting = QuotingLM(LM(f"replay:{tmp_path / 'store.db'}"))
+    with pytest.raises(QuoteEnds):
+        quoting.complete(ROWS)
+    assert quoting.quote.calls == 50
+
+
+# --- progress -----------------------------------------------------------------------------------------------------
+
+
+def test_a_bar_with_rows_rate_and_dollars(server: Server, capsys: pytest.CaptureFixture[str]):
+    lm = LM("openai/gpt-4o-mini", api_base=server.url, progress=True)
+    lm.complete([*ROWS, ROWS[0]], description="sem_filter")
+    written = capsys.readouterr()
+    assert written.out == ""
+    assert "sem_filter" in written.err
+    assert "50/50" in written.err
+    assert re.search(r"row(s?)/s|s/row|row/s", written.err)
+    assert "$0.00" in written.err
+
+
+@pytest.mark.parametrize("progress", [False, None])
+def test_no_bar(lm: LM, capsys: pytest.CaptureFixture[str], progress: bool | None):
+    lm.using(progress=progress).complete(ROWS)  # standard error is no terminal here
+    assert capsys.readouterr().err == ""

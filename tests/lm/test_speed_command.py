@@ -1,0 +1,40 @@
+"""``python -m tag_bench``, and ``speed lm`` in its smallest case."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+from click.testing import CliRunner
+
+from tag_bench.__main__ import main
+from tag_bench.server import ServerProcess
+
+
+def test_commands_are_found_by_their_modules():
+    listed = CliRunner().invoke(main, ["--help"]).output
+    assert "speed" in listed
+    assert "server" not in listed  # a module without a command
+    assert "lm" in CliRunner().invoke(main, ["speed", "--help"]).output
+    assert "No such command" in CliRunner().invoke(main, ["nothing"]).output
+
+
+def test_the_table_of_the_smallest_case():
+    done = subprocess.run(
+        [sys.executable, "-m", "tag_bench", "speed", "lm", "--case", "filter_duplicates", "--repeats", "1"],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (case,) = json.loads(done.stdout)["cases"]
+    assert case["name"] == "filter_duplicates"
+    assert case["ours"]["requests"] == 100
+    assert case["ours"]["rows_per_second"] > 0
+    assert set(case["ours"]) == {"seconds", "rows_per_second", "cpu_ms_per_row", "requests", "peak_mb"}
+
+
+def test_the_server_counts():
+    with ServerProcess(latency=0.0) as server:
+        assert server.stats()["requests"] == 0
+        server.reset()
+        assert server.stats()["max_in_flight"] == 0

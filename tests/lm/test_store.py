@@ -1,0 +1,284 @@
+"""The response store: what is kept, under what, and what happens where it cannot be."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tagframe as tf
+from tag_bench.server import Server, error
+from tagframe.errors import AnswerRejected, DamagedStore, NotAStore, StoreWarning
+from tagframe.lm import LM, Prompt, open_store
+from tagframe.lm.store import APPLICATION_ID, ResponseStore, StoredAnswer
+
+ROWS = [Prompt.of(f"row {i}") for i in range(30)]
+
+
+def strict(text: str) -> str:
+    if text != "True":
+        raise AnswerRejected("answer True")
+    return text
+
+
+def test_answers_are_paid_once(server: Server, lm: LM):
+    first = lm.complete(ROWS)
+    again = lm.complete(ROWS)
+    assert server.count == len(ROWS)
+    assert [completion.value for completion in again] == [completion.value for completion in first]
+    assert {completion.origin for completion in again} == {"store"}
+    assert again.usage.stored == len(ROWS)
+    assert again.usage.sent == again.usage.tokens_in == 0
+    assert again.usage.dollars == 0
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"temperature": 0.5},
+        {"max_tokens": 3},
+        {"logprobs": True},
+    ],
+)
+def test_parameters_are_in_the_key(server: Server, lm: LM, changed: dict[str, float]):
+    lm.complete(ROWS[:1])
+    lm.complete(ROWS[:1], **changed)
+    assert server.count == 2
+
+
+def test_model_endpoint_messages_and_sample_are_in_the_key(server: Server, lm: LM):
+    lm.complete([Prompt.of("a")])
+    LM("openai/other", api_base=server.url).complete([Prompt.of("a")])
+    with Server() as elsewhere:
+        LM("openai/test", api_base=elsewhere.url).complete([Prompt.of("a")])
+        assert elsewhere.count == 1
+    lm.complete([Prompt.of("a", sample=1), Prompt.of("a", system=""), Prompt.of("a ")])
+    assert server.count == 5
+
+
+def test_fields_in_another_order_are_the_same_request(server: Server):
+    LM("openai/test", api_base=server.url, extra_body={"seed": 1, "top_p": 1}).complete(ROWS[:1])
+    LM("openai/test", api_base=server.url, extra_body={"top_p": 1, "seed": 1}).complete(ROWS[:1])
+    assert server.count == 1
+
+
+def test_rejected_answers_and_failures_are_logged_and_not_reused(server: Server, lm: LM, own_store: Path):
+    server.answers = ["no", "never", error(400, "bad row")]
+    assert not lm.complete(ROWS[:1], accept=strict)[0].ok
+    assert not lm.complete(ROWS[1:2])[0].ok
+    server.answers = "True"
+    assert lm.complete(ROWS[:2], accept=strict).usage.sent == 2
+    store = open_store(own_store)
+    store.flush()
+    logged = [(entry["kind"], entry["answer"]) for entry in store.log()]
+    assert logged == [("rejected", "no"), ("failed", "never"), ("failed", None)]
+    assert "row 0" in store.log()[0]["messages"]
+    assert "bad row" in store.log()[2]["reason"]
+
+
+def test_a_stored_answer_that_accept_rejects_is_asked_anew(server: Server, lm: LM):
+    server.answers = ["anything", "True"]
+    lm.complete(ROWS[:1])
+    assert lm.complete(ROWS[:1], accept=strict)[0].value == "True"
+    assert lm.complete(ROWS[:1], accept=strict)[0].origin == "store"
+    assert server.count == 2
+
+
+def test_a_repaired_answer_is_stored_under_the_prompt_itself(server: Server, lm: LM):
+    server.answers = ["no", "True"]
+    lm.complete(ROWS[:1], accept=strict)
+    assert lm.complete(ROWS[:1], accept=strict)[0].origin == "store"
+    assert server.count == 2
+
+
+def test_no_store(server: Server, lm: LM, own_store: Path):
+    lm.using(store=None).complete(ROWS[:1])
+    with tf.context(store=None):
+        lm.complete(ROWS[:1])
+    assert server.count == 2
+    assert not own_store.exists()
+
+
+def test_the_file_is_the_users_alone(lm: LM, own_store: Path):
+    path = own_store.parent / "new folder" / "store.db"
+    lm.using(store=path).complete(ROWS[:1])
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()} == {0o600}
+    assert sqlite3.connect(path).execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_no_key_is_in_the_store(server: Server, lm: LM, own_store: Path):
+    server.answers = [error(401, "wrong key sk-secret")]
+    lm.complete(ROWS[:1])
+    lm.complete(ROWS)
+    open_store(own_store).flush()
+    for file in own_store.parent.glob("responses.db*"):
+        assert b"sk-secret" not in file.read_bytes()
+
+
+def test_another_programs_database_is_refused(server: Server, lm: LM, tmp_path: Path):
+    path = tmp_path / "bank.sqlite"
+    with sqlite3.connect(path) as bank:
+        bank.execute("CREATE TABLE clients (id INTEGER)")
+    bank.close()
+    before = path.read_bytes()
+    with pytest.raises(NotAStore, match="no response store"):
+        lm.using(store=path).complete(ROWS[:1])
+    assert server.count == 0
+    assert path.read_bytes() == before
+
+
+def test_a_store_of_another_version_is_refused(lm: LM, tmp_path: Path):
+    path = tmp_path / "future.db"
+    with sqlite3.connect(path) as future:
+        future.execute("CREATE TABLE answers (id INTEGER)")
+        future.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        future.execute("PRAGMA user_version = 99")
+    future.close()
+    with pytest.raises(NotAStore, match="version 99"):
+        lm.using(store=path).complete(ROWS[:1])
+
+
+def test_a_file_that_is_no_database(lm: LM, tmp_path: Path):
+    path = tmp_path / "notes.txt"
+    path.write_text("not a database " * 100)
+    with pytest.warns(StoreWarning, match="not a database"):
+        completions = lm.using(store=path).complete(ROWS)
+    assert all(completion.ok for completion in completions)
+    assert path.read_text() == "not a database " * 100
+
+
+def test_a_store_with_damaged_pages(server: Server, lm: LM, tmp_path: Path):
+    path = tmp_path / "damaged.db"
+    store = ResponseStore(path)
+    source = store.source(lm.transport.endpoint, lm.model, lm.model)
+    for i in range(2000):
+        store.put([(i.to_bytes(32, "big"), source, StoredAnswer("text" * 20))])
+    store.close()
+    content = bytearray(path.read_bytes())
+    content[8192:] = os.urandom(len(content) - 8192)
+    path.write_bytes(content)
+    with pytest.warns(StoreWarning, match="damaged.db"):
+        completions = lm.using(store=path).complete(ROWS)
+    assert all(completion.ok for completion in completions)
+
+
+def test_a_folder_that_cannot_be_written(lm: LM, tmp_path: Path):
+    if os.geteuid() == 0:
+        folder = Path("/proc/tagframe")  # not even root can make a file there
+        if not Path("/proc").is_dir():
+            pytest.skip("root may write everywhere, and there is no /proc")
+    else:
+        folder = tmp_path / "read-only"
+        folder.mkdir(mode=0o500)
+    with pytest.warns(StoreWarning, match="responses.db|/proc"):
+        completions = lm.using(store=folder / "responses.db").complete(ROWS)
+    assert all(completion.ok for completion in completions)
+
+
+FULL_DISK = """
+import resource, signal, sys, warnings
+from tagframe.lm import LM, Prompt
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+warnings.simplefilter("always")
+lm = LM("openai/test", api_base=sys.argv[1], store=sys.argv[2], concurrency=4)
+lm.complete([Prompt.of("before")])
+resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))
+rows = [Prompt.of(f"row {i} " + "x" * 2000) for i in range(150)]
+completions = lm.complete(rows)
+assert all(completion.ok for completion in completions)
+assert lm.complete([Prompt.of("before")])[0].origin == "store"
+print("stored", sum(completion.origin == "store" for completion in lm.complete(rows)))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs resource limits")
+def test_a_full_disk(server: Server, tmp_path: Path):
+    server.answers = lambda request: request.prompt
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, server.url, str(tmp_path / "store.db")],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "StoreWarning" in done.stderr
+    assert "cannot be written" in done.stderr
+    kept = int(done.stdout.split()[1])
+    assert 0 < kept < 150
+
+
+def test_a_store_that_may_only_be_read(server: Server, lm: LM, own_store: Path, monkeypatch: pytest.MonkeyPatch):
+    lm.complete(ROWS[:2])
+    open_store(own_store).close()
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # as for anyone but root, after chmod 0400
+    with pytest.warns(StoreWarning, match="is read-only"):
+        usage = lm.complete(ROWS[:3]).usage
+    assert (usage.stored, usage.sent) == (2, 1)
+    assert lm.complete(ROWS[:2]).usage.stored == 2  # and no warning, since nothing is to be stored
+
+
+def test_the_size_is_capped(tmp_path: Path):
+    store = ResponseStore(tmp_path / "small.db", max_bytes=300_000)
+    source = store.source("http://here", "model", "model")
+    store.put_imported([("", "by hand", (10**9).to_bytes(32, "big"), StoredAnswer("kept"))])
+    keys = [i.to_bytes(32, "big") for i in range(6000)]
+    for key in keys:
+        store.put([(key, source, StoredAnswer("x" * 100))])
+    store.flush()
+    found = store.lookup(keys)
+    assert keys[-1] in found
+    assert keys[0] not in found
+    assert store.lookup([(10**9).to_bytes(32, "big")])
+    assert store._connection.execute("PRAGMA page_count").fetchone()[0] * 4096 < 700_000
+    store.close()
+
+
+def test_purge(server: Server, lm: LM, own_store: Path):
+    server.answers = lambda request: "a telling answer"
+    lm.complete(ROWS)
+    store = open_store(own_store)
+    assert store.purge(before=0) == 0
+    assert store.purge() == len(ROWS)
+    assert lm.complete(ROWS[:1])[0].origin == "sent"
+    store.purge()
+    for file in own_store.parent.glob("responses.db*"):
+        assert b"a telling answer" not in file.read_bytes()
+
+
+def test_a_store_deleted_between_calls_is_made_anew(server: Server, lm: LM, own_store: Path):
+    lm.complete(ROWS[:1])
+    for file in own_store.parent.glob("responses.db*"):
+        file.unlink()
+    assert lm.complete(ROWS[:1])[0].origin == "sent"
+    assert lm.complete(ROWS[:1])[0].origin == "store"
+
+
+def test_opening_a_directory_is_an_error_of_the_file_system(tmp_path: Path):
+    with pytest.raises((OSError, sqlite3.Error, DamagedStore)):
+        ResponseStore(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_after_a_fork_the_child_works_on_its_own(server: Server, lm: LM):
+    lm.complete(ROWS[:1])
+    script = f"""
+import os, sys
+from tagframe.lm import LM, Prompt
+lm = LM("openai/test", api_base={server.url!r})
+assert lm.complete([Prompt.of("parent")])[0].ok
+pid = os.fork()
+if pid == 0:
+    ok = lm.complete([Prompt.of("parent")])[0].origin == "store" and lm.complete([Prompt.of("child")])[0].ok
+    os._exit(0 if ok else 1)
+_, status = os.waitpid(pid, 0)
+assert lm.complete([Prompt.of("child")])[0].origin == "store"
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,344 @@
+"""Every row ends with its answer or a named failure, on the row that it belongs to; nothing is paid twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tag_bench import server as scripted
+from tag_bench.server import Reply, Request, Server, error
+from tagframe import errors
+from tagframe.errors import AnswerRejected, LMRequestFailed, RunStopped
+from tagframe.lm import LM, Prompt, RetryPolicy
+
+PATIENT = RetryPolicy(faults=2, refusals=12, first_wait=0.002, longest_wait=0.005)
+ROWS = 100
+FAULTS: dict[str, tuple[Reply, type[LMRequestFailed]]] = {
+    "500": (error(500), errors.ServerFailed),
+    "429": (error(429), errors.RateLimited),
+    "429 with Retry-After": (error(429, headers={"Retry-After": "0.002"}), errors.RateLimited),
+    "hang": (scripted.HANG, errors.RequestTimedOut),
+    "drop": (scripted.DROP, errors.ConnectionFailed),
+    "half a response": (scripted.HALF, errors.ConnectionFailed),
+    "malformed JSON": (scripted.MALFORMED, errors.MalformedResponse),
+    "empty": (scripted.EMPTY, errors.MalformedResponse),
+    "null": (scripted.NULL, errors.MalformedResponse),
+    "wrong types": (scripted.WRONG_TYPES, errors.MalformedResponse),
+    "context": (scripted.CONTEXT_LENGTH, errors.ContextTooLong),
+}
+"""What goes wrong, and what it is called where it goes on going wrong."""
+
+
+def prompts(count: int) -> list[Prompt]:
+    return [Prompt.of(f"row {i}", system="Say which row this is.") for i in range(count)]
+
+
+def answer_of(prompt: str) -> str:
+    return f"this is {prompt}"
+
+
+def hit(prompt: str, percent: int) -> bool:
+    """The same rows in every run: at least one of a hundred."""
+    return zlib.crc32(prompt.encode()) % 100 < percent or prompt == "row 7"
+
+
+@pytest.mark.parametrize("persistent", [False, True], ids=["transient", "persistent"])
+@pytest.mark.parametrize("percent", [1, 10, 50])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults(server: Server, fault: str, percent: int, persistent: bool):
+    reply, kind = FAULTS[fault]
+    usable: Counter[str] = Counter()
+
+    def answers(request: Request) -> str | Reply:
+        if hit(request.prompt, percent) and (persistent or request.attempt == 1):
+            return reply
+        usable[request.prompt] += 1
+        return answer_of(request.prompt)
+
+    server.answers = answers
+    lm = LM("openai/test", api_base=server.url, retry=PATIENT, timeout=0.5 if fault == "hang" else 10)
+    completions = lm.using(concurrency=50).complete(prompts(ROWS))
+    final = persistent or not kind.retryable
+    for i, completion in enumerate(completions):
+        if hit(f"row {i}", percent) and final:
+            assert type(completion.error) is kind
+        else:
+            assert completion.value == answer_of(f"row {i}")
+    assert set(usable.values()) <= {1}  # an answer that could be used was not asked for again
+    # The same call again pays for what failed, and for nothing else.
+    server.answers = lambda request: answer_of(request.prompt)
+    server.reset()
+    again = lm.complete(prompts(ROWS))
+    assert [completion.value for completion in again] == [answer_of(f"row {i}") for i in range(ROWS)]
+    assert server.count == sum(not completion.ok for completion in completions)
+
+
+def test_all_faults_at_once(server: Server):
+    kinds = list(FAULTS.values())
+    choose = random.Random(0)
+    usable: Counter[str] = Counter()
+
+    def answers(request: Request) -> str | Reply:
+        if choose.random() < 0.5:
+            return choose.choice(kinds)[0]
+        usable[request.prompt] += 1
+        return answer_of(request.prompt)
+
+    server.answers = answers
+    lm = LM("openai/test", api_base=server.url, retry=PATIENT, timeout=0.5)
+    for i, completion in enumerate(lm.complete(prompts(300))):
+        if completion.ok:
+            assert completion.text == answer_of(f"row {i}")
+        else:
+            assert isinstance(completion.error, LMRequestFailed)
+            assert type(completion.error) is not LMRequestFailed
+    assert set(usable.values()) == {1}
+
+
+def test_retries_are_counted(server: Server, lm: LM):
+    server.answers = [error(500), scripted.DROP, "True"]
+    usage = lm.complete(prompts(1)).usage
+    assert (usage.sent, usage.retried, usage.failed) == (3, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        (error(401, "Incorrect API key"), errors.AuthenticationFailed),
+        (error(404, "no such model"), errors.ModelNotFound),
+        (error(429, "no credit", code="insufficient_quota"), errors.QuotaExhausted),
+    ],
+)
+def test_what_fails_for_every_row_stops_the_run(server: Server, lm: LM, fault: Reply, kind: type[LMRequestFailed]):
+    server.answers = lambda request: fault if int(request.prompt[4:]) >= 20 else answer_of(request.prompt)
+    completions = lm.using(concurrency=4).complete(prompts(200))
+    assert server.count <= 24
+    assert [completion.ok for completion in completions] == [True] * 20 + [False] * 180
+    assert type(completions[20].error) is kind
+    last = completions[199].error
+    assert isinstance(last, RunStopped)
+    assert type(last.__cause__) is kind
+    assert completions.usage.failed == 180
+
+
+def test_a_server_that_is_down_stops_the_run():
+    with Server() as gone:
+        url = gone.url
+    lm = LM("openai/test", api_base=url, retry=RetryPolicy(faults=1, first_wait=0.001), concurrency=20)
+    completions = lm.complete(prompts(500))
+    kinds = Counter(type(completion.error) for completion in completions)
+    assert kinds.keys() == {errors.ConnectionFailed, RunStopped}
+    assert 100 <= kinds[errors.ConnectionFailed] <= 120
+
+
+def test_a_stop_does_not_wait_for_backoffs(server: Server):
+    slow = RetryPolicy(first_wait=600, longest_wait=600)
+    lm = LM("openai/test", api_base=server.url, retry=slow, concurrency=2, store=None)
+    server.answers = lambda request: error(500) if request.prompt == "row 0" else Reply("no", 401, latency=0.05)
+    completions = lm.complete(prompts(3))
+    assert [type(completion.error) for completion in completions] == [
+        RunStopped,
+        errors.AuthenticationFailed,
+        RunStopped,
+    ]
+
+
+def test_bad_request_and_forbidden_are_not_retried(server: Server, lm: LM):
+    server.answers = lambda request: error(400 if request.prompt == "row 0" else 403)
+    assert [c.error.status for c in lm.complete(prompts(2))] == [400, 403]  # type: ignore[union-attr]
+    assert server.count == 2
+
+
+def test_a_wait_that_is_too_long_is_not_waited_for(server: Server, lm: LM):
+    server.answers = lambda request: error(429, headers={"Retry-After": "86400"})
+    failure = lm.using(store=None).complete(prompts(1))[0].error
+    assert isinstance(failure, errors.RateLimited)
+    assert failure.retry_after == 86400
+
+
+def test_a_429_lowers_the_number_in_flight_and_it_recovers(server: Server):
+    def answers(request: Request) -> str | Reply:
+        return error(429) if request.in_flight > 8 else Reply("True", latency=0.005)
+
+    server.answers = answers
+    lm = LM("openai/limited", api_base=server.url, retry=PATIENT, concurrency=32)
+    completions = lm.complete(prompts(600))
+    assert all(completion.ok for completion in completions)
+    refused = [request.in_flight > 8 for request in server.requests]
+    assert any(refused)
+    assert sum(refused[-200:]) < 40  # it settled near what the server takes
+    assert max(request.in_flight for request in server.requests[-200:]) >= 6  # and no lower
+
+
+def test_a_hedged_request(server: Server):
+    server.answers = lambda request: Reply("slow", latency=20) if request.attempt == 1 else "fast"
+    lm = LM("openai/test", api_base=server.url, hedge_after=0.02)
+    completions = lm.complete(prompts(3))
+    assert [completion.text for completion in completions] == ["fast"] * 3
+    assert completions.usage.sent == 6  # both are paid
+    assert completions.usage.retried == 0
+
+
+def test_a_hedged_request_that_fails_beside_one_that_does_not(server: Server):
+    server.answers = lambda request: Reply("True", latency=0.1) if request.attempt == 1 else error(500)
+    lm = LM("openai/test", api_base=server.url, hedge_after=0.02, retry=PATIENT)
+    assert lm.complete(prompts(1))[0].text == "True"
+    server.answers = lambda request: Reply("broken", 500, latency=0.05)
+    assert isinstance(lm.complete([Prompt.of("both fail")])[0].error, errors.ServerFailed)
+
+
+# --- processes that die -------------------------------------------------------------------------------------------
+
+# Imports once, then forks a child for each line that it reads; so twenty kills cost seconds, not a minute.
+NURSERY = """
+import os, sys
+import aiohttp
+from tagframe.lm import LM, Prompt
+from tagframe.lm import openai_http
+
+rows, url, store = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+for line in sys.stdin:
+    pid = os.fork()
+    if pid:
+        print(pid, flush=True)
+        os.waitpid(pid, 0)
+        continue
+    lm = LM("openai/test", api_base=url, store=store, concurrency=8)
+    prompts = [Prompt.of(f"row {i}", system="Say which row this is.") for i in range(rows)]
+    wrong = [c for i, c in enumerate(lm.complete(prompts)) if c.text != f"this is row {i}"]
+    os._exit(bool(wrong))
+"""
+
+
+@contextmanager
+def nursery(rows: int, server: Server, store: Path) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", NURSERY, str(rows), server.url, str(store)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.close()
+        process.wait(20)
+        process.stdout.close()
+
+
+def start(process: subprocess.Popen[str]) -> int:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("go\n")
+    process.stdin.flush()
+    return int(process.stdout.readline())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
+def test_killed_twenty_times(server: Server, tmp_path: Path):
+    rows, kills, in_flight = 1500, 20, 8
+    server.answers = lambda request: answer_of(request.prompt)
+    server.latency = 0.005
+    store = tmp_path / "store.db"
+    choose = random.Random(20)
+    with nursery(rows, server, store) as process:
+        for _ in range(kills):
+            child = start(process)
+            before = server.count
+            while server.count == before:  # it has begun to send
+                time.sleep(0.001)
+            time.sleep(choose.uniform(0.0, 0.05))
+            os.kill(child, signal.SIGKILL)
+    completions = LM("openai/test", api_base=server.url, store=store).complete(prompts(rows))
+    assert [completion.text for completion in completions] == [answer_of(f"row {i}") for i in range(rows)]
+    asked = Counter(request.prompt for request in server.requests)
+    assert len(asked) == rows
+    repeated = sum(asked.values()) - rows
+    assert repeated <= kills * in_flight
+    assert completions.usage.stored > 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_two_processes_on_one_store(server: Server, tmp_path: Path):
+    rows = 400
+    server.answers = lambda request: answer_of(request.prompt)
+    server.latency = 0.005
+    store = tmp_path / "store.db"
+    with nursery(rows, server, store) as one, nursery(rows, server, store) as other:
+        start(one), start(other)
+    assert one.returncode == other.returncode == 0
+    with sqlite3.connect(store) as connection:
+        assert connection.execute("SELECT count(*) FROM answers").fetchone() == (rows,)
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection.close()
+    assert LM("openai/test", api_base=server.url, store=store).complete(prompts(rows)).usage.stored == rows
+
+
+INTERRUPTED = """
+import sys
+from tagframe.lm import LM, Prompt
+
+lm = LM("openai/test", api_base=sys.argv[1], store=sys.argv[2], concurrency=8)
+try:
+    lm.complete([Prompt.of(f"row {i}", system="Say which row this is.") for i in range(100)])
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+def test_ctrl_c_stops_and_keeps_what_is_answered(server: Server, tmp_path: Path):
+    server.answers = lambda request: answer_of(request.prompt) if request.number < 60 else scripted.HANG
+    store = tmp_path / "store.db"
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, server.url, str(store)], stdout=subprocess.PIPE, text=True
+    )
+    while server.count < 68:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=10)  # the eight requests in flight would hang for two minutes
+    assert output == "interrupted\n"
+    assert process.returncode == 0
+    server.answers = lambda request: answer_of(request.prompt)
+    again = LM("openai/test", api_base=server.url, store=store).complete(prompts(100))
+    assert again.usage.stored == 60
+    assert all(completion.ok for completion in again)
+
+
+def test_a_fault_of_a_library_is_one_rows_failure(server: Server, lm: LM, monkeypatch: pytest.MonkeyPatch):
+    send = type(lm.transport).send
+
+    async def sometimes(self: object, prompt: Prompt, *rest: object) -> object:
+        if prompt.messages[-1].content == "row 3":
+            raise ZeroDivisionError("deep inside")
+        return await send(self, prompt, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(type(lm.transport), "send", sometimes)
+    completions = lm.complete(prompts(6))
+    assert [completion.ok for completion in completions] == [True, True, True, False, True, True]
+    assert "ZeroDivisionError: deep inside" in str(completions[3].error)
+
+
+def test_rejections_beside_faults(server: Server, lm: LM):
+    def answers(request: Request) -> str | Reply:
+        return error(500) if request.attempt == 1 else "junk" if len(request.messages) == 2 else "fine"
+
+    def fine(text: str) -> str:
+        if text != "fine":
+            raise AnswerRejected("say fine")
+        return text
+
+    server.answers = answers
+    usage = lm.complete(prompts(5), accept=fine).usage
+    assert (usage.sent, usage.retried, usage.repaired, usage.failed) == (20, 10, 5, 0)

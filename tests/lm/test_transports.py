@@ -1,0 +1,181 @@
+"""One parity suite over both transports: the same results and the same errors."""
+
+from __future__ import annotations
+
+import traceback
+
+import pytest
+
+from tag_bench import server as scripted
+from tag_bench.server import Reply, Server, error
+from tagframe import errors
+from tagframe.errors import InvalidArgument, NotConfigured
+from tagframe.lm import LM, Prompt, RetryPolicy
+from tagframe.lm.litellm_transport import LiteLLM
+from tagframe.lm.openai_http import OpenAIHTTP
+from tagframe.lm.providers import connect
+
+pytestmark = pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # litellm's, of malformed answers
+NEVER = RetryPolicy(faults=0, refusals=0)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm_litellm() -> None:
+    """litellm's first call imports for seconds, which must not count against a test's timeout."""
+    with Server() as server:
+        LM("openai/test", api_base=server.url, api_key="x", transport="litellm", store=None).complete([Prompt.of("a")])
+
+
+@pytest.fixture(params=["http", "litellm"])
+def either(request: pytest.FixtureRequest, server: Server) -> LM:
+    return LM(
+        "openai/test", api_base=server.url, api_key="sk-secret", retry=NEVER, timeout=1, transport=request.param,
+        store=None,
+    )  # fmt: skip
+
+
+def test_an_answer(server: Server, either: LM):
+    server.answers = lambda request: f"about {request.prompt}"
+    completion = either.complete([Prompt.of("a film", "Be brief.")], max_tokens=9)[0]
+    assert completion.text == "about a film"
+    assert completion.usage.tokens_in == (len("a film") + len("Be brief.")) // 4 + 1
+    assert completion.usage.tokens_out == 4
+    body = server.requests[0].body
+    assert body["model"] == "test"
+    assert body["messages"] == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "a film"}]
+    assert body["temperature"] == 0
+    assert body["max_tokens"] == 9
+    assert server.requests[0].headers["authorization"] == "Bearer sk-secret"
+
+
+def test_logprobs(either: LM):
+    tokens = either.complete([Prompt.of("a")], logprobs=True)[0].logprobs
+    assert tokens is not None
+    assert (tokens[0].token, tokens[0].logprob, tokens[0].top[0]) == ("True", -0.1, ("True", -0.1))
+
+
+FAULTS = {
+    "500": (error(500), errors.ServerFailed, 500),
+    "503": (error(503), errors.ServerFailed, 503),
+    "409": (error(409), errors.ServerFailed, 409),
+    "408": (error(408), errors.RequestTimedOut, 408),
+    "429": (error(429), errors.RateLimited, 429),
+    "no credit": (error(429, "You exceeded your quota", code="insufficient_quota"), errors.QuotaExhausted, 429),
+    "401": (error(401, "Incorrect API key provided: sk-secret"), errors.AuthenticationFailed, 401),
+    "403": (error(403), errors.LMRequestFailed, 403),
+    "404": (error(404, "The model `test` does not exist"), errors.ModelNotFound, 404),
+    "400": (error(400), errors.LMRequestFailed, 400),
+    "context": (scripted.CONTEXT_LENGTH, errors.ContextTooLong, 400),
+    "drop": (scripted.DROP, errors.ConnectionFailed, None),
+    "hang": (scripted.HANG, errors.RequestTimedOut, None),
+    "malformed": (scripted.MALFORMED, errors.MalformedResponse, 200),
+    "no completion": (scripted.NOT_A_COMPLETION, errors.MalformedResponse, 200),
+    "null": (scripted.NULL, errors.MalformedResponse, 200),
+    "empty": (scripted.EMPTY, errors.MalformedResponse, 200),
+    "wrong types": (scripted.WRONG_TYPES, errors.MalformedResponse, 200),
+    "no choices": (Reply(changes={"choices": []}), errors.MalformedResponse, 200),
+    "cut off": (Reply("", finish_reason="length"), errors.LMRequestFailed, 200),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault(server: Server, either: LM, fault: str):
+    reply, kind, status = FAULTS[fault]
+    server.answers = lambda request: reply
+    failure = either.complete([Prompt.of("a")])[0].error
+    assert type(failure) is kind
+    assert isinstance(failure, errors.LMRequestFailed)
+    assert failure.status == status
+    assert "sk-secret" not in repr(failure) + "".join(traceback.format_exception(failure))
+    assert server.count == 1
+
+
+def test_wrong_types_beside_a_usable_answer(server: Server, either: LM):
+    server.answers = lambda request: Reply("True", changes={"usage": None, "id": 7, "created": "now"})
+    completion = either.complete([Prompt.of("a")])[0]
+    assert completion.text == "True"
+    assert completion.usage.tokens_in > 0  # estimated
+    assert server.count == 1
+
+
+@pytest.mark.parametrize("headers", [{"Retry-After": "3"}, {"retry-after-ms": "3000"}])
+def test_retry_after_is_read(server: Server, either: LM, headers: dict[str, str]):
+    server.answers = lambda request: error(429, headers=headers)
+    failure = either.complete([Prompt.of("a")])[0].error
+    assert isinstance(failure, errors.RateLimited)
+    assert failure.retry_after == 3
+
+
+def test_no_server(either: LM, server: Server):
+    dead = LM("openai/test", api_base="http://127.0.0.1:9/v1", api_key="x", retry=NEVER, transport="http")
+    assert type(dead.complete([Prompt.of("a")])[0].error) is errors.ConnectionFailed
+
+
+# --- which transport ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "api_base", "kind", "endpoint", "name"),
+    [
+        ("openai/gpt-4o-mini", None, OpenAIHTTP, "https://api.openai.com/v1", "gpt-4o-mini"),
+        ("gpt-4o-mini", None, OpenAIHTTP, "https://api.openai.com/v1", "gpt-4o-mini"),
+        ("openai/mine", "http://gpu:8000/v1/", OpenAIHTTP, "http://gpu:8000/v1", "mine"),
+        ("hosted_vllm/org/mine", "http://gpu:8000/v1", OpenAIHTTP, "http://gpu:8000/v1", "org/mine"),
+        ("ollama/llama3", None, OpenAIHTTP, "http://localhost:11434/v1", "llama3"),
+        ("org/mine", "http://gpu:8000/v1", OpenAIHTTP, "http://gpu:8000/v1", "org/mine"),
+        ("anthropic/claude-sonnet-4-5", None, LiteLLM, "litellm:anthropic", "anthropic/claude-sonnet-4-5"),
+        ("mistral/mistral-small-latest", None, LiteLLM, "litellm:mistral", "mistral/mistral-small-latest"),
+    ],
+)
+def test_the_transport_of_a_name(
+    monkeypatch: pytest.MonkeyPatch, model: str, api_base: str | None, kind: type, endpoint: str, name: str
+):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-environment")
+    transport = connect(model, api_base)
+    assert type(transport) is kind
+    assert transport.endpoint == endpoint
+    assert transport.model == name  # type: ignore[attr-defined]
+
+
+def test_the_key_and_url_of_the_environment(monkeypatch: pytest.MonkeyPatch, server: Server):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-environment")
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    assert LM("openai/test").complete([Prompt.of("a")])[0].ok
+    assert server.requests[0].headers["authorization"] == "Bearer sk-environment"
+
+
+def test_no_key_and_no_url():
+    with pytest.raises(NotConfigured, match="OPENAI_API_KEY"):
+        LM("openai/gpt-4o-mini").complete([Prompt.of("a")])
+    with pytest.raises(NotConfigured, match="HOSTED_VLLM_API_BASE"):
+        LM("hosted_vllm/mine").complete([Prompt.of("a")])
+
+
+@pytest.mark.parametrize("url", ["localhost:8000", "ftp://host/v1", "", "http://", "http://[::1", "http://h:x/v1"])
+def test_a_url_that_is_none(url: str):
+    with pytest.raises(InvalidArgument, match="api_base is a URL"):
+        connect("openai/test", api_base=url or "nothing")
+
+
+def test_a_password_in_the_url_is_sent_and_not_kept(server: Server):
+    url = server.url.replace("http://", "http://me:pass-word@")
+    lm = LM("openai/test", api_base=url, retry=NEVER)
+    server.answers = [error(400, "bad credentials me:pass-word"), "True"]
+    failure = lm.complete([Prompt.of("a")])[0].error
+    assert "pass-word" not in f"{failure}{lm!r}{lm.transport.endpoint}"
+    assert server.requests[0].headers["authorization"].startswith("Basic ")
+
+
+def test_a_key_with_a_line_feed(server: Server):
+    assert LM("openai/test", api_base=server.url, api_key="sk-file\n").complete([Prompt.of("a")])[0].ok
+    assert server.requests[0].headers["authorization"] == "Bearer sk-file"
+
+
+def test_openai_reasoning_models_take_no_temperature():
+    transport = connect("openai/gpt-5-mini", api_key="x")
+    assert isinstance(transport, OpenAIHTTP)
+    from tagframe.lm import Parameters
+
+    body = transport.body(Prompt.of("a"), Parameters(max_tokens=50))
+    assert "temperature" not in body
+    assert body["max_completion_tokens"] == 50
