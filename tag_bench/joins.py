@@ -1,0 +1,357 @@
+"""``tag_bench joins``: keys, plans and merges against the keys that databases declare and the joins of gold SQL.
+
+No declared key is read by what is measured, nor anything derived from them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+import pandas as pd
+
+from tag_bench.gold_joins import Column, GoldJoins, Schema, gold_joins
+from tag_bench.merge_cost import merge_ratio
+from tagframe.corpus import open_corpus
+from tagframe.corpus.profile import ColumnProfile, TableProfile
+from tagframe.corpus.sqlite import connect_readonly, quoted
+from tagframe.errors import FanOut, NotConnected
+from tagframe.joins import JoinPlan, KeyPair, infer_keys, merge, plan_joins, role_hints
+
+Link = frozenset[str]
+"""Both columns of a key as ``database.table.column`` in lower case; which references which is left open."""
+
+_ROW = "row number"
+"""A column that is added to every table of a merge under test."""
+
+
+@dataclass(frozen=True)
+class Database:
+    """One database of a benchmark: what is known of it, and the answer key.
+
+    Attributes:
+        tables: profiles without declared keys.
+        schema: columns by table, lower case.
+        declared: the keys that it declares.
+        file: its SQLite file; None where it has no rows.
+    """
+
+    name: str
+    tables: tuple[TableProfile, ...]
+    schema: Schema
+    declared: frozenset[Link]
+    file: Path | None
+
+
+@dataclass(frozen=True)
+class Case:
+    """One question with its gold joins."""
+
+    database: str
+    question: str
+    gold: GoldJoins
+
+
+def read_databases(folder: Path) -> list[Database]:
+    """The databases of a folder in JAR's format, sorted by name.
+
+    Raises:
+        click.ClickException: ``schema_with_keys.json`` or ``dev.json`` is not there.
+    """
+    for name in ("schema_with_keys.json", "dev.json"):
+        if not (folder / name).is_file():
+            raise click.ClickException(f"no {name} in {folder}; give a folder like shared/bench/spider")
+    profiles: dict[str, list[TableProfile]] = defaultdict(list)
+    if (folder / "database").is_dir():
+        for profile in open_corpus(folder / "database").profiles:
+            profiles[profile.database].append(replace(profile, primary_key=(), foreign_keys=()))
+    uniqueness = {}
+    if (folder / "uniqueness.json").is_file():
+        uniqueness = json.loads((folder / "uniqueness.json").read_text(encoding="utf-8"))
+    found = []
+    for entry in json.loads((folder / "schema_with_keys.json").read_text(encoding="utf-8")):
+        name, tables = entry["db_id"], entry["table_names_original"]
+        columns = entry["column_names_original"]
+
+        def column_id(index: int, name: str = name, tables: Any = tables, columns: Any = columns) -> str:
+            table, column = columns[index]
+            return f"{name}.{tables[table]}.{column}".lower()
+
+        declared = frozenset(frozenset(map(column_id, pair)) for pair in entry["foreign_keys"])
+        schema = {
+            table.lower(): tuple(column.lower() for place, column in columns if place == number)
+            for number, table in enumerate(tables)
+        }
+        file = folder / "database" / name / f"{name}.sqlite"
+        known = tuple(profiles[name]) or tuple(_schema_only(entry, uniqueness))
+        found.append(Database(name, known, schema, declared, file if file.is_file() else None))
+    return sorted(found, key=lambda database: database.name)
+
+
+def _schema_only(entry: Mapping[str, Any], uniqueness: Mapping[str, float]) -> Iterable[TableProfile]:
+    """Profiles that know names and the share of distinct values only."""
+    rows = 1_000_000  # any number so large keeps the ratio, which is all that is given
+    for number, table in enumerate(entry["table_names_original"]):
+        columns: list[ColumnProfile] = []
+        for place, name in entry["column_names_original"]:
+            share = uniqueness.get(f"{entry['db_id']}#sep#{table}#sep#{name}")
+            if place == number and share is None:
+                columns.append(ColumnProfile(name, len(columns), "text"))
+            elif place == number and share is not None:
+                distinct = round(float(share) * rows)
+                columns.append(ColumnProfile(name, len(columns), "text", rows=rows, nulls=0, distinct=distinct))
+        yield TableProfile(f"{entry['db_id']}.{table}", entry["db_id"], table, tuple(columns), rows)
+
+
+def read_cases(folder: Path, databases: Sequence[Database]) -> list[Case]:
+    """The questions whose gold SQL reads more than one table of a database with rows."""
+    schemas = {database.name: database.schema for database in databases if database.file is not None}
+    cases = []
+    for entry in json.loads((folder / "dev.json").read_text(encoding="utf-8")):
+        if entry["db_id"] in schemas:
+            gold = gold_joins(entry["sql"], schemas[entry["db_id"]])
+            if len(gold.tables) > 1:
+                cases.append(Case(entry["db_id"], entry["question"], gold))
+    return cases
+
+
+def key_scores(databases: Sequence[Database], keys: Mapping[str, Sequence[KeyPair]]) -> dict[str, Any]:
+    """Precision and recall of inferred keys against the declared ones, in percent, and what differs."""
+    right = wrong = missed = 0
+    extra, absent = [], []
+    for database in databases:
+        found: dict[Link, KeyPair] = {frozenset((k.left.lower(), k.right.lower())): k for k in keys[database.name]}
+        right += len(found.keys() & database.declared)
+        wrong += len(found.keys() - database.declared)
+        missed += len(database.declared - found.keys())
+        extra += [repr(key) for link, key in found.items() if link not in database.declared]
+        absent += [" = ".join(sorted(link)) for link in sorted(database.declared - found.keys(), key=sorted)]
+    return {
+        "precision": _percent(right, right + wrong),
+        "recall": _percent(right, right + missed),
+        "declared": right + missed,
+        "undeclared": sorted(extra),
+        "missed": absent,
+    }
+
+
+def cross_database_percent(databases: Sequence[Database]) -> float:
+    """The share of pairs of tables of different databases that a key links, in percent."""
+    tables = [table for database in databases for table in database.tables]
+    linked = {
+        key.tables
+        for key in infer_keys(tables, declared=False, across_sources=True)
+        if key.left_table.partition(".")[0] != key.right_table.partition(".")[0]
+    }
+    sizes = Counter(table.database for table in tables)
+    pairs = (len(tables) ** 2 - sum(size**2 for size in sizes.values())) // 2
+    return _percent(len(linked), pairs)
+
+
+def plan_scores(
+    cases: Sequence[Case], databases: Sequence[Database], keys: Mapping[str, Sequence[KeyPair]]
+) -> dict[str, Any]:
+    """How many plans over the gold tables make the same columns equal as the gold SQL does, in percent."""
+    by_name = {database.name: database for database in databases}
+    parity = {database.name: place % 2 for place, database in enumerate(databases)}
+    kept = [case for case in cases if not case.gold.twice]
+    counts: Counter[str] = Counter()
+    kinds: dict[str, Counter[str]] = defaultdict(Counter)
+    halves: dict[str, Counter[str]] = defaultdict(Counter)
+    for case in kept:
+        tables = by_name[case.database].tables
+        plain = _plan(case, tables, keys[case.database], with_question=False)
+        asked = _plan(case, tables, keys[case.database], with_question=True)
+        outcome = {
+            "questions": True,
+            "equal": _classes(plain) == case.gold.classes,
+            "with_question": _classes(asked) == case.gold.classes,
+            "best_two": any(_classes(plan) == case.gold.classes for plan in _best_two(asked)),
+        }
+        for counter in (counts, kinds[case.gold.kind], halves["held out" if parity[case.database] else "tuned on"]):
+            counter.update({name: int(holds) for name, holds in outcome.items()})
+    return {
+        **_shares(counts),
+        "table_twice_left_out": len(cases) - len(kept),
+        "by_kind": {kind: _shares(counter) for kind, counter in sorted(kinds.items())},
+        "by_half": {half: _shares(counter) for half, counter in sorted(halves.items())},
+    }
+
+
+def _shares(counts: Mapping[str, int]) -> dict[str, Any]:
+    total = counts["questions"]
+    names = ("equal", "with_question", "best_two")
+    return {"questions": total, **{f"{name}_percent": _percent(counts[name], total) for name in names}}
+
+
+def _plan(
+    case: Case, tables: Sequence[TableProfile], keys: Sequence[KeyPair], *, with_question: bool
+) -> JoinPlan | None:
+    chosen = [table for table in tables if table.name.lower() in case.gold.tables]
+    hints = role_hints(keys, re.findall(r"\w+", case.question)) if with_question else None
+    try:
+        return plan_joins(chosen, keys, role_hints=hints)
+    except NotConnected:
+        return None
+
+
+def _best_two(plan: JoinPlan | None) -> list[JoinPlan]:
+    return [] if plan is None else [plan, *plan.alternatives[:1]]
+
+
+def _classes(plan: JoinPlan | None) -> frozenset[frozenset[Column]] | None:
+    if plan is None:
+        return None
+    names = {source.id: source.name.lower() for source in plan.sources}
+    return frozenset(frozenset((names[table], column.lower()) for table, column in group) for group in plan.classes())
+
+
+def merge_scores(
+    cases: Sequence[Case], databases: Sequence[Database], keys: Mapping[str, Sequence[KeyPair]]
+) -> dict[str, Any]:
+    """For how many questions the inner merge holds every row of the gold SQL's own joins, in percent.
+
+    A row is the numbers of the rows that it is made of, which says more than its cells do. The plan is the one made
+    with the question. A refusal counts as a miss.
+    """
+    by_name = {database.name: database for database in databases}
+    counts: Counter[str] = Counter()
+    merged: dict[tuple[str, str], pd.DataFrame | None] = {}
+    wanted: dict[tuple[str, str], pd.DataFrame | None] = {}
+    for case in cases:
+        if case.gold.twice or not case.gold.blocks:
+            continue
+        database = by_name[case.database]
+        plan = _plan(case, database.tables, keys[case.database], with_question=True)
+        counts["questions"] += 1
+        if plan is None:
+            counts["not connected"] += 1
+            continue
+        identity = (case.database, str(plan))
+        if identity not in merged:
+            merged[identity] = _merged_rows(plan, database)
+        rows = merged[identity]
+        if rows is None:
+            counts["refused"] += 1
+            continue
+        held = True
+        empty = True
+        for block in case.gold.blocks:
+            key = (case.database, block.rows_sql)
+            if key not in wanted:
+                wanted[key] = _gold_rows(block.rows_sql, database)
+            gold = wanted[key]
+            if gold is None:
+                counts["gold SQL does not run"] += 1
+                continue
+            empty = empty and gold.empty
+            held = held and _holds(rows, gold, block.tables)
+        counts["contained"] += held
+        counts["not empty"] += not empty
+        counts["contained, not empty"] += held and not empty
+    return {
+        "questions": counts["questions"],
+        "contained_percent": _percent(counts["contained"], counts["questions"]),
+        "refused": counts["refused"],
+        "not_connected": counts["not connected"],
+        "gold_not_run": counts["gold SQL does not run"],
+        "with_rows": {
+            "questions": counts["not empty"],
+            "contained_percent": _percent(counts["contained, not empty"], counts["not empty"]),
+        },
+    }
+
+
+def _merged_rows(plan: JoinPlan, database: Database) -> pd.DataFrame | None:
+    assert database.file is not None
+    numbered = replace(
+        plan,
+        sources=tuple(replace(source, columns=(*source.columns, _ROW)) for source in plan.sources),
+        alternatives=(),
+    )
+    names = {source.id: source.name for source in plan.sources}
+    connection = connect_readonly(database.file)
+
+    def read(table: str, columns: Sequence[str]) -> pd.DataFrame:
+        shown = [f"rowid AS {quoted(_ROW)}" if column == _ROW else quoted(column) for column in columns]
+        return pd.read_sql(f"SELECT {', '.join(shown)} FROM {quoted(names[table])}", connection)
+
+    wanted = [f"{source.id}.{_ROW}" for source in plan.sources]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            frame, _ = merge(numbered, read, on_loss="allow", columns=wanted)
+    except FanOut:
+        return None
+    finally:
+        connection.close()
+    chosen = {numbered.column_names()[source.id, _ROW]: source.name.lower() for source in plan.sources}
+    return frame.rename(columns=chosen)
+
+
+def _gold_rows(sql: str, database: Database) -> pd.DataFrame | None:
+    assert database.file is not None
+    connection = connect_readonly(database.file)
+    try:
+        return pd.read_sql(sql, connection)
+    except pd.errors.DatabaseError:
+        return None
+    finally:
+        connection.close()
+
+
+def _holds(rows: pd.DataFrame, gold: pd.DataFrame, tables: Sequence[str]) -> bool:
+    """Whether every gold row is among the merged rows, as often as it is there."""
+    if gold.empty:
+        return True
+    have = rows[list(tables)].value_counts()
+    need = gold.set_axis(list(tables), axis="columns").value_counts()
+    return bool((have.reindex(need.index, fill_value=0) >= need).all())
+
+
+def _percent(part: float, whole: float) -> float:
+    return round(100 * part / whole, 3) if whole else 0.0
+
+
+@click.command("joins", context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--data", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True, help="The folder."
+)
+@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
+@click.option("--merge-rows", type=click.IntRange(min=1), default=1_000_000, show_default=True, help="Of the fact.")
+def command(data: Path, output: Any, merge_rows: int) -> None:
+    """Measure key inference, join plans and merges.
+
+    Example: python -m tag_bench joins --data shared/bench/spider --json -
+    """
+    databases = read_databases(data)
+    filled = [database for database in databases if database.file is not None]
+    started = time.perf_counter()
+    keys = {database.name: infer_keys(database.tables, declared=False) for database in filled}
+    seconds = time.perf_counter() - started
+    bare = [database for database in databases if database.file is None]
+    bare_keys = {database.name: infer_keys(database.tables, declared=False) for database in bare}
+    cases = read_cases(data, databases)
+    report = {
+        "dataset": data.resolve().name,
+        "keys": {
+            **key_scores(filled, keys),
+            "cross_database_pairs_percent": cross_database_percent(filled),
+        },
+        "keys_without_rows": key_scores(bare, bare_keys) if bare else None,
+        "plans": plan_scores(cases, filled, keys),
+        "merge": merge_scores(cases, filled, keys),
+        "infer_seconds": round(seconds, 3),
+        "tables": sum(len(database.tables) for database in filled),
+        "merge_ratio": merge_ratio(merge_rows),
+    }
+    json.dump(report, output, indent=1)
+    output.write("\n")

@@ -1,0 +1,154 @@
+"""How telling is it that one column's values are found in another?
+
+Most ids are 1, 2, 3, …, n, so that "all values of A are among those of B" holds for half of all pairs of integer
+columns. What it says is a likelihood ratio: how probable is it where A references B, how probable where it does not?
+
+* Values of a *sparse* column (text, or integers that leave most of their range out) are not hit by accident: every
+  contained value is evidence.
+* Values of a *dense* run of integers are. There only the ends of the runs speak: a run that lies high (1001 … 1035) is
+  not met by accident, one that starts at 1 is; and a referencing column reaches, as a rule, near the end of the run
+  that it draws from, where a count or a rank stays below.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tagframe.corpus.profile import ColumnProfile, Sketch
+
+_HIT = 0.985
+"""The chance that a value of a referencing column has its target; the rest dangle."""
+_VALUES = 40
+"""Values beyond this many add nothing: they are not independent draws."""
+MOST = 8.0
+"""No overlap says more than this, for or against: columns share values for reasons that no model has."""
+_SMALL = 100
+"""Integers up to this are found among any ids that start at 1, however sparse those are later on."""
+_LOG_RANGE = math.log(1e9)
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """How many of a column's distinct values another column holds.
+
+    Attributes:
+        share: contained share of the distinct values, in [0, 1].
+        seen: distinct values that ``share`` was counted over.
+        error: one standard error of ``share``; 0 where it is exact.
+    """
+
+    share: float
+    seen: int
+    error: float
+
+
+def overlap(column: Sketch | None, other: Sketch | None) -> Overlap | None:
+    """The share of ``column``'s distinct values that ``other`` holds, from their sketches; None where they cannot tell.
+
+    Both keep the smallest hashes of one hash function. Up to the smaller of the two largest kept hashes both are
+    complete: the share among the values up to there is an unbiased estimate of the whole.
+    """
+    if column is None or other is None or not len(column.hashes):
+        return None
+    mine, theirs, exact = column.hashes, other.hashes, column.complete and other.complete
+    if not exact:
+        ends = [sketch.hashes[-1] for sketch in (column, other) if not sketch.complete and len(sketch.hashes)]
+        limit = min(ends)
+        mine = mine[: np.searchsorted(mine, limit, side="right")]
+        theirs = theirs[: np.searchsorted(theirs, limit, side="right")]
+        if not len(mine):
+            return None
+    if len(theirs):
+        found = np.minimum(np.searchsorted(theirs, mine), len(theirs) - 1)
+        hits = int(np.count_nonzero(theirs[found] == mine))
+    else:
+        hits = 0
+    share = hits / len(mine)
+    # Laplace's rule keeps the error above 0 where a handful of values all agree.
+    smooth = (hits + 1) / (len(mine) + 2)
+    error = 0.0 if exact else math.sqrt(smooth * (1 - smooth) / len(mine))
+    return Overlap(share, len(mine), error)
+
+
+@dataclass(frozen=True)
+class Run:
+    """The integers of a column: where they lie and how densely."""
+
+    low: int
+    high: int
+    density: float
+
+
+def integer_run(column: ColumnProfile) -> Run | None:
+    """The range of a column of integers, None for others and where it is not known."""
+    if column.family != "integer" or column.minimum is None or column.maximum is None or not column.distinct:
+        return None
+    try:
+        low, high = int(float(column.minimum)), int(float(column.maximum))
+    except ValueError:
+        return None
+    return Run(low, high, min(1.0, column.distinct / max(1, high - low + 1)))
+
+
+def _inside_by_accident(run: Run) -> float:
+    """The chance that a column of integers that has nothing to do with ``run`` lies within it."""
+    width = math.log((run.high + 2) / (max(run.low, 0) + 1)) / _LOG_RANGE if run.high >= 0 else 0.5
+    small = 0.5 if run.low <= 1 else 0.0
+    return min(0.95, max(1e-3, small + 0.5 * width))
+
+
+def _reaches_the_end(values: int, high: int, run: Run, ends_there: float) -> float:
+    """Log likelihood ratio of a column's largest value, given that it lies within a dense run.
+
+    ``values`` draws from a run of n have their maximum at m with density about d/n (m/n)^(d-1); a column with nothing
+    to do with it ends at m with density about 1/m, or as often as columns around it end there.
+    """
+    size = max(1, run.high - max(run.low, 0) + 1)
+    reach = min(size, max(1, high - max(run.low, 0) + 1))
+    draws = min(values, size, _VALUES)
+    drawn = math.log(draws / size) + (draws - 1) * math.log(reach / size)
+    return drawn - math.log(max(ends_there, 0.3 / reach))
+
+
+def log_ratio(
+    column: ColumnProfile,
+    other: ColumnProfile,
+    run: Run | None,
+    target: Run | None,
+    found: Overlap,
+    ends_there: float = 0.0,
+) -> float:
+    """Log likelihood ratio of the overlap: above 0 it speaks for ``column`` referencing ``other``.
+
+    Args:
+        column, other: the referencing and the referenced column.
+        run, target: their integers' ranges.
+        found: the overlap.
+        ends_there: the share of the surrounding columns of integers that end where ``column`` does.
+
+    Returns:
+        Within ± :data:`MOST`.
+    """
+    seen = min(found.seen, _VALUES)
+    hits, misses = seen * found.share, seen * (1 - found.share)
+    if run is not None and target is not None:
+        accident = min(0.98, max(target.density, 1e-4))
+        if target.low <= 10 and (target.density > 0.02 or run.high <= _SMALL):
+            # Ids that were counted up and thinned out later are dense where they are small.
+            accident = 0.95
+        ratio = hits * math.log(_HIT / accident) + misses * math.log((1 - _HIT) / (1 - accident))
+        if target.low <= run.low and run.high <= target.high:
+            ratio -= math.log(_inside_by_accident(target))
+            if accident > 0.5:
+                # Among high numbers a run that ends early is no count: facts often hold the first ids only.
+                least = -4.0 if target.low <= 10 else -1.0
+                ratio += max(least, _reaches_the_end(column.distinct or 1, run.high, target, ends_there))
+    else:
+        # A short code ("F", "3") is met by accident more easily than a long one.
+        length = np.mean([len(sample) for sample in column.samples]) if column.samples else 4.0
+        accident = 0.4 if length <= 1.5 else 0.25 if length <= 3 else 0.1
+        ratio = hits * math.log(_HIT / accident) + misses * math.log((1 - _HIT) / (1 - accident))
+    return float(min(MOST, max(-MOST, ratio)))

@@ -1,0 +1,118 @@
+"""Key pairs and what speaks for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Origin = Literal["inferred", "declared", "given"]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a key pair's score was made from. None where it could not be known.
+
+    Attributes:
+        origin: inferred from data and names, declared by the source, or given by the user.
+        contained: share of the left column's distinct values that the right one holds, in [0, 1].
+        covered: share of the right column's distinct values that the left one holds, in [0, 1].
+        error: one standard error of ``contained``: 0 where it was counted over all values.
+        chance: how probable the overlap would be by accident, relative to how probable it is for a true key.
+        uniqueness: distinct over non-null values of the right column, in [0, 1].
+        null_share: of the left column, in [0, 1].
+        families: the type families of both columns.
+        name: how well the names fit, in [0, 1].
+        similarity: of the names' meanings, by the function that was passed.
+        referenced_by: other columns that reference the right column.
+        reason: the evidence in words.
+    """
+
+    origin: Origin = "inferred"
+    contained: float | None = None
+    covered: float | None = None
+    error: float = 0.0
+    chance: float | None = None
+    uniqueness: float | None = None
+    null_share: float | None = None
+    families: tuple[str, str] = ("", "")
+    name: float = 0.0
+    similarity: float | None = None
+    referenced_by: int = 0
+    reason: str = ""
+
+
+def column_id(table: str, columns: tuple[str, ...]) -> str:
+    """``database.table.column``; several columns stand in brackets."""
+    return f"{table}.{columns[0]}" if len(columns) == 1 else f"{table}.({', '.join(columns)})"
+
+
+@dataclass(frozen=True)
+class KeyPair:
+    """A column (or several) of one table that references another table.
+
+    Two key pairs are equal where their columns are, whatever their scores.
+
+    Attributes:
+        left_table, left_columns: the referencing side, of which many rows may share a value.
+        right_table, right_columns: the referenced side.
+        score: how sure the pair is, in [0, 1].
+        evidence: what the score was made from.
+    """
+
+    left_table: str
+    left_columns: tuple[str, ...]
+    right_table: str
+    right_columns: tuple[str, ...]
+    score: float = field(default=1.0, compare=False)
+    evidence: Evidence = field(default=Evidence(), compare=False)
+
+    @property
+    def left(self) -> str:
+        """``database.table.column`` of the referencing side."""
+        return column_id(self.left_table, self.left_columns)
+
+    @property
+    def right(self) -> str:
+        """``database.table.column`` of the referenced side."""
+        return column_id(self.right_table, self.right_columns)
+
+    @property
+    def tables(self) -> frozenset[str]:
+        """Both tables (one, for a self reference)."""
+        return frozenset((self.left_table, self.right_table))
+
+    def reversed(self) -> KeyPair:
+        """The pair with its sides exchanged."""
+        return KeyPair(
+            self.right_table, self.right_columns, self.left_table, self.left_columns, self.score, self.evidence
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """A dictionary of plain values that :meth:`from_json` reads."""
+        return {
+            "left_table": self.left_table,
+            "left_columns": list(self.left_columns),
+            "right_table": self.right_table,
+            "right_columns": list(self.right_columns),
+            "score": self.score,
+            "evidence": {**self.evidence.__dict__, "families": list(self.evidence.families)},
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> KeyPair:
+        """Read what :meth:`to_json` wrote."""
+        evidence = dict(data.get("evidence", {}))
+        if "families" in evidence:
+            evidence["families"] = tuple(evidence["families"])
+        return cls(
+            data["left_table"],
+            tuple(data["left_columns"]),
+            data["right_table"],
+            tuple(data["right_columns"]),
+            float(data.get("score", 1.0)),
+            Evidence(**evidence),
+        )
+
+    def __repr__(self) -> str:
+        why = f" · {self.evidence.reason}" if self.evidence.reason else ""
+        return f"{self.left} → {self.right} ({self.score:.2f}{why})"

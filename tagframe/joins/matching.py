@@ -1,0 +1,190 @@
+"""Which rows of two tables have equal keys.
+
+Keys of one type are compared as they are. Where types differ, or text is left without a partner, the canonical forms of
+the *distinct* keys are compared (:mod:`tagframe.corpus.canonical`: "007" is 7, " Prague" is "prague"), on copies.
+Nulls never match.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from tagframe.corpus.canonical import canonical_all
+
+Positions = npt.NDArray[np.int64]
+Counts = npt.NDArray[np.signedinteger[Any]]
+
+_DENSE = 4
+"""Integer keys are looked up in an array where it has at most so many places a key."""
+
+
+@dataclass(frozen=True)
+class Matches:
+    """The partners of every left row.
+
+    Attributes:
+        starts, counts: shape (left rows,): the partners of row i are ``partners[starts[i]:starts[i] + counts[i]]``.
+        partners: right rows, grouped by key, each group in row order. None where no key repeats on the right: the
+            partner of row i is ``starts[i]`` itself.
+        nulls: left rows whose key is null.
+        coerced: left rows that match only in canonical form.
+    """
+
+    starts: Positions
+    counts: Counts
+    partners: Positions | None
+    nulls: npt.NDArray[np.bool_]
+    coerced: npt.NDArray[np.bool_]
+
+
+def match_rows(left: list[pd.Series], right: list[pd.Series]) -> Matches:
+    """Match rows on one or several key columns; all series of a side have one length."""
+    if len(left) == 1:
+        fast = _match_integers(left[0], right[0])
+        if fast is not None:
+            return fast
+    left_codes, right_codes, coerced = _codes(left[0], right[0])
+    for mine, theirs in zip(left[1:], right[1:], strict=True):
+        more_left, more_right, more_coerced = _codes(mine, theirs)
+        left_codes, right_codes = _combined(left_codes, right_codes, more_left, more_right)
+        coerced |= more_coerced
+    nulls = np.zeros(len(left_codes), dtype=bool)
+    for mine in left:
+        nulls |= mine.isna().to_numpy()
+    matches = _grouped(left_codes, right_codes, nulls)
+    return Matches(matches.starts, matches.counts, matches.partners, nulls, coerced & (matches.counts > 0))
+
+
+def _grouped(left_codes: Positions, right_codes: Positions, nulls: npt.NDArray[np.bool_]) -> Matches:
+    """Rows with the same code match; a code of -1 matches nothing."""
+    size = int(max(left_codes.max(initial=-1), right_codes.max(initial=-1))) + 1
+    coerced = np.zeros(len(left_codes), dtype=bool)
+    kept = np.flatnonzero(right_codes >= 0)
+    # Code -1 reads the place that is added at the end, which holds no rows.
+    row_of = np.full(size + 1, -1, dtype=np.int64)
+    row_of[right_codes[kept]] = kept
+    if np.count_nonzero(row_of >= 0) == len(kept):
+        starts = row_of[left_codes]
+        return Matches(starts, (starts >= 0).view(np.int8), None, nulls, coerced)
+    order = np.argsort(right_codes[kept], kind="stable")
+    counts_of = np.bincount(right_codes[kept], minlength=size + 1).astype(np.int64)
+    starts_of = np.concatenate([[0], np.cumsum(counts_of)[:-1]]).astype(np.int64)
+    return Matches(starts_of[left_codes], counts_of[left_codes], kept[order], nulls, coerced)
+
+
+def _match_integers(left: pd.Series, right: pd.Series) -> Matches | None:
+    """Plain integer keys in a range little wider than they are many: one look-up a row, no hashing."""
+    if not (_is_plain_integer(left) and _is_plain_integer(right)) or not len(right) or not len(left):
+        return None
+    mine, theirs = left.to_numpy(), right.to_numpy()
+    low, high = int(theirs.min()), int(theirs.max())
+    if high - low + 1 > _DENSE * (len(theirs) + len(mine)):
+        return None
+    right_codes = theirs.astype(np.int64) - low
+    left_codes = mine.astype(np.int64) - low
+    if int(mine.min()) < low or int(mine.max()) > high:
+        left_codes = np.where((mine >= low) & (mine <= high), left_codes, -1)
+    return _grouped(left_codes, right_codes, np.zeros(len(left), dtype=bool))
+
+
+def _is_plain_integer(series: pd.Series) -> bool:
+    return isinstance(series.dtype, np.dtype) and series.dtype.kind == "i"
+
+
+def _kind(series: pd.Series) -> str:
+    """What kind of values a key column holds; equal kinds are compared as they are."""
+    dtype: Any = series.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        dtype = dtype.categories.dtype
+    if pd.api.types.is_bool_dtype(dtype):
+        return "boolean"
+    if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype):
+        return "number"
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        return "moment"
+    if pd.api.types.is_datetime64_dtype(dtype):
+        return "date"
+    inferred = pd.api.types.infer_dtype(series, skipna=True)
+    return "text" if inferred in ("string", "empty") else f"object:{inferred}"
+
+
+def _hashable(series: pd.Series) -> pd.Series:
+    """Cells that cannot be hashed (lists, dictionaries) as their text; a category as its values."""
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        return series.astype(series.dtype.categories.dtype if series.dtype.categories.dtype != object else object)
+    if series.dtype == object:
+        return series.map(lambda cell: cell if cell.__hash__ is not None else str(cell))
+    return series
+
+
+def _factorized(series: pd.Series) -> tuple[Positions, pd.Index]:
+    codes, uniques = pd.factorize(_hashable(series), use_na_sentinel=True)
+    return codes.astype(np.int64, copy=False), pd.Index(uniques)
+
+
+def _codes(left: pd.Series, right: pd.Series) -> tuple[Positions, Positions, npt.NDArray[np.bool_]]:
+    """Codes that are equal where keys are, -1 for nulls and for left keys without a partner; coerced left rows."""
+    left_codes, left_keys = _factorized(left)
+    right_codes, right_keys = _factorized(right)
+    kinds = _kind(left), _kind(right)
+    if kinds[0] == kinds[1]:
+        partner = right_keys.get_indexer(left_keys).astype(np.int64)
+    else:
+        partner = np.full(len(left_keys), -1, dtype=np.int64)
+    coerced_keys = np.zeros(len(left_keys), dtype=bool)
+    alone = np.flatnonzero(partner < 0)
+    if len(alone) and (kinds[0] != kinds[1] or kinds[0] not in ("number", "boolean", "date", "moment")):
+        found, right_codes = _canonical_partners(left_keys[alone], right_keys, right_codes, merge=kinds[0] != kinds[1])
+        partner[alone] = found
+        coerced_keys[alone] = found >= 0
+    # Code -1 reads the place that is added at the end.
+    return (
+        np.append(partner, -1)[left_codes],
+        right_codes,
+        np.append(coerced_keys, False)[left_codes],
+    )
+
+
+def _canonical_partners(
+    keys: pd.Index, right_keys: pd.Index, right_codes: Positions, *, merge: bool
+) -> tuple[Positions, Positions]:
+    """The right code of each left key by canonical form, and the right codes.
+
+    Two right keys may have one canonical form ("AB" and "ab"). Between columns of unlike types they are then one key
+    (``merge``). Between columns of text a left key that equals neither is left without a partner: which is meant
+    cannot be known.
+    """
+    theirs, _ = canonical_all(right_keys.tolist())
+    mine, _ = canonical_all(keys.tolist())
+    first: dict[str, int] = {}
+    for code, text in enumerate(theirs):
+        if text is not None:
+            first.setdefault(text, code)
+    if merge:
+        to = np.array([-1 if text is None else first[text] for text in theirs] + [-1], dtype=np.int64)
+        right_codes = to[right_codes]
+    else:
+        often = Counter(theirs)
+        first = {text: code for text, code in first.items() if often[text] == 1}
+    found = [-1 if text is None else first.get(text, -1) for text in mine]
+    return np.array(found, dtype=np.int64), right_codes
+
+
+def _combined(
+    left: Positions, right: Positions, more_left: Positions, more_right: Positions
+) -> tuple[Positions, Positions]:
+    """Codes of pairs of codes; -1 where either is."""
+    width = int(max(more_left.max(initial=0), more_right.max(initial=0))) + 1
+    joint = np.concatenate([left * width + more_left, right * width + more_right])
+    joint[np.concatenate([(left < 0) | (more_left < 0), (right < 0) | (more_right < 0)])] = -1
+    codes, uniques = pd.factorize(joint)
+    missing = np.flatnonzero(uniques == -1)
+    if len(missing):
+        codes = np.where(codes == missing[0], -1, codes)
+    return codes[: len(left)].astype(np.int64), codes[len(left) :].astype(np.int64)

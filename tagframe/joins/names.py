@@ -1,0 +1,273 @@
+"""What the names of columns and tables say about keys.
+
+A column that references another table tends to carry that table's name as its *head*, the last noun of a compound, and
+often a key word after it: ``home_team_api_id`` is a team, ``lost_in_battle`` a battle, while ``player_x`` is an x.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+Similarity = Callable[[str, str], float]
+"""The likeness in meaning of two names, in [0, 1]."""
+
+STRONG_KEY_WORDS = frozenset({"id", "ids", "key", "code", "cd", "uuid", "guid", "uid", "fk", "pk", "sk", "oid", "ref"})
+WEAK_KEY_WORDS = frozenset({"no", "nr", "num", "number", "symbol", "abbrev", "abbreviation"})
+KEY_WORDS = STRONG_KEY_WORDS | WEAK_KEY_WORDS
+GENERIC = frozenset(
+    """name title type date time year month day description desc detail details value status note notes comment text
+    amount price cost total count size age gender sex url email phone address city state country location position
+    rank score point points level category label language format version line first last full short long
+    other""".split()
+)
+"""Words that name an attribute of many kinds of things; equal names made of them alone say little."""
+_PERSON_ROLES = frozenset(
+    """manager boss supervisor superior mentor leader head chief spouse partner father mother sibling report
+    referrer""".split()
+)
+SELF_ROLES = _PERSON_ROLES | frozenset(
+    """parent child predecessor successor previous prev next original duplicate master root ancestor replaced
+    replacement""".split()
+)
+"""Words for another row of the same table: ``manager_id`` of employees, ``parent_id`` of categories."""
+_PERSONS = frozenset(
+    "employee person people staff worker user member student player customer client author teacher emp human".split()
+)
+_NOT_PLACES = frozenset({"email", "mail", "ip", "mac", "web", "url"})
+"""What makes an address no address: those are not rows of a table of addresses."""
+_JOINED_KEY = re.compile(r"(\w{3,}?)(id|key|code)\Z")
+_NOT_JOINED = frozenset(
+    """paid unpaid valid invalid grid hybrid android avoid solid liquid fluid rapid humid madrid monkey turkey whiskey
+    hockey jockey donkey barcode zipcode postcode""".split()
+)
+"""Words that end like a key word and have none."""
+_LINK_PREFIX = frozenset({"link", "linked", "to", "ref", "fk", "the", "a", "of", "in", "by", "for"})
+_TABLE_WORDS = frozenset({"tbl", "table", "ref", "dim", "fact", "lookup", "list", "master", "data", "info", "1k"})
+_PIECES = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_A-Za-z]+")
+
+
+def singular(word: str) -> str:
+    """The singular of an English noun, by its ending.
+
+    >>> [singular(word) for word in ("races", "countries", "status", "matches", "address", "series")]
+    ['race', 'country', 'status', 'match', 'address', 'series']
+    """
+    if len(word) <= 3 or word.endswith(("ss", "us", "is", "series", "species")):
+        return word
+    if word.endswith("ies"):
+        return word[:-3] + "y"
+    if word.endswith(("sses", "shes", "ches", "xes", "zes")):
+        return word[:-2]
+    return word[:-1] if word.endswith("s") else word
+
+
+@lru_cache(maxsize=65536)
+def words(name: str) -> tuple[str, ...]:
+    """The words of an identifier, lower case and singular.
+
+    >>> words("homeTeam_API_id2"), words("custkey")
+    (('home', 'team', 'api', 'id', '2'), ('cust', 'key'))
+    """
+    found: list[str] = []
+    for piece in _PIECES.findall(name):
+        word = piece.lower()
+        joined = _JOINED_KEY.match(word) if len(word) >= 6 and word not in _NOT_JOINED else None
+        found += (singular(joined[1]), joined[2]) if joined else (singular(word),)
+    return tuple(found)
+
+
+def common_prefix(columns: Sequence[str]) -> str:
+    """A short prefix that every column of a table has; it tells the table, not the column. "" where there is none.
+
+    >>> common_prefix(["l_orderkey", "l_partkey", "l_tax"])
+    'l_'
+    """
+    first = columns[0] if len(columns) > 2 else ""
+    cut = first.find("_") + 1
+    prefix = first[:cut]
+    shared = 0 < cut <= 4 and all(name.startswith(prefix) and len(name) > cut for name in columns)
+    return prefix if shared else ""
+
+
+def _is_plural(name: str) -> bool:
+    last = _PIECES.findall(name)[-1:]
+    return any(singular(word.lower()) != word.lower() for word in last)
+
+
+@dataclass(frozen=True)
+class Name:
+    """A column's name taken apart.
+
+    Attributes:
+        words: all of them, without a trailing ordinal.
+        entity: what it is about: ``words`` without key words at the end and linking words at the start.
+        key_word: 1.0 where it ends in a strong key word ("id"), 0.5 for a weak one ("number"), else 0.
+        generic: whether the entity is empty or made of words such as "name" and "date" only.
+    """
+
+    words: tuple[str, ...]
+    entity: tuple[str, ...]
+    key_word: float
+    generic: bool
+
+
+@lru_cache(maxsize=65536)
+def column_name(name: str) -> Name:
+    """Take a column's name apart.
+
+    >>> column_name("link_to_member").entity, column_name("atom_id2").entity, column_name("Id").entity
+    (('member',), ('atom',), ())
+    """
+    parts = list(words(name))
+    # "A10" is no tenth A: an ordinal follows a word.
+    while len(parts) > 1 and parts[-1].isdigit() and len(parts[-2]) > 1:
+        parts.pop()
+    entity = list(parts)
+    key_word = 0.0
+    while entity and entity[-1] in KEY_WORDS:
+        key_word = max(key_word, 1.0 if entity.pop() in STRONG_KEY_WORDS else 0.5)
+    while len(entity) > 1 and entity[0] in _LINK_PREFIX:
+        entity.pop(0)
+    if "of" in entity[1:-1]:
+        # The head of "type of thing" is the type.
+        cut = entity.index("of", 1)
+        entity = entity[cut + 1 :] + entity[:cut]
+    return Name(tuple(parts), tuple(entity), key_word, all(word in GENERIC for word in entity))
+
+
+@lru_cache(maxsize=65536)
+def table_entity(name: str) -> tuple[str, ...]:
+    """What a row of the table is, in words.
+
+    >>> table_entity("Ref_Template_Types"), table_entity("car_makers"), table_entity("data")
+    (('template', 'type'), ('car', 'maker'), ('data',))
+    """
+    parts = words(name)
+    kept = tuple(word for word in parts if word not in _TABLE_WORDS and not word.isdigit())
+    return kept or parts
+
+
+def _ends(long: tuple[str, ...], short: tuple[str, ...]) -> bool:
+    return bool(short) and len(long) >= len(short) and long[-len(short) :] == short
+
+
+@lru_cache(maxsize=262144)
+def about(column: str, table: str) -> float:
+    """How surely the column names a row of the table, in [0, 1]; a role may stand before the table's name.
+
+    >>> about("home_team_id", "Team"), about("Maker", "car_makers"), about("team_size", "Team")
+    (0.9, 0.8, 0.0)
+    """
+    entity, thing = column_name(column).entity, table_entity(table)
+    if not entity or not thing:
+        return 0.0
+    if entity == thing or "".join(entity) == "".join(thing):
+        return 1.0
+    if len(entity) > 1 and entity[-2] in _NOT_PLACES:
+        return 0.0
+    if _ends(entity, thing):
+        return 0.9
+    if _ends(thing, entity):
+        return 0.8
+    if len(entity) == 1 and len(entity[0]) >= 4 and thing[-1].endswith(entity[0]):
+        return 0.75
+    if len(entity) == len(thing) == 1 and len(entity[0]) >= 3 and thing[0].startswith(entity[0]):
+        return 0.55
+    return 0.0
+
+
+@lru_cache(maxsize=65536)
+def own(column: str, table: str) -> float:
+    """How surely the column's name is that of its own table's key, in [0, 1].
+
+    >>> own("id", "Team"), own("team_api_id", "Team"), own("name", "Team"), own("coach_id", "Team")
+    (1.0, 0.8, 0.0, 0.0)
+    """
+    name, thing = column_name(column), table_entity(table)
+    if not name.entity:
+        return 1.0
+    direct = about(column, table)
+    # Who gave the number may stand between the thing and the key word.
+    issued = name.key_word == 1.0 and name.entity[: len(thing)] == thing
+    return max(direct if direct != 0.9 else 0.5, 0.8 if issued else 0.0)
+
+
+@dataclass(frozen=True)
+class NameMatch:
+    """How well the name of a referencing column fits its target.
+
+    Attributes:
+        score: in [0, 1]; 1 where the names alone would convince a reader.
+        rule: why, a short phrase.
+        kind: "same": the target column's own name; "role": that name with a role before it; "thing": the name of the
+            target's table; "none".
+        direct: whether it points to the target column itself, not only to its table.
+    """
+
+    score: float
+    rule: str
+    kind: Literal["same", "role", "thing", "none"]
+    direct: bool = False
+
+
+NO_MATCH = NameMatch(0.0, "", "none")
+
+
+@lru_cache(maxsize=262144)
+def match(column: str, table: str, other_column: str, other_table: str) -> NameMatch:
+    """How well ``table.column`` reads as a reference to ``other_table.other_column``.
+
+    >>> match("author_id", "books", "id", "authors")
+    NameMatch(score=1.0, rule='author id names authors.id', kind='thing', direct=True)
+    >>> match("pages", "books", "id", "authors").score
+    0.0
+    """
+    name, other = column_name(column), column_name(other_column)
+    if table == other_table:
+        return _within(column, table, name, other)
+    home = own(other_column, other_table)
+    means = about(column, other_table)
+    shown = " ".join(name.words)
+    options = [NO_MATCH]
+    if name.words == other.words or (name.entity and name.entity == other.entity and (name.key_word or other.key_word)):
+        if not name.entity:
+            options.append(NameMatch(0.15, f"both are called {shown}", "same"))
+        elif name.generic and not name.key_word:
+            options.append(NameMatch(0.45 if means >= 0.8 else 0.2, "the same common name", "same", direct=True))
+        elif name.key_word and other.key_word and name.words[len(name.entity) :] != other.words[len(other.entity) :]:
+            # A train's number is not its id.
+            options.append(NameMatch(0.4, f"both are about {' '.join(name.entity)}", "same"))
+        else:
+            options.append(NameMatch(1.0 if home >= 0.75 else 0.7, "the same name", "same", direct=True))
+    elif not other.generic and len(other.words) > 1 and _ends(name.words, other.words):
+        options.append(NameMatch(0.95, f"{shown} is a role of {other_column}", "role", direct=True))
+    elif not other.generic and other.key_word and _ends(name.entity, other.entity):
+        options.append(NameMatch(0.85 if name.key_word else 0.6, f"{shown} is a role of {other_column}", "role"))
+    listed = not name.key_word and _is_plural(column)  # "tags" of a post are many tags, not the key of one
+    if means and not listed and home >= 0.55 and (other.key_word or other.entity == name.entity):
+        exact = bool(name.key_word) and not other.entity and name.words[len(name.entity) :] == other.words
+        score = means if exact else means * (0.95 if name.key_word else 0.75)
+        options.append(NameMatch(score, f"{shown} names {other_table}.{other_column}", "thing", direct=exact))
+    return max(options, key=lambda option: option.score)
+
+
+def _within(column: str, table: str, name: Name, other: Name) -> NameMatch:
+    """A reference to a row of the same table says which: the manager, the parent."""
+    if not other.key_word:
+        return NO_MATCH
+    thing = table_entity(table)
+    roles = [word for word in name.entity if word in SELF_ROLES]
+    rest = tuple(word for word in name.entity if word not in roles and word not in _LINK_PREFIX)
+    plural = not name.key_word and _is_plural(column) and "to" not in name.words
+    if roles and not plural and (not rest or _ends(thing, rest) or rest == other.entity):
+        # Employees have managers that are employees; a department's manager is no department.
+        alike = bool(set(thing) & _PERSONS) or not set(roles) <= _PERSON_ROLES
+        score = (0.9 if alike else 0.6) - (0.0 if name.key_word else 0.2)
+        return NameMatch(score, f"{column} is another row of the same table", "role")
+    if name.key_word and other.entity and len(name.entity) > len(other.entity) and _ends(name.entity, other.entity):
+        return NameMatch(0.8, f"{' '.join(name.words)} is a role of the same table", "role")
+    return NO_MATCH

@@ -1,0 +1,338 @@
+"""A join plan: in which order tables are joined, and on which columns."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tagframe.corpus.sqlite import quoted
+from tagframe.errors import ColumnNotFound, InvalidArgument, TableNotFound, did_you_mean
+from tagframe.joins.evidence import Evidence, KeyPair, column_id
+
+Cardinality = Literal["many-to-one", "one-to-one", "one-to-many", "many-to-many"]
+How = Literal["inner", "left", "outer"]
+
+
+@dataclass(frozen=True)
+class PlanTable:
+    """What a plan has to know of a table.
+
+    Attributes:
+        id: ``database.table``.
+        database, name: as in the source.
+        columns: all of them, in order.
+        rows: None where they are not known.
+        unique: columns in which no value repeats.
+        bridge: whether it was added only to connect the others.
+    """
+
+    id: str
+    database: str
+    name: str
+    columns: tuple[str, ...]
+    rows: int | None = None
+    unique: tuple[str, ...] = ()
+    bridge: bool = False
+
+
+@dataclass(frozen=True)
+class JoinStep:
+    """One table joined to those before it.
+
+    Attributes:
+        table, columns: the table that the step brings in, and its key columns.
+        base, base_columns: the table that it is joined to, and that one's key columns.
+        cardinality: read from ``base`` to ``table``: a "many-to-one" step repeats no row of what is there already.
+        key: the key pair behind it, whichever way round.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    base: str
+    base_columns: tuple[str, ...]
+    cardinality: Cardinality
+    key: KeyPair
+
+    @property
+    def left(self) -> str:
+        """``database.table.column`` on the side that is there already."""
+        return column_id(self.base, self.base_columns)
+
+    @property
+    def right(self) -> str:
+        """``database.table.column`` on the side that the step brings in."""
+        return column_id(self.table, self.columns)
+
+    @property
+    def score(self) -> float:
+        """How sure the key is, in [0, 1]."""
+        return self.key.score
+
+    def __str__(self) -> str:
+        return f"{self.left} = {self.right}"
+
+
+@dataclass(frozen=True)
+class JoinPlan:
+    """A spanning tree of join steps, in the order in which they are made.
+
+    Attributes:
+        start: the table whose rows the plan starts from: the anchor, or the table of the finest grain.
+        steps: one fewer than the tables.
+        sources: what is known of each table, in the order of the plan.
+        score: how sure the whole plan is, in [0, 1]: the mean of its steps' scores, 1 for a single table.
+        alternatives: other plans over the same tables, best first; they have none themselves.
+    """
+
+    start: str
+    steps: tuple[JoinStep, ...]
+    sources: tuple[PlanTable, ...]
+    score: float = 1.0
+    alternatives: tuple[JoinPlan, ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Ids of the tables, in the order in which they are joined."""
+        return (self.start, *(step.table for step in self.steps))
+
+    @property
+    def bridges(self) -> tuple[str, ...]:
+        """Ids of the tables that are there only to connect the others."""
+        return tuple(source.id for source in self.sources if source.bridge)
+
+    def source(self, table: str) -> PlanTable:
+        """What the plan knows of a table, by its id, or by its name where that is enough.
+
+        Raises:
+            TableNotFound: the plan has no such table, or two of that name.
+        """
+        for source in self.sources:
+            if source.id == table:
+                return source
+        named = [source for source in self.sources if source.name.casefold() == table.casefold()]
+        if len(named) == 1:
+            return named[0]
+        if named:
+            raise TableNotFound(f"two tables are called {table!r}: say {' or '.join(repr(s.id) for s in named)}")
+        raise TableNotFound(f"no table {table!r} in the plan: {did_you_mean(table, [s.id for s in self.sources])}")
+
+    def classes(self) -> list[frozenset[tuple[str, str]]]:
+        """The sets of (table, column) that the plan makes equal."""
+        sets: list[set[tuple[str, str]]] = []
+        for step in self.steps:
+            for mine, theirs in zip(step.base_columns, step.columns, strict=True):
+                pair = {(step.base, mine), (step.table, theirs)}
+                touching = [group for group in sets if group & pair]
+                sets = [group for group in sets if not group & pair]
+                sets.append(pair.union(*touching))
+        return [frozenset(group) for group in sets]
+
+    def column_names(self) -> dict[tuple[str, str], str]:
+        """The name in the merged frame of each (table id, column).
+
+        Columns that the plan makes equal share one: that of the table which is joined first. Names stay as they are
+        where only one column has them, and become ``table.column`` where not.
+        """
+        stands_for: dict[tuple[str, str], tuple[str, str]] = {}
+        for step in self.steps:
+            for mine, theirs in zip(step.base_columns, step.columns, strict=True):
+                base = stands_for.get((step.base, mine), (step.base, mine))
+                stands_for.setdefault((step.table, theirs), base)
+        by_id = {source.id: source for source in self.sources}
+        order = [(table, column) for table in self.tables for column in by_id[table].columns]
+        kept = [key for key in order if key not in stands_for]
+        tables = Counter(source.name for source in self.sources)
+        seen = Counter(column for _, column in kept)
+        names: dict[tuple[str, str], str] = {}
+        for table, column in kept:
+            source = by_id[table]
+            owner = source.name if tables[source.name] == 1 else source.id
+            names[table, column] = column if seen[column] == 1 else f"{owner}.{column}"
+        for key in order:
+            if key in stands_for:
+                names[key] = names[stands_for[key]]
+        return names
+
+    def find_column(self, name: str) -> tuple[str, str]:
+        """The (table id, column) that ``column``, ``table.column`` or ``database.table.column`` means.
+
+        Raises:
+            ColumnNotFound: none, or more than one that the plan does not make equal.
+        """
+        found = []
+        for source in self.sources:
+            for column in source.columns:
+                if name in (column, f"{source.name}.{column}", f"{source.id}.{column}"):
+                    found.append((source.id, column))
+        names = self.column_names()
+        if len({names[key] for key in found}) == 1:
+            return found[0]
+        if found:
+            where = ", ".join(repr(f"{table}.{column}") for table, column in found)
+            raise ColumnNotFound(f"column {name!r} is in more than one table: say one of {where}")
+        known = dict.fromkeys(column for source in self.sources for column in source.columns)
+        if "." in name:
+            known = dict.fromkeys(f"{source.name}.{column}" for source in self.sources for column in source.columns)
+        raise ColumnNotFound(f"no column {name!r} in the plan's tables: {did_you_mean(name, known)}")
+
+    def sql(self, *, columns: Sequence[str] | None = None, how: How = "inner", limit: int | None = None) -> str:
+        """The plan as one SQL statement (SQLite's dialect), with the column names of the merged frame.
+
+        Args:
+            columns: those to select, as in :func:`~tagframe.joins.merge`; all where None.
+            how: the kind of every join.
+            limit: at most so many rows.
+        """
+        many = len({source.database for source in self.sources}) > 1
+        names = self.column_names()
+        by_id = {source.id: source for source in self.sources}
+        shown = Counter(source.name.casefold() for source in self.sources)
+
+        def alias(table: str) -> str:
+            source = by_id[table]
+            return quoted(source.name if shown[source.name.casefold()] == 1 else source.id)
+
+        def from_item(table: str) -> str:
+            source = by_id[table]
+            full = f"{quoted(source.database)}.{quoted(source.name)}" if many else quoted(source.name)
+            return full if full == alias(table) else f"{full} AS {alias(table)}"
+
+        wanted = list(names) if columns is None else [self.find_column(name) for name in columns]
+        first: dict[str, tuple[str, str]] = {}
+        for key in wanted:
+            first.setdefault(names[key], key)
+        items = []
+        for name, (table, column) in first.items():
+            item = f"{alias(table)}.{quoted(column)}"
+            items.append(item if name == column else f"{item} AS {quoted(name)}")
+        lines = ["SELECT " + ", ".join(items or ["1"]), "FROM " + from_item(self.start)]
+        word = {"inner": "JOIN", "left": "LEFT JOIN", "outer": "FULL OUTER JOIN"}[how]
+        for step in self.steps:
+            on = " AND ".join(
+                f"{alias(step.base)}.{quoted(mine)} = {alias(step.table)}.{quoted(theirs)}"
+                for mine, theirs in zip(step.base_columns, step.columns, strict=True)
+            )
+            lines.append(f"{word} {from_item(step.table)} ON {on}")
+        if limit is not None:
+            lines.append(f"LIMIT {int(limit)}")
+        return "\n".join(lines)
+
+    def use(self, key: str | KeyPair) -> JoinPlan:
+        """A new plan in which two tables are joined on other columns.
+
+        Args:
+            key: ``"a.x = b.y"``, with or without the database; several columns with ``and`` between. It replaces the
+                step between the two tables or, where they are joined only through others, the least sure step
+                between them.
+
+        Raises:
+            InvalidArgument: not of that form, or both sides in one table.
+            TableNotFound, ColumnNotFound: the plan has no such table or column.
+        """
+        from tagframe.joins.planner import overruled
+
+        return overruled(self, key if isinstance(key, KeyPair) else self._parsed(key))
+
+    def _parsed(self, text: str) -> KeyPair:
+        sides: tuple[list[str], list[str]] = ([], [])
+        tables: list[set[str]] = [set(), set()]
+        for part in text.replace(" AND ", " and ").split(" and "):
+            halves = [half.strip() for half in part.split("=")]
+            if len(halves) != 2 or not all("." in half for half in halves):
+                raise InvalidArgument(f'a join is written "table.column = other.column"; got {text!r}')
+            for side, half in enumerate(halves):
+                table, column = self._qualified(half)
+                tables[side].add(table)
+                sides[side].append(column)
+        if len(tables[0]) != 1 or len(tables[1]) != 1 or tables[0] == tables[1]:
+            raise InvalidArgument(f"a join is between two tables; got {text!r}")
+        evidence = Evidence(origin="given", reason="given by hand")
+        return KeyPair(tables[0].pop(), tuple(sides[0]), tables[1].pop(), tuple(sides[1]), 1.0, evidence)
+
+    def _qualified(self, text: str) -> tuple[str, str]:
+        """Table id and column of ``table.column``; either may hold dots itself."""
+        for cut in [i for i, letter in enumerate(text) if letter == "."][::-1]:
+            try:
+                source = self.source(text[:cut])
+            except TableNotFound:
+                continue
+            folded = {column.casefold(): column for column in source.columns}
+            column = text[cut + 1 :]
+            if column in source.columns:
+                return source.id, column
+            if column.casefold() in folded:
+                return source.id, folded[column.casefold()]
+            raise ColumnNotFound(f"no column {column!r} in {source.id}: {did_you_mean(column, source.columns)}")
+        raise TableNotFound(f"no table of {text!r} in the plan: {did_you_mean(text, [s.id for s in self.sources])}")
+
+    def to_json(self) -> str:
+        """The plan as JSON text that :meth:`from_json` reads; with its alternatives."""
+        return json.dumps(self._plain())
+
+    def _plain(self) -> dict[str, Any]:
+        return {
+            "start": self.start,
+            "score": self.score,
+            "tables": [{**vars(s), "columns": list(s.columns), "unique": list(s.unique)} for s in self.sources],
+            "steps": [
+                {
+                    "table": step.table,
+                    "columns": list(step.columns),
+                    "base": step.base,
+                    "base_columns": list(step.base_columns),
+                    "cardinality": step.cardinality,
+                    "key": step.key.to_json(),
+                }
+                for step in self.steps
+            ],
+            "alternatives": [plan._plain() for plan in self.alternatives],
+        }
+
+    @classmethod
+    def from_json(cls, text: str | Mapping[str, Any]) -> JoinPlan:
+        """Read what :meth:`to_json` wrote.
+
+        Raises:
+            InvalidArgument: it is not a plan.
+        """
+        try:
+            data = json.loads(text) if isinstance(text, str) else text
+            return cls(
+                data["start"],
+                tuple(
+                    JoinStep(
+                        step["table"],
+                        tuple(step["columns"]),
+                        step["base"],
+                        tuple(step["base_columns"]),
+                        step["cardinality"],
+                        KeyPair.from_json(step["key"]),
+                    )
+                    for step in data["steps"]
+                ),
+                tuple(
+                    PlanTable(**{**table, "columns": tuple(table["columns"]), "unique": tuple(table["unique"])})
+                    for table in data["tables"]
+                ),
+                float(data["score"]),
+                tuple(cls.from_json(plan) for plan in data["alternatives"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidArgument(f"not the JSON of a join plan: {error!r}") from error
+
+    def __str__(self) -> str:
+        if not self.steps:
+            return self.start
+        return "\n".join(f"{step}  ({step.cardinality}, {step.score:.2f})" for step in self.steps)
+
+    def _repr_html_(self) -> str:
+        from tagframe.display import alternatives_list, join_graph
+
+        return f"<div>{join_graph(self)}{alternatives_list(self.alternatives)}</div>"
+
+    def __repr__(self) -> str:
+        bridges = f", through {', '.join(self.bridges)}" if self.bridges else ""
+        return f"JoinPlan from {self.start}{bridges}:\n" + "\n".join(f"  {line}" for line in str(self).split("\n"))

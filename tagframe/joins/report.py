@@ -1,0 +1,90 @@
+"""What a merge did to the rows, step by step."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import pandas as pd
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """One join step.
+
+    Attributes:
+        left, right: ``database.table.column`` of the side that was there already, and of the table brought in.
+        rows_in: rows before the step: ``matched`` + ``unmatched_left``.
+        rows_out: rows after it.
+        matched: rows that have a partner.
+        unmatched_left: rows that have none (lost by an inner join), among them ``null_keys``.
+        unmatched_right: rows of the table brought in that no row matched.
+        fan_out: rows out for each row that matched, 1 where none is repeated; 0 where none matched.
+        null_keys: rows whose key is null; they never match.
+        coerced: rows that match only in canonical form: "007" and 7, " Prague" and "prague".
+        seconds: what the step took.
+    """
+
+    left: str
+    right: str
+    rows_in: int
+    rows_out: int
+    matched: int
+    unmatched_left: int
+    unmatched_right: int
+    fan_out: float
+    null_keys: int
+    coerced: int
+    seconds: float
+
+    def __str__(self) -> str:
+        share = f"{self.matched:,} of {self.rows_in:,} rows match"
+        notes = []
+        if self.unmatched_left:
+            nulls = f" ({self.null_keys:,} with a null key)" if self.null_keys else ""
+            notes.append(f"{self.unmatched_left:,} do not{nulls}")
+        if self.fan_out > 1:
+            notes.append(f"a matched row becomes {self.fan_out:.2f} rows on average")
+        if self.unmatched_right:
+            notes.append(f"{self.unmatched_right:,} rows of the new table stay unused")
+        if self.coerced:
+            notes.append(f"{self.coerced:,} match only after coercion")
+        return f"{self.left} = {self.right}: " + "; ".join([share, *notes]) + f"; {self.rows_out:,} rows out."
+
+
+@dataclass(frozen=True)
+class MergeReport:
+    """What a merge did: a :class:`StepReport` for each join step.
+
+    Attributes:
+        start: the table that the merge started from.
+        start_rows: its rows.
+        steps: in the order in which they were made.
+        rows: rows of the result, after ``where`` and ``limit``.
+        lost: rows of the start table that are not in the joined rows.
+        filtered: joined rows that ``where`` left out.
+        engine: where the join ran: "pandas" or "sqlite".
+    """
+
+    start: str
+    start_rows: int
+    steps: tuple[StepReport, ...]
+    rows: int
+    lost: int = 0
+    filtered: int = 0
+    engine: str = "pandas"
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each step, with the attributes of :class:`StepReport` as columns."""
+        names = [field.name for field in dataclasses.fields(StepReport)]
+        return pd.DataFrame([dataclasses.asdict(step) for step in self.steps], columns=names)
+
+    def __repr__(self) -> str:
+        lines = [f"Merged from {self.start} ({self.start_rows:,} rows):"]
+        lines += [f"  {step}" for step in self.steps]
+        ending = f"  {self.rows:,} rows in the result"
+        if self.lost:
+            ending += f"; {self.lost:,} rows of {self.start} are not among them"
+        if self.filtered:
+            ending += f"; {self.filtered:,} rows were filtered out by where="
+        return "\n".join([*lines, ending + "."])

@@ -1,0 +1,193 @@
+"""Join plans: where they start, in which order they go, and what they say."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pandas as pd
+import pytest
+
+from tagframe.corpus.profile import ColumnProfile, TableProfile
+from tagframe.errors import ColumnNotFound, InvalidArgument, NotConnected, TableNotFound
+from tagframe.joins import Evidence, JoinPlan, KeyPair, plan_joins, role_hints
+
+
+def table(name: str, *columns: str, rows: int = 10, unique: tuple[str, ...] = (), database: str = "d") -> TableProfile:
+    profiles = tuple(
+        ColumnProfile(column, place, "integer", "", rows, 0, rows if column in unique else max(1, rows // 2))
+        for place, column in enumerate(columns)
+    )
+    return TableProfile(f"{database}.{name}", database, name, profiles, rows)
+
+
+def key(left: str, right: str, score: float = 0.9) -> KeyPair:
+    (left_table, left_column), (right_table, right_column) = left.split("."), right.split(".")
+    return KeyPair(f"d.{left_table}", (left_column,), f"d.{right_table}", (right_column,), score)
+
+
+CITY = table("city", "id", "name", rows=5, unique=("id",))
+TEAM = table("team", "id", "name", "city_id", rows=20, unique=("id",))
+GAME = table("game", "id", "home_team_id", "away_team_id", rows=300, unique=("id",))
+GOAL = table("goal", "game_id", "minute", rows=900)
+HOME, AWAY = key("game.home_team_id", "team.id"), key("game.away_team_id", "team.id")
+TOWN, SCORED = key("team.city_id", "city.id"), key("goal.game_id", "game.id")
+KEYS = [HOME, AWAY, TOWN, SCORED]
+
+
+def joins(plan: JoinPlan) -> list[str]:
+    return [str(step).replace("d.", "") for step in plan.steps]
+
+
+def test_the_plan_starts_from_the_finest_grain_and_multiplies_no_rows():
+    plan = plan_joins([CITY, TEAM, GAME, GOAL], KEYS)
+    assert plan.start == "d.goal"
+    assert [step.cardinality for step in plan.steps] == ["many-to-one"] * 3
+    assert joins(plan) == ["goal.game_id = game.id", "game.home_team_id = team.id", "team.city_id = city.id"]
+    assert plan.tables == ("d.goal", "d.game", "d.team", "d.city")
+
+
+def test_an_anchor_is_the_start_whatever_its_grain():
+    plan = plan_joins([CITY, TEAM, GAME], KEYS, anchor="d.city")
+    assert joins(plan) == ["city.id = team.city_id", "team.id = game.home_team_id"]
+    assert [step.cardinality for step in plan.steps] == ["one-to-many", "one-to-many"]
+    with pytest.raises(TableNotFound, match=r"did you mean 'd\.city'"):
+        plan_joins([CITY, TEAM], KEYS, anchor="d.citty")
+
+
+def test_two_ways_to_join_give_both_plans():
+    plan = plan_joins([GAME, TEAM], KEYS)
+    assert joins(plan) == ["game.home_team_id = team.id"]
+    assert [joins(other) for other in plan.alternatives] == [["game.away_team_id = team.id"]]
+    hinted = plan_joins([GAME, TEAM], KEYS, role_hints=role_hints(KEYS, "which away team won most".split()))
+    assert joins(hinted) == ["game.away_team_id = team.id"]
+    assert hinted.alternatives[0].steps[0].key == HOME
+
+
+def test_a_plainly_named_key_is_preferred_to_a_role():
+    users, posts = table("users", "id", unique=("id",)), table("posts", "id", "owner_user_id", unique=("id",))
+    votes = table("votes", "post_id", "user_id", rows=50)
+
+    def named(pair: KeyPair, name: float) -> KeyPair:
+        return KeyPair(
+            pair.left_table, pair.left_columns, pair.right_table, pair.right_columns, 0.99, Evidence(name=name)
+        )
+
+    keys = [
+        named(key("posts.owner_user_id", "users.id"), 0.85),
+        named(key("votes.post_id", "posts.id"), 1.0),
+        named(key("votes.user_id", "users.id"), 1.0),
+    ]
+    assert joins(plan_joins([users, posts, votes], keys)) == ["votes.post_id = posts.id", "votes.user_id = users.id"]
+
+
+def test_two_references_to_a_missing_table_are_joined_directly_and_not_called_unique():
+    likes, friends = table("likes", "student_id", rows=30), table("friends", "student_id", rows=40)
+    keys = [key("likes.student_id", "student.id"), key("friends.student_id", "student.id")]
+    plan = plan_joins([likes, friends], keys)
+    assert joins(plan) == ["friends.student_id = likes.student_id"]
+    assert plan.steps[0].cardinality == "many-to-many"
+    assert "both reference d.student" in plan.steps[0].key.evidence.reason
+
+
+def test_bridges_are_added_where_needed_and_named():
+    disp = table("disp", "client_id", "account_id", rows=30)
+    client, loan = table("client", "id", unique=("id",)), table("loan", "account_id", unique=("account_id",))
+    account = table("account", "id", unique=("id",))
+    keys = [
+        key("disp.client_id", "client.id"),
+        key("disp.account_id", "account.id"),
+        key("loan.account_id", "account.id"),
+    ]
+    plan = plan_joins([client, loan], keys, bridges=[disp, account, table("other", "x")])
+    assert set(plan.bridges) == {"d.disp", "d.account"}
+    assert "through" in repr(plan)
+    assert {"d.client", "d.loan"} <= set(plan.tables)
+    # With the bridges left out of the corpus there is no plan, and the message says what is apart.
+    with pytest.raises(NotConnected, match=r"\{d\.client\} \| \{d\.loan\}; no evidence links them"):
+        plan_joins([client, loan], [])
+
+
+def test_not_connected_names_the_nearest_evidence():
+    owners = table("owners", "owner_id", rows=15, unique=("owner_id",))
+    cars = table("cars", "car_id", rows=15, unique=("car_id",))
+    with pytest.raises(NotConnected, match=r"\{d\.cars, d\.owners\} \| \{d\.game\}") as refusal:
+        plan_joins([owners, cars, GAME], [key("owners.owner_id", "cars.car_id", 0.1)])
+    assert "no evidence links them" in str(refusal.value)
+
+
+def test_one_table_is_a_plan_and_none_is_not():
+    plan = plan_joins([CITY], KEYS)
+    assert (plan.start, plan.steps, plan.score) == ("d.city", (), 1.0)
+    assert plan.sql() == 'SELECT "city"."id", "city"."name"\nFROM "city"'
+    with pytest.raises(InvalidArgument, match="got none"):
+        plan_joins([], KEYS)
+
+
+def test_use_overrules_a_step():
+    plan = plan_joins([GAME, TEAM, CITY], KEYS)
+    other = plan.use("game.away_team_id = team.id")
+    assert joins(other) == ["game.away_team_id = team.id", "team.city_id = city.id"]
+    assert joins(plan)[0] == "game.home_team_id = team.id"
+    assert other.steps[0].key.evidence.origin == "given"
+    far = plan.use("d.game.id = CITY.ID")
+    assert "game.id = city.id" in joins(far)
+    assert set(far.tables) == set(plan.tables)
+    with pytest.raises(ColumnNotFound, match="did you mean 'away_team_id'"):
+        plan.use("game.away_team = team.id")
+    with pytest.raises(TableNotFound):
+        plan.use("gaem.id = team.id")
+    for wrong in ("game.id", "game.id = game.home_team_id", "id = team.id"):
+        with pytest.raises(InvalidArgument):
+            plan.use(wrong)
+
+
+def test_plans_survive_json_with_their_alternatives():
+    plan = plan_joins([GAME, TEAM, CITY], KEYS, role_hints={AWAY: 3.0})
+    again = JoinPlan.from_json(plan.to_json())
+    assert again == plan
+    assert again.alternatives == plan.alternatives
+    assert again.steps[0].key.score == plan.steps[0].key.score
+    with pytest.raises(InvalidArgument, match="not the JSON of a join plan"):
+        JoinPlan.from_json('{"start": "x"}')
+    with pytest.raises(InvalidArgument, match="not the JSON of a join plan"):
+        JoinPlan.from_json("no json")
+
+
+def test_names_in_the_merged_frame():
+    plan = plan_joins([TEAM, CITY], KEYS)
+    names = plan.column_names()
+    assert names["d.team", "name"] == "team.name"
+    assert names["d.city", "name"] == "city.name"
+    assert names["d.city", "id"] == names["d.team", "city_id"] == "city_id"
+    assert names["d.team", "id"] == "id"
+    assert plan.find_column("city.id") == ("d.city", "id")
+
+
+def test_sql_quotes_what_needs_it():
+    left = table('or"der', "select", "a b", rows=20)
+    right = table("group", "id.x", "a b", unique=("id.x",), rows=3)
+    pair = KeyPair('d.or"der', ("select",), "d.group", ("id.x",), 0.9)
+    plan = plan_joins([left, right], [pair])
+    connection = sqlite3.connect(":memory:")
+    pd.DataFrame({"select": [1, 2, 1], "a b": [7, 8, 9]}).to_sql('or"der', connection, index=False)
+    pd.DataFrame({"id.x": [1, 2], "a b": [5, 6]}).to_sql("group", connection, index=False)
+    frame = pd.read_sql(plan.sql(limit=2), connection)
+    connection.close()
+    assert frame.to_dict("list") == {"select": [1, 2], 'or"der.a b': [7, 8], "group.a b": [5, 6]}
+    assert plan.use('or"der.a b = group.id.x').steps[0].columns == ("id.x",)
+
+
+def test_tables_of_one_name_in_two_databases_are_told_apart():
+    one, two = table("city", "id", "name", unique=("id",), database="e"), table("city", "id", "name", rows=99)
+    plan = plan_joins([one, two], [KeyPair("d.city", ("id",), "e.city", ("id",), 0.9)])
+    assert set(plan.column_names().values()) == {"id", "d.city.name", "e.city.name"}
+    assert '"d"."city" AS "d.city"' in plan.sql()
+    with pytest.raises(TableNotFound, match="two tables are called 'city'"):
+        plan.source("city")
+
+
+def test_the_order_of_tables_and_keys_changes_nothing():
+    plan = plan_joins([CITY, TEAM, GAME, GOAL], KEYS)
+    again = plan_joins([GOAL, GAME, TEAM, CITY], KEYS[::-1])
+    assert again == plan
+    assert again.alternatives == plan.alternatives
