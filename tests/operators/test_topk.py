@@ -19,7 +19,7 @@ def larger(message: str) -> str:
     return "A" if a > b else "B"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.integers(0, 50).filter(lambda n: n != 13), max_size=40), st.integers(1, 12))
 def test_ranks_as_a_sort_would(numbers, k):
     """Equal rows stay in their order, and the index is kept."""

@@ -1,0 +1,360 @@
+"""Benchmarks as one kind of thing: tables, questions, and the tables that each question's gold SQL reads.
+
+Three formats are read: JAR's (``dev.json`` and ``dev_tables.json``; everything else optional), FIBEN's
+(``queries.json`` and ``schema.sql``) and MURRE's unions (``dev.json`` with ``rel_schema``, and ``tables.json``).
+Rows are those of ``database/<db>/<db>.sqlite`` where present.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from tagframe.corpus import Corpus, open_corpus
+from tagframe.corpus.canonical import canonical, hash_texts
+from tagframe.corpus.profile import ColumnProfile, ForeignKey, Sketch, TableProfile, TypeFamily
+
+SEPARATOR = "#sep#"
+
+_FAMILIES: dict[str, TypeFamily] = {
+    "int": "integer", "bigint": "integer", "smallint": "integer", "integer": "integer", "number": "real",
+    "real": "real", "double": "real", "float": "real", "decimal": "real", "numeric": "real",
+    "date": "date", "time": "date", "datetime": "date", "timestamp": "date",
+    "boolean": "boolean", "bool": "boolean", "blob": "blob",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question of a benchmark.
+
+    Attributes:
+        text: the question.
+        database: the database that it was written for.
+        gold: ids ``database.table`` of the tables of its gold SQL, in lower case.
+        position: its place in the file, from 0.
+    """
+
+    text: str
+    database: str
+    gold: frozenset[str]
+    position: int
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A benchmark: its tables, and its questions in the file's order."""
+
+    name: str
+    corpus: Corpus
+    questions: tuple[Question, ...]
+
+
+def gold_tables(sql: str) -> frozenset[str]:
+    """The names of the tables that a statement reads, in lower case; names that it defines itself are not among them.
+
+    >>> sorted(gold_tables('WITH t AS (SELECT * FROM A) SELECT * FROM t JOIN main."b c" ON 1'))
+    ['a', 'b c']
+    """
+    import sqlglot
+    from sqlglot import exp
+
+    try:
+        tree = sqlglot.parse_one(sql, dialect="sqlite")
+    except sqlglot.errors.SqlglotError:
+        # Two of FIBEN's statements are cut short: what stands after FROM and JOIN is all there is to read.
+        names = re.findall(r'\b(?:FROM|JOIN)\s+(?:\w+\.)?["`\[]?(\w+)', sql, flags=re.IGNORECASE)
+        return frozenset(name.lower() for name in names)
+    defined = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    return frozenset(table.name.lower() for table in tree.find_all(exp.Table) if table.name) - defined
+
+
+def read_dataset(folder: Path, *, hide_database: bool = False, declared_keys: bool = False) -> Dataset:
+    """Read a benchmark folder of any of the three formats.
+
+    Args:
+        folder: with the files named above; ``database/<db>/<db>.sqlite`` are taken for the rows where present.
+        hide_database: make one database of them all, as a real lake is.
+        declared_keys: keep the keys that the source declares (JAR-G); without, none of the profiles has any.
+
+    Raises:
+        click.ClickException: the folder is of none of the formats.
+    """
+    if (folder / "schema.sql").is_file() and (folder / "queries.json").is_file():
+        tables, questions = _fiben(folder)
+    elif (folder / "dev_tables.json").is_file() and (folder / "dev.json").is_file():
+        tables, questions = _jar_tables(folder), _questions(_json(folder / "dev.json"))
+    elif (folder / "tables.json").is_file() and (folder / "dev.json").is_file():
+        schemas = _json(folder / "tables.json")
+        tables = [table for schema in schemas for table in _spider_schema(schema)]
+        questions = _questions(_json(folder / "dev.json"), _by_linearised(schemas))
+    else:
+        raise click.ClickException(
+            f"{folder} holds none of: dev.json with dev_tables.json, dev.json with tables.json, queries.json with "
+            "schema.sql"
+        )
+    if not declared_keys:
+        tables = [replace(table, primary_key=(), foreign_keys=()) for table in tables]
+    tables = _with_rows(folder, tables)
+    if hide_database:
+        tables, questions = _in_one_database(tables, questions)
+    return Dataset(folder.resolve().name, Corpus(tables), tuple(questions))
+
+
+def read_decompositions(path: str, questions: Sequence[Question]) -> list[list[str]] | None:
+    """The given sub-queries of each question, in the file's order; None for ``"none"``.
+
+    Raises:
+        click.ClickException: the file is missing or of another length.
+    """
+    if path == "none":
+        return None
+    if not Path(path).is_file():
+        raise click.ClickException(f"no decompositions at {path}; give a JSON file, or 'none'")
+    given = _json(Path(path))
+    if len(given) != len(questions):
+        raise click.ClickException(f"{path} holds {len(given)} decompositions for {len(questions)} questions")
+    return [[str(subquery) for subquery in subqueries] for subqueries in given]
+
+
+def _json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _by_linearised(schemas: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """MURRE names gold tables by their text ``db.name(columns)``, with names made readable: table id by that text."""
+    return {
+        text: f"{schema['db_id']}.{name}"
+        for schema in schemas
+        for text, name in zip(schema["schema"], schema["table_names_original"], strict=True)
+    }
+
+
+def _questions(entries: Iterable[Mapping[str, Any]], linearised: Mapping[str, str] | None = None) -> list[Question]:
+    return [
+        Question(
+            str(entry.get("question", entry.get("utterance"))).strip(),
+            str(entry["db_id"]),
+            frozenset(_gold(entry, linearised or {})),
+            position,
+        )
+        for position, entry in enumerate(entries)
+    ]
+
+
+def _gold(entry: Mapping[str, Any], linearised: Mapping[str, str]) -> Iterator[str]:
+    database = str(entry["db_id"]).lower()
+    if "gold_tables" in entry:
+        for name in entry["gold_tables"]:
+            table = str(name).lower().replace(SEPARATOR, ".")
+            yield table if table.startswith(f"{database}.") else f"{database}.{table}"
+    elif "rel_schema" in entry:
+        for schema in entry["rel_schema"]:
+            yield linearised.get(schema, str(schema).split("(", 1)[0].strip()).lower()
+    else:
+        for name in gold_tables(str(entry.get("sql", entry.get("query")))):
+            yield f"{database}.{name}"
+
+
+def _jar_tables(folder: Path) -> list[TableProfile]:
+    """JAR's tables, with what ``schema_with_keys.json``, ``column_stats.json`` and ``uniqueness.json`` know of them."""
+    schemas = {}
+    if (folder / "schema_with_keys.json").is_file():
+        for schema in _json(folder / "schema_with_keys.json"):
+            schemas.update({table.id.lower(): table for table in _spider_schema(schema)})
+    stats = {}
+    if (folder / "column_stats.json").is_file():
+        for database in _json(folder / "column_stats.json"):
+            for table in database["tables"]:
+                for column in table["columns"]:
+                    key = f"{database['name']}.{table['name']}.{column['name']}".lower()
+                    stats[key] = {**column, "row_count": table["row_count"]}
+    uniqueness = {}
+    if (folder / "uniqueness.json").is_file():
+        given = _json(folder / "uniqueness.json")
+        uniqueness = {key.replace(SEPARATOR, ".").lower(): float(value) for key, value in given.items()}
+    tables = []
+    for entry in _json(folder / "dev_tables.json").values():
+        table_id = f"{entry['db_id']}.{entry['table_name_original']}"
+        known = schemas.get(table_id.lower())
+        types = {column.name: column for column in known.columns} if known else {}
+        columns = []
+        for position, name in enumerate(entry["column_names_original"]):
+            # The file's own column_types are shifted by one: where the other file is missing, no type is known, and
+            # one family for all refuses no join.
+            column = ColumnProfile(name, position, types[name].family if name in types else "text")
+            key = f"{table_id}.{name}".lower()
+            if key in stats:
+                column = _with_stats(column, stats[key])
+            elif key in uniqueness:
+                column = _with_uniqueness(column, uniqueness[key])
+            columns.append(column)
+        tables.append(
+            TableProfile(
+                table_id,
+                entry["db_id"],
+                entry["table_name_original"],
+                tuple(columns),
+                max((column.rows for column in columns if column.rows is not None), default=None),
+                known.primary_key if known else (),
+                known.foreign_keys if known else (),
+            )
+        )
+    return tables
+
+
+def _with_stats(column: ColumnProfile, stats: Mapping[str, Any]) -> ColumnProfile:
+    rows, distinct = int(stats["row_count"]), int(stats["unique_count"] or 0)
+    samples = tuple(str(value) for value in stats["sample_values"] or ())
+    texts = {text for text, _ in map(canonical, samples) if text is not None}
+    # Few values that are all there make a sketch; ten of many are no sample that could be compared with another.
+    is_complete = 0 < distinct <= len(texts)
+    return replace(
+        column,
+        rows=rows,
+        nulls=round(float(stats["null_fraction"] or 0) * rows),
+        distinct=distinct,
+        minimum=None if stats["min_value"] is None else str(stats["min_value"]),
+        maximum=None if stats["max_value"] is None else str(stats["max_value"]),
+        samples=samples,
+        sketch=Sketch(np.unique(hash_texts(sorted(texts))), complete=True) if is_complete else None,
+    )
+
+
+def _with_uniqueness(column: ColumnProfile, uniqueness: float) -> ColumnProfile:
+    # Only a ratio is given; a profile holds counts, and any number of rows that large keeps the ratio.
+    rows = 1_000_000
+    return replace(column, rows=rows, nulls=0, distinct=round(uniqueness * rows))
+
+
+def _spider_schema(schema: Mapping[str, Any]) -> list[TableProfile]:
+    """The tables of one database in Spider's ``tables.json`` form."""
+    names = schema["table_names_original"]
+    columns: list[list[ColumnProfile]] = [[] for _ in names]
+    place: dict[int, tuple[int, str]] = {}
+    types = schema.get("column_types") or []
+    for index, (table, name) in enumerate(schema["column_names_original"]):
+        if table < 0:
+            continue
+        family = _family(str(types[index])) if index < len(types) else "text"
+        columns[table].append(ColumnProfile(name, len(columns[table]), family))
+        place[index] = (table, name)
+    primary: dict[int, tuple[str, ...]] = {}
+    for key in schema.get("primary_keys") or []:
+        parts = [place[index] for index in (key if isinstance(key, list) else [key])]
+        primary[parts[0][0]] = tuple(name for _, name in parts)
+    foreign: dict[int, list[ForeignKey]] = {}
+    for left, right in schema.get("foreign_keys") or []:
+        table, column = place[left]
+        other, other_column = place[right]
+        foreign.setdefault(table, []).append(ForeignKey((column,), names[other], (other_column,)))
+    database = schema["db_id"]
+    return [
+        TableProfile(
+            f"{database}.{name}",
+            database,
+            name,
+            tuple(columns[table]),
+            None,
+            primary.get(table, ()),
+            tuple(foreign.get(table, ())),
+        )
+        for table, name in enumerate(names)
+    ]
+
+
+def _family(declared: str) -> TypeFamily:
+    word = re.match(r"[a-z]*", declared.lower())
+    return _FAMILIES.get(word.group() if word else "", "text")
+
+
+def _fiben(folder: Path) -> tuple[list[TableProfile], list[Question]]:
+    import sqlglot
+    from sqlglot import exp
+
+    statements = sqlglot.parse((folder / "schema.sql").read_text(encoding="utf-8"), dialect="sqlite")
+    foreign: dict[str, list[ForeignKey]] = {}
+    for alter in (statement for statement in statements if isinstance(statement, exp.Alter)):
+        for found in alter.find_all(exp.ForeignKey):
+            foreign.setdefault(alter.this.name, []).append(_foreign_key(found))
+    tables = []
+    for statement in statements:
+        if not isinstance(statement, exp.Create):
+            continue
+        name = next(statement.find_all(exp.Table)).name
+        columns = tuple(
+            ColumnProfile(column.name, position, _family(column.args["kind"].sql()), column.args["kind"].sql())
+            for position, column in enumerate(statement.find_all(exp.ColumnDef))
+        )
+        primary = statement.find(exp.PrimaryKey)
+        key = tuple(part.name for part in primary.expressions) if primary else ()
+        tables.append(TableProfile(f"fiben.{name}", "fiben", name, columns, None, key, tuple(foreign.get(name, ()))))
+    entries = _json(folder / "queries.json")
+    questions = [
+        Question(
+            entry["question"].strip(),
+            "fiben",
+            frozenset(f"fiben.{name}" for name in gold_tables(entry["SQL"])),
+            position,
+        )
+        for position, entry in enumerate(entries)
+    ]
+    return tables, questions
+
+
+def _foreign_key(found: Any) -> ForeignKey:
+    reference = found.args["reference"].this
+    return ForeignKey(
+        tuple(part.name for part in found.expressions),
+        reference.this.name,
+        tuple(part.name for part in reference.expressions),
+    )
+
+
+def _with_rows(folder: Path, tables: Sequence[TableProfile]) -> list[TableProfile]:
+    """The tables with the columns' profiles taken from ``database/`` where it holds them; a database there may lack
+    tables, and a table columns."""
+    if not (folder / "database").is_dir():
+        return list(tables)
+    held = {profile.id.lower(): profile for profile in open_corpus(folder / "database").profiles}
+    found = []
+    for table in tables:
+        profile = held.get(table.id.lower())
+        if profile is not None:
+            by_name = {column.name.lower(): column for column in profile.columns}
+            columns = tuple(
+                replace(by_name[column.name.lower()], name=column.name, position=column.position)
+                if column.name.lower() in by_name
+                else column
+                for column in table.columns
+            )
+            table = replace(table, columns=columns, rows=profile.rows)
+        found.append(table)
+    return found
+
+
+def _in_one_database(
+    tables: Sequence[TableProfile], questions: Sequence[Question]
+) -> tuple[list[TableProfile], list[Question]]:
+    """Everything in a database ``lake``; a name that occurs again gets a number in its id, not in its name."""
+    seen: Counter[str] = Counter()
+    renamed: dict[str, str] = {}
+    hidden = []
+    for table in sorted(tables, key=lambda table: table.id):
+        seen[table.name.lower()] += 1
+        count = seen[table.name.lower()]
+        renamed[table.id.lower()] = f"lake.{table.name}" + (f"#{count}" if count > 1 else "")
+        hidden.append(replace(table, id=renamed[table.id.lower()], database="lake"))
+    asked = [
+        replace(question, gold=frozenset(renamed.get(table, table).lower() for table in question.gold))
+        for question in questions
+    ]
+    return hidden, asked

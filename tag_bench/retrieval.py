@@ -1,0 +1,174 @@
+"""``tag_bench retrieval``: how well, and how fast, the tables of benchmark questions are found."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from tqdm.auto import tqdm
+
+from tag_bench.data import Dataset, Question, read_dataset, read_decompositions
+from tagframe.embed import get_embedder
+from tagframe.retrieval.index import RetrievalIndex
+from tagframe.retrieval.links import LINKED
+from tagframe.retrieval.problem import spanning_forest
+from tagframe.retrieval.retrieve import METHODS, choose, prepare
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one method gave for one question.
+
+    Attributes:
+        question: with its gold tables.
+        tables: ids in lower case, best first, by K.
+        connected: whether they are connected by link scores, by K.
+        seconds: of each phase.
+    """
+
+    question: Question
+    tables: Mapping[int, tuple[str, ...]]
+    connected: Mapping[int, bool]
+    seconds: Mapping[str, float]
+
+
+def run(
+    data: Dataset,
+    index: RetrievalIndex,
+    method: str,
+    sizes: Sequence[int],
+    decompositions: Sequence[Sequence[str]] | None,
+    questions: Sequence[Question],
+) -> list[Found]:
+    """Retrieve the tables of every question, for every K."""
+    ids = [table.id.lower() for table in index.tables]
+    found = []
+    for question in tqdm(questions, desc=f"{data.name} {method}", unit="question", disable=None):
+        given = None if decompositions is None else decompositions[question.position]
+        started = time.perf_counter()
+        prepared = prepare(index, question.text, method=method, decomposition=given)
+        seconds = {"prepare": time.perf_counter() - started}
+        tables, connected = {}, {}
+        for size in sizes:
+            started = time.perf_counter()
+            selection = choose(prepared, k=size)
+            seconds[f"choose@{size}"] = time.perf_counter() - started
+            chosen = [prepared.tables[place] for place in selection.indices]
+            tables[size] = tuple(ids[table] for table in chosen)
+            links = index.links.matrix(chosen)
+            edges, _ = spanning_forest(np.where(links >= LINKED, links, 0.0), range(len(chosen)))
+            connected[size] = len(edges) == len(chosen) - 1
+        found.append(Found(question, tables, connected, seconds))
+    return found
+
+
+def scores(found: Sequence[Found], size: int) -> dict[str, float]:
+    """Mean precision, recall, F1, complete recall, exact-set accuracy and connectedness at one K, in percent."""
+    rows = []
+    for one in found:
+        tables, gold = set(one.tables[size]), one.question.gold
+        hit = len(tables & gold)
+        precision, recall = hit / max(len(tables), 1), hit / len(gold)
+        f1 = 2 * precision * recall / (precision + recall) if hit else 0.0
+        rows.append((precision, recall, f1, recall == 1.0, tables == gold, one.connected[size]))
+    means = 100 * np.mean(np.array(rows, dtype=float), axis=0) if rows else np.zeros(6)
+    return dict(zip(("P", "R", "F1", "CR", "exact", "connected"), np.round(means, 2).tolist(), strict=True))
+
+
+def milliseconds(values: Sequence[float]) -> dict[str, float]:
+    """Median, 95th percentile and total of some seconds, in milliseconds."""
+    return {
+        "median": round(1000 * statistics.median(values), 3),
+        "p95": round(1000 * float(np.percentile(values, 95)), 3),
+        "total": round(1000 * sum(values), 1),
+    }
+
+
+def report(
+    data: Dataset, method: str, decompositions: str, sizes: Sequence[int], found: Sequence[Found]
+) -> dict[str, Any]:
+    """The command's JSON object."""
+
+    def by_size(group: Sequence[Found]) -> dict[str, dict[str, float]]:
+        return {str(size): scores(group, size) for size in sizes}
+
+    by_count: dict[int, list[Found]] = defaultdict(list)
+    for one in found:
+        by_count[len(one.question.gold)].append(one)
+    largest = max(sizes)
+    return {
+        "dataset": data.name,
+        "method": method,
+        "decompositions": decompositions,
+        "questions": len(found),
+        "all": by_size(found),
+        "even": by_size([one for one in found if one.question.position % 2 == 0]),
+        "by_gold_tables": {
+            str(count): {"questions": len(group), **by_size(group)} for count, group in sorted(by_count.items())
+        },
+        "ms": milliseconds([one.seconds["prepare"] + one.seconds[f"choose@{largest}"] for one in found]),
+        "ms_by_phase": {phase: milliseconds([one.seconds[phase] for one in found]) for phase in found[0].seconds},
+    }
+
+
+class _Sizes(click.Command):
+    """``-k 2 3 5 10`` for ``-k 2 -k 3 -k 5 -k 10``: click's options take a fixed number of values."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        spread: list[str] = []
+        in_sizes = False
+        for arg in args:
+            if arg == "-k":
+                in_sizes = True
+            elif in_sizes and arg.isdigit():
+                spread += ["-k", arg]
+            else:
+                in_sizes = False
+                spread.append(arg)
+        return super().parse_args(ctx, spread)
+
+
+@click.command("retrieval", cls=_Sizes, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--data", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True, help="The folder."
+)
+@click.option("--method", type=click.Choice(METHODS), default="greedy", show_default=True, help="The selector.")
+@click.option("-k", "sizes", type=click.IntRange(min=1), multiple=True, default=(2, 3, 5, 10), help="As -k 2 3 5 10.")
+@click.option("--decompositions", default="none", show_default=True, help="A JSON file of sub-queries, or none.")
+@click.option("--hide-database", is_flag=True, help="Make one database of all: real lakes have no names for parts.")
+@click.option("--declared-keys", is_flag=True, help="Let retrieval see the keys that the source declares (JAR-G).")
+@click.option("--limit", type=click.IntRange(min=1), help="The first so many questions only.")
+@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
+def command(
+    data: Path,
+    method: str,
+    sizes: tuple[int, ...],
+    decompositions: str,
+    hide_database: bool,
+    declared_keys: bool,
+    limit: int | None,
+    output: Any,
+) -> None:
+    """Recall of the tables of the questions that need more than one.
+
+    Example: python -m tag_bench retrieval --data spider --method greedy -k 2 3 5 10 --decompositions spider/decomp.json
+    """
+    dataset = read_dataset(data, hide_database=hide_database, declared_keys=declared_keys)
+    given = read_decompositions(decompositions, dataset.questions)
+    questions = [question for question in dataset.questions if len(question.gold) > 1][:limit]
+    index = RetrievalIndex(dataset.corpus, get_embedder(), declared_keys=declared_keys)
+    found = run(dataset, index, method, sizes, given, questions)
+    json.dump(report(dataset, method, decompositions, sizes, found), output, indent=2)
+    output.write("\n")
+
+
+if __name__ == "__main__":
+    command()

@@ -1,0 +1,163 @@
+"""Joinability ω of two tables: JAR section 3.3, with the pair of columns behind it, from profiles alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tagframe.corpus.documents import identifier_words
+from tagframe.corpus.profile import ColumnProfile, TableProfile
+from tagframe.retrieval.problem import Floats
+from tagframe.retrieval.words import stem
+
+INSTANCE_SHARE = 0.5
+"""The share of the instance similarity in a column pair's relevance; the rest is the schema's (the authors' code)."""
+
+SEMANTIC_SHARE = 0.5
+"""The share of the embeddings' similarity in the schema similarity; the rest is the words' overlap."""
+
+_ALL = np.uint64(np.iinfo(np.uint64).max)
+_NUMERIC = frozenset({"integer", "real", "boolean"})
+
+
+class Joinability:
+    """ω between the tables of a corpus, computed pair by pair when asked for and then kept.
+
+    ω of two columns is (schema similarity + instance similarity) × the larger uniqueness of the two, scaled to [0, 1],
+    and zero across types. The instance similarity is the Jaccard similarity of the columns' values, estimated from
+    their sketches; it is 0 where a column has none.
+
+    Args:
+        tables: the profiles, in the order that indices refer to.
+        vectors: unit vectors of all columns, table after table, shape (columns, d); None leaves the words' overlap.
+        declared: give 1 to what the source declares as a foreign key (JAR-G).
+    """
+
+    def __init__(
+        self, tables: Sequence[TableProfile], vectors: npt.NDArray[Any] | None = None, *, declared: bool = False
+    ) -> None:
+        self._tables = tables
+        self._vectors = vectors
+        self._declared = declared
+        self._first = np.cumsum([0, *(len(table.columns) for table in tables)])
+        self._facts: dict[int, _TableFacts] = {}
+        self._best: dict[tuple[int, int], tuple[float, int, int]] = {}
+
+    def columns(self, left: int, right: int) -> Floats:
+        """ω_ij^kl of two tables: shape (columns of ``left``, columns of ``right``)."""
+        a, b = self._of(left), self._of(right)
+        schema = np.array([[_overlap(mine, theirs) for theirs in b.words] for mine in a.words]).reshape(
+            len(a.words), len(b.words)
+        )
+        if self._vectors is not None:
+            cosine = np.clip(self._columns_of(left) @ self._columns_of(right).T, 0.0, 1.0)
+            schema = SEMANTIC_SHARE * cosine + (1 - SEMANTIC_SHARE) * schema
+        relevance = INSTANCE_SHARE * _jaccard(a, b) + (1 - INSTANCE_SHARE) * schema
+        scores = relevance * np.maximum(a.uniqueness[:, None], b.uniqueness[None, :])
+        scores[a.numeric[:, None] != b.numeric[None, :]] = 0.0
+        scores[:, b.useless] = 0.0
+        scores[a.useless, :] = 0.0
+        if self._declared:
+            self._give_declared(scores, left, right)
+            self._give_declared(scores.T, right, left)
+        return np.asarray(np.clip(scores, 0.0, 1.0))
+
+    def best(self, left: int, right: int) -> tuple[float, int, int]:
+        """ω of two tables, and the positions of the columns of ``left`` and ``right`` that it is the score of."""
+        if left > right:
+            value, k, other = self.best(right, left)
+            return value, other, k
+        known = self._best.get((left, right))
+        if known is None:
+            scores = self.columns(left, right)
+            place = int(np.argmax(scores)) if scores.size else 0
+            k, other = divmod(place, max(scores.shape[1], 1))
+            known = (float(scores[k, other]) if scores.size else 0.0, k, other)
+            self._best[left, right] = known
+        return known
+
+    def matrix(self, tables: Sequence[int]) -> Floats:
+        """ω among some tables: shape (n, n), symmetric, zero diagonal."""
+        n = len(tables)
+        omega = np.zeros((n, n))
+        for i in range(n):
+            for j in range(i + 1, n):
+                omega[i, j] = omega[j, i] = self.best(tables[i], tables[j])[0]
+        return omega
+
+    def _columns_of(self, table: int) -> Floats:
+        assert self._vectors is not None
+        return np.asarray(self._vectors[self._first[table] : self._first[table + 1]], dtype=np.float64)
+
+    def _of(self, table: int) -> _TableFacts:
+        if table not in self._facts:
+            self._facts[table] = _TableFacts(self._tables[table].columns)
+        return self._facts[table]
+
+    def _give_declared(self, scores: Floats, left: int, right: int) -> None:
+        table, other = self._tables[left], self._tables[right]
+        if table.database != other.database:
+            return
+        position = {column.name: column.position for column in table.columns}
+        other_position = {column.name: column.position for column in other.columns}
+        for key in table.foreign_keys:
+            if key.other_table.casefold() == other.name.casefold():
+                for name, other_name in zip(key.columns, key.other_columns, strict=False):
+                    if name in position and other_name in other_position:
+                        scores[position[name], other_position[other_name]] = 1.0
+
+
+class _TableFacts:
+    """What ω needs of one table's columns, as arrays."""
+
+    def __init__(self, columns: Sequence[ColumnProfile]) -> None:
+        # Where only the schema is known, nothing speaks against a column being unique.
+        known = [column.uniqueness for column in columns]
+        self.uniqueness = np.array([1.0 if value is None else value for value in known])
+        self.numeric = np.array([column.family in _NUMERIC for column in columns], dtype=bool)
+        self.useless = np.array([column.family in ("blob", "empty") for column in columns], dtype=bool)
+        self.words = [frozenset(stem(word) for word in identifier_words(column.name)) for column in columns]
+        none = np.zeros(0, np.uint64)
+        sketches = [column.sketch for column in columns]
+        self.hashes = [none if sketch is None else sketch.hashes for sketch in sketches]
+        cut = [sketch is not None and not sketch.complete and len(sketch.hashes) > 0 for sketch in sketches]
+        # An incomplete sketch knows all hashes up to its largest one, and none above.
+        self.limit = [hashes[-1] if is_cut else _ALL for hashes, is_cut in zip(self.hashes, cut, strict=True)]
+        values = np.concatenate([none, *self.hashes])
+        owner = np.repeat(np.arange(len(columns)), [len(part) for part in self.hashes])
+        order = np.argsort(values, kind="stable")
+        self.values, self.owner = values[order], owner[order]
+
+
+def _overlap(left: frozenset[str], right: frozenset[str]) -> float:
+    union = len(left | right)
+    return len(left & right) / union if union else 0.0
+
+
+def _jaccard(a: _TableFacts, b: _TableFacts) -> Floats:
+    """Jaccard similarity of the values of all column pairs: shape (columns of a, columns of b).
+
+    Exact for complete sketches. Otherwise both columns are looked at below the smaller limit of the two, where both
+    are complete: an unbiased sample of the union (bottom-k sketches, Cohen and Kaplan, PODC 2007).
+    """
+    shape = (len(a.hashes), len(b.hashes))
+    start = np.searchsorted(b.values, a.values, side="left")
+    count = np.searchsorted(b.values, a.values, side="right") - start
+    mine = np.repeat(np.arange(len(a.values)), count)
+    offset = np.arange(len(mine)) - np.repeat(np.cumsum(count) - count, count)
+    theirs = start[mine] + offset
+    left, right = a.owner[mine], b.owner[theirs]
+    limit = np.minimum.outer(np.array(a.limit, np.uint64), np.array(b.limit, np.uint64)).reshape(shape)
+    seen = a.values[mine] <= limit[left, right]
+    both = np.bincount((left * shape[1] + right)[seen], minlength=shape[0] * shape[1]).reshape(shape).astype(float)
+    sizes_a = np.array([[_below(hashes, limit[k, j]) for j in range(shape[1])] for k, hashes in enumerate(a.hashes)])
+    sizes_b = np.array([[_below(hashes, limit[k, j]) for j, hashes in enumerate(b.hashes)] for k in range(shape[0])])
+    union = sizes_a.reshape(shape) + sizes_b.reshape(shape) - both
+    return np.divide(both, union, out=np.zeros(shape), where=union > 0)
+
+
+def _below(hashes: npt.NDArray[np.uint64], limit: np.uint64) -> int:
+    return len(hashes) if limit == _ALL else int(np.searchsorted(hashes, limit, side="right"))

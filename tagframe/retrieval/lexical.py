@@ -1,0 +1,38 @@
+"""Lexical relevance: BM25 over the words of a table's and its columns' names, identifiers split."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tagframe.corpus.profile import TableProfile
+from tagframe.retrieval.problem import Floats
+from tagframe.retrieval.words import terms
+
+
+def table_terms(table: TableProfile, *, with_database: bool = True) -> list[str]:
+    """The words that a table is found by: those of its database (unless left out), its name and its columns."""
+    names = [table.name, *(column.name for column in table.columns)]
+    return terms(" ".join([table.database, *names] if with_database else names))
+
+
+class LexicalIndex:
+    """BM25 (Lucene's variant, by bm25s) over the tables of a corpus."""
+
+    def __init__(self, tables: Sequence[TableProfile], *, with_database: bool = True) -> None:
+        import bm25s
+
+        self._tables = len(tables)
+        documents = [table_terms(table, with_database=with_database) for table in tables]
+        self._words = {word for document in documents for word in document}
+        if self._words:
+            self._index = bm25s.BM25(method="lucene")
+            self._index.index(documents, show_progress=False)
+
+    def scores(self, text: str) -> Floats:
+        """BM25 of every table: shape (n,), 0 for tables that share no word with the text."""
+        known = [word for word in terms(text) if word in self._words]
+        if not known:
+            return np.zeros(self._tables)
+        return np.asarray(self._index.get_scores(known), dtype=np.float64)

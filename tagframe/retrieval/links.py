@@ -1,0 +1,105 @@
+"""Link scores: the best key pair between two tables, found database by database when first asked for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from tagframe.corpus.profile import TableProfile
+from tagframe.joins import KeyPair, infer_keys
+from tagframe.retrieval.problem import Floats
+
+LARGEST_DATABASE = 400
+"""Tables of a database up to which its keys are inferred as a whole; beyond, among the tables in question only.
+
+Key inference is quadratic in the columns of a database, and no step of a question may be quadratic in the corpus."""
+
+LINKED = 0.5
+"""The score from which two tables count as linked."""
+
+
+class Links:
+    """The key pairs of a corpus, best first, between any two of its tables.
+
+    Args:
+        tables: the profiles, in the order that indices refer to.
+        declared: whether keys that the source declares are taken (they score 1).
+    """
+
+    def __init__(self, tables: Sequence[TableProfile], *, declared: bool = True) -> None:
+        self._tables = tables
+        self._declared = declared
+        self._index = {table.id: position for position, table in enumerate(tables)}
+        self._databases: dict[str, list[int]] = defaultdict(list)
+        for position, table in enumerate(tables):
+            self._databases[table.database].append(position)
+        self._known: dict[tuple[int, ...], dict[tuple[int, int], list[KeyPair]]] = {}
+
+    def keys(self, tables: Iterable[int]) -> list[KeyPair]:
+        """All key pairs between the tables, best first."""
+        members = sorted(set(tables))
+        inside = set(members)
+        found = [
+            key
+            for (left, right), keys in self._among(members).items()
+            if left in inside and right in inside
+            for key in keys
+        ]
+        return sorted(found, key=lambda key: (-key.score, key.left, key.right))
+
+    def best(self, left: int, right: int) -> KeyPair | None:
+        """The best key pair of two tables, or None."""
+        keys = self._among([left, right]).get((min(left, right), max(left, right)))
+        return keys[0] if keys else None
+
+    def matrix(self, tables: Sequence[int]) -> Floats:
+        """Link scores among some tables: shape (n, n), symmetric, zero diagonal."""
+        place = {table: row for row, table in enumerate(tables)}
+        scores = np.zeros((len(tables), len(tables)))
+        for (left, right), keys in self._among(tables).items():
+            if left in place and right in place and left != right:
+                i, j = place[left], place[right]
+                scores[i, j] = scores[j, i] = keys[0].score
+        return scores
+
+    def neighbours(self, tables: Sequence[int], limit: int) -> list[int]:
+        """Up to ``limit`` other tables that are linked to these, those with the surest links first."""
+        inside = set(tables)
+        best: dict[int, float] = {}
+        for (left, right), keys in self._among(tables).items():
+            if keys[0].score >= LINKED and (left in inside) != (right in inside):
+                other = right if left in inside else left
+                best[other] = max(best.get(other, 0.0), keys[0].score)
+        return sorted(best, key=lambda table: (-best[table], table))[:limit]
+
+    def of_databases(self, tables: Iterable[int]) -> list[int]:
+        """All tables of the databases of these, where those are not too large."""
+        found: list[int] = []
+        for database in sorted({self._tables[table].database for table in tables}):
+            members = self._databases[database]
+            found += members if len(members) <= LARGEST_DATABASE else []
+        return found
+
+    def _among(self, tables: Iterable[int]) -> dict[tuple[int, int], list[KeyPair]]:
+        by_database: dict[str, list[int]] = defaultdict(list)
+        for table in tables:
+            by_database[self._tables[table].database].append(table)
+        merged: dict[tuple[int, int], list[KeyPair]] = {}
+        for database, members in by_database.items():
+            whole = self._databases[database]
+            group = tuple(whole if len(whole) <= LARGEST_DATABASE else sorted(set(members)))
+            if group not in self._known:
+                self._known[group] = self._inferred(group)
+            merged.update(self._known[group])
+        return merged
+
+    def _inferred(self, group: Sequence[int]) -> dict[tuple[int, int], list[KeyPair]]:
+        profiles = [self._tables[table] for table in group]
+        found: dict[tuple[int, int], list[KeyPair]] = defaultdict(list)
+        for key in infer_keys(profiles, declared=self._declared, min_score=0.0):
+            ends = self._index[key.left_table], self._index[key.right_table]
+            if ends[0] != ends[1]:
+                found[min(ends), max(ends)].append(key)
+        return dict(found)

@@ -1,0 +1,167 @@
+"""The waist of retrieval: a question and its candidate tables as arrays, and the tables that a selector chose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tagframe.errors import InvalidArgument
+
+Floats = npt.NDArray[np.float64]
+
+
+class RowKind(IntEnum):
+    """What a row of the fine relevance stands for."""
+
+    SUBQUERY = 0
+    PHRASE = 1
+    WORD = 2
+
+
+@dataclass(frozen=True, eq=False)
+class SelectionProblem:
+    """Which k of n tables, all of it arrays; the tables arrive sorted by id, so that ties go to the lower index.
+
+    What is not given is zero (or no rows), so that a selector needs no case of its own for what is not known.
+
+    Attributes:
+        r: shape (n,), the coarse relevance of each table (JAR section 3.1).
+        fine: shape (q, n), F: the relevance of each sub-query's best column in each table.
+        omega: shape (n, n), symmetric, zero diagonal, in [0, 1]: joinability of the best column pair (JAR section 3.3).
+        k: how many tables to choose, the anchors not counted; None lets the selector stop by itself.
+        kind: shape (q,), the :class:`RowKind` of each row of ``fine``.
+        row_weight: shape (q,), how much each row of ``fine`` counts; ones where not given.
+        signals: shape (n, s), further signals of each table, in the order of :data:`tagframe.retrieval.signals.NAMES`.
+        source: shape (n,), a number for the database of each table; zeros where all are of one.
+        link: shape (n, n), symmetric: the score of the best key pair between two tables.
+        similarity: shape (n, n), symmetric: how nearly two tables are duplicates, in [0, 1].
+        anchor: shape (n,), True for tables that are in the set already.
+
+    Raises:
+        InvalidArgument: for shapes that do not fit, values that are not finite, or a negative k.
+    """
+
+    r: Floats
+    fine: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    omega: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    k: int | None = None
+    kind: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    row_weight: Floats = field(default_factory=lambda: np.zeros(0))
+    signals: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    source: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    link: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    similarity: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    anchor: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+
+    def __post_init__(self) -> None:
+        n = _floats("r", self.r, ndim=1).size
+        q = len(self.fine) if np.size(self.fine) else 0
+        square = np.zeros((n, n))
+        shapes: dict[str, tuple[Any, Any]] = {
+            "r": (self.r, np.zeros(n)),
+            "fine": (self.fine, np.zeros((q, n))),
+            "omega": (self.omega, square),
+            "kind": (self.kind, np.zeros(q, dtype=np.int64)),
+            "row_weight": (self.row_weight, np.ones(q)),
+            "source": (self.source, np.zeros(n, dtype=np.int64)),
+            "link": (self.link, square),
+            "similarity": (self.similarity, square),
+            "anchor": (self.anchor, np.zeros(n, dtype=np.bool_)),
+        }
+        for name, (given, default) in shapes.items():
+            array = np.asarray(given, dtype=default.dtype) if np.size(given) else default
+            if array.shape != default.shape:
+                raise InvalidArgument(f"{name} has shape {array.shape}; {n} tables and {q} rows need {default.shape}")
+            if not np.isfinite(array).all():
+                raise InvalidArgument(f"{name} holds values that are not finite")
+            object.__setattr__(self, name, array)
+        for name in ("omega", "link", "similarity"):
+            array = getattr(self, name)
+            if not np.array_equal(array, array.T):
+                raise InvalidArgument(f"{name} is not symmetric; a join has no direction")
+        signals = _floats("signals", self.signals, ndim=2) if np.size(self.signals) else np.zeros((n, 0))
+        if len(signals) != n:
+            raise InvalidArgument(f"signals has {len(signals)} rows; one is needed for each of the {n} tables")
+        object.__setattr__(self, "signals", signals)
+        if self.k is not None and self.k < 0:
+            raise InvalidArgument(f"k is the number of tables to choose, at least 0; got {self.k}")
+
+    @property
+    def size(self) -> int:
+        """How many tables there are to choose: ``k``, or fewer where there are fewer."""
+        free = int((~self.anchor).sum())
+        return free if self.k is None else min(self.k, free)
+
+
+def _floats(name: str, values: Any, *, ndim: int) -> Floats:
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != ndim:
+        raise InvalidArgument(f"{name} has {array.ndim} dimensions, not {ndim}")
+    if not np.isfinite(array).all():
+        raise InvalidArgument(f"{name} holds values that are not finite")
+    return array
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The tables that a selector chose.
+
+    Attributes:
+        indices: the chosen tables in order of choice, the anchors not among them.
+        edges: pairs (i, j), i < j, that connect the chosen tables and the anchors: a forest.
+        objective: the value of what the selector maximises.
+        score: shape (len(indices),), what the choice of each table was worth.
+        contributions: what of ``score`` came from each signal, each of shape (len(indices),).
+        probability: shape (n,), the chance that each table is needed; None for selectors without one.
+        note: what the caller should be told ("stopped at the time limit"), or "".
+    """
+
+    indices: tuple[int, ...]
+    edges: tuple[tuple[int, int], ...] = ()
+    objective: float = 0.0
+    score: Floats = field(default_factory=lambda: np.zeros(0))
+    contributions: Mapping[str, Floats] = field(default_factory=dict)
+    probability: Floats | None = None
+    note: str = ""
+
+
+def best_first(values: Floats) -> npt.NDArray[np.int64]:
+    """Indices by descending value; ties go to the lower index.
+
+    >>> best_first(np.array([0.1, 0.9, 0.9])).tolist()
+    [1, 2, 0]
+    """
+    return np.argsort(-values, kind="stable").astype(np.int64)
+
+
+def spanning_forest(weights: Floats, members: npt.ArrayLike) -> tuple[tuple[tuple[int, int], ...], float]:
+    """The maximum spanning forest of the members over pairs of positive weight (Kruskal): its edges and its weight.
+
+    Args:
+        weights: shape (n, n), symmetric.
+        members: indices of the tables to connect.
+
+    >>> spanning_forest(np.array([[0, 0.5, 0.2], [0.5, 0, 0.4], [0.2, 0.4, 0]]), [0, 1, 2])
+    (((0, 1), (1, 2)), 0.9)
+    """
+    nodes = np.sort(np.asarray(members, dtype=np.int64))
+    rows, columns = np.triu_indices(len(nodes), 1)
+    values = weights[nodes[rows], nodes[columns]]
+    component = list(range(len(nodes)))
+    edges: list[tuple[int, int]] = []
+    total = 0.0
+    for position in best_first(values):
+        if values[position] <= 0 or len(edges) == len(nodes) - 1:
+            break
+        left, right = int(rows[position]), int(columns[position])
+        old, new = component[right], component[left]
+        if old != new:
+            component = [new if other == old else other for other in component]
+            edges.append((int(nodes[left]), int(nodes[right])))
+            total += float(values[position])
+    return tuple(edges), total

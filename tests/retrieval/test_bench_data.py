@@ -1,0 +1,123 @@
+"""tag_bench.data: the benchmark folders as they are, and small ones of each format."""
+
+import json
+
+import click
+import pytest
+
+from tag_bench.data import gold_tables, read_dataset, read_decompositions
+
+
+def write(folder, **files):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    return folder
+
+
+def jar_folder(folder, **more):
+    table = {
+        "db_id": "d",
+        "table_name_original": "T",
+        "column_names_original": ["id", "x"],
+        "column_types": ["text", "x"],
+    }
+    other = {**table, "table_name_original": "U"}
+    questions = [
+        {"question": " q ", "db_id": "d", "sql": "SELECT * FROM t JOIN u ON t.id = u.id"},
+        {"question": "r", "db_id": "d", "gold_tables": ["d#sep#T"]},
+        {"question": "s", "db_id": "d", "gold_tables": ["u"]},
+    ]
+    return write(folder, dev=questions, dev_tables={"d#sep#T": table, "d#sep#U": other}, **more)
+
+
+@pytest.mark.parametrize(
+    ("sql", "tables"),
+    [
+        ("SELECT a FROM X AS t WHERE b IN (SELECT c FROM `y z`)", {"x", "y z"}),
+        ("WITH x AS (SELECT 1) SELECT * FROM x", set()),
+        ("SELECT FROM FROM JOIN broken( ", {"from", "broken"}),
+    ],
+)
+def test_gold_tables(sql, tables):
+    if "broken" in sql:
+        assert "broken" in gold_tables(sql)
+    else:
+        assert gold_tables(sql) == tables
+
+
+def test_jar_folder_without_anything_optional(tmp_path):
+    data = read_dataset(jar_folder(tmp_path / "mini"))
+    assert data.name == "mini"
+    assert data.corpus.ids == ("d.T", "d.U")
+    assert [sorted(question.gold) for question in data.questions] == [["d.t", "d.u"], ["d.t"], ["d.u"]]
+    # The types there are shifted by one and not to be used.
+    assert {column.family for column in data.corpus.profile("d.T").columns} == {"text"}
+
+
+def test_statistics_and_keys_are_read_where_present(tmp_path):
+    column = {
+        "name": "x",
+        "null_fraction": 0.5,
+        "unique_count": 2,
+        "min_value": "a",
+        "max_value": "b",
+        "sample_values": ["a", "b"],
+    }
+    folder = jar_folder(
+        tmp_path,
+        uniqueness={"d#sep#T#sep#id": 0.25},
+        column_stats=[{"name": "d", "tables": [{"name": "T", "row_count": 10, "columns": [column]}]}],
+        schema_with_keys=[
+            {
+                "db_id": "d",
+                "table_names_original": ["T", "U"],
+                "column_names_original": [[-1, "*"], [0, "id"], [0, "x"], [1, "id"], [1, "x"]],
+                "column_types": ["text", "integer", "text", "integer", "text"],
+                "primary_keys": [1],
+                "foreign_keys": [[3, 1]],
+            }
+        ],
+    )
+    key, x = read_dataset(folder).corpus.profile("d.T").columns
+    assert (key.family, key.uniqueness) == ("integer", 0.25)
+    assert (x.rows, x.nulls, x.distinct, x.sketch.complete) == (10, 5, 2, True)
+    assert read_dataset(folder).corpus.profile("d.U").foreign_keys == ()
+    assert read_dataset(folder, declared_keys=True).corpus.profile("d.U").foreign_keys[0].other_table == "T"
+
+
+def test_hidden_databases_keep_tables_apart(tmp_path):
+    folder = jar_folder(tmp_path)
+    tables = json.loads((folder / "dev_tables.json").read_text())
+    tables["e#sep#T"] = {**tables["d#sep#T"], "db_id": "e"}
+    write(folder, dev_tables=tables)
+    data = read_dataset(folder, hide_database=True)
+    assert data.corpus.ids == ("lake.T", "lake.T#2", "lake.U")
+    assert data.questions[1].gold == {"lake.t"}
+
+
+def test_other_folders_are_refused(tmp_path):
+    with pytest.raises(click.ClickException, match="dev_tables"):
+        read_dataset(tmp_path)
+
+
+def test_decompositions_must_be_as_many_as_questions(tmp_path):
+    data = read_dataset(jar_folder(tmp_path))
+    assert read_decompositions("none", data.questions) is None
+    path = tmp_path / "decomp.json"
+    path.write_text('[["a:b"]]')
+    with pytest.raises(click.ClickException, match="1 decompositions for 3 questions"):
+        read_decompositions(str(path), data.questions)
+
+
+@pytest.mark.parametrize(
+    ("name", "tables", "questions", "multi"),
+    [("spider", 81, 1034, 459), ("fiben", 152, 300, 300), ("spider_union", 876, 658, 263)],
+)
+def test_the_benchmarks_have_their_known_sizes(bench, name, tables, questions, multi):
+    data = read_dataset(bench / name)
+    assert len(data.corpus) == tables
+    assert len(data.questions) == questions
+    assert sum(len(question.gold) > 1 for question in data.questions) == multi
+    ids = {id.lower() for id in data.corpus.ids}
+    assert all(question.gold <= ids for question in data.questions)

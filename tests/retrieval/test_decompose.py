@@ -1,0 +1,50 @@
+import pytest
+
+from tagframe.errors import AnswerRejected
+from tagframe.lm import LM
+from tagframe.retrieval.decompose import decompose, decompose_with, parse_subqueries
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("How many singers do we have?", ("singers",)),
+        ("What are the names of all European countries?", ("European countries:names", "European countries")),
+        ("Show each singer's birth year", ("singer", "singer:birth year")),
+        ("What's the price?", ("price",)),
+        ("?", ()),
+    ],
+)
+def test_rules(question, expected):
+    assert decompose(question).subqueries == expected
+
+
+def test_quoted_text_is_kept_as_values():
+    assert decompose("Who wrote \"The Great Gatsby\" or 'Dracula'?").quoted == ("The Great Gatsby", "Dracula")
+
+
+def test_an_apostrophe_is_no_quotation_mark():
+    assert decompose("What is the singer's name in the teams' list?").quoted == ()
+
+
+def test_a_model_takes_the_question_apart(server):
+    server.answers = "<sub_c>trip:id</sub_c>\n<sub_c>station : dock count</sub_c><FIN></FIN>"
+    lm = LM("openai/test", api_base=server.url, api_key="none")
+    found = decompose_with(lm, "What is the id of the trip that started from the station with most docks?")
+    assert found.subqueries == ("trip:id", "station : dock count")
+    assert found.origin == "model"
+    assert "started from the station with most docks" in server.requests[0].prompt
+
+
+def test_nonsense_from_the_model_leaves_the_rules(server):
+    server.answers = "I would rather talk about the weather."
+    lm = LM("openai/test", api_base=server.url, api_key="none")
+    with pytest.warns(UserWarning, match="taken apart by rules"):
+        found = decompose_with(lm, "How many singers do we have?")
+    assert found.subqueries == ("singers",)
+    assert found.origin == "rules"
+
+
+def test_untagged_answers_are_rejected_with_the_way_out():
+    with pytest.raises(AnswerRejected, match="sub_c"):
+        parse_subqueries("trip:id, station")

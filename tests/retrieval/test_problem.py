@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+
+from tagframe.errors import InvalidArgument
+from tagframe.retrieval.problem import SelectionProblem, best_first, spanning_forest
+
+
+def test_what_is_not_given_is_zero():
+    problem = SelectionProblem(r=[0.5, 0.25], fine=[[1, 0]])
+    assert problem.omega.shape == problem.link.shape == (2, 2)
+    assert problem.row_weight.tolist() == [1.0]
+    assert problem.size == 2
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"r": [0.1, np.nan]},
+        {"r": [[0.1]]},
+        {"r": [0.1, 0.2], "fine": [[1.0]]},
+        {"r": [0.1, 0.2], "omega": [[0, 0.5], [0.4, 0]]},
+        {"r": [0.1, 0.2], "omega": np.zeros((3, 3))},
+        {"r": [0.1], "signals": np.zeros((2, 3))},
+        {"r": [0.1], "k": -1},
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(arrays):
+    with pytest.raises(InvalidArgument):
+        SelectionProblem(**arrays)
+
+
+def test_size_counts_no_anchor():
+    assert SelectionProblem(r=[1, 2, 3], k=5, anchor=[True, False, False]).size == 2
+
+
+def test_ties_go_to_the_lower_index():
+    assert best_first(np.array([0.5, 0.7, 0.7, 0.5])).tolist() == [1, 2, 0, 3]
+
+
+def test_spanning_forest_leaves_out_pairs_of_no_weight():
+    weights = np.zeros((4, 4))
+    weights[0, 3] = weights[3, 0] = 0.5
+    assert spanning_forest(weights, [0, 1, 3]) == (((0, 3),), 0.5)
+
+
+def test_spanning_forest_is_maximal_among_all_trees():
+    rng = np.random.default_rng(5)
+    upper = np.triu(rng.random((5, 5)), 1)
+    weights = upper + upper.T
+    edges, total = spanning_forest(weights, range(5))
+    assert len(edges) == 4
+    # Every edge outside closes a cycle in which it is the weakest.
+    for i in range(5):
+        for j in range(i + 1, 5):
+            if (i, j) not in edges:
+                kept = [edge for edge in edges if weights[edge] < weights[i, j]]
+                smaller = np.zeros((5, 5))
+                for edge in set(edges) - set(kept):
+                    smaller[edge] = smaller[edge[::-1]] = 1.0
+                assert any({i, j} <= set(part) for part in _parts(smaller)), (i, j)
+    assert total == pytest.approx(sum(weights[edge] for edge in edges))
+
+
+def _parts(adjacent):
+    parts = [{node} for node in range(len(adjacent))]
+    for i, j in zip(*np.nonzero(adjacent), strict=True):
+        joined = [part for part in parts if part & {i, j}]
+        parts = [part for part in parts if not part & {i, j}] + [set().union(*joined)]
+    return parts

@@ -1,0 +1,116 @@
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tagframe.errors import EmptyCorpus, EmptyQuestion, InvalidArgument, NotConnected, TableNotFound
+from tagframe.lm import LM
+from tagframe.retrieval import METHODS, retrieve_tables
+
+QUESTION = "What is the gender of the clients who have a loan?"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_finds_the_obvious_tables(bank, words, method):
+    found = retrieve_tables(bank, "gender of client and amount of loan", k=2, method=method, embedder=words)
+    assert {hit.id for hit in found.tables} == {"bank.client", "bank.loan"}
+    assert found.method == method
+
+
+def test_the_bridge_that_no_word_names_is_found(bank, words):
+    found = retrieve_tables(bank, QUESTION, k=3, embedder=words)
+    assert {hit.id for hit in found.tables} == {"bank.client", "bank.disp", "bank.loan"}
+    assert len(found.merge(on_fanout="allow", on_loss="allow")) == 3
+
+
+def test_the_same_call_gives_the_same_result(bank, words):
+    first = retrieve_tables(bank, QUESTION, k=3, embedder=words)
+    again = retrieve_tables(bank.subset(bank.ids), QUESTION, k=3, embedder=words)
+    assert first.to_dict() == again.to_dict()
+
+
+def test_the_anchor_is_not_counted_and_starts_the_plan(bank, words):
+    found = retrieve_tables(bank, "gender of the clients", k=2, anchor="bank.loan", embedder=words)
+    assert "bank.loan" not in [hit.id for hit in found.tables]
+    assert len(found.tables) == 2
+    assert found.join_plan.start == "bank.loan"
+
+
+def test_more_tables_than_there_are_gives_all_and_says_so(bank, words):
+    found = retrieve_tables(bank, QUESTION, k=50, embedder=words)
+    assert len(found.tables) == len(bank)
+    assert "5 tables" in found.note
+    assert found.note in repr(found)
+
+
+def test_given_sub_queries_are_used(bank, words):
+    found = retrieve_tables(bank, "Tell me", k=1, embedder=words, decomposition=["product:price"])
+    assert found.tables[0].id == "shop.product"
+
+
+def test_a_configured_model_decomposes(bank, words, server):
+    server.answers = "<sub_c>product:price</sub_c><FIN></FIN>"
+    lm = LM("openai/test", api_base=server.url, api_key="none")
+    found = retrieve_tables(bank, "Tell me", k=1, embedder=words, lm=lm)
+    assert found.tables[0].id == "shop.product"
+    assert len(server.requests) == 1
+    with tf.context(lm=lm):
+        retrieve_tables(bank, "Tell me", k=1, method="dense", embedder=words)
+    assert len(server.requests) == 1, "a method without sub-queries needs no decomposition"
+
+
+def test_without_an_embedder_words_alone_decide(bank, monkeypatch):
+    monkeypatch.setattr("tagframe.embed.get_embedder", lambda: None)
+    for method in METHODS:
+        found = retrieve_tables(bank, "amount of each loan", k=1, method=method)
+        assert found.tables[0].id == "bank.loan", method
+
+
+def test_reasons_say_words_columns_and_joins(bank, words):
+    found = retrieve_tables(bank, QUESTION, k=3, embedder=words)
+    reasons = {hit.id: " ".join(hit.reasons) for hit in found.tables}
+    assert "named in the question" in reasons["bank.loan"]
+    assert "joins bank.client on client_id" in reasons["bank.disp"]
+    assert "fits" in reasons["bank.client"]
+
+
+@pytest.mark.parametrize("question", ["", "   ", "?!", None])
+def test_a_question_needs_words(bank, question):
+    with pytest.raises(EmptyQuestion):
+        retrieve_tables(bank, question)
+
+
+@pytest.mark.parametrize("k", [0, -1, 2.5, True, "many"])
+def test_k_is_a_number_of_tables(bank, words, k):
+    with pytest.raises(InvalidArgument, match="k is"):
+        retrieve_tables(bank, QUESTION, k=k, embedder=words)
+
+
+def test_bad_arguments(bank, words):
+    with pytest.raises(InvalidArgument, match="did you mean 'greedy'"):
+        retrieve_tables(bank, QUESTION, method="gredy", embedder=words)
+    with pytest.raises(TableNotFound):
+        retrieve_tables(bank, QUESTION, anchor="bank.lone", embedder=words)
+    with pytest.raises(InvalidArgument, match="list of sub-queries"):
+        retrieve_tables(bank, QUESTION, decomposition="client", embedder=words)
+    with pytest.raises(EmptyCorpus):
+        retrieve_tables(bank.subset([]), QUESTION, embedder=words)
+
+
+def test_odd_names_are_found_and_joined(words):
+    corpus = tf.open_corpus(
+        {
+            'my db.order "details"': pd.DataFrame({"order id": [1, 2], "select": ["x", "y"]}),
+            "my db.orders, all": pd.DataFrame({"order id": [1, 2], "when?": ["now", "then"]}),
+        }
+    )
+    found = retrieve_tables(corpus, "order details and when", k=2, embedder=words)
+    assert len(found.merge()) == 2
+
+
+def test_tables_that_do_not_connect_are_still_a_result(bank, words):
+    found = retrieve_tables(bank, "client gender and product price", k=2, method="hybrid", embedder=words)
+    assert {hit.id for hit in found.tables} == {"bank.client", "shop.product"}
+    assert found.joins == []
+    assert "no key pairs connect" in repr(found)
+    with pytest.raises(NotConnected):
+        found.merge()

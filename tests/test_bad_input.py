@@ -1,0 +1,104 @@
+"""What users really have: odd names, empty tables, broken files, from opening to the operators."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tagframe.errors import CorpusError, EmptyCorpus, FanOut, NotConnected, SourceNotFound
+
+
+@pytest.fixture
+def odd(tmp_path) -> tf.Corpus:
+    """A SQLite file whose tables and columns are called as no one should call them."""
+    path = tmp_path / "shop & 'co'.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute(
+            'CREATE TABLE "order" '
+            '("order id" INTEGER, "select" INTEGER, "a.b" TEXT, "say ""x""" REAL, "größe {m}" TEXT)'
+        )
+        connection.execute('CREATE TABLE "customer group" ("select" INTEGER, "group" TEXT)')
+        connection.execute('CREATE TABLE empty_one ("order id" INTEGER, note TEXT)')
+        rows = [(i, 900 + i % 3, f"it's {i}", i / 2, "big") for i in range(9)]
+        connection.executemany('INSERT INTO "order" VALUES (?, ?, ?, ?, ?)', rows)
+        connection.executemany('INSERT INTO "customer group" VALUES (?, ?)', [(900, "x"), (901, "y"), (902, "z")])
+    connection.close()
+    return tf.open_corpus(path)
+
+
+def test_odd_names_from_retrieval_to_the_operators(live, odd):
+    live.answers = "True"
+    found = odd.tables.tag.retrieve_tables(
+        "Which customer group made the order?", k=2, method="greedy", decomposition=["customer group", "order"]
+    )
+    assert {hit.id.split(".", 1)[1] for hit in found.tables} == {"order", "customer group"}
+    merged = found.merge()
+    assert len(merged) == 9
+    assert set(merged.columns) == {"order id", "select", "a.b", 'say "x"', "größe {m}", "group"}
+    kept = merged.tag.sem_filter('{group} buys {a.b} at {say "x"} for {select}')
+    assert len(kept) == 9
+    assert 'group buys a.b at say "x" for select' in live.requests[0].prompt
+
+
+def test_a_table_without_rows_is_found_and_merges_to_nothing(odd):
+    found = odd.tables.tag.retrieve_tables("What is the note of the empty one?", k=1)
+    assert found.ids[0].endswith(".empty_one")
+    assert found.merge().empty
+
+
+def test_a_merge_without_a_key_says_so():
+    cheeses, planets = pd.DataFrame({"cheese": ["brie", "feta"]}), pd.DataFrame({"planet": ["mars", "venus"]})
+    corpus = tf.open_corpus({"a.cheese": cheeses, "b.planet": planets})
+    found = corpus.tables.tag.retrieve_tables("Which cheese is on which planet?", k=2)
+    assert len(found.tables) == 2
+    with pytest.raises(NotConnected, match=r"a\.cheese.*b\.planet"):
+        found.merge()
+    assert found.joins == []
+
+
+def test_a_merge_that_multiplies_rows_is_refused_and_shows_them():
+    corpus = tf.open_corpus(
+        {
+            "clinic.patient": pd.DataFrame({"patient_id": [1, 2], "name": ["Ann", "Bo"]}),
+            "clinic.visit": pd.DataFrame({"visit_id": [1, 2, 3], "patient_id": [1, 1, 2], "reason": ["x", "y", "z"]}),
+            "clinic.allergy": pd.DataFrame({"patient_id": [1, 1, 2], "allergy": ["nuts", "dust", "milk"]}),
+        }
+    )
+    found = corpus.tables.tag.retrieve_tables("Which patient with which allergy had a visit for which reason?", k=3)
+    with pytest.raises(FanOut, match="would repeat") as caught:
+        found.merge()
+    assert len(caught.value.rows) > 0
+    assert len(found.merge(on_fanout="allow")) == 5
+
+
+def test_missing_and_empty_sources(tmp_path):
+    with pytest.raises(SourceNotFound, match=r"nowhere\.sqlite"):
+        tf.open_corpus(tmp_path / "nowhere.sqlite")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(EmptyCorpus):
+        tf.open_corpus(tmp_path / "folder")
+    with pytest.raises(CorpusError):
+        tf.open_corpus({})
+
+
+def test_one_broken_file_does_not_hide_the_others(tmp_path):
+    (tmp_path / "good.csv").write_text("id,name\n1,a\n2,b\n")
+    (tmp_path / "broken.csv").write_bytes(b'id,name\n1,"never closed\n' + bytes(range(256)))
+    with pytest.warns(UserWarning, match="broken"):
+        corpus = tf.open_corpus(tmp_path)
+    assert [table_id.split(".")[1] for table_id in corpus.ids] == ["good"]
+    assert len(corpus.problems) == 1
+
+
+def test_two_tables_of_one_name_in_two_databases(tmp_path):
+    for database, amount in (("north", 1), ("south", 2)):
+        (tmp_path / database).mkdir()
+        (tmp_path / database / "sales.csv").write_text(f"sale_id,amount\n1,{amount}\n")
+    corpus = tf.open_corpus(tmp_path)
+    assert corpus.ids == ("north.sales", "south.sales")
+    found = corpus.tables.tag.retrieve_tables("What are the sales in the south?", k=1)
+    assert found.ids == ["south.sales"]
+    assert found.merge()["amount"].tolist() == [2]
