@@ -19,6 +19,14 @@ hypothesis.settings.register_profile("tagframe", deadline=None, derandomize=True
 hypothesis.settings.load_profile("tagframe")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Catalogues go to a cache folder of the session's own, never to the user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def bench() -> Path:
     """The folder of benchmark data beside the repository; tests that need it are skipped where it is absent."""

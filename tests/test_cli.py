@@ -16,9 +16,8 @@ QUESTION = "Which venue's city sold the most tickets for films by directors from
 
 
 @pytest.fixture(autouse=True)
-def clean(monkeypatch, tmp_path):
+def clean(monkeypatch):
     monkeypatch.setattr(config, "_process", {})
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for variable in ("TAGFRAME_LM", "TAGFRAME_API_BASE", "TAGFRAME_STORE"):
         monkeypatch.delenv(variable, raising=False)
 
