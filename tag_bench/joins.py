@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 import time
 import warnings
 from collections import Counter, defaultdict
@@ -19,6 +20,7 @@ import click
 import pandas as pd
 
 from tag_bench.gold_joins import Column, GoldJoins, Schema, gold_joins
+from tag_bench.lake import synthetic_lake
 from tag_bench.merge_cost import merge_ratio
 from tagframe.corpus import open_corpus
 from tagframe.corpus.profile import ColumnProfile, TableProfile
@@ -176,7 +178,11 @@ def plan_scores(
             "with_question": _classes(asked) == case.gold.classes,
             "best_two": any(_classes(plan) == case.gold.classes for plan in _best_two(asked)),
         }
-        for counter in (counts, kinds[case.gold.kind], halves["held out" if parity[case.database] else "tuned on"]):
+        for counter in (
+            counts,
+            kinds[case.gold.kind],
+            halves["2nd, 4th, …" if parity[case.database] else "1st, 3rd, …"],
+        ):
             counter.update({name: int(holds) for name, holds in outcome.items()})
     return {
         **_shares(counts),
@@ -317,6 +323,24 @@ def _holds(rows: pd.DataFrame, gold: pd.DataFrame, tables: Sequence[str]) -> boo
     return bool((have.reindex(need.index, fill_value=0) >= need).all())
 
 
+def lake_cost(tables: int) -> dict[str, Any]:
+    """Key inference over a synthetic lake: what it costs, and whether it is right."""
+    lake = synthetic_lake(tables)
+    started = time.perf_counter()
+    found = {(key.left, key.right) for key in infer_keys(lake.tables)}
+    seconds = time.perf_counter() - started
+    right = len(found & lake.keys)
+    return {
+        "tables": tables,
+        "columns": sum(len(table.columns) for table in lake.tables),
+        "seconds": round(seconds, 2),
+        # Linux counts in KiB; the whole process, the lake included.
+        "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+        "precision": _percent(right, len(found)),
+        "recall": _percent(right, len(lake.keys)),
+    }
+
+
 def _percent(part: float, whole: float) -> float:
     return round(100 * part / whole, 3) if whole else 0.0
 
@@ -326,8 +350,15 @@ def _percent(part: float, whole: float) -> float:
     "--data", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True, help="The folder."
 )
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
+@click.option(
+    "--lake-tables",
+    type=click.IntRange(min=0),
+    default=1000,
+    show_default=True,
+    help="Of a synthetic lake; 0 for none.",
+)
 @click.option("--merge-rows", type=click.IntRange(min=1), default=1_000_000, show_default=True, help="Of the fact.")
-def command(data: Path, output: Any, merge_rows: int) -> None:
+def command(data: Path, output: Any, lake_tables: int, merge_rows: int) -> None:
     """Measure key inference, join plans and merges.
 
     Example: python -m tag_bench joins --data shared/bench/spider --json -
@@ -351,6 +382,7 @@ def command(data: Path, output: Any, merge_rows: int) -> None:
         "merge": merge_scores(cases, filled, keys),
         "infer_seconds": round(seconds, 3),
         "tables": sum(len(database.tables) for database in filled),
+        "lake": lake_cost(lake_tables) if lake_tables else None,
         "merge_ratio": merge_ratio(merge_rows),
     }
     json.dump(report, output, indent=1)

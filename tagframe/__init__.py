@@ -19,26 +19,50 @@ from tagframe.config import configure, context
 if TYPE_CHECKING:
     from tagframe.answer import TAG, Answer, ask
     from tagframe.corpus import Corpus, open_corpus
-    from tagframe.lm import LM
+    from tagframe.joins import infer_keys_of as infer_keys
+    from tagframe.joins import join_plan
+    from tagframe.joins import merge_frames as merge
+    from tagframe.lm import LM, Budget, usage
 
 __version__ = "0.1.0"
 
+# Public name → where it is, and what it is called there; loaded at first use.
 _HOMES = {
-    "TAG": "tagframe.answer",
-    "Answer": "tagframe.answer",
-    "ask": "tagframe.answer",
-    "open_corpus": "tagframe.corpus",
-    "Corpus": "tagframe.corpus",
-    "LM": "tagframe.lm",
+    "Answer": ("tagframe.answer", "Answer"),
+    "Budget": ("tagframe.lm", "Budget"),
+    "Corpus": ("tagframe.corpus", "Corpus"),
+    "LM": ("tagframe.lm", "LM"),
+    "TAG": ("tagframe.answer", "TAG"),
+    "ask": ("tagframe.answer", "ask"),
+    "infer_keys": ("tagframe.joins", "infer_keys_of"),
+    "join_plan": ("tagframe.joins", "join_plan"),
+    "merge": ("tagframe.joins", "merge_frames"),
+    "open_corpus": ("tagframe.corpus", "open_corpus"),
+    "usage": ("tagframe.lm", "usage"),
 }
 
-__all__ = ["LM", "TAG", "Answer", "Corpus", "ask", "configure", "context", "open_corpus"]
+__all__ = [
+    "LM",
+    "TAG",
+    "Answer",
+    "Budget",
+    "Corpus",
+    "ask",
+    "configure",
+    "context",
+    "infer_keys",
+    "join_plan",
+    "merge",
+    "open_corpus",
+    "usage",
+]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'tagframe' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    module, attribute = _HOMES[name]
+    return getattr(importlib.import_module(module), attribute)
 
 
 def __dir__() -> list[str]:

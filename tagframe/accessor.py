@@ -15,7 +15,7 @@ from tagframe.errors import NotConfigured
 
 if TYPE_CHECKING:
     from tagframe.corpus import Corpus
-    from tagframe.joins import MergeReport
+    from tagframe.joins import JoinPlan, MergeReport
     from tagframe.lm import Quote
     from tagframe.operators import OnError
     from tagframe.retrieval import RetrievedTables
@@ -74,6 +74,22 @@ class TagAccessor:
                 anchor = "frame.frame"
                 search = search.union(open_corpus({anchor: self._frame}))
             return retrieve_tables(search, question, k=k, method=method, anchor=anchor, decomposition=decomposition)
+
+    def merge(self, *others: pd.DataFrame, plan: JoinPlan | None = None, **options: Any) -> pd.DataFrame:
+        """This frame joined with others on inferred keys, each of its rows once.
+
+        Args:
+            *others: frames; how they join, and through which of them, is found from their data and names.
+            plan: how to join them, instead; see :func:`tagframe.join_plan`.
+            **options: those of :func:`tagframe.joins.merge`: how, on_fanout, on_loss, columns, where, limit.
+
+        Raises:
+            NotConnected: no key pairs connect the frames.
+            FanOut: a step would repeat rows of this frame.
+        """
+        from tagframe.joins import merge_frames
+
+        return merge_frames([self._frame, *others], plan, **options)
 
     @property
     def merge_report(self) -> MergeReport:

@@ -131,7 +131,8 @@ def _line(boxes: dict[str, _Box], step: JoinStep, share: str) -> str:
         f'<path d="M{x1:.1f} {y1:.1f} C{x1 + bend:.1f} {y1:.1f} {x2 - bend:.1f} {y2:.1f} {x2:.1f} {y2:.1f}" '
         f'fill="none" stroke="currentColor" stroke-opacity="0.6"{dashes}/>'
         + _text(x1 + 5, y1 - 4, near)
-        + _text(x2 - 5, y2 - 4, f"{share} · {far}", anchor="end")
+        # On the side of the line that it does not come from.
+        + _text(x2 - 5, y2 + (13 if y1 < y2 - _LINE / 4 else -4), f"{share} · {far}", anchor="end")
         + "</g>"
     )
 

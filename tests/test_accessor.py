@@ -159,3 +159,26 @@ def test_quotes_of_operators_in_rounds(live):
     assert live.requests == []
     with pytest.raises(NotConfigured), tf.context(lm=None):
         frame.tag.quote.sem_agg("Count every {word}")
+
+
+def test_frames_merge_by_hand():
+    loans = pd.DataFrame({"loan_id": [1, 2, 3], "client_id": [20, 10, 20]})
+    clients = pd.DataFrame({"client_id": [10, 20, 30], "name": ["Ann", "Bo", "Cy"]})
+    for merged in (
+        loans.tag.merge(clients),
+        tf.merge([loans, clients]),
+        tf.merge({"loans": loans, "clients": clients}),
+    ):
+        assert merged["name"].tolist() == ["Bo", "Ann", "Bo"]
+        assert "3 of 3 rows match" in repr(merged.tag.merge_report)
+    assert [key.left_columns for key in tf.infer_keys(loans, clients)] == [("client_id",)]
+    assert loans.tag.merge(clients, plan=tf.join_plan([loans, clients])).equals(merged)
+
+
+def test_usage_is_a_frame(live, words):
+    live.answers = length
+    before = len(tf.usage())
+    words.tag.sem_filter("{word} is short")
+    used = tf.usage()
+    assert len(used) > before or used["rows"].sum() > 0
+    assert isinstance(used, pd.DataFrame)

@@ -1,7 +1,7 @@
 """Keys between tables, the plan that joins them, and merges that account for every row."""
 
 from tagframe.joins.evidence import Evidence, KeyPair
-from tagframe.joins.frames import infer_keys_of, join_plan, merge_frames
+from tagframe.joins.frames import infer_keys_of, join_plan, merge_frames, merge_frames_with_report
 from tagframe.joins.keys import infer_keys
 from tagframe.joins.merge import merge
 from tagframe.joins.plan import JoinPlan, JoinStep, PlanTable
@@ -25,6 +25,7 @@ __all__ = [
     "join_plan",
     "merge",
     "merge_frames",
+    "merge_frames_with_report",
     "plan_joins",
     "role_hints",
 ]

@@ -120,11 +120,12 @@ def _by_values(columns: Sequence[Column], targets: Sequence[int]) -> Iterator[tu
     hashes = np.concatenate([sketch.hashes for sketch in sketches.values() if sketch])
     owners = np.repeat(np.array(sketched), [len(sketch.hashes) for sketch in sketches.values() if sketch])
     order = np.argsort(hashes, kind="stable")
-    hashes, owners = hashes[order], owners[order]
-    starts = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]]))
-    lengths = np.diff(np.append(starts, len(hashes)))
-    rare = np.repeat(lengths <= COMMON, lengths)
-    hashes, owners = hashes[rare], owners[rare]
+    values, starts, lengths = np.unique(hashes[order], return_index=True, return_counts=True)
+    owners = owners[order]
+    rare = lengths <= COMMON
+    values, starts, lengths = values[rare], starts[rare], lengths[rare]
+    if not len(values):
+        return
     # Below a sketch's last hash it is complete; a whole sketch is complete everywhere.
     ends = np.full(len(columns), np.iinfo(np.uint64).max, dtype=np.uint64)
     for place, sketch in sketches.items():
@@ -134,16 +135,16 @@ def _by_values(columns: Sequence[Column], targets: Sequence[int]) -> Iterator[tu
         sketch = column.profile.sketch
         if sketch is None or not len(sketch.hashes):
             continue
-        low = np.searchsorted(hashes, sketch.hashes, side="left")
-        counts = np.searchsorted(hashes, sketch.hashes, side="right") - low
-        total = int(counts.sum())
-        if not total:
+        at = np.minimum(np.searchsorted(values, sketch.hashes), len(values) - 1)
+        at = at[values[at] == sketch.hashes]
+        if not len(at):
             continue
-        within = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
-        met = owners[np.repeat(low, counts) + within]
-        places, hits = np.unique(met, return_counts=True)
+        counts = lengths[at]
+        within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        hits = np.bincount(owners[np.repeat(starts[at], counts) + within], minlength=len(columns))
+        places = np.flatnonzero(hits)
         seen = np.searchsorted(sketch.hashes, ends[places], side="right")
-        yield left, places[hits >= SHARE * seen].tolist()
+        yield left, places[hits[places] >= SHARE * seen].tolist()
 
 
 def _by_runs(columns: Sequence[Column], targets: Sequence[int]) -> Iterator[tuple[int, list[int]]]:

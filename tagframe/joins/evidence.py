@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Origin = Literal["inferred", "declared", "given"]
+Origin = Literal["inferred", "declared", "given", "shared"]
 
 
 @dataclass(frozen=True)
@@ -13,7 +13,8 @@ class Evidence:
     """What a key pair's score was made from. None where it could not be known.
 
     Attributes:
-        origin: inferred from data and names, declared by the source, or given by the user.
+        origin: inferred from data and names, declared by the source, given by the user, or "shared": both columns
+            reference one of a third table, and neither need be unique.
         contained: share of the left column's distinct values that the right one holds, in [0, 1].
         covered: share of the right column's distinct values that the left one holds, in [0, 1].
         error: one standard error of ``contained``: 0 where it was counted over all values.

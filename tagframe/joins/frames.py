@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from tagframe import results
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
 from tagframe.corpus.source import FrameSource, frame_sources
@@ -62,8 +63,10 @@ class _Tables:
         return infer_keys(self.profiles, similarity=similarity, across_sources=True, read=self.read)
 
 
-def infer_keys_of(frames: Frames, *, similarity: Similarity | None = None) -> list[KeyPair]:
+def infer_keys_of(*frames: pd.DataFrame | Frames, similarity: Similarity | None = None) -> list[KeyPair]:
     """The key pairs between frames, best first; see :func:`~tagframe.joins.infer_keys`.
+
+    The frames are given one by one, or as one list or mapping from names.
 
     >>> import pandas as pd
     >>> loans = pd.DataFrame({"loan_id": [1, 2, 3], "client_id": [20, 10, 20]})
@@ -74,7 +77,8 @@ def infer_keys_of(frames: Frames, *, similarity: Similarity | None = None) -> li
     Raises:
         InvalidArgument: what is not a frame, or a frame with a MultiIndex or two columns of one name.
     """
-    return _Tables(frames).keys(similarity)
+    given: Any = frames[0] if len(frames) == 1 and not isinstance(frames[0], pd.DataFrame) else frames
+    return _Tables(given).keys(similarity)
 
 
 def join_plan(
@@ -101,7 +105,33 @@ def _planned(tables: _Tables, keys: Sequence[KeyPair] | None, similarity: Simila
     return plan_joins(profiles, keys, anchor=profiles[0].id if profiles else None)
 
 
-def merge_frames(
+def merge_frames(frames: Frames, plan: JoinPlan | None = None, **options: Any) -> pd.DataFrame:
+    """Merge frames along a plan, by default the inferred one; ``frame.tag.merge_report`` accounts for every row.
+
+    >>> import pandas as pd
+    >>> loans = pd.DataFrame({"loan_id": [1, 2, 3], "client_id": [20, 10, 20]})
+    >>> clients = pd.DataFrame({"client_id": [10, 20, 30], "name": ["Ann", "Bo", "Cy"]})
+    >>> merge_frames({"loans": loans, "clients": clients})
+       loan_id  client_id name
+    0        1         20   Bo
+    1        2         10  Ann
+    2        3         20   Bo
+
+    Args:
+        frames: a mapping from names, or a sequence; the plan starts from the first.
+        plan: how to join them.
+        **options: those of :func:`tagframe.joins.merge`: how, on_fanout, on_loss, columns, where, limit.
+
+    Raises:
+        NotConnected: no key pairs connect the frames.
+        FanOut: a step would repeat rows of the frame that the plan starts from.
+    """
+    frame, report = merge_frames_with_report(frames, plan, **options)
+    results.remember(frame, merge_report=report)
+    return frame
+
+
+def merge_frames_with_report(
     frames: Frames,
     plan: JoinPlan | None = None,
     *,
@@ -112,17 +142,7 @@ def merge_frames(
     where: Mapping[str, Any] | str | None = None,
     limit: int | None = None,
 ) -> tuple[pd.DataFrame, MergeReport]:
-    """Merge frames along a plan; see :func:`~tagframe.joins.merge` for the keywords and what is raised.
-
-    >>> import pandas as pd
-    >>> loans = pd.DataFrame({"loan_id": [1, 2, 3], "client_id": [20, 10, 20]})
-    >>> clients = pd.DataFrame({"client_id": [10, 20, 30], "name": ["Ann", "Bo", "Cy"]})
-    >>> merge_frames({"loans": loans, "clients": clients})[0]
-       loan_id  client_id name
-    0        1         20   Bo
-    1        2         10  Ann
-    2        3         20   Bo
-    """
+    """The merged frame and its report; see :func:`merge_frames`, and :func:`tagframe.joins.merge` for the keywords."""
     tables = _Tables(frames)
     plan = _planned(tables, None, None) if plan is None else plan
     return merge(

@@ -24,7 +24,9 @@ _LATER = 0.01
 _FAINT = 0.03
 """Where nothing better connects the tables, a key pair that scores at least this does; its score says so."""
 _ENOUGH = 6.0
+"""Log odds beyond this tell no key from another."""
 _PLAIN_NAME = 4.0
+"""What a name that fits in full is worth beside them."""
 _SIBLING = 2.0
 """What two references to one missing table lose against a reference, in log odds."""
 
@@ -71,7 +73,7 @@ def _siblings(keys: Sequence[KeyPair], wanted: frozenset[str]) -> list[KeyPair]:
                         second.left_table,
                         second.left_columns,
                         score,
-                        Evidence(reason=f"both reference {table}"),
+                        Evidence(origin="shared", reason=f"both reference {table}"),
                     )
                 )
     return found
@@ -181,9 +183,8 @@ def _side_is_one(source: PlanTable, columns: tuple[str, ...], key: KeyPair) -> b
     if any(column in source.unique for column in columns):
         return True
     referenced = (key.right_table, key.right_columns) == (source.id, columns)
-    sibling = key.evidence.reason.startswith("both reference")
-    unknown = source.rows is None or len(columns) > 1
-    return referenced and unknown and not sibling
+    unknown = not source.rows or len(columns) > 1
+    return referenced and unknown and key.evidence.origin != "shared"
 
 
 def _cardinality(base_is_one: bool, table_is_one: bool) -> Cardinality:

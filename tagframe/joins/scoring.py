@@ -1,6 +1,6 @@
 """How surely one column references another: log odds from names, values and structure, and the competition of pairs.
 
-The weights were set by hand on every other benchmark database by name (the 1st, 3rd, …), and are the same for all.
+The weights were set by hand, looking at the dev databases of Spider and BIRD, and are the same for all databases.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import pandas as pd
 
 from tagframe import results
 from tagframe.errors import NotConnected
-from tagframe.joins import JoinPlan, KeyPair, MergeReport, merge, plan_joins
+from tagframe.joins import JoinPlan, KeyPair, MergeReport, merge, plan_joins, role_hints
 
 if TYPE_CHECKING:
     from tagframe.corpus import Corpus
@@ -73,10 +73,12 @@ class RetrievedTables:
         assert self._index is not None
         links = self._index.links
         around = links.of_databases(members)
+        keys = links.keys([*members, *around])
         return plan_joins(
             [self.corpus.profiles[member] for member in members],
-            links.keys([*members, *around]),
+            keys,
             anchor=self.anchor,
+            role_hints=role_hints(keys, self.question.split()),
             bridges=[self.corpus.profiles[table] for table in around if table not in members],
         )
 
@@ -104,7 +106,7 @@ class RetrievedTables:
 
     def merge_with_report(self, **options: Any) -> tuple[pd.DataFrame, MergeReport]:
         """The merged frame and its report; see :meth:`merge`."""
-        return merge(self.join_plan, self.corpus.read, **options)
+        return merge(self.join_plan, self.corpus, **options)
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each table, best first: id, score, probability (NaN where there is none), reasons (a list)."""

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from tagframe.errors import InvalidArgument, NotConnected
-from tagframe.joins import infer_keys_of, join_plan, merge_frames
+from tagframe.joins import infer_keys_of, join_plan, merge_frames_with_report
 
 SALES = pd.DataFrame({"sale_no": [7, 8, 9], "shop_id": [2, 1, 2]}, index=[30, 10, 20])
 SHOPS = pd.DataFrame({"shop_id": [1, 2], "town": ["Brno", "Cheb"]}, index=[5, 5])
@@ -16,7 +16,7 @@ def test_frames_in_a_list_are_called_by_their_place():
     (key,) = infer_keys_of([SALES, SHOPS])
     assert (key.left, key.right) == ("frames.frame_1.shop_id", "frames.frame_2.shop_id")
     assert join_plan([SALES, SHOPS]).start == "frames.frame_1"
-    frame, report = merge_frames([SALES, SHOPS])
+    frame, report = merge_frames_with_report([SALES, SHOPS])
     assert frame["town"].tolist() == ["Cheb", "Brno", "Cheb"]
     assert frame.index.tolist() == [0, 1, 2]
     assert report.start == "frames.frame_1"
@@ -24,15 +24,15 @@ def test_frames_in_a_list_are_called_by_their_place():
 
 def test_the_first_frame_is_the_anchor():
     with pytest.raises(Exception, match=r"would repeat 1 rows of frames\.frame_1"):
-        merge_frames([SHOPS, SALES])
-    frame, _ = merge_frames([SHOPS, SALES], on_fanout="allow")
+        merge_frames_with_report([SHOPS, SALES])
+    frame, _ = merge_frames_with_report([SHOPS, SALES], on_fanout="allow")
     assert frame["sale_no"].tolist() == [8, 7, 9]
 
 
 def test_a_plan_overruled_by_hand_is_followed():
     other = SHOPS.assign(manager_shop=[2, 1])
     plan = join_plan({"sales": SALES, "shops": other}).use("sales.shop_id = shops.manager_shop")
-    frame, _ = merge_frames({"sales": SALES, "shops": other}, plan)
+    frame, _ = merge_frames_with_report({"sales": SALES, "shops": other}, plan)
     assert frame["town"].tolist() == ["Brno", "Cheb", "Brno"]
 
 
@@ -48,7 +48,7 @@ def test_a_plan_overruled_by_hand_is_followed():
 )
 def test_what_is_no_frame_or_has_no_plain_columns_is_refused(frames, message):
     with pytest.raises(InvalidArgument, match=message):
-        merge_frames(frames)
+        merge_frames_with_report(frames)
 
 
 def test_frames_that_do_not_connect_are_named():
@@ -58,12 +58,12 @@ def test_frames_that_do_not_connect_are_named():
 
 
 def test_a_single_frame_is_itself():
-    frame, report = merge_frames([SALES])
+    frame, report = merge_frames_with_report([SALES])
     pd.testing.assert_frame_equal(frame, SALES.reset_index(drop=True))
     assert report.steps == ()
 
 
 def test_columns_that_are_not_text_are_taken_by_their_text():
     left = pd.DataFrame({0: [1, 2], "shop_id": [1, 2]})
-    frame, _ = merge_frames({"left": left, "shops": SHOPS})
+    frame, _ = merge_frames_with_report({"left": left, "shops": SHOPS})
     assert list(frame.columns) == ["0", "shop_id", "town"]

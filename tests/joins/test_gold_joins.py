@@ -64,7 +64,9 @@ def test_a_lake_of_known_keys_is_read_right():
 
 
 def test_the_command_prints_one_json_object_near_its_targets(bench: Path):
-    result = CliRunner().invoke(command, ["--data", str(bench / "spider"), "--merge-rows", "2000"])
+    result = CliRunner().invoke(
+        command, ["--data", str(bench / "spider"), "--merge-rows", "2000", "--lake-tables", "0"]
+    )
     assert result.exit_code == 0, result.output
     report = json.loads(result.stdout)
     assert report["plans"]["questions"] == 455
