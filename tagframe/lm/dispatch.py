@@ -280,9 +280,12 @@ class Run(Generic[T]):
         await asyncio.shield(self._on_disk)
 
     def _hand_over(self, store: ResponseStore) -> None:
-        loop, on_disk = asyncio.get_running_loop(), self._on_disk
-        store.put(self._answers, lambda: _resolve_soon(loop, on_disk))
-        self._answers = []
+        answers, on_disk, self._answers = self._answers, self._on_disk, []
+        if store.put_now(answers):
+            on_disk.set_result(None)
+        else:
+            loop = asyncio.get_running_loop()
+            store.put(answers, lambda: _resolve_soon(loop, on_disk))
 
     def _log(self, job: Job[T], kind: str, reason: LMError, answer: str | None) -> None:
         store = self._route.store

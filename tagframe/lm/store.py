@@ -4,9 +4,9 @@ An answer is stored under the SHA-256 of its parameters, messages and sample num
 (:func:`~tagframe.lm.prompt.request_keys`) together with its source: endpoint, model and who recorded it. Prompts are
 not stored with their answers; only those that a replay did not find are, until they are answered.
 
-The file is in WAL mode, so several processes can share it, and is made with mode 0600: it holds users' values. A
-thread of its own writes it, many answers to a transaction, and an answer is safe from the death of the process as soon
-as its ``put`` is done. (``synchronous=NORMAL``: a power cut can cost the last transactions, never the file.)
+The file is in WAL mode, so several processes can share it, and is made with mode 0600: it holds users' values. An
+answer is safe from the death of the process as soon as its ``put`` is done. (``synchronous=NORMAL``: a power cut can
+cost the last transactions, never the file.)
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import tenacity
+
 from tagframe.config import DEFAULT_STORE
 from tagframe.errors import DamagedStore, NotAStore
 from tagframe.lm.prompt import TokenLogprob
-from tagframe.lm.writer import Writer
+from tagframe.lm.writer import LOCK_SECONDS, Write, Writer, is_busy
 
 APPLICATION_ID = 0x7461676C
 """SQLite's ``application_id`` of our files ("tagl"): tells a response store from a user's own database."""
@@ -35,7 +37,6 @@ MAX_BYTES = 2 * 1024**3
 IMPORTED = "import"
 """The endpoint of answers that :func:`tagframe.lm.import_answers` brought in."""
 
-_BUSY_SECONDS = 30.0
 _KEYS_A_QUERY = 500
 
 _SCHEMA = """
@@ -108,18 +109,25 @@ class ResponseStore:
             except sqlite3.OperationalError:  # WAL needs a file beside the store, unless nobody can be writing it
                 connection.close()
                 connection = self._connect("mode=ro&immutable=1")
+        # Where several processes make the same store, SQLite does not always wait by itself.
+        patient = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(is_busy),
+            stop=tenacity.stop_after_delay(LOCK_SECONDS),
+            wait=tenacity.wait_random(0.01, 0.05),
+            reraise=True,
+        )
         try:
-            self._check(connection)
+            patient(self._check, connection)
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _connect(self, mode: str = "mode=rw") -> sqlite3.Connection:
+    def _connect(self, mode: str = "mode=rw", lock_seconds: float = LOCK_SECONDS) -> sqlite3.Connection:
         return sqlite3.connect(
             f"{self.path.resolve().as_uri()}?{mode}",
             uri=True,
-            timeout=_BUSY_SECONDS,
+            timeout=lock_seconds,
             isolation_level=None,
             check_same_thread=False,
         )
@@ -157,7 +165,8 @@ class ResponseStore:
                 connection.execute(f"PRAGMA user_version = {VERSION}")
             connection.execute("COMMIT")
         except BaseException:
-            connection.execute("ROLLBACK")
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
             raise
 
     # --- reading --------------------------------------------------------------------------------------------------
@@ -247,10 +256,13 @@ class ResponseStore:
         """Whether answers are still kept: not after a failed write, nor where the file or its folder is read-only."""
         return self.trouble is None and not self.read_only
 
+    def put_now(self, answers: Sequence[tuple[bytes, int, StoredAnswer]]) -> bool:
+        """Store answers (request, source, answer); False where that would have to wait for another process."""
+        return self._writer.write_now(_puts(answers))
+
     def put(self, answers: Sequence[tuple[bytes, int, StoredAnswer]], then: Callable[[], None] | None = None) -> None:
-        """Store answers (request, source, answer); ``then`` is called from another thread when they are on disk."""
-        now = time.time()
-        self._writer.write([(_PUT, _row(*answer, now)) for answer in answers], then)
+        """Store answers as soon as may be; ``then`` is called from another thread when they are on disk."""
+        self._writer.write(_puts(answers), then)
 
     def put_log(
         self, request: bytes, source: int, kind: str, reason: str, answer: str | None, messages: list[dict[str, Any]]
@@ -259,9 +271,10 @@ class ResponseStore:
         row = (request, source, kind, reason, answer, json.dumps(messages), time.time())
         self._writer.write([(_LOG, row)])
 
-    def _writing_connection(self) -> sqlite3.Connection:
-        connection = self._connect()
+    def _writing_connection(self, lock_seconds: float) -> sqlite3.Connection:
+        connection = self._connect(lock_seconds=lock_seconds)
         connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA secure_delete = ON")
         return connection
 
     def _shrink(self, connection: sqlite3.Connection) -> None:
@@ -330,6 +343,11 @@ def _size(connection: sqlite3.Connection) -> int:
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     (page,) = connection.execute("PRAGMA page_size").fetchone()
     return int(pages * page)
+
+
+def _puts(answers: Sequence[tuple[bytes, int, StoredAnswer]]) -> list[Write]:
+    now = time.time()
+    return [(_PUT, _row(*answer, now)) for answer in answers]
 
 
 def _row(request: bytes, source: int, answer: StoredAnswer, now: float) -> tuple[Any, ...]:

@@ -1,4 +1,8 @@
-"""The thread that writes a response store: many answers to a transaction, and no request waits for a lock."""
+"""How a response store is written: at once where that is quick, by a thread of its own where it must wait.
+
+A commit costs some 60 µs and no fsync (WAL, ``synchronous=NORMAL``), less than waking a thread for it would. What can
+take long is left to the thread: waiting for another process's lock, checkpoints, and keeping the file small.
+"""
 
 from __future__ import annotations
 
@@ -10,64 +14,99 @@ from typing import Any, TypeAlias
 
 Write: TypeAlias = tuple[str, tuple[Any, ...]]
 """A statement and its row."""
+Connect: TypeAlias = Callable[[float], sqlite3.Connection]
+"""Makes a connection in autocommit mode that waits so many seconds for a lock."""
 
+LOCK_SECONDS = 30.0
+"""How long the thread waits for another process's lock."""
 _WRITES_BETWEEN_UPKEEPS = 1000
 
 
 class _Item:
-    """Writes that were handed over together."""
+    """Writes that were handed over together, then what to call."""
 
     __slots__ = ("last", "then", "writes")
 
-    def __init__(self, writes: Sequence[Write], then: Callable[[], None] | None, last: bool = False) -> None:
+    def __init__(
+        self,
+        writes: Sequence[Write],
+        then: Callable[[], None] | None = None,
+        last: bool = False,
+    ) -> None:
         self.writes = writes
         self.then = then
         self.last = last
 
 
 class Writer:
-    """Runs from the first write to :meth:`close`; started anew where more is written after that.
+    """Writes one store file.
 
     Args:
-        connect: makes the thread's own connection.
-        upkeep: called with the connection now and then, to keep the file small.
+        connect: see :data:`Connect`.
+        upkeep: called now and then from the thread with its connection.
 
     Attributes:
         trouble: the error that ended all writing, or None.
     """
 
-    def __init__(self, connect: Callable[[], sqlite3.Connection], upkeep: Callable[[sqlite3.Connection], None]) -> None:
+    def __init__(self, connect: Connect, upkeep: Callable[[sqlite3.Connection], None]) -> None:
         self.trouble: Exception | None = None
         self._connect = connect
         self._upkeep = upkeep
+        self._lock = threading.Lock()
+        self._now: sqlite3.Connection | None = None
         self._queue: queue.SimpleQueue[_Item] = queue.SimpleQueue()
-        self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
         self._since_upkeep = 0
+        self._upkeep_due = False
+
+    def write_now(self, writes: Sequence[Write]) -> bool:
+        """Commit at once; False, with nothing written, where another connection holds the lock."""
+        if self.trouble is not None:
+            return False
+        with self._lock:
+            try:
+                if self._now is None:
+                    self._now = self._connect(0.0)
+                    self._now.execute("PRAGMA wal_autocheckpoint = 0")  # it would wait for the disk; see _run
+                _commit(self._now, writes)
+            except (sqlite3.Error, OSError) as error:
+                if not is_busy(error):
+                    self.trouble = error
+                return False
+            if self._count(len(writes)):
+                self._enqueue(_Item(()))
+        return True
 
     def write(self, writes: Sequence[Write], then: Callable[[], None] | None = None) -> None:
-        """Queue writes; ``then`` is called from the thread when they are on disk, or never will be."""
-        with self._starting:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="tagframe-store", daemon=True)
-                self._thread.start()
-            self._queue.put(_Item(writes, then))
+        """Have the thread write; ``then`` is called from it when that is on disk, or never will be."""
+        with self._lock:
+            self._enqueue(_Item(writes, then))
 
     def flush(self, timeout: float | None = None) -> bool:
         """Wait until all that was queued is on disk; False where that took longer than ``timeout`` seconds."""
         if self._thread is None:
             return True
         done = threading.Event()
-        self.write([], done.set)
+        self.write((), done.set)
         return done.wait(timeout)
 
     def close(self) -> None:
-        """Write what is queued and end the thread."""
-        with self._starting:
+        """Write what is queued, end the thread, and close the connections."""
+        with self._lock:
             if self._thread is not None:
-                self._queue.put(_Item([], None, last=True))
+                self._queue.put(_Item((), last=True))
                 self._thread.join(timeout=5)
                 self._thread = None
+            if self._now is not None:
+                self._now.close()
+                self._now = None
+
+    def _enqueue(self, item: _Item) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="tagframe-store", daemon=True)
+            self._thread.start()
+        self._queue.put(item)
 
     def _run(self) -> None:
         connection: sqlite3.Connection | None = None
@@ -77,12 +116,16 @@ class Writer:
             while not self._queue.empty():  # whatever has come in the meantime shares the transaction
                 items.append(self._queue.get())
             writes = [write for item in items for write in item.writes]
-            if writes and self.trouble is None:
-                try:
-                    connection = connection or self._connect()
-                    self._commit(connection, writes)
-                except (sqlite3.Error, OSError) as error:
-                    self.trouble = error
+            try:
+                if self.trouble is None:
+                    connection = connection or self._connect(LOCK_SECONDS)
+                    _commit(connection, writes)
+                    if self._count(len(writes)) or self._upkeep_due:
+                        self._upkeep_due = False
+                        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()  # stops nobody from writing
+                        self._upkeep(connection)
+            except Exception as error:  # whatever it is: those who wait for this thread must not wait for ever
+                self.trouble = error
             for item in items:
                 if item.then is not None:
                     item.then()
@@ -90,17 +133,34 @@ class Writer:
         if connection is not None:
             connection.close()
 
-    def _commit(self, connection: sqlite3.Connection, writes: Sequence[Write]) -> None:
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            for statement, row in writes:
-                connection.execute(statement, row)
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
-        self._since_upkeep += len(writes)
-        if self._since_upkeep >= _WRITES_BETWEEN_UPKEEPS:
-            self._since_upkeep = 0
-            self._upkeep(connection)
+    def _count(self, written: int) -> bool:
+        """Count writes; True where that makes an upkeep due."""
+        self._since_upkeep += written
+        if self._since_upkeep < _WRITES_BETWEEN_UPKEEPS:
+            return False
+        self._since_upkeep = 0
+        self._upkeep_due = True
+        return True
+
+
+def is_busy(error: BaseException) -> bool:
+    """Whether another connection held the lock."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return isinstance(code, int) and code & 0xFF == sqlite3.SQLITE_BUSY
+
+
+def _commit(connection: sqlite3.Connection, writes: Sequence[Write]) -> None:
+    if not writes:
+        return
+    if len(writes) == 1:
+        connection.execute(*writes[0])
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for statement, row in writes:
+            connection.execute(statement, row)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
