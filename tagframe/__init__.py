@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tagframe.joins import infer_keys_of as infer_keys
     from tagframe.joins import join_plan
     from tagframe.joins import merge_frames as merge
-    from tagframe.lm import LM, Budget, usage
+    from tagframe.lm import LM, Budget, Price, Prompt, RetryPolicy, usage
 
 __version__ = "0.1.0"
 
@@ -32,6 +32,9 @@ _HOMES = {
     "Budget": ("tagframe.lm", "Budget"),
     "Corpus": ("tagframe.corpus", "Corpus"),
     "LM": ("tagframe.lm", "LM"),
+    "Price": ("tagframe.lm", "Price"),
+    "Prompt": ("tagframe.lm", "Prompt"),
+    "RetryPolicy": ("tagframe.lm", "RetryPolicy"),
     "TAG": ("tagframe.answer", "TAG"),
     "ask": ("tagframe.answer", "ask"),
     "infer_keys": ("tagframe.joins", "infer_keys_of"),
@@ -47,6 +50,9 @@ __all__ = [
     "Answer",
     "Budget",
     "Corpus",
+    "Price",
+    "Prompt",
+    "RetryPolicy",
     "ask",
     "configure",
     "context",

@@ -234,5 +234,5 @@ class QuoteAccessor:
         settings = {name: options.pop(name) for name in list(options) if name in config.NAMES}
         with config.context(**settings):
             lm = QuotingLM(get_lm(), guess=lambda prompt: guess)
-        getattr(self._frame.tag, operator)(instruction, lm=lm, **options)
+            getattr(self._frame.tag, operator)(instruction, lm=lm, **options)
         return lm.quote

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 import pandas as pd
 
 from tagframe.display import join_graph
-from tagframe.joins import join_plan, merge_frames
+from tagframe.joins import join_plan, merge_frames_with_report
 
 FRAMES = {
     "shop.sales": pd.DataFrame({"sale_no": range(6), "shop_id": [1, 2, 1, 2, 1, 9], "cash<&>id": [5, 6, 7, 5, 6, 7]}),
@@ -22,7 +22,7 @@ def texts(svg: str) -> list[str]:
 
 def test_the_graph_shows_tables_keys_cardinality_and_what_matched():
     plan = join_plan(FRAMES)
-    _, report = merge_frames(FRAMES, plan, on_loss="allow")
+    _, report = merge_frames_with_report(FRAMES, plan, on_loss="allow")
     shown = texts(join_graph(plan, report))
     assert {"sales", "6 rows", "shops", "3 rows", "shop_id", "n", "match 83% · 1"} <= set(shown)
 

@@ -287,7 +287,9 @@ def test_two_processes_on_one_store(server: Server, tmp_path: Path):
 
 
 INTERRUPTED = """
+import signal
 import sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores it, and so would this
 from tagframe.lm import LM, Prompt
 
 lm = LM("openai/test", api_base=sys.argv[1], store=sys.argv[2], concurrency=8)
