@@ -1,0 +1,79 @@
+"""JAR's problem before any reduction: relevance and joinability column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tagframe.errors import InvalidArgument
+from tagframe.retrieval.problem import Floats, SelectionProblem
+
+
+@dataclass(frozen=True)
+class JarWeights:
+    """What the four terms of JAR's objective weigh; the defaults are the authors' for BIRD.
+
+    Attributes:
+        fine: of r_qik.
+        coverage: α of equation 7, for each covered sub-query.
+        join: of ω.
+        coarse: of r_i.
+        link_share: how much of a join is its link score, the rest being ω; the paper knows ω only.
+    """
+
+    fine: float = 3.0
+    coverage: float = 8.0
+    join: float = 1.0
+    coarse: float = 3.0
+    link_share: float = 0.0
+
+
+PAPER_WEIGHTS = JarWeights()
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnProblem:
+    """Which k of n tables, column by column (JAR sections 3.1 to 3.3).
+
+    Attributes:
+        r: shape (n,), r_i.
+        fine: for each table, r_qik of shape (q, columns of the table).
+        omega: shape (m, m) over all m columns, table after table; symmetric, zero within a table: ω_ij^kl.
+        k: how many tables to choose.
+
+    Raises:
+        InvalidArgument: for shapes that do not fit.
+    """
+
+    r: Floats
+    fine: Sequence[Floats]
+    omega: Floats
+    k: int
+    column_table: npt.NDArray[np.int64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        rows = {len(part) for part in self.fine}
+        if len(self.fine) != len(self.r) or len(rows) > 1:
+            raise InvalidArgument(f"fine is one array of shape (q, columns) for each of the {len(self.r)} tables")
+        widths = [part.shape[1] for part in self.fine]
+        if self.omega.shape != (sum(widths), sum(widths)):
+            raise InvalidArgument(f"omega has shape {self.omega.shape}; there are {sum(widths)} columns")
+        object.__setattr__(self, "column_table", np.repeat(np.arange(len(self.r)), widths))
+
+    def reduce(self, **more: Any) -> SelectionProblem:
+        """The same problem table by table, with the same optimum.
+
+        At most one column of a table covers a sub-query (constraint 5), and at most one pair of columns joins two
+        tables (constraint 4): only the best of each can matter.
+        """
+        n, q = len(self.r), len(self.fine[0]) if self.fine else 0
+        best = [part.max(axis=1) if part.size else np.zeros(q) for part in self.fine]
+        joined = np.zeros((n, n))
+        np.maximum.at(joined, (self.column_table[:, None], self.column_table[None, :]), self.omega)
+        np.fill_diagonal(joined, 0.0)
+        fine = np.array(best).reshape(n, q).T.copy()
+        return SelectionProblem(r=self.r, fine=fine, omega=joined, k=self.k, **more)

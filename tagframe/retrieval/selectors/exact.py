@@ -1,0 +1,293 @@
+"""JAR's optimum without a solver, by branch and bound over sets of tables.
+
+Over the reduced problem (see :meth:`~tagframe.retrieval.columns.ColumnProblem.reduce`) at most K - 1 joins have to
+connect K tables (constraints 2 and 11 to 15), so that the joins of a set S are its maximum spanning tree over ω > 0,
+and equations 1 to 15 come down to
+
+    maximise  Σ_{i∈S} r_i + coverage(S) + tree(S)  over the sets S of K tables,
+
+where coverage is the sum of the |Q| largest values of r_qi, i ∈ S, after α is added to the largest of each sub-query
+(equations 7 to 10), each term with its weight.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tagframe.retrieval.columns import PAPER_WEIGHTS, JarWeights
+from tagframe.retrieval.problem import Floats, Selection, SelectionProblem, spanning_forest
+
+Sets = npt.NDArray[np.intp]
+"""Shape (m, t): sets of t tables, a row each."""
+
+_CHUNK = 2048
+_SLACK = 1e-9
+"""Sets are kept whose bound is this near to the best found: rounding must not lose the optimum."""
+
+
+def exact(problem: SelectionProblem, weights: JarWeights = PAPER_WEIGHTS, *, joined: bool = True) -> Selection:
+    """The set of k tables of the largest objective; among equals the one of the lowest indices.
+
+    Args:
+        problem: see :class:`SelectionProblem`; anchors are in every set, and k does not count them.
+        weights: of the terms of the objective.
+        joined: whether ω counts and the tables must connect over pairs with ω > 0; False is JAR-D.
+
+    Where no k tables connect, the best set that need not is given, and a note says so.
+
+    >>> omega = np.array([[0, 0, 0.9], [0, 0, 0.1], [0.9, 0.1, 0]])
+    >>> exact(SelectionProblem(r=np.array([0.50, 0.49, 0.45]), omega=omega, k=2)).indices
+    (0, 2)
+    """
+    search = _Search(problem, weights, joined)
+    best = search.run()
+    note = ""
+    if best is None:
+        note = "no join connects so many tables: chosen as if none were needed"
+        search = _Search(problem, weights, joined=False)
+        best = search.run()
+        assert best is not None
+    chosen, value = best
+    return _selection(problem, weights, search, chosen, value, note)
+
+
+def objective(
+    problem: SelectionProblem, tables: npt.ArrayLike, weights: JarWeights = PAPER_WEIGHTS, *, joined: bool = True
+) -> float:
+    """The objective of one set of tables; minus infinity where they do not connect."""
+    search = _Search(problem, weights, joined)
+    return float(search.values(np.asarray(tables, dtype=np.intp)[None, :])[0])
+
+
+def joinable(problem: SelectionProblem, weights: JarWeights) -> Floats:
+    """What joins two tables, shape (n, n): ω, or its mean with the link scores."""
+    return (1 - weights.link_share) * problem.omega + weights.link_share * problem.link
+
+
+@dataclass
+class _Level:
+    """Partial sets: ``sets`` of places in the search's order, and what their bounds need."""
+
+    sets: Sets
+    last: npt.NDArray[np.intp]
+    additive: Floats
+    largest_join: Floats
+    covered: Floats
+
+    def part(self, rows: Any) -> _Level:
+        """Some of the partial sets."""
+        return _Level(
+            self.sets[rows], self.last[rows], self.additive[rows], self.largest_join[rows], self.covered[rows]
+        )
+
+
+class _Search:
+    """Branch and bound, a level of partial sets at a time, all of them as arrays."""
+
+    def __init__(self, problem: SelectionProblem, weights: JarWeights, joined: bool) -> None:
+        self.joined = joined
+        self.anchors = np.flatnonzero(problem.anchor)
+        self.size = problem.size
+        self.coarse = weights.coarse * problem.r
+        self.fine = weights.fine * problem.row_weight[:, None] * problem.fine
+        self.alpha = weights.coverage
+        self.omega = weights.join * joinable(problem, weights)
+        # With α above every single value a second link to a sub-query never beats the first link to another.
+        self.one_each = self.fine.size == 0 or self.alpha >= self.fine.max()
+        count = len(self.coarse)
+        self.most_join = self.omega.max(axis=1) if count and joined else np.zeros(count)
+
+    def values(self, sets: Sets) -> Floats:
+        """The objective of whole sets (anchors included), shape (m,)."""
+        values = self.coarse[sets].sum(axis=1) + self.coverage(sets)
+        return np.asarray(values + self.trees(sets) if self.joined else values)
+
+    def coverage(self, sets: Sets) -> Floats:
+        """Equations 7 to 10 for whole sets."""
+        subqueries = len(self.fine)
+        if not subqueries or not sets.shape[1]:
+            return np.zeros(len(sets))
+        links = self.fine[:, sets]
+        if self.one_each:
+            return np.asarray(np.maximum(links.max(axis=2) + self.alpha, 0.0).sum(axis=0))
+        links = -np.sort(-links, axis=2)
+        links[:, :, 0] += self.alpha
+        flat = np.sort(np.moveaxis(links, 1, 0).reshape(len(sets), -1), axis=1)[:, -subqueries:]
+        return np.asarray(np.maximum(flat, 0.0).sum(axis=1))
+
+    def trees(self, sets: Sets) -> Floats:
+        """The weight of each set's maximum spanning tree over ω > 0 (Prim); minus infinity where there is none."""
+        m, t = sets.shape
+        total = np.zeros(m)
+        if t < 2:
+            return total
+        weights = self.omega[sets[:, :, None], sets[:, None, :]]
+        rows = np.arange(m)
+        reach = weights[:, 0, :].copy()
+        reach[:, 0] = -1.0
+        for _ in range(t - 1):
+            nearest = reach.argmax(axis=1)
+            step = reach[rows, nearest]
+            total += np.where(step > 0, step, -np.inf)
+            taken = reach < 0
+            reach = np.maximum(reach, weights[rows, nearest])
+            reach[taken] = -1.0
+            reach[rows, nearest] = -1.0
+        return total
+
+    def run(self) -> tuple[tuple[int, ...], float] | None:
+        """The best set's free tables, ascending, and its objective; None where no set is feasible."""
+        free = np.setdiff1d(np.arange(len(self.coarse)), self.anchors)
+        if not self.size:
+            value = float(self.values(self.anchors[None, :])[0])
+            return ((), value) if value > -np.inf else None
+        # The tables that promise most come first, so that what may follow is bounded by the next few.
+        promise = self.coarse + self.most_join
+        self.order = free[np.argsort(-promise[free], kind="stable")]
+        self.prefix = np.concatenate([[0.0], np.cumsum(promise[self.order])])
+        self.later = self._later()
+        self.best_value, self.best_set = self._incumbent()
+        # Depth first in pieces: memory stays small, and the sets that promise most raise the bar for the others.
+        open_levels = [(self._root(), 1)]
+        while open_levels:
+            level, depth = open_levels.pop()
+            level = self._pruned(level, depth)
+            if depth == self.size:
+                self._finish(level)
+            elif len(level.sets) > _CHUNK:
+                pieces = range(0, len(level.sets), _CHUNK)
+                open_levels += [(level.part(slice(start, start + _CHUNK)), depth) for start in reversed(pieces)]
+            elif len(level.sets):
+                open_levels.append((self._grow(level, depth), depth + 1))
+        if self.best_set is None:
+            return None
+        return tuple(sorted(self.best_set)), self.best_value
+
+    def _later(self) -> Floats:
+        """Shape (free + 1, q): the largest value of each sub-query among the tables from a place in the order on."""
+        values = self.fine[:, self.order]
+        ahead = np.maximum.accumulate(values[:, ::-1], axis=1)[:, ::-1]
+        nothing = np.full((len(self.fine), 1), -np.inf)
+        return np.asarray(np.concatenate([ahead, nothing], axis=1).T)
+
+    def _incumbent(self) -> tuple[float, tuple[int, ...] | None]:
+        """A good set to prune by: the best single steps, then the best exchanges of one table."""
+        chosen: list[int] = []
+        for _ in range(self.size):
+            options = [table for table in self.order.tolist() if table not in chosen]
+            sets = np.array([[*self.anchors, *chosen, option] for option in options], dtype=np.intp)
+            values = self.values(sets)
+            if not np.isfinite(values).any():
+                values = self.coarse[sets].sum(axis=1) + self.coverage(sets)
+            chosen.append(options[int(values.argmax())])
+        best = float(self.values(np.array([[*self.anchors, *chosen]], dtype=np.intp))[0])
+        while True:
+            outside = [table for table in self.order.tolist() if table not in chosen]
+            swaps = [
+                [*chosen[:place], table, *chosen[place + 1 :]] for place in range(len(chosen)) for table in outside
+            ]
+            if not swaps:
+                break
+            values = self.values(np.array([[*self.anchors, *swap] for swap in swaps], dtype=np.intp))
+            place = int(values.argmax())
+            if not values[place] > best + _SLACK:
+                break
+            best, chosen = float(values[place]), swaps[place]
+        return (best, tuple(sorted(chosen))) if best > -np.inf else (best, None)
+
+    def _root(self) -> _Level:
+        places = np.arange(len(self.order))
+        anchored = float(self.coarse[self.anchors].sum() + self.most_join[self.anchors].sum())
+        most = float(self.most_join[self.anchors].max()) if len(self.anchors) else 0.0
+        covered = self.fine[:, self.order].T
+        if len(self.anchors):
+            covered = np.maximum(covered, self.fine[:, self.anchors].max(axis=1))
+        return _Level(
+            places[:, None],
+            places,
+            anchored + np.diff(self.prefix),
+            np.maximum(self.most_join[self.order], most),
+            covered,
+        )
+
+    def _grow(self, level: _Level, depth: int) -> _Level:
+        """Every partial set with every later table."""
+        width = len(self.order)
+        counts = width - 1 - level.last
+        parent = np.repeat(np.arange(len(level.sets)), counts)
+        offset = np.arange(len(parent)) - np.repeat(np.cumsum(counts) - counts, counts)
+        place = level.last[parent] + 1 + offset
+        # What only the sums say is cheap: the bound by them goes first.
+        additive = level.additive[parent] + np.diff(self.prefix)[place]
+        joins = np.maximum(level.largest_join[parent], self.most_join[self.order[place]])
+        rest = self._completion(place, depth + 1)
+        most_covered = self._most_covered(level.covered)[parent]
+        kept = np.flatnonzero(additive + rest - joins + most_covered >= self.best_value - _SLACK)
+        parent, place = parent[kept], place[kept]
+        covered = np.maximum(level.covered[parent], self.fine[:, self.order[place]].T)
+        sets = np.concatenate([level.sets[parent], place[:, None]], axis=1)
+        return _Level(sets, place, additive[kept], joins[kept], covered)
+
+    def _completion(self, last: npt.NDArray[np.intp], depth: int) -> Floats:
+        """The largest sum of what is still to be chosen; minus infinity where too few tables follow."""
+        end = last + 1 + self.size - depth
+        fits = end < len(self.prefix)
+        return np.where(fits, self.prefix[np.minimum(end, len(self.prefix) - 1)] - self.prefix[last + 1], -np.inf)
+
+    def _most_covered(self, covered: Floats, last: npt.NDArray[np.intp] | None = None) -> Floats:
+        """An upper bound of the coverage of every set that a partial one can become."""
+        if not self.one_each:
+            whole = np.arange(len(self.coarse), dtype=np.intp)[None, :]
+            return np.full(len(covered), self.coverage(whole)[0])
+        ahead = self.later[0] if last is None else self.later[last + 1]
+        return np.asarray(np.maximum(np.maximum(covered, ahead) + self.alpha, 0.0).sum(axis=1))
+
+    def _pruned(self, level: _Level, depth: int) -> _Level:
+        bound = level.additive - level.largest_join + self._completion(level.last, depth)
+        bound = bound + self._most_covered(level.covered, level.last if depth < self.size else None)
+        kept = np.flatnonzero(bound >= self.best_value - _SLACK)
+        return level.part(kept[np.argsort(-bound[kept], kind="stable")])
+
+    def _finish(self, level: _Level) -> None:
+        """The objective of the whole sets that are left, the most promising ones first."""
+        fixed = np.broadcast_to(self.anchors, (len(level.sets), len(self.anchors)))
+        sets = np.concatenate([fixed, self.order[level.sets]], axis=1)
+        for start in range(0, len(sets), _CHUNK):
+            part = sets[start : start + _CHUNK]
+            values = self.values(part)
+            top = float(values.max())
+            if top < self.best_value - _SLACK or top == -np.inf:
+                continue
+            for row in np.flatnonzero(values >= top - _SLACK):
+                found = tuple(sorted(part[row, len(self.anchors) :].tolist()))
+                is_better = top > self.best_value + _SLACK
+                if is_better or self.best_set is None or found < self.best_set:
+                    self.best_value, self.best_set = max(top, self.best_value), found
+
+
+def _selection(
+    problem: SelectionProblem,
+    weights: JarWeights,
+    search: _Search,
+    chosen: tuple[int, ...],
+    value: float,
+    note: str,
+) -> Selection:
+    """The chosen tables in the order of what the set would lose without each."""
+    together = [*np.flatnonzero(problem.anchor).tolist(), *chosen]
+    coarse = weights.coarse * problem.r[list(chosen)]
+    alone = np.array([search.fine[:, table].sum() for table in chosen])
+    order = np.lexsort((np.array(chosen), -(coarse + alone))) if chosen else np.zeros(0, dtype=np.intp)
+    edges, _ = spanning_forest(joinable(problem, weights), together)
+    return Selection(
+        tuple(chosen[place] for place in order),
+        edges,
+        value,
+        (coarse + alone)[order] if chosen else np.zeros(0),
+        {"coarse": coarse[order] if chosen else np.zeros(0), "fine": alone[order] if chosen else np.zeros(0)},
+        note=note,
+    )

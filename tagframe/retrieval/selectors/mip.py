@@ -1,0 +1,161 @@
+"""Join-aware multi-table retrieval as printed: the mixed-integer program of JAR, equations 1 to 15.
+
+Chen, Zhang, Roth: Is Table Retrieval a Solved Problem? Exploring Join-Aware Multi-Table Retrieval (ACL 2024), section
+3.2 and appendix B. It is here to be read beside the paper and to check :func:`~tagframe.retrieval.selectors.exact`
+against, which finds the same optimum some thousand times faster.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from tagframe.errors import MissingExtra
+from tagframe.retrieval.columns import PAPER_WEIGHTS, ColumnProblem, JarWeights
+from tagframe.retrieval.problem import Selection, best_first
+from tagframe.retrieval.selectors.exact import exact
+
+Variant = Literal["D", "F", "G"]
+
+
+def mip(
+    problem: ColumnProblem,
+    weights: JarWeights = PAPER_WEIGHTS,
+    *,
+    variant: Variant = "F",
+    seconds: float | None = None,
+) -> Selection:
+    """The optimum by python-mip with its bundled solver CBC.
+
+    Args:
+        problem: relevance and joinability column by column.
+        weights: of the terms of the objective.
+        variant: "D" leaves table-table relevance out, "F" is the full program. "G" is the same program over a problem
+            in which declared keys have ω = 1 (see :class:`~tagframe.retrieval.joinability.Joinability`).
+        seconds: the time limit; the best set found until then is given, and a note says so.
+
+    Where the program has no solution, or none was found in time, the result is that of ``exact``, and a note says so.
+
+    Raises:
+        MissingExtra: the package ``mip`` is not installed.
+    """
+    try:
+        import mip as solver
+    except ImportError as error:
+        raise MissingExtra('method "mip" needs the solver: pip install "tagframe[mip]"') from error
+
+    k = min(problem.k, len(problem.r))
+    if not k:
+        return Selection(())
+    model = solver.Model(sense=solver.MAXIMIZE)
+    model.verbose = 0
+    model.threads = 1
+    model.max_mip_gap = model.max_mip_gap_abs = 0.0
+    program = _Program(problem, k, model, solver)
+    objective = program.relevance(weights)
+    if variant != "D":
+        objective += program.joins(weights)
+        program.connectedness()
+    model.objective = objective
+    status = model.optimize(max_seconds=seconds if seconds is not None else solver.INF)
+    if model.num_solutions == 0:
+        why = "has no solution" if status == solver.OptimizationStatus.INFEASIBLE else "gave none in time"
+        selection = exact(problem.reduce(), weights, joined=variant != "D")
+        note = f"the integer program {why}: chosen by exact"
+        return Selection(selection.indices, selection.edges, selection.objective, selection.score, note=note)
+    chosen = np.array([i for i, b in enumerate(program.b) if b.x > 0.5])
+    order = chosen[best_first(problem.r[chosen])]
+    edges = sorted({(min(i, j), max(i, j)) for (i, j), c in program.edges() if c.x > 0.5})
+    note = "" if status == solver.OptimizationStatus.OPTIMAL else f"best found in {seconds:g} s, not proven the best"
+    return Selection(
+        tuple(order.tolist()), tuple(edges), float(model.objective_value), weights.coarse * problem.r[order], note=note
+    )
+
+
+class _Program:
+    """The variables and constraints, called as in the paper: q sub-query, i and j tables, k and l their columns."""
+
+    def __init__(self, problem: ColumnProblem, size: int, model: Any, solver: Any) -> None:
+        self.problem, self.K, self.model, self.xsum = problem, size, model, solver.xsum
+        self.tables = range(len(problem.r))
+        self.Q = range(len(problem.fine[0]) if problem.fine else 0)
+        binary = {"var_type": solver.BINARY}
+        # Equation 1.
+        self.b = [model.add_var(**binary) for _ in self.tables]
+        self.d = {
+            (q, i, k): model.add_var(**binary)
+            for q in self.Q
+            for i in self.tables
+            for k in range(problem.fine[i].shape[1])
+        }
+        # Column pairs of ω = 0 do not join.
+        self.pairs = [
+            (int(i), int(j), int(x), int(y))
+            for x, y in zip(*np.nonzero(problem.omega), strict=True)
+            for i, j in [(problem.column_table[x], problem.column_table[y])]
+            if i != j
+        ]
+        self.c: dict[tuple[int, int], Any] = {}
+        # Equation 2, first half.
+        model += self.xsum(self.b) == self.K
+
+    def relevance(self, weights: JarWeights) -> Any:
+        """Coarse and fine relevance and coverage: the first two terms of the objective, and equation 7."""
+        problem, model, xsum = self.problem, self.model, self.xsum
+        objective = xsum(weights.coarse * float(problem.r[i]) * self.b[i] for i in self.tables)
+        objective += xsum(weights.fine * float(problem.fine[i][q, k]) * var for (q, i, k), var in self.d.items())
+        for i in self.tables:
+            columns = range(problem.fine[i].shape[1])
+            for q in self.Q:  # equation 5
+                model += xsum(self.d[q, i, k] for k in columns) <= 1
+            for k in columns if len(self.Q) else ():  # equation 6
+                model += xsum(self.d[q, i, k] for q in self.Q) * (1 / len(self.Q)) <= self.b[i]
+        covered = [model.add_var(var_type="B") for _ in self.Q]  # equation 8
+        for q in self.Q:  # equation 9
+            model += covered[q] <= xsum(var for (other, _, _), var in self.d.items() if other == q)
+        if len(self.Q):  # equation 10
+            model += xsum(self.d.values()) <= len(self.Q)
+        return objective + weights.coverage * xsum(covered)
+
+    def joins(self, weights: JarWeights) -> Any:
+        """The third term of the objective, with equations 2 (second half), 3 and 4."""
+        problem, model, xsum = self.problem, self.model, self.xsum
+        self.c = {(x, y): model.add_var(var_type="B") for _, _, x, y in self.pairs}
+        model += xsum(self.c.values()) <= self.K - 1
+        between: dict[tuple[int, int], list[Any]] = {}
+        for i, j, x, y in self.pairs:
+            model += 2 * (self.c[x, y] + self.c[y, x]) <= self.b[i] + self.b[j]
+            between.setdefault((i, j), []).append(self.c[x, y])
+        for joined in between.values():
+            model += xsum(joined) <= 1
+        return xsum(weights.join * float(problem.omega[x, y]) * var for (x, y), var in self.c.items())
+
+    def connectedness(self) -> None:
+        """The flow of appendix B.2, equations 11 to 15: K units from the source through the joins to the sink."""
+        model, xsum, size = self.model, self.xsum, self.K
+        large = size  # M: no flow exceeds K
+        e = [model.add_var(var_type="B") for _ in self.tables]
+        t = [model.add_var(lb=0, ub=1) for _ in self.tables]
+        s = [model.add_var(lb=0) for _ in self.tables]
+        f = {pair: model.add_var(lb=0) for pair in self.c}
+        inward: list[list[Any]] = [[] for _ in self.tables]
+        outward: list[list[Any]] = [[] for _ in self.tables]
+        for i, j, x, y in self.pairs:
+            outward[i].append(f[x, y])
+            inward[j].append(f[x, y])
+            model += f[x, y] * (1 / size) <= self.c[x, y]  # equation 15
+            model += self.c[x, y] <= large * f[x, y]
+        for i in self.tables:
+            model += s[i] + xsum(inward[i]) == xsum(outward[i]) + t[i]  # equation 12
+            model += e[i] <= self.b[i]  # equation 14
+            model += s[i] == size * e[i]
+            # The sink takes from chosen tables only: without this, a table beside the chosen ones could be one of
+            # the K that equation 13 counts.
+            model += t[i] <= self.b[i]
+        model += xsum(t) == size  # equation 13
+        model += xsum(e) == 1
+
+    def edges(self) -> list[tuple[tuple[int, int], Any]]:
+        """The pair of tables of each join variable."""
+        return [((i, j), self.c[x, y]) for i, j, x, y in self.pairs if (x, y) in self.c]

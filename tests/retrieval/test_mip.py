@@ -1,0 +1,82 @@
+"""The literal program against the reduced search. Needs the ``mip`` extra."""
+
+import builtins
+
+import numpy as np
+import pytest
+
+from tagframe.errors import InvalidArgument, MissingExtra
+from tagframe.retrieval.columns import ColumnProblem, JarWeights
+from tagframe.retrieval.selectors.exact import exact
+from tagframe.retrieval.selectors.mip import mip
+
+
+def random_problem(seed):
+    rng = np.random.default_rng(seed)
+    n, q = int(rng.integers(2, 7)), int(rng.integers(0, 4))
+    widths = rng.integers(1, 4, n)
+    table = np.repeat(np.arange(n), widths)
+    upper = np.triu(rng.random((len(table), len(table))) * (rng.random((len(table), len(table))) < 0.4), 1)
+    omega = upper + upper.T
+    omega[table[:, None] == table[None, :]] = 0
+    fine = [rng.random((q, width)) - 0.2 for width in widths]
+    weights = JarWeights(*rng.choice([0.1, 0.5, 3, 10], 4).tolist())
+    return ColumnProblem(rng.random(n), fine, omega, int(rng.integers(1, n + 1))), weights
+
+
+@pytest.mark.parametrize("variant", ["F", "D"])
+@pytest.mark.parametrize("seed", range(12))
+def test_the_program_has_the_optimum_of_the_reduced_search(seed, variant):
+    pytest.importorskip("mip")
+    problem, weights = random_problem(seed)
+    literal = mip(problem, weights, variant=variant)
+    reduced = exact(problem.reduce(), weights, joined=variant != "D")
+    assert literal.objective == pytest.approx(reduced.objective, abs=1e-6)
+    if reduced.note:
+        assert "no solution" in literal.note
+
+
+def test_the_chosen_tables_are_worth_the_objective():
+    pytest.importorskip("mip")
+    problem, weights = random_problem(4)
+    from tagframe.retrieval.selectors.exact import objective
+
+    literal = mip(problem, weights)
+    assert literal.objective == pytest.approx(objective(problem.reduce(), literal.indices, weights), abs=1e-6)
+
+
+def test_a_time_limit_says_so():
+    pytest.importorskip("mip")
+    problem, weights = random_problem(3)
+    limited = mip(problem, weights, seconds=1e-6)
+    assert limited.note
+    assert len(limited.indices) == problem.k
+
+
+def test_reduce_keeps_the_best_columns():
+    omega = np.zeros((3, 3))
+    omega[0, 2] = omega[2, 0] = 0.2
+    omega[1, 2] = omega[2, 1] = 0.7
+    problem = ColumnProblem(np.array([0.5, 0.4]), [np.array([[0.1, 0.9]]), np.array([[0.3]])], omega, 2).reduce()
+    assert problem.fine.tolist() == [[0.9, 0.3]]
+    assert problem.omega.tolist() == [[0.0, 0.7], [0.7, 0.0]]
+
+
+def test_shapes_are_checked():
+    with pytest.raises(InvalidArgument):
+        ColumnProblem(np.zeros(2), [np.zeros((1, 1))], np.zeros((1, 1)), 1)
+    with pytest.raises(InvalidArgument):
+        ColumnProblem(np.zeros(1), [np.zeros((1, 2))], np.zeros((1, 1)), 1)
+
+
+def test_without_the_extra_the_error_names_it(monkeypatch):
+    real = builtins.__import__
+
+    def missing(name, *args, **kwargs):
+        if name == "mip":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", missing)
+    with pytest.raises(MissingExtra, match=r"tagframe\[mip\]"):
+        mip(*random_problem(0))
