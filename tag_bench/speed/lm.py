@@ -17,17 +17,24 @@ import click
 from tag_bench.server import ServerProcess
 from tag_bench.speed.sides import CASES, Case
 
-_TIMEOUT = 1200
+_TIMEOUT = 300
+_ATTEMPTS = 3
 
 
 def measure(case: Case, side: str, url: str) -> dict[str, float]:
-    """One run of a side in a fresh process."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tag_bench.speed.sides", side, case.name, url],
-        stdout=subprocess.PIPE, text=True, timeout=_TIMEOUT, check=True,
-    )  # fmt: skip
-    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return figures
+    """One run of a side in a fresh process; one that hangs is said to, and repeated."""
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "tag_bench.speed.sides", side, case.name, url],
+                stdout=subprocess.PIPE, text=True, timeout=_TIMEOUT, check=True,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            click.echo(f"{case.name} {side}: hung for {_TIMEOUT} s (attempt {attempt} of {_ATTEMPTS})", err=True)
+        else:
+            figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+            return figures
+    raise click.ClickException(f"{case.name} {side}: hung {_ATTEMPTS} times")
 
 
 def median(runs: list[dict[str, float]]) -> dict[str, float]:
