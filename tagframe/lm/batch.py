@@ -104,6 +104,11 @@ def import_answers(store: str | Path, file: str | Path, recorded_by: str | None 
         opened.put_imported(
             [(model, recorder, key, answer) for (model, recorder), listed in answers.items() for key, answer in listed]
         )
+        # What was missed with its parameters is answered by a line that holds for all parameters.
+        answered = {key for listed in answers.values() for key, _ in listed}
+        opened.no_longer_missing(
+            [key for key, body, sample in opened.missing() if _messages_key(body["messages"], sample) in answered]
+        )
     for (_, recorder), listed in answers.items():
         counts[recorder] = counts.get(recorder, 0) + len(listed)
     return Import(sum(counts.values()), tuple(failed), counts)
@@ -164,6 +169,9 @@ def _key(line: dict[str, Any]) -> bytes:
         return key
     if not isinstance(line.get("messages"), list):
         raise InvalidArgument("it has neither 'custom_id' nor 'messages'")
-    prompt = Prompt.from_dicts(line["messages"], line.get("sample", 0))
     parameters = Parameters.from_dict(line["parameters"]) if "parameters" in line else None
-    return request_keys([prompt], parameters)[0]
+    return _messages_key(line["messages"], line.get("sample", 0), parameters)
+
+
+def _messages_key(messages: list[dict[str, Any]], sample: int, parameters: Parameters | None = None) -> bytes:
+    return request_keys([Prompt.from_dicts(messages, sample)], parameters)[0]

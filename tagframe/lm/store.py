@@ -304,7 +304,11 @@ class ResponseStore:
             _row(key, self.source(IMPORTED, model, recorder), answer, now) for model, recorder, key, answer in answers
         ]
         self._transact(_PUT, rows)
-        self._transact("DELETE FROM missing WHERE request = ?", [(row[0],) for row in rows])
+        self.no_longer_missing([row[0] for row in rows])
+
+    def no_longer_missing(self, requests: Iterable[bytes]) -> None:
+        """Forget that these were missing."""
+        self._transact("DELETE FROM missing WHERE request = ?", [(request,) for request in requests])
 
     def _transact(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
         with self._lock:

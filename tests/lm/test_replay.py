@@ -228,3 +228,11 @@ def test_the_commands_say_what_is_wrong(tmp_path: Path):
     bad.write_text("{}")
     done = run.invoke(commands, ["import", nothing, str(bad)])
     assert (done.exit_code, "line 1" in done.output) == (1, True)
+
+
+def test_answers_by_messages_settle_misses_of_any_parameters(store: Path, tmp_path: Path):
+    with pytest.raises(ReplayMiss):
+        LM(f"replay:{store}").complete(ROWS[:2], accept=strict, max_tokens=4)
+    answers = [{"messages": ROWS[0].to_dicts(), "answer": "True"}]
+    import_answers(store, write(tmp_path / "answers.jsonl", answers))
+    assert [line["body"]["messages"][-1]["content"] for line in exported(store)] == ["row 1"]
