@@ -148,7 +148,7 @@ def _score(
     contained = _contained(left, right)
     if contained is not None and contained.share < SHARE:
         return None
-    if contained is None and (across or not _convinces_alone(left, match)):
+    if contained is None and (across or not _convinces_alone(left, match) or _lies_outside(left, right)):
         return None
     ratio = None
     if contained is not None:
@@ -169,6 +169,15 @@ def _contained(left: Column, right: Column) -> Overlap | None:
     if mine and theirs and theirs.density == 1.0 and theirs.low <= mine.low and mine.high <= theirs.high:
         return Overlap(1.0, left.profile.distinct or 1, 0.0)
     return found
+
+
+def _lies_outside(left: Column, right: Column) -> bool:
+    """Whether most of the left column's range of integers is outside the right one's: no values are needed for that."""
+    mine, theirs = left.run, right.run
+    if mine is None or theirs is None:
+        return False
+    inside = min(mine.high, theirs.high) - max(mine.low, theirs.low) + 1
+    return inside < 0.5 * (mine.high - mine.low + 1)
 
 
 def _convinces_alone(left: Column, match: names.NameMatch) -> bool:
