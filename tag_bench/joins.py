@@ -21,7 +21,7 @@ import pandas as pd
 
 from tag_bench.gold_joins import Column, GoldJoins, Schema, gold_joins
 from tag_bench.lake import synthetic_lake
-from tag_bench.merge_cost import merge_ratio
+from tag_bench.merge_cost import merge_ratio, push_down
 from tagframe.corpus import open_corpus
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.corpus.sqlite import connect_readonly, quoted
@@ -384,6 +384,7 @@ def command(data: Path, output: Any, lake_tables: int, merge_rows: int) -> None:
         "tables": sum(len(database.tables) for database in filled),
         "lake": lake_cost(lake_tables) if lake_tables else None,
         "merge_ratio": merge_ratio(merge_rows),
+        "push_down": push_down(merge_rows),
     }
     json.dump(report, output, indent=1)
     output.write("\n")

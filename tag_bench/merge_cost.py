@@ -1,15 +1,22 @@
-"""What a merge costs beside plain ``pandas.merge`` of the same plan: time and memory."""
+"""What a merge costs beside plain ``pandas.merge`` of the same plan, and inside a SQLite file: time and memory."""
 
 from __future__ import annotations
 
+import sqlite3
 import statistics
+import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from tagframe.corpus import open_corpus
 from tagframe.joins import Evidence, JoinPlan, JoinStep, KeyPair, PlanTable, merge
 
 _DIMENSIONS = {"customer": 50_000, "product": 5_000, "store": 200}
@@ -37,6 +44,42 @@ def merge_ratio(rows: int) -> dict[str, float]:
         "coerced_seconds": round(ours_coerced, 3),
         "plain_seconds": round(plain, 3),
     }
+
+
+def push_down(rows: int) -> dict[str, dict[str, Any]]:
+    """Ten rows, and the rows of one customer, of a join of a SQLite file: by SQLite, and by pandas from whole columns.
+
+    Seconds are medians; megabytes are the peak of Python's own memory, which SQLite's is not part of.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "shop.sqlite"
+        frames = _frames(rows, padded=False)
+        with closing(sqlite3.connect(path)) as connection:
+            for table, frame in frames.items():
+                name, (key, *others) = table.partition(".")[2], map(str, frame.columns)
+                columns = ", ".join([f"{key} INTEGER PRIMARY KEY", *others])
+                connection.execute(f"CREATE TABLE {name} ({columns})")
+                connection.executemany(
+                    f"INSERT INTO {name} VALUES ({', '.join('?' * frame.shape[1])})",
+                    zip(*[frame[column].tolist() for column in frame], strict=True),
+                )
+            connection.commit()
+        corpus, plan = open_corpus(path), _plan(frames)
+        options: dict[str, dict[str, Any]] = {
+            "limit": {"limit": 10},
+            "where": {"where": {"customer_name": "customer 7"}},
+        }
+        for name, option in options.items():
+            inside, whole = partial(merge, plan, corpus, **option), partial(merge, plan, corpus.read, **option)
+            found[name] = {
+                "engine": inside()[1].engine,
+                "seconds": round(_seconds(inside, 3), 3),
+                "peak_mb": round(_peak(inside) / 1e6, 1),
+                "whole_seconds": round(_seconds(whole, 3), 3),
+                "whole_peak_mb": round(_peak(whole) / 1e6, 1),
+            }
+    return found
 
 
 def _frames(rows: int, *, padded: bool) -> dict[str, pd.DataFrame]:
@@ -82,9 +125,9 @@ def _plain_converted(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return _plain({**frames, "shop.sale": converted})
 
 
-def _seconds(run: Callable[[], object]) -> float:
+def _seconds(run: Callable[[], object], repeats: int = _REPEATS) -> float:
     found = []
-    for _ in range(_REPEATS):
+    for _ in range(repeats):
         started = time.perf_counter()
         run()
         found.append(time.perf_counter() - started)

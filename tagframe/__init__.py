@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tagframe.answer import TAG, Answer, ask
     from tagframe.corpus import Corpus, open_corpus
     from tagframe.joins import infer_keys_of as infer_keys
-    from tagframe.joins import join_plan
+    from tagframe.joins import join_plan, stack
     from tagframe.joins import merge_frames as merge
     from tagframe.lm import LM, Budget, Price, Prompt, RetryPolicy, usage
 
@@ -41,6 +41,7 @@ _HOMES = {
     "join_plan": ("tagframe.joins", "join_plan"),
     "merge": ("tagframe.joins", "merge_frames"),
     "open_corpus": ("tagframe.corpus", "open_corpus"),
+    "stack": ("tagframe.joins", "stack"),
     "usage": ("tagframe.lm", "usage"),
 }
 
@@ -60,6 +61,7 @@ __all__ = [
     "join_plan",
     "merge",
     "open_corpus",
+    "stack",
     "usage",
 ]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -30,9 +30,12 @@ FAMILY_SHARE = 0.95
 """A column is of a family if so many of its non-null values are: one stray "n/a" makes no numbers into text."""
 
 _CANDIDATES_A_CHUNK = 32
+_PENDING = 4
+"""Hashes wait to be sorted until they are so many times those that are."""
 _NUMERIC: frozenset[TypeFamily] = frozenset(("integer", "real"))
 
 Values = Sequence[Any] | pd.Series
+Distinct = list[Any] | npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -115,16 +118,17 @@ class _ColumnAccumulator:
             self._nulls += int(counts.sum() - counts[kept].sum())
             distinct, counts = [distinct[index] for index in kept], counts[kept]
             families = [families[index] for index in kept]
-        known = [text for text in texts if text is not None]
-        if not known:
+            texts = [text for text in texts if text is not None]
+        if not texts:
             return
+        known = cast(list[str], texts)
         hashes = hash_texts(known)
         self._add_families(families, counts)
-        self._add_extremes(known, families)
+        self._add_extremes(known, families, distinct)
         self._add_candidates(hashes, counts, distinct, known, families)
         self._pending.append(hashes)
         self._pending_size += len(hashes)
-        if self._pending_size > max(len(self._distinct), SKETCH_SIZE):
+        if self._pending_size > max(_PENDING * len(self._distinct), SKETCH_SIZE):
             self._merge()
 
     def _add_families(self, families: list[TypeFamily], counts: npt.NDArray[Any]) -> None:
@@ -135,9 +139,13 @@ class _ColumnAccumulator:
         for family, count in zip(families, counts.tolist(), strict=True):
             self._rows_of[family] += count
 
-    def _add_extremes(self, texts: list[str], families: list[TypeFamily]) -> None:
+    def _add_extremes(self, texts: list[str], families: list[TypeFamily], values: Distinct) -> None:
         present = set(families)
-        if present <= _NUMERIC:
+        numeric: list[str]
+        others: list[str]
+        if isinstance(values, np.ndarray) and values.dtype.kind in "iuf":
+            numeric, others = [texts[int(values.argmin())], texts[int(values.argmax())]], []
+        elif present <= _NUMERIC:
             numeric, others = texts, []
         elif present & _NUMERIC:
             numeric = [text for text, family in zip(texts, families, strict=True) if family in _NUMERIC]
@@ -157,16 +165,16 @@ class _ColumnAccumulator:
         self,
         hashes: npt.NDArray[np.uint64],
         counts: npt.NDArray[Any],
-        distinct: list[Any],
+        distinct: Distinct,
         texts: list[str],
         families: list[TypeFamily],
     ) -> None:
         """Count the values that may become samples, from the chunk on in which they are among the most frequent."""
         if self._candidates:
-            known = np.fromiter(self._candidates, dtype=np.uint64, count=len(self._candidates))
-            for index in np.flatnonzero(np.isin(hashes, known)).tolist():
+            known = pd.Index(np.fromiter(self._candidates, dtype=np.uint64, count=len(self._candidates)))
+            for index in np.flatnonzero(known.get_indexer(pd.Index(hashes)) >= 0).tolist():
                 self._candidates[int(hashes[index])][0] += int(counts[index])
-        for index in np.argsort(-counts, kind="stable")[:_CANDIDATES_A_CHUNK].tolist():
+        for index in _most_frequent(counts, _CANDIDATES_A_CHUNK):
             key = int(hashes[index])
             if key not in self._candidates:
                 is_text = isinstance(distinct[index], str) and families[index] not in ("integer", "real")
@@ -211,22 +219,39 @@ class _ColumnAccumulator:
         )
 
 
-def _count_values(values: Values) -> tuple[list[Any], npt.NDArray[Any], int]:
+def _most_frequent(counts: npt.NDArray[Any], number: int) -> list[int]:
+    """The places of the highest counts, highest first, the first of equal ones first."""
+    if len(counts) > number:
+        least = np.partition(counts, len(counts) - number)[len(counts) - number]
+        above = np.flatnonzero(counts > least)
+        places = np.sort(np.concatenate([above, np.flatnonzero(counts == least)[: number - len(above)]]))
+    else:
+        places = np.arange(len(counts))
+    found: list[int] = places[np.argsort(-counts[places], kind="stable")].tolist()
+    return found
+
+
+def _count_values(values: Values) -> tuple[Distinct, npt.NDArray[Any], int]:
     """Distinct values in order of first appearance, how often each occurs, and nulls that were already left out."""
+    rows = len(values)
+    if isinstance(values, pd.Series) and _is_masked_number(values.dtype):
+        values = pd.Series(values.dropna().to_numpy(dtype=cast(Any, values.dtype).numpy_dtype))
     if isinstance(values, pd.Series) and isinstance(values.dtype, np.dtype) and values.dtype.kind in "biufM":
         # Numbers and times of day one: numpy's own types, which pandas counts faster than Python does.
         counts = values.value_counts(sort=False, dropna=True)
-        # A narrow float keeps its type: as Python's wide one, 0.1 would become 0.10000000149011612.
-        is_narrow = values.dtype.kind == "f" and values.dtype.itemsize < 8
-        distinct = list(counts.index.to_numpy()) if is_narrow else counts.index.tolist()
         numbers = counts.to_numpy(dtype=np.int64)
-        return distinct, numbers, len(values) - int(numbers.sum())
+        return counts.index.to_numpy(), numbers, rows - int(numbers.sum())
     cells = values.tolist() if isinstance(values, pd.Series) else values
     try:
         counter = Counter(cells)
     except TypeError:  # lists, dicts and arrays in cells
         counter = Counter(map(_hashable, cells))
     return list(counter), np.fromiter(counter.values(), dtype=np.int64, count=len(counter)), 0
+
+
+def _is_masked_number(dtype: Any) -> bool:
+    """``Int64`` and its like; not ``boolean``."""
+    return isinstance(getattr(dtype, "numpy_dtype", None), np.dtype) and dtype.kind in "iuf"
 
 
 def _shown(text: str) -> str:

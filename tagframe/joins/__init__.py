@@ -8,6 +8,7 @@ from tagframe.joins.plan import JoinPlan, JoinStep, PlanTable
 from tagframe.joins.planner import plan_joins
 from tagframe.joins.report import MergeReport, StepReport
 from tagframe.joins.roles import role_hints
+from tagframe.joins.stacking import stack
 from tagframe.joins.unions import UnionGroup, infer_unions
 
 __all__ = [
@@ -28,4 +29,5 @@ __all__ = [
     "merge_frames_with_report",
     "plan_joins",
     "role_hints",
+    "stack",
 ]

@@ -9,6 +9,18 @@ from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.joins import names
 from tagframe.joins.chance import Run, integer_run
 
+_UNNAMED = "frame_"
+
+
+def unnamed(number: int) -> str:
+    """What a table is called that was given without a name."""
+    return f"{_UNNAMED}{number}"
+
+
+def is_unnamed(table: str) -> bool:
+    """Whether :func:`unnamed` made the name."""
+    return table.startswith(_UNNAMED) and table.removeprefix(_UNNAMED).isdecimal()
+
 
 @dataclass(frozen=True)
 class Column:
@@ -67,5 +79,7 @@ def columns_of(tables: Sequence[TableProfile]) -> list[Column]:
             unique = None if not filled or profile.distinct is None else min(1.0, profile.distinct / filled)
             name = names.column_name(spelt)
             own = names.own(spelt, table.name)
+            if is_unnamed(table.name) and profile.position == 0 and unique == 1.0 and name.key_word and name.entity:
+                own = max(own, 0.75)  # nothing says what the rows are, but the column that numbers them
             found.append(Column(place, table, profile, spelt, name, own, unique, integer_run(profile)))
     return found

@@ -17,7 +17,7 @@ from tagframe.joins.candidates import SHARE
 from tagframe.joins.chance import overlap
 from tagframe.joins.columns import Column
 from tagframe.joins.evidence import Evidence, KeyPair
-from tagframe.joins.matching import match_rows
+from tagframe.joins.matching import hashable, match_rows
 from tagframe.joins.source import Read
 
 VERIFIED, PROPOSED = 0.95, 0.6
@@ -120,7 +120,7 @@ def _verified(chosen: Sequence[_Shared], read: Read) -> KeyPair | None:
     left, right = chosen[0].left.owner, chosen[0].right.owner
     mine = read(left.id, [pair.left.profile.name for pair in chosen])
     theirs = read(right.id, [pair.right.profile.name for pair in chosen])
-    if theirs.duplicated().any():
+    if theirs.apply(hashable).duplicated().any():
         return None
     matches = match_rows(
         [mine[pair.left.profile.name] for pair in chosen], [theirs[pair.right.profile.name] for pair in chosen]

@@ -1,7 +1,8 @@
 """Keys, plans and merges of plain frames, with no corpus.
 
 Frames are given as a mapping from names, or as a sequence; those of a sequence are called ``frame_1``, ``frame_2``, ….
-The first frame is the anchor: the plan starts from its rows.
+The first frame is the anchor: the plan starts from its rows. Frames of one shape in a mapping ({"sales_2023": …,
+"sales_2024": …}) are stacked and joined as one; in a sequence they are not, since nothing but their columns says so.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
 from tagframe.corpus.source import FrameSource, frame_sources
 from tagframe.errors import InvalidArgument
+from tagframe.joins.columns import unnamed
 from tagframe.joins.evidence import KeyPair
 from tagframe.joins.keys import infer_keys
 from tagframe.joins.merge import Reaction, merge
@@ -35,13 +37,14 @@ def _named(frames: Frames) -> dict[str, pd.DataFrame]:
         raise InvalidArgument("pass the frames as a list or a mapping from names; got a single frame")
     if isinstance(frames, Mapping):
         return dict(frames)
-    return {f"frame_{number}": frame for number, frame in enumerate(frames, start=1)}
+    return {unnamed(number): frame for number, frame in enumerate(frames, start=1)}
 
 
 class _Tables:
     """Frames by table id, and their profiles, made when first asked for."""
 
     def __init__(self, frames: Frames) -> None:
+        self.are_named = isinstance(frames, Mapping)
         self._places: dict[str, tuple[str, str, FrameSource, str]] = {}
         for database, tables, source in frame_sources(_named(frames), _DATABASE):
             for name, key in tables.items():
@@ -102,7 +105,8 @@ def _planned(tables: _Tables, keys: Sequence[KeyPair] | None, similarity: Simila
     profiles = tables.profiles
     if keys is None:
         keys = tables.keys(similarity)
-    return plan_joins(profiles, keys, anchor=profiles[0].id if profiles else None)
+    anchor = profiles[0].id if profiles else None
+    return plan_joins(profiles, keys, anchor=anchor, stack_unions=tables.are_named)
 
 
 def merge_frames(frames: Frames, plan: JoinPlan | None = None, **options: Any) -> pd.DataFrame:

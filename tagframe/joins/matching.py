@@ -114,7 +114,7 @@ def _kind(series: pd.Series) -> str:
     return "text" if inferred in ("string", "empty") else f"object:{inferred}"
 
 
-def _hashable(series: pd.Series) -> pd.Series:
+def hashable(series: pd.Series) -> pd.Series:
     """Cells that cannot be hashed (lists, dictionaries) as their text; a category as its values."""
     if isinstance(series.dtype, pd.CategoricalDtype):
         return series.astype(series.dtype.categories.dtype if series.dtype.categories.dtype != object else object)
@@ -124,7 +124,7 @@ def _hashable(series: pd.Series) -> pd.Series:
 
 
 def _factorized(series: pd.Series) -> tuple[Positions, pd.Index]:
-    codes, uniques = pd.factorize(_hashable(series), use_na_sentinel=True)
+    codes, uniques = pd.factorize(hashable(series), use_na_sentinel=True)
     return codes.astype(np.int64, copy=False), pd.Index(uniques)
 
 

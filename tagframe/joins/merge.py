@@ -15,9 +15,11 @@ from tagframe.corpus import Corpus
 from tagframe.errors import FanOut, InvalidArgument, RowsLost, RowsLostWarning, RowsMultipliedWarning
 from tagframe.joins.matching import Positions, match_rows
 from tagframe.joins.plan import How, JoinPlan, JoinStep
+from tagframe.joins.pushdown import merge_in_sqlite
 from tagframe.joins.report import MergeReport, StepReport
 from tagframe.joins.rows import JoinedRows, Mask, Matched, taken
 from tagframe.joins.source import CorpusRows, FunctionRows, Read, Rows
+from tagframe.joins.stacking import StackedRows
 
 Reaction = Literal["raise", "warn", "allow"]
 Filters = Mapping[str, Any]
@@ -41,8 +43,10 @@ def merge(
     Args:
         plan: which tables, in which order, on which columns.
         read: the corpus of the tables, or a function that gives the named columns of one. With a corpus, and ``where``
-            or ``limit``, tables of SQLite files are not read whole: their key columns are, and of the others only the
-            rows of the result.
+            or ``limit``, tables of SQLite files are not read whole. Where all are in one file, no step repeats a row
+            and no key needs coercion, SQLite joins them, and only the rows of the result are read (``where`` as a
+            mapping to values, or none); the report's ``engine`` says so. Else the key columns are read whole, and of
+            the others only the rows of the result.
         how: the kind of every join. "left" keeps the rows of the start table.
         on_fanout: what to do where a step repeats rows of the start table.
         on_loss: what to do where rows of the start table are lost; other tables lose rows by nature.
@@ -55,7 +59,7 @@ def merge(
         The frame, in the order of the start table's rows, with a fresh index; and the report. Columns that the plan
         makes equal appear once, under the name in the table that was joined first; other names stay as they are where
         unique and become ``table.column`` where not. Dtypes are kept; integers beside missing rows become ``Int64``,
-        booleans ``boolean``.
+        booleans ``boolean``. What is read from SQLite for a ``where`` or ``limit`` has the dtypes of the rows read.
 
     Raises:
         FanOut: a step would repeat rows of the start table; they are on the exception.
@@ -68,14 +72,20 @@ def merge(
     wanted = _wanted(plan, names, columns)
     everything = _wanted(plan, names, None)
     filters = {plan.find_column(name): value for name, value in where.items()} if isinstance(where, Mapping) else {}
-    source: Rows = CorpusRows(read) if isinstance(read, Corpus) else FunctionRows(read)
+    picks = how != "outer" and not isinstance(where, str) and not (where is None and limit is None)
+    if picks and isinstance(read, Corpus):
+        pushed = merge_in_sqlite(plan, read, wanted, filters, how=how, limit=limit)
+        if pushed is not None and not (pushed[1].lost and on_loss == "raise"):
+            _warn_of_loss(pushed[1], on_loss)
+            return pushed
+    source = StackedRows(CorpusRows(read) if isinstance(read, Corpus) else FunctionRows(read), plan)
     tested = {*filters, *(everything.values() if isinstance(where, str) else ())}
-    late = {key for key in wanted.values() if source.may_pick(key[0])} - tested
-    if how == "outer" or (where is None and limit is None):
-        late = set()
-    result = _Merge(plan, source, names, how, tested | {*wanted.values()}, late)
+    late = {key for key in wanted.values() if picks and source.may_pick(key[0])}
+    result = _Merge(plan, source, names, how, tested | ({*wanted.values()} - late), late)
     steps = [result.advance(step, on_fanout) for step in plan.steps]
-    lost = result.check_loss(on_loss)
+    lost = result.lost()
+    if on_loss == "raise":
+        result.refuse_loss(lost)
     before = result.rows.length
     for key, value in filters.items():
         result.rows.select(np.flatnonzero(_fits(result.column(key), value)))
@@ -86,7 +96,11 @@ def merge(
     if limit is not None and limit < kept:
         result.rows.select(np.arange(limit, dtype=np.int64))
     frame = result.frame(wanted)
-    report = MergeReport(plan.start, result.sizes[plan.start], tuple(steps), len(frame), lost, before - kept)
+    stacks = tuple((table.id, tuple(part.id for part in table.parts)) for table in plan.sources if table.parts)
+    report = MergeReport(
+        plan.start, result.sizes[plan.start], tuple(steps), len(frame), len(lost), before - kept, stacks=stacks
+    )
+    _warn_of_loss(report, on_loss)
     return frame, report
 
 
@@ -110,8 +124,8 @@ class _Merge:
         if how == "outer":
             # A row without a left side has its key on the right: all columns that share a name are needed.
             needed = {key for name in {names[key] for key in needed} for key in self._sharing[name]}
-        columns = _columns(plan, {*needed} - {*late})
-        self._late = {(table, column) for table, column in late if column not in columns[table]}
+        columns = _columns(plan, needed)
+        self._late = frozenset(late)
         self.tables = {table: source.whole(table, list(columns[table])) for table in plan.tables}
         self.sizes = {table: len(frame) for table, frame in self.tables.items()}
         self.rows = JoinedRows(plan.start, self.sizes[plan.start])
@@ -160,20 +174,25 @@ class _Merge:
         raise FanOut(
             f"{message}. They are on this error as .rows. Pass on_fanout='allow' if the repetition is meant, start "
             f"from {step.table}, or aggregate it to one row a key first",
-            self.tables[self.plan.start].iloc[offending],
+            self._start_rows(offending),
         )
 
-    def check_loss(self, reaction: Reaction) -> int:
-        """How many rows of the start table are lost."""
-        start = self.tables[self.plan.start]
-        gone: Mask = ~self.rows.present(self.plan.start, len(start))
-        lost = int(np.count_nonzero(gone))
-        if lost and reaction != "allow":
-            message = f"{lost:,} of {len(gone):,} rows of {self.plan.start} have no partner and are not in the result"
-            if reaction == "raise":
-                raise RowsLost(f"{message}. They are on this error as .rows. how='left' keeps them", start[gone])
-            warnings.warn(f"{message}; how='left' keeps them", RowsLostWarning, stacklevel=3)
-        return lost
+    def _start_rows(self, numbers: Positions) -> pd.DataFrame:
+        """Rows of the start table, with the columns that would not have been read before the end too."""
+        start = self.plan.start
+        columns = self.plan.source(start).columns
+        rows = self._source.some(start, columns, numbers) if self._late else None
+        return self.tables[start].iloc[numbers] if rows is None else rows.set_axis(numbers, axis="index")
+
+    def lost(self) -> Positions:
+        """The rows of the start table that are not among the joined rows."""
+        return np.flatnonzero(~self.rows.present(self.plan.start, self.sizes[self.plan.start]))
+
+    def refuse_loss(self, lost: Positions) -> None:
+        """Raise the rows that are lost, if any are."""
+        if len(lost):
+            message = _loss(self.plan.start, len(lost), self.sizes[self.plan.start])
+            raise RowsLost(f"{message}. They are on this error as .rows. how='left' keeps them", self._start_rows(lost))
 
     def _load(self, keys: Collection[ColumnKey]) -> dict[str, tuple[pd.DataFrame, Positions | None]]:
         """By table: the columns of it among ``keys`` that were not read yet, and which of their rows stand where."""
@@ -215,6 +234,16 @@ class _Merge:
             else:
                 data[name] = self.column((table, column))
         return pd.DataFrame(data, index=pd.RangeIndex(self.rows.length), copy=False)
+
+
+def _loss(start: str, lost: int, rows: int) -> str:
+    return f"{lost:,} of {rows:,} rows of {start} have no partner and are not in the result"
+
+
+def _warn_of_loss(report: MergeReport, reaction: Reaction) -> None:
+    if report.lost and reaction == "warn":
+        message = _loss(report.start, report.lost, report.start_rows)
+        warnings.warn(f"{message}; how='left' keeps them", RowsLostWarning, stacklevel=3)
 
 
 def _filled(series: pd.Series, other: pd.Series) -> pd.Series:

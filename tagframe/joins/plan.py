@@ -27,6 +27,8 @@ class PlanTable:
         rows: None where they are not known.
         unique: columns in which no value repeats.
         bridge: whether it was added only to connect the others.
+        parts: the tables of one shape that it is the stack of; none for a table as it is in its source.
+        origin: the column of a stack that says which part a row is from.
     """
 
     id: str
@@ -36,6 +38,19 @@ class PlanTable:
     rows: int | None = None
     unique: tuple[str, ...] = ()
     bridge: bool = False
+    parts: tuple[PlanTable, ...] = ()
+    origin: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values that :meth:`from_json` reads."""
+        plain = {**vars(self), "columns": list(self.columns), "unique": list(self.unique)}
+        return {**plain, "parts": [part.to_json() for part in self.parts]}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> PlanTable:
+        """Read what :meth:`to_json` wrote."""
+        parts = tuple(cls.from_json(part) for part in data.get("parts", ()))
+        return cls(**{**data, "columns": tuple(data["columns"]), "unique": tuple(data["unique"]), "parts": parts})
 
 
 @dataclass(frozen=True)
@@ -110,7 +125,7 @@ class JoinPlan:
             TableNotFound: the plan has no such table, or two of that name.
         """
         for source in self.sources:
-            if source.id == table:
+            if source.id == table or table in [name for part in source.parts for name in (part.id, part.name)]:
                 return source
         named = [source for source in self.sources if source.name.casefold() == table.casefold()]
         if len(named) == 1:
@@ -195,9 +210,19 @@ class JoinPlan:
             source = by_id[table]
             return quoted(source.name if shown[source.name.casefold()] == 1 else source.id)
 
+        def in_full(source: PlanTable) -> str:
+            return f"{quoted(source.database)}.{quoted(source.name)}" if many else quoted(source.name)
+
         def from_item(table: str) -> str:
             source = by_id[table]
-            full = f"{quoted(source.database)}.{quoted(source.name)}" if many else quoted(source.name)
+            if source.parts:
+                selects = []
+                for part in source.parts:
+                    shown = ", ".join(quoted(column) for column in source.columns if column != source.origin)
+                    origin = part.id.replace("'", "''")
+                    selects.append(f"SELECT {shown}, '{origin}' AS {quoted(source.origin)} FROM {in_full(part)}")
+                return f"({' UNION ALL '.join(selects)}) AS {alias(table)}"
+            full = in_full(source)
             return full if full == alias(table) else f"{full} AS {alias(table)}"
 
         wanted = list(names) if columns is None else [self.find_column(name) for name in columns]
@@ -276,7 +301,7 @@ class JoinPlan:
         return {
             "start": self.start,
             "score": self.score,
-            "tables": [{**vars(s), "columns": list(s.columns), "unique": list(s.unique)} for s in self.sources],
+            "tables": [source.to_json() for source in self.sources],
             "steps": [
                 {
                     "table": step.table,
@@ -313,10 +338,7 @@ class JoinPlan:
                     )
                     for step in data["steps"]
                 ),
-                tuple(
-                    PlanTable(**{**table, "columns": tuple(table["columns"]), "unique": tuple(table["unique"])})
-                    for table in data["tables"]
-                ),
+                tuple(map(PlanTable.from_json, data["tables"])),
                 float(data["score"]),
                 tuple(cls.from_json(plan) for plan in data["alternatives"]),
             )
@@ -324,15 +346,16 @@ class JoinPlan:
             raise InvalidArgument(f"not the JSON of a join plan: {error!r}") from error
 
     def __str__(self) -> str:
-        if not self.steps:
-            return self.start
-        return "\n".join(f"{step}  ({step.cardinality}, {step.score:.2f})" for step in self.steps)
+        from tagframe.display import join_tree
+
+        return join_tree(self)
 
     def _repr_html_(self) -> str:
-        from tagframe.display import alternatives_list, join_graph
+        from tagframe.display import plan_html
 
-        return f"<div>{join_graph(self)}{alternatives_list(self.alternatives)}</div>"
+        return plan_html(self)
 
     def __repr__(self) -> str:
-        bridges = f", through {', '.join(self.bridges)}" if self.bridges else ""
-        return f"JoinPlan from {self.start}{bridges}:\n" + "\n".join(f"  {line}" for line in str(self).split("\n"))
+        from tagframe.display import plan_text
+
+        return plan_text(self)

@@ -14,6 +14,7 @@ from tagframe.joins.evidence import Evidence, KeyPair
 from tagframe.joins.keys import infer_keys
 from tagframe.joins.plan import Cardinality, JoinPlan, JoinStep, PlanTable
 from tagframe.joins.scoring import log_odds, probability
+from tagframe.joins.unions import Stack, best_of, infer_unions, renamed_hints, renamed_keys, stacks_of
 
 _ALTERNATIVES = 5
 _NEAR = 4.0
@@ -174,9 +175,12 @@ def _unique(table: TableProfile) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _plan_table(table: TableProfile, bridge: bool) -> PlanTable:
+def _plan_table(table: TableProfile, bridge: bool, stack: Stack | None = None) -> PlanTable:
     columns = tuple(column.name for column in table.columns)
-    return PlanTable(table.id, table.database, table.name, columns, table.rows, _unique(table), bridge)
+    plain = PlanTable(table.id, table.database, table.name, columns, table.rows, _unique(table), bridge)
+    if stack is None:
+        return plain
+    return replace(plain, parts=tuple(_plan_table(part, False) for part in stack.parts), origin=stack.origin)
 
 
 def _side_is_one(source: PlanTable, columns: tuple[str, ...], key: KeyPair) -> bool:
@@ -291,9 +295,14 @@ def _not_connected(parts: _Components, all_keys: Sequence[KeyPair], profiles: Se
         and key.right_table in parts.parent
         and parts.root(key.left_table) != parts.root(key.right_table)
     ]
+    unions = "".join(
+        f"; {' and '.join(group.tables)} have the same columns: stack them with tagframe.joins.stack"
+        for group in infer_unions(profiles)
+    )
     near = f"; the nearest is {max(across, key=lambda key: key.score)!r}" if across else "; no evidence links them"
     return NotConnected(
-        f"no key pairs connect the tables: {shown}{near}. Pass a key pair of your own, bridge tables or fewer tables"
+        f"no key pairs connect the tables: {shown}{near}{unions}. Pass a key pair of your own, bridge tables or "
+        "fewer tables"
     )
 
 
@@ -304,6 +313,7 @@ def plan_joins(
     anchor: str | None = None,
     role_hints: Mapping[KeyPair, float] | None = None,
     bridges: Sequence[TableProfile] = (),
+    stack_unions: bool = True,
 ) -> JoinPlan:
     """Plan how tables are joined.
 
@@ -317,6 +327,7 @@ def plan_joins(
         anchor: id of the table whose rows the plan starts from.
         role_hints: what speaks for a key pair beside its score, in log odds: it decides between two ways to join.
         bridges: tables that may be added where the others do not connect without.
+        stack_unions: whether tables of one shape (``sales_2023``, ``sales_2024``) are joined as one table, their stack.
 
     Raises:
         InvalidArgument: no profiles.
@@ -329,6 +340,15 @@ def plan_joins(
     if anchor is not None and anchor not in by_id:
         raise TableNotFound(f"the anchor {anchor!r} is not among the tables: {did_you_mean(anchor, by_id)}")
     hints = role_hints or {}
+    stacks = {stack.profile.id: stack for stack in stacks_of(profiles)} if stack_unions else {}
+    if stacks:
+        renamed = renamed_keys(keys, [*stacks.values()])
+        keys, hints = best_of(renamed.values()), renamed_hints(hints, renamed)
+        stack_of = {part.id: stack.profile.id for stack in stacks.values() for part in stack.parts}
+        anchor = stack_of.get(anchor, anchor) if anchor is not None else None
+        profiles = [profile for profile in profiles if profile.id not in stack_of]
+        profiles += [stack.profile for stack in stacks.values()]
+        by_id = {profile.id: profile for profile in profiles}
     usable = [key for key in keys if key.left_table != key.right_table]
     tables = frozenset(by_id)
     available = {**{profile.id: profile for profile in bridges}, **by_id}
@@ -353,6 +373,6 @@ def plan_joins(
         tables |= frozenset(added)
         edges = edges_among(tables)
         tree, parts = _tree(tables, edges)
-    sources = {table: _plan_table(available[table], table not in by_id) for table in tables}
+    sources = {table: _plan_table(available[table], table not in by_id, stacks.get(table)) for table in tables}
     best = _assembled([edge.key for edge in tree], sources, anchor)
     return replace(best, alternatives=tuple(_alternatives(tree, edges, sources, anchor)))

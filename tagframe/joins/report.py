@@ -22,7 +22,7 @@ class StepReport:
         fan_out: rows out for each row that matched, 1 where none is repeated; 0 where none matched.
         null_keys: rows whose key is null; they never match.
         coerced: rows that match only in canonical form: "007" and 7, " Prague" and "prague".
-        seconds: what the step took.
+        seconds: what the step took; SQLite makes all in one pass, of which this is an equal part.
     """
 
     left: str
@@ -64,6 +64,7 @@ class MergeReport:
         lost: rows of the start table that are not in the joined rows.
         filtered: joined rows that ``where`` left out.
         engine: where the join ran: "pandas" or "sqlite".
+        stacks: tables of one shape that were joined as one: (id of the stack, ids of its parts).
     """
 
     start: str
@@ -73,6 +74,7 @@ class MergeReport:
     lost: int = 0
     filtered: int = 0
     engine: str = "pandas"
+    stacks: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each step, with the attributes of :class:`StepReport` as columns."""
@@ -81,6 +83,7 @@ class MergeReport:
 
     def __repr__(self) -> str:
         lines = [f"Merged from {self.start} ({self.start_rows:,} rows):"]
+        lines += [f"  {stack} is {' on top of '.join(parts)}." for stack, parts in self.stacks]
         lines += [f"  {step}" for step in self.steps]
         ending = f"  {self.rows:,} rows in the result"
         if self.lost:
@@ -88,3 +91,8 @@ class MergeReport:
         if self.filtered:
             ending += f"; {self.filtered:,} rows were filtered out by where="
         return "\n".join([*lines, ending + "."])
+
+    def _repr_html_(self) -> str:
+        from tagframe.display import report_html
+
+        return report_html(self)

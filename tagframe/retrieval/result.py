@@ -54,6 +54,8 @@ class RetrievedTables:
     method: str = ""
     note: str = ""
     _index: RetrievalIndex | None = field(default=None, repr=False)
+    # What the last merge was and did, to be shown with the tables: "last" is its only key.
+    _merged: dict[str, tuple[JoinPlan, MergeReport]] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def ids(self) -> list[str]:
@@ -90,23 +92,27 @@ class RetrievedTables:
         except NotConnected:
             return []
 
-    def merge(self, **options: Any) -> pd.DataFrame:
+    def merge(self, plan: JoinPlan | None = None, **options: Any) -> pd.DataFrame:
         """The tables joined along the plan; ``frame.tag.merge_report`` accounts for every row.
 
         Args:
+            plan: how to join them, instead of :attr:`join_plan`.
             **options: those of :func:`tagframe.joins.merge`: how, columns, limit, on_fanout, ….
 
         Raises:
             NotConnected: no key pairs connect the tables.
             FanOut: a step would repeat rows of the table that the plan starts from.
         """
-        frame, report = self.merge_with_report(**options)
+        frame, report = self.merge_with_report(plan, **options)
         results.remember(frame, merge_report=report)
         return frame
 
-    def merge_with_report(self, **options: Any) -> tuple[pd.DataFrame, MergeReport]:
+    def merge_with_report(self, plan: JoinPlan | None = None, **options: Any) -> tuple[pd.DataFrame, MergeReport]:
         """The merged frame and its report; see :meth:`merge`."""
-        return merge(self.join_plan, self.corpus, **options)
+        plan = self.join_plan if plan is None else plan
+        frame, report = merge(plan, self.corpus, **options)
+        self._merged["last"] = (plan, report)
+        return frame, report
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each table, best first: id, score, probability (NaN where there is none), reasons (a list)."""
@@ -133,19 +139,21 @@ class RetrievedTables:
         return len(self.tables)
 
     def __repr__(self) -> str:
-        lines = [f"{len(self.tables)} tables for {self.question!r}"]
-        if self.anchor is not None:
-            lines.append(f"together with {self.anchor}")
-        width = max((len(hit.id) for hit in self.tables), default=0)
-        for rank, hit in enumerate(self.tables, start=1):
-            chance = "" if hit.probability is None else f"  {hit.probability:.0%}"
-            lines.append(f"{rank:>3}. {hit.id:<{width}}  {hit.score:.3f}{chance}  {'; '.join(hit.reasons)}".rstrip())
-        joins = self.joins
-        if joins:
-            lines.append("joined on")
-            lines += [f"     {key.left} = {key.right}" for key in joins]
-        elif len(self.ids) > 1:
-            lines.append("no key pairs connect them")
-        if self.note:
-            lines.append(f"({self.note})")
-        return "\n".join(lines)
+        from tagframe.display import found_text
+
+        plan, report, _ = self._shown()
+        return found_text(self, plan, report)
+
+    def _repr_html_(self) -> str:
+        from tagframe.display import found_html
+
+        return found_html(self, *self._shown())
+
+    def _shown(self) -> tuple[JoinPlan | None, MergeReport | None, str]:
+        """The plan and the report of the last merge; before one, the join plan, or why there is none."""
+        if "last" in self._merged:
+            return *self._merged["last"], ""
+        try:
+            return self.join_plan, None, ""
+        except NotConnected as error:
+            return None, None, str(error)

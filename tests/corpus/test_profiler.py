@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import decimal
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -166,3 +167,29 @@ def test_the_pieces_do_not_matter(cells, cut):
 def test_a_table_with_no_columns_has_its_rows():
     table = profile_table("db", TableShape("t", (), ()), [Chunk(3, [])])
     assert (table.id, table.rows, table.columns) == ("db.t", 3, ())
+
+
+MOMENTS = st.datetimes(pd.Timestamp("1700-01-01").to_pydatetime(), pd.Timestamp("2200-01-01").to_pydatetime())
+
+
+@pytest.mark.parametrize(
+    ("dtype", "cells"),
+    [
+        ("int64", st.integers(-(2**63), 2**63 - 1)),
+        ("Int64", st.one_of(st.none(), st.integers(-9, 9))),
+        ("uint8", st.integers(0, 255)),
+        ("float64", st.floats()),
+        (
+            "float64",
+            st.sampled_from([0.0, -0.0, 1e-5, 1e-4, 0.5, 1e15, 1e16, 1.5e300, 7.0, float("inf"), float("nan")]),
+        ),
+        ("datetime64[ns]", MOMENTS),
+        ("datetime64[ns]", st.sampled_from([None, pd.Timestamp("2020-01-01"), pd.Timestamp("2000-02-29 10:11:12")])),
+    ],
+)
+@given(data=st.data())
+def test_a_column_of_numpy_is_profiled_as_its_values_are(dtype, cells, data):
+    series = pd.Series(data.draw(st.lists(cells, max_size=60)), dtype=dtype)
+    found, expected = profile(series), profile(series.astype(object).tolist())
+    assert replace(found, sketch=None) == replace(expected, sketch=None)
+    np.testing.assert_array_equal(found.sketch.hashes, expected.sketch.hashes)

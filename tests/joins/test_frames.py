@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -67,3 +68,11 @@ def test_columns_that_are_not_text_are_taken_by_their_text():
     left = pd.DataFrame({0: [1, 2], "shop_id": [1, 2]})
     frame, _ = merge_frames_with_report({"left": left, "shops": SHOPS})
     assert list(frame.columns) == ["0", "shop_id", "town"]
+
+
+def test_the_column_that_numbers_an_unnamed_frames_rows_references_nothing():
+    random = np.random.default_rng(0)
+    sales = pd.DataFrame({"sale_id": range(100_000), "client_id": random.integers(1, 100_001, 100_000)})
+    clients = pd.DataFrame({"client_id": random.permutation(100_000) + 1, "weight": random.random(100_000)})
+    (key,) = infer_keys_of(sales, clients)
+    assert (key.left, key.right) == ("frames.frame_1.client_id", "frames.frame_2.client_id")
