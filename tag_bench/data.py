@@ -21,6 +21,7 @@ import numpy as np
 from tagframe.corpus import Corpus, open_corpus
 from tagframe.corpus.canonical import canonical, hash_texts
 from tagframe.corpus.profile import ColumnProfile, ForeignKey, Sketch, TableProfile, TypeFamily
+from tagframe.retrieval.problem import Floats
 
 SEPARATOR = "#sep#"
 
@@ -51,10 +52,18 @@ class Question:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A benchmark: its tables, and its questions in the file's order."""
+    """A benchmark: its tables, and its questions in the file's order.
+
+    Attributes:
+        name: of the folder.
+        corpus: the tables under the names that the data has.
+        described: the same tables under the readable names that the benchmark gives beside those.
+        questions: in the file's order.
+    """
 
     name: str
     corpus: Corpus
+    described: Corpus
     questions: tuple[Question, ...]
 
 
@@ -104,9 +113,11 @@ def read_dataset(folder: Path, *, hide_database: bool = False, declared_keys: bo
     if not declared_keys:
         tables = [replace(table, primary_key=(), foreign_keys=()) for table in tables]
     tables = _with_rows(folder, tables)
+    described = _described(folder, tables)
     if hide_database:
-        tables, questions = _in_one_database(tables, questions)
-    return Dataset(folder.resolve().name, Corpus(tables), tuple(questions))
+        described, _ = _in_one_database(tables, questions, described)
+        tables, questions = _in_one_database(tables, questions, tables)
+    return Dataset(folder.resolve().name, Corpus(tables), Corpus(described), tuple(questions))
 
 
 def read_decompositions(path: str, questions: Sequence[Question]) -> list[list[str]] | None:
@@ -122,11 +133,63 @@ def read_decompositions(path: str, questions: Sequence[Question]) -> list[list[s
     given = _json(Path(path))
     if len(given) != len(questions):
         raise click.ClickException(f"{path} holds {len(given)} decompositions for {len(questions)} questions")
+    if given and isinstance(given[0], dict):  # a hallucinated schema for each question
+        given = [entry["hallucinated_schema"] for entry in given]
     return [[str(subquery) for subquery in subqueries] for subqueries in given]
+
+
+def read_coarse(path: Path, tables: Sequence[TableProfile], questions: int) -> Floats:
+    """Relevance that was computed elsewhere: a JSON list with an object ``{table id: number}`` for each question.
+
+    Table ids are ``db.table`` or ``db#sep#table``, in any case; tables that are not named have 0.
+
+    Returns:
+        Shape (questions, tables).
+
+    Raises:
+        click.ClickException: another number of questions, or a table that is not there.
+    """
+    given = _json(path)
+    if len(given) != questions:
+        raise click.ClickException(f"{path} holds the relevance of {len(given)} questions; there are {questions}")
+    place = {table.id.lower(): position for position, table in enumerate(tables)}
+    relevance = np.zeros((questions, len(tables)))
+    for row, scores in zip(relevance, given, strict=True):
+        for table, value in scores.items():
+            id = table.lower().replace("#sep#", ".")
+            if id not in place:
+                raise click.ClickException(f"{path} names {table!r}, which is no table of the data")
+            row[place[id]] = value
+    return relevance
 
 
 def _json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _described(folder: Path, tables: Iterable[TableProfile]) -> list[TableProfile]:
+    """The tables under the readable names of the folder's files, where it has them."""
+    readable: dict[str, tuple[str, list[str]]] = {}
+    if (folder / "dev_tables.json").is_file():
+        for entry in _json(folder / "dev_tables.json").values():
+            names = entry.get("column_names") or entry["column_names_original"]
+            name = entry.get("table_name") or entry["table_name_original"]
+            readable[_key(entry["db_id"], entry["table_name_original"])] = name, names
+    elif (folder / "tables.json").is_file():
+        for schema in _json(folder / "tables.json"):
+            for number, original in enumerate(schema["table_names_original"]):
+                names = [name for table, name in schema["column_names"] if table == number]
+                readable[_key(schema["db_id"], original)] = schema["table_names"][number], names
+    found = []
+    for table in tables:
+        name, names = readable.get(table.id.lower(), (table.name, [column.name for column in table.columns]))
+        columns = tuple(replace(column, name=name) for column, name in zip(table.columns, names, strict=True))
+        found.append(replace(table, name=name, columns=columns))
+    return found
+
+
+def _key(database: str, table: str) -> str:
+    return f"{database}.{table}".lower()
 
 
 def _by_linearised(schemas: Iterable[Mapping[str, Any]]) -> dict[str, str]:
@@ -342,17 +405,22 @@ def _with_rows(folder: Path, tables: Sequence[TableProfile]) -> list[TableProfil
 
 
 def _in_one_database(
-    tables: Sequence[TableProfile], questions: Sequence[Question]
+    tables: Sequence[TableProfile], questions: Sequence[Question], shown: Sequence[TableProfile]
 ) -> tuple[list[TableProfile], list[Question]]:
-    """Everything in a database ``lake``; a name that occurs again gets a number in its id, not in its name."""
+    """Everything in a database ``lake``; a name that occurs again gets a number in its id, not in its name.
+
+    Args:
+        tables: under their own names, which make the ids.
+        questions: whose gold tables are called by those ids.
+        shown: the tables to give back, each under the new id of its own.
+    """
     seen: Counter[str] = Counter()
     renamed: dict[str, str] = {}
-    hidden = []
     for table in sorted(tables, key=lambda table: table.id):
         seen[table.name.lower()] += 1
         count = seen[table.name.lower()]
         renamed[table.id.lower()] = f"lake.{table.name}" + (f"#{count}" if count > 1 else "")
-        hidden.append(replace(table, id=renamed[table.id.lower()], database="lake"))
+    hidden = [replace(table, id=renamed[table.id.lower()], database="lake") for table in shown]
     asked = [
         replace(question, gold=frozenset(renamed.get(table, table).lower() for table in question.gold))
         for question in questions

@@ -7,7 +7,7 @@ import statistics
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,18 @@ import click
 import numpy as np
 from tqdm.auto import tqdm
 
-from tag_bench.data import Dataset, Question, read_dataset, read_decompositions
-from tagframe.embed import get_embedder
+from tag_bench.data import Dataset, Question, read_coarse, read_dataset, read_decompositions
+from tag_bench.published import beside, plot
+from tagframe.embed import SentenceTransformerEmbedder, get_embedder
+from tagframe.retrieval.crush import segments
+from tagframe.retrieval.decompose import Decomposition, decompose
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.links import LINKED
-from tagframe.retrieval.problem import spanning_forest
-from tagframe.retrieval.retrieve import METHODS, choose, prepare
+from tagframe.retrieval.prepare import METHODS, choose, prepare
+from tagframe.retrieval.problem import Floats, spanning_forest
+
+AUTO = 0
+"""The K that stands for ``k="auto"``."""
 
 
 @dataclass(frozen=True)
@@ -47,19 +53,38 @@ def run(
     sizes: Sequence[int],
     decompositions: Sequence[Sequence[str]] | None,
     questions: Sequence[Question],
+    *,
+    coarse: Floats | None = None,
+    joined: bool = True,
 ) -> list[Found]:
-    """Retrieve the tables of every question, for every K."""
+    """Retrieve the tables of every question, for every K.
+
+    Args:
+        data: the benchmark.
+        index: of its tables.
+        method: the selector.
+        sizes: the Ks; 0 stands for "auto".
+        decompositions: of every question of the file, in its order.
+        questions: those to ask.
+        coarse: given relevance: shape (questions of the file, tables).
+        joined: whether "exact" and "mip" look at joins.
+    """
     ids = [table.id.lower() for table in index.tables]
     found = []
     for question in tqdm(questions, desc=f"{data.name} {method}", unit="question", disable=None):
-        given = None if decompositions is None else decompositions[question.position]
         started = time.perf_counter()
-        prepared = prepare(index, question.text, method=method, decomposition=given)
+        parts = decompose(question.text)
+        if decompositions is not None:
+            parts = Decomposition(tuple(decompositions[question.position]), parts.quoted, "given")
+            if method == "crush":
+                parts = replace(parts, subqueries=segments(parts.subqueries))
+        given = None if coarse is None else coarse[question.position]
+        prepared = prepare(index, question.text, parts, method=method, coarse=given, joined=joined)
         seconds = {"prepare": time.perf_counter() - started}
         tables, connected = {}, {}
         for size in sizes:
             started = time.perf_counter()
-            selection = choose(prepared, k=size)
+            selection = choose(prepared, k=size or None)
             seconds[f"choose@{size}"] = time.perf_counter() - started
             chosen = [prepared.tables[place] for place in selection.indices]
             tables[size] = tuple(ids[table] for table in chosen)
@@ -119,6 +144,9 @@ def report(
     }
 
 
+_VARIANTS = "Of JAR, for exact and mip: D without joins, F in full, G with the keys that the source declares."
+
+
 class _Sizes(click.Command):
     """``-k 2 3 5 10`` for ``-k 2 -k 3 -k 5 -k 10``: click's options take a fixed number of values."""
 
@@ -140,12 +168,18 @@ class _Sizes(click.Command):
 @click.option(
     "--data", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True, help="The folder."
 )
-@click.option("--method", type=click.Choice(METHODS), default="greedy", show_default=True, help="The selector.")
+@click.option("--method", type=click.Choice(METHODS), default="auto", show_default=True, help="The selector.")
 @click.option("-k", "sizes", type=click.IntRange(min=1), multiple=True, default=(2, 3, 5, 10), help="As -k 2 3 5 10.")
 @click.option("--decompositions", default="none", show_default=True, help="A JSON file of sub-queries, or none.")
 @click.option("--hide-database", is_flag=True, help="Make one database of all: real lakes have no names for parts.")
-@click.option("--declared-keys", is_flag=True, help="Let retrieval see the keys that the source declares (JAR-G).")
+@click.option("--variant", type=click.Choice(["D", "F", "G"]), default="F", show_default=True, help=_VARIANTS)
+@click.option("--own-names", is_flag=True, help="Search the names in the data, not the benchmark's readable ones.")
+@click.option("--every-question", is_flag=True, help="Count the questions of one table too, as MURRE does.")
+@click.option("--embedder", help="A sentence-transformers model, by name or folder.")
+@click.option("--coarse", type=click.Path(exists=True, path_type=Path), help="Relevance of your own: see read_coarse.")
 @click.option("--limit", type=click.IntRange(min=1), help="The first so many questions only.")
+@click.option("--compare", is_flag=True, help="Print ours beside the published figures, to standard error.")
+@click.option("--plot", "picture", type=click.Path(path_type=Path), help="Draw complete recall by K into this file.")
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 def command(
     data: Path,
@@ -153,20 +187,41 @@ def command(
     sizes: tuple[int, ...],
     decompositions: str,
     hide_database: bool,
-    declared_keys: bool,
+    variant: str,
+    own_names: bool,
+    every_question: bool,
+    embedder: str | None,
+    coarse: Path | None,
     limit: int | None,
+    compare: bool,
+    picture: Path | None,
     output: Any,
 ) -> None:
     """Recall of the tables of the questions that need more than one.
 
     Example: python -m tag_bench retrieval --data spider --method greedy -k 2 3 5 10 --decompositions spider/decomp.json
     """
-    dataset = read_dataset(data, hide_database=hide_database, declared_keys=declared_keys)
+    declared = variant == "G"
+    dataset = read_dataset(data, hide_database=hide_database, declared_keys=declared)
     given = read_decompositions(decompositions, dataset.questions)
-    questions = [question for question in dataset.questions if len(question.gold) > 1][:limit]
-    index = RetrievalIndex(dataset.corpus, get_embedder(), declared_keys=declared_keys)
-    found = run(dataset, index, method, sizes, given, questions)
-    json.dump(report(dataset, method, decompositions, sizes, found), output, indent=2)
+    several = [question for question in dataset.questions if every_question or len(question.gold) > 1][:limit]
+    described = None if own_names else dataset.described
+    encoder = get_embedder() if embedder is None else SentenceTransformerEmbedder(embedder)
+    index = RetrievalIndex(dataset.corpus, encoder, declared_keys=declared, described=described)
+    more: Any = {
+        "coarse": None if coarse is None else read_coarse(coarse, index.tables, len(dataset.questions)),
+        "joined": variant != "D",
+    }
+    found = run(dataset, index, method, sizes, given, several, **more)
+    result = report(dataset, method, decompositions, sizes, found)
+    if method == "auto":  # how many tables: asked of all questions, those of one table too
+        result["auto"] = scores(run(dataset, index, method, [AUTO], given, dataset.questions[:limit]), AUTO)
+    ours = {size: (result["all"][str(size)]["R"], result["all"][str(size)]["CR"]) for size in sizes}
+    if compare:
+        click.echo(beside(dataset.name, method, ours), err=True)
+    if picture is not None:
+        plot(dataset.name, method, ours, picture)
+    json.dump(result, output, indent=2)
     output.write("\n")
 
 

@@ -81,11 +81,10 @@ def index(corpus: Path, output: Path) -> None:
     Example: tagframe index lake/ -o lake.catalogue
     """
     from tagframe.embed import get_embedder
+    from tagframe.retrieval.index import index_of
 
     opened = tagframe.open_corpus(corpus)
-    embedder = get_embedder()
-    if embedder is not None:
-        opened.vectors(embedder)
+    index_of(opened, get_embedder())
     opened.save(output)
     click.echo(f"{len(opened)} tables of {corpus} in {output}")
 

@@ -97,6 +97,7 @@ class Corpus:
         self._is_whole = is_whole
         self._problems = tuple(problems)
         self._vectors = VectorStore() if vectors is None else vectors
+        self._named: tuple[TableProfile, ...] = ()
 
     @property
     def profiles(self) -> tuple[TableProfile, ...]:
@@ -257,14 +258,19 @@ class Corpus:
         profile = self.profile(id)
         return [column_document(profile, column) for column in profile.columns]
 
-    def vectors(self, embedder: Embedder, *, hide_database: bool = False) -> CorpusVectors:
+    def vectors(
+        self, embedder: Embedder, *, hide_database: bool = False, named: Sequence[TableProfile] | None = None
+    ) -> CorpusVectors:
         """The vectors of all tables and columns, computed once and kept in the catalogue.
 
         Args:
             embedder: see :func:`tagframe.embed.get_embedder`.
             hide_database: whether the texts of tables leave out their database's name.
+            named: the same tables in the same order under other names, to be encoded in place of their own.
         """
-        return corpus_vectors(self._profiles, embedder, self._vectors, hide_database=hide_database)
+        profiles = self._profiles if named is None else named
+        self._named = tuple(profiles)
+        return corpus_vectors(profiles, embedder, self._vectors, hide_database=hide_database)
 
     def save(self, path: str | Path) -> Path:
         """Write the catalogue of this corpus to a file that :func:`tagframe.open_corpus` opens.
@@ -281,8 +287,10 @@ class Corpus:
         target = Path(path)
         if target.exists() and not (target.is_file() and is_catalogue(target)):
             raise UnreadableCatalogue(f"{target} is not a catalogue, and is left as it is; save to another path")
-        documents = {text for id in self.ids for text in (self.text(id), self.text(id, hide_database=True))}
-        documents.update(text for id in self.ids for text in self.column_texts(id))
+        documents: set[str] = set()
+        for profile in (*self._profiles, *self._named):
+            documents.update(table_document(profile, hide_database=hidden) for hidden in (False, True))
+            documents.update(column_document(profile, column) for column in profile.columns)
         # Written aside and moved, so that nobody ever opens half a catalogue.
         draft = Catalogue(target.with_name(f".{target.name}.{os.getpid()}"))
         try:

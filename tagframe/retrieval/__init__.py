@@ -1,7 +1,8 @@
 """From a question and a corpus to the tables that answer it together."""
 
+from tagframe.retrieval.prepare import METHODS
 from tagframe.retrieval.problem import Selection, SelectionProblem
 from tagframe.retrieval.result import RetrievedTables, TableHit
-from tagframe.retrieval.retrieve import METHODS, retrieve_tables
+from tagframe.retrieval.retrieve import retrieve_tables
 
 __all__ = ["METHODS", "RetrievedTables", "Selection", "SelectionProblem", "TableHit", "retrieve_tables"]

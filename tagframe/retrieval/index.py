@@ -5,16 +5,22 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from tagframe.corpus.profile import TableProfile
 from tagframe.retrieval.joinability import Joinability
 from tagframe.retrieval.lexical import LexicalIndex
 from tagframe.retrieval.links import Links
 from tagframe.retrieval.problem import Floats
+from tagframe.retrieval.segment import segmenter_of, with_words_apart
+from tagframe.retrieval.signals import Vocabulary
+from tagframe.retrieval.tokens import QuestionVectors, question_vectors
+from tagframe.retrieval.values import ValueIndex
 from tagframe.retrieval.words import terms
 
 if TYPE_CHECKING:
@@ -22,6 +28,8 @@ if TYPE_CHECKING:
     from tagframe.embed import Embedder
 
 _REMEMBERED = 8
+_REMEMBERED_QUESTIONS = 256
+_lock = threading.Lock()
 
 
 class Searchable(Protocol):
@@ -31,8 +39,29 @@ class Searchable(Protocol):
     def profiles(self) -> tuple[TableProfile, ...]:
         """The profile of every table, sorted by id."""
 
-    def vectors(self, embedder: Embedder, *, hide_database: bool = False) -> CorpusVectors:
-        """The vectors of all tables and columns."""
+    def vectors(
+        self, embedder: Embedder, *, hide_database: bool = False, named: Sequence[TableProfile] | None = None
+    ) -> CorpusVectors:
+        """The vectors of all tables and columns, under other names where given."""
+
+
+@dataclass(frozen=True, eq=False)
+class Relevance:
+    """How near all tables of a corpus are to one question; n tables, w words.
+
+    Attributes:
+        table: shape (n,), cosine of the question and each table.
+        column: shape (n,), of the question and each table's best column.
+        words: shape (w, n), of each word in its question and each table's best column.
+        attributes: shape (w, n), the same over columns that are no keys.
+        labels: the words.
+    """
+
+    table: Floats
+    column: Floats
+    words: Floats
+    attributes: Floats
+    labels: tuple[str, ...]
 
 
 class RetrievalIndex:
@@ -41,27 +70,56 @@ class RetrievalIndex:
     Args:
         corpus: what to search.
         embedder: None leaves lexical relevance alone.
-        declared_keys: whether keys that the source declares are taken as links.
+        declared_keys: whether keys that the source declares are taken: as links, and with an ω of 1 (JAR-G).
+        described: the same tables in the same order under readable names, where there are such: their words are
+            searched instead.
     """
 
-    def __init__(self, corpus: Searchable, embedder: Embedder | None, *, declared_keys: bool = True) -> None:
+    def __init__(
+        self,
+        corpus: Searchable,
+        embedder: Embedder | None,
+        *,
+        declared_keys: bool = True,
+        described: Searchable | None = None,
+    ) -> None:
         self.tables = corpus.profiles
         self.embedder = embedder
         self.declared_keys = declared_keys
+        readable = corpus if described is None else described
+        self.named = with_words_apart(readable.profiles, segmenter_of(embedder))
+        numbers = {name: number for number, name in enumerate(sorted({table.database for table in self.tables}))}
+        self.database = np.array([numbers[table.database] for table in self.tables], dtype=np.intp)
         # The name of the only database sets no table apart from another.
-        self.one_database = len({table.database for table in self.tables}) == 1
-        self.vectors = None if embedder is None else corpus.vectors(embedder, hide_database=self.one_database)
-        self._starts = np.cumsum([0, *(len(table.columns) for table in self.tables)])
+        self.one_database = len(numbers) == 1
+        self.vectors = (
+            None if embedder is None else readable.vectors(embedder, hide_database=self.one_database, named=self.named)
+        )
+        widths = [len(table.columns) for table in self.tables]
+        self._starts = np.cumsum([0, *widths])
+        self._filled = np.flatnonzero(widths)
+        self._questions: OrderedDict[str, QuestionVectors] = OrderedDict()
 
     @cached_property
     def lexical(self) -> LexicalIndex:
         """BM25 over the tables."""
-        return LexicalIndex(self.tables, with_database=not self.one_database)
+        return LexicalIndex(self.named, with_database=not self.one_database)
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The words of names."""
+        return Vocabulary(self.named)
+
+    @cached_property
+    def values(self) -> ValueIndex:
+        """The values in cells."""
+        return ValueIndex(self.tables)
 
     @cached_property
     def joinability(self) -> Joinability:
         """ω of JAR section 3.3."""
-        return Joinability(self.tables, None if self.vectors is None else self.vectors.columns)
+        vectors = None if self.vectors is None else self.vectors.columns
+        return Joinability(self.tables, vectors, declared=self.declared_keys)
 
     @cached_property
     def links(self) -> Links:
@@ -69,8 +127,24 @@ class RetrievalIndex:
         return Links(self.tables, declared=self.declared_keys)
 
     @cached_property
+    def is_key(self) -> npt.NDArray[np.bool_]:
+        """Whether each column of the corpus is part of a key pair that links tables: shape (columns,)."""
+        keys = self.links.key_columns()
+        return np.array(
+            [(position, column.name) in keys for position, table in enumerate(self.tables) for column in table.columns],
+            dtype=bool,
+        )
+
+    @cached_property
     def _column_terms(self) -> list[frozenset[str]]:
-        return [frozenset(terms(f"{table.name} {column.name}")) for table in self.tables for column in table.columns]
+        return [frozenset(terms(f"{table.name} {column.name}")) for table in self.named for column in table.columns]
+
+    def by_table(self, values: Floats) -> Floats:
+        """The largest value of each table's columns: (…, columns) to (…, n); 0 for a table of no columns."""
+        found = np.zeros((*values.shape[:-1], len(self.tables)))
+        if len(self._filled):
+            found[..., self._filled] = np.maximum.reduceat(values, self._starts[self._filled], axis=-1)
+        return found
 
     def encode(self, texts: Sequence[str]) -> Floats:
         """Unit vectors of the texts: shape (len(texts), d)."""
@@ -82,6 +156,59 @@ class RetrievalIndex:
         if self.vectors is None:
             return np.zeros(len(self.tables))
         return np.asarray(self.vectors.tables @ self.encode([question])[0], dtype=np.float64)
+
+    def similarities(self, texts: Sequence[str]) -> Floats:
+        """Cosine of each text and every table, or without an embedder BM25 over that of the best table.
+
+        Returns:
+            Shape (len(texts), n).
+        """
+        if self.vectors is not None:
+            return np.asarray(self.encode(texts) @ self.vectors.tables.T, dtype=np.float64)
+        scores = np.array([self.lexical.scores(text) for text in texts]).reshape(len(texts), len(self.tables))
+        return np.asarray(scores / np.maximum(scores.max(axis=1, initial=0.0), 1e-12)[:, None])
+
+    def relevance(self, question: str, subqueries: Sequence[str] = ()) -> Relevance:
+        """Dense relevance of the question, of each of its words, and of sub-queries where given, to every table."""
+        count = len(self.tables)
+        if self.vectors is None:
+            return Relevance(np.zeros(count), np.zeros(count), np.zeros((0, count)), np.zeros((0, count)), ())
+        known = self._question(question)
+        each, labels = known.each, known.words
+        if subqueries:
+            each = np.concatenate([each, self.encode([plain(subquery) for subquery in subqueries])])
+            labels = (*labels, *subqueries)
+        columns = self.vectors.columns
+        near = each.astype(np.float32) @ columns.T
+        return Relevance(
+            np.asarray(self.vectors.tables @ known.question, dtype=np.float64),
+            self.by_table(np.asarray(columns @ known.question, dtype=np.float64)),
+            self.by_table(near.astype(np.float64)),
+            self.by_table(np.where(self.is_key, 0.0, near).astype(np.float64)),
+            labels,
+        )
+
+    def best_fit(self, question: str, table: int) -> tuple[str, int, float] | None:
+        """The word of the question and the column of a table that are nearest, and their cosine."""
+        part = slice(self._starts[table], self._starts[table + 1])
+        if self.vectors is None or part.start == part.stop or not len(self._question(question).words):
+            return None
+        known = self._question(question)
+        near = known.each @ self.vectors.columns[part].T
+        word, column = divmod(int(near.argmax()), near.shape[1])
+        return known.words[word], column, float(near[word, column])
+
+    def _question(self, question: str) -> QuestionVectors:
+        assert self.embedder is not None
+        with _lock:
+            known = self._questions.get(question)
+        if known is None:
+            known = question_vectors(self.embedder, question)
+            with _lock:
+                self._questions[question] = known
+                while len(self._questions) > _REMEMBERED_QUESTIONS:
+                    self._questions.popitem(last=False)
+        return known
 
     def fine(self, subqueries: Sequence[str], tables: Sequence[int]) -> tuple[Floats, list[Floats]]:
         """Fine relevance F, and r_qik behind it: cosines, or without an embedder the share of a sub-query's words.
@@ -118,7 +245,6 @@ def plain(subquery: str) -> str:
 
 
 _indexes: OrderedDict[tuple[int, ...], RetrievalIndex] = OrderedDict()
-_lock = threading.Lock()
 
 
 def index_of(corpus: Searchable, embedder: Embedder | None) -> RetrievalIndex:

@@ -11,7 +11,7 @@ from tagframe.corpus.profile import TableProfile
 from tagframe.joins import KeyPair, infer_keys
 from tagframe.retrieval.problem import Floats
 
-LARGEST_DATABASE = 400
+LARGEST_DATABASE = 1000
 """Tables of a database up to which its keys are inferred as a whole; beyond, among the tables in question only.
 
 Key inference is quadratic in the columns of a database, and no step of a question may be quadratic in the corpus."""
@@ -35,6 +35,7 @@ class Links:
         self._databases: dict[str, list[int]] = defaultdict(list)
         for position, table in enumerate(tables):
             self._databases[table.database].append(position)
+        self._adjacent: dict[int, dict[int, float]] = {}
         self._known: dict[tuple[int, ...], dict[tuple[int, int], list[KeyPair]]] = {}
 
     def keys(self, tables: Iterable[int]) -> list[KeyPair]:
@@ -64,6 +65,15 @@ class Links:
                 scores[i, j] = scores[j, i] = keys[0].score
         return scores
 
+    def of(self, table: int) -> list[tuple[int, float]]:
+        """The other tables that a table has key pairs with, ascending, and the best score of each."""
+        if table not in self._adjacent:
+            for (left, right), keys in self._among([table]).items():
+                self._adjacent.setdefault(left, {})[right] = keys[0].score
+                self._adjacent.setdefault(right, {})[left] = keys[0].score
+            self._adjacent.setdefault(table, {})
+        return sorted(self._adjacent[table].items())
+
     def neighbours(self, tables: Sequence[int], limit: int) -> list[int]:
         """Up to ``limit`` other tables that are linked to these, those with the surest links first."""
         inside = set(tables)
@@ -73,6 +83,18 @@ class Links:
                 other = right if left in inside else left
                 best[other] = max(best.get(other, 0.0), keys[0].score)
         return sorted(best, key=lambda table: (-best[table], table))[:limit]
+
+    def key_columns(self) -> set[tuple[int, str]]:
+        """The columns, as (table, name), of all key pairs that link tables of databases that are not too large."""
+        found = set()
+        for members in self._databases.values():
+            if len(members) <= LARGEST_DATABASE:
+                for keys in self._among(members).values():
+                    for key in keys:
+                        if key.score >= LINKED:
+                            found |= {(self._index[key.left_table], name) for name in key.left_columns}
+                            found |= {(self._index[key.right_table], name) for name in key.right_columns}
+        return found
 
     def of_databases(self, tables: Iterable[int]) -> list[int]:
         """All tables of the databases of these, where those are not too large."""

@@ -19,8 +19,15 @@ class RowKind(IntEnum):
     """What a row of the fine relevance stands for."""
 
     SUBQUERY = 0
-    PHRASE = 1
-    WORD = 2
+    """A sub-query, against all columns: what the papers' selectors cover."""
+    WORD = 1
+    """A word of the question, against all columns."""
+    ATTRIBUTE = 2
+    """A word of the question, against columns that are no keys."""
+    NAME = 3
+    """A word of the question that is in names of tables and columns."""
+    VALUE = 4
+    """A value of the question that is in cells."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,44 +7,57 @@ from collections.abc import Sequence
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.lexical import table_terms
 from tagframe.retrieval.links import LINKED
+from tagframe.retrieval.prepare import Prepared
 from tagframe.retrieval.problem import Selection
+from tagframe.retrieval.values import ValueHit
 from tagframe.retrieval.words import terms
 
 _MOST = 3
 
 
 def reasons_for(
-    index: RetrievalIndex,
-    question: str,
-    subqueries: Sequence[str],
-    tables: Sequence[int],
-    selection: Selection,
-    anchored: int | None,
+    index: RetrievalIndex, question: str, prepared: Prepared, selection: Selection, anchored: int | None
 ) -> list[list[str]]:
-    """The reasons of each chosen table, in the order of the selection: its words, its columns, its joins."""
-    asked = dict.fromkeys(terms(question))
-    chosen = [tables[place] for place in selection.indices]
+    """The reasons of each chosen table, in the order of the selection: its words, values, columns and joins."""
+    asked = list(dict.fromkeys(terms(question)))
+    chosen = [prepared.tables[place] for place in selection.indices]
     together = chosen if anchored is None else [*chosen, anchored]
+    hits = () if prepared.evidence is None else prepared.evidence.values
     return [
-        _words(index, table, list(asked)) + _columns(index, table, subqueries) + _joins(index, table, together)
+        _words(index, table, asked)
+        + _values(index, table, hits)
+        + _columns(index, question, table, prepared)
+        + _joins(index, table, together)
         for table in chosen
     ]
 
 
+def _values(index: RetrievalIndex, table: int, hits: Sequence[ValueHit]) -> list[str]:
+    found = []
+    for hit in hits:
+        if table in hit.tables:
+            column = index.tables[table].columns[hit.columns[hit.tables.index(table)]]
+            found.append(f"{hit.text!r} is in {column.name}")
+    return found[:_MOST]
+
+
 def _words(index: RetrievalIndex, table: int, asked: list[str]) -> list[str]:
-    held = set(table_terms(index.tables[table]))
+    held = set(table_terms(index.named[table], with_database=not index.one_database))
     shared = [word for word in asked if word in held]
     return [f"named in the question: {', '.join(shared[:_MOST])}"] if shared else []
 
 
-def _columns(index: RetrievalIndex, table: int, subqueries: Sequence[str]) -> list[str]:
-    if not subqueries or not index.tables[table].columns:
+def _columns(index: RetrievalIndex, question: str, table: int, prepared: Prepared) -> list[str]:
+    columns = index.tables[table].columns
+    if prepared.subqueries and columns:
+        _, (scores,) = index.fine(prepared.subqueries, [table])
+        query, column = divmod(int(scores.argmax()), scores.shape[1])
+        asked, value = prepared.subqueries[query], float(scores[query, column])
+    elif prepared.evidence is not None and (fit := index.best_fit(question, table)) is not None:
+        asked, column, value = fit
+    else:
         return []
-    _, (scores,) = index.fine(subqueries, [table])
-    query, column = divmod(int(scores.argmax()), scores.shape[1])
-    value = float(scores[query, column])
-    name = index.tables[table].columns[column].name
-    return [f"{name} fits {subqueries[query]!r} ({value:.2f})"] if value > 0 else []
+    return [f"{columns[column].name} fits {asked!r} ({value:.2f})"] if value > 0 else []
 
 
 def _joins(index: RetrievalIndex, table: int, together: Sequence[int]) -> list[str]:

@@ -7,7 +7,8 @@ from functools import lru_cache
 
 from tagframe.corpus.documents import identifier_words
 
-_QUESTION_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+QUESTION_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+"""A word of a sentence, its apostrophe included."""
 
 STOP_WORDS = frozenset(
     """a about above after again all also am among amongst an and any are as at be because been before being below
@@ -29,7 +30,7 @@ def question_words(text: str) -> list[str]:
     >>> question_words("What's the set's name, in Play?")
     ["What's", 'the', "set's", 'name', 'in', 'Play']
     """
-    return _QUESTION_WORD.findall(text)
+    return QUESTION_WORD.findall(text)
 
 
 @lru_cache(maxsize=65536)

@@ -18,19 +18,77 @@ def test_metrics_by_hand():
     assert result == {"P": 75.0, "R": 66.67, "F1": 70.0, "CR": 50.0, "exact": 50.0, "connected": 50.0}
 
 
-def test_several_sizes_follow_one_option(tmp_path):
+@pytest.fixture
+def folder(tmp_path):
+    """Three tables and two questions, one of which needs a single table."""
     table = {"db_id": "d", "column_names_original": ["id", "name"]}
     tables = {f"d#sep#{name}": {**table, "table_name_original": name} for name in ("cat", "dog", "owner")}
-    questions = [{"question": "cat and dog", "db_id": "d", "gold_tables": ["cat", "dog"]}]
+    questions = [
+        {"question": "cat and dog", "db_id": "d", "gold_tables": ["cat", "dog"]},
+        {"question": "owner", "db_id": "d", "gold_tables": ["owner"]},
+    ]
     (tmp_path / "dev.json").write_text(json.dumps(questions))
     (tmp_path / "dev_tables.json").write_text(json.dumps(tables))
-    arguments = ["--data", str(tmp_path), "--method", "lexical", "-k", "2", "3", "--json", str(tmp_path / "out.json")]
-    outcome = CliRunner().invoke(command, arguments)
+    return tmp_path
+
+
+def run(folder, *options):
+    outcome = CliRunner().invoke(command, ["--data", str(folder), *options, "--json", str(folder / "out.json")])
     assert outcome.exit_code == 0, outcome.output
-    report = json.loads((tmp_path / "out.json").read_text())
+    return json.loads((folder / "out.json").read_text()), outcome
+
+
+def test_several_sizes_follow_one_option(folder):
+    report, _ = run(folder, "--method", "lexical", "-k", "2", "3")
     assert list(report["all"]) == ["2", "3"]
     assert report["all"]["2"]["CR"] == 100.0
     assert report["questions"] == 1
+    assert run(folder, "--method", "lexical", "--every-question")[0]["questions"] == 2
+
+
+def test_how_many_tables_is_asked_of_all_questions(folder):
+    report, _ = run(folder, "-k", "2")
+    assert report["method"] == "auto"
+    assert report["questions"] == 1
+    assert 0 <= report["auto"]["exact"] <= 100
+
+
+def test_ours_stands_beside_the_published_figures(folder):
+    spider = folder / "spider"
+    spider.mkdir()
+    for name in ("dev.json", "dev_tables.json"):
+        (spider / name).write_text((folder / name).read_text())
+    _, outcome = run(spider, "--method", "lexical", "-k", "2", "--compare")
+    lines = outcome.stderr.splitlines()
+    assert any("tagframe lexical" in line and "100.0/100.0" in line for line in lines)
+    assert any("JAR (MIP)" in line and "85.4/67.1" in line for line in lines)
+
+
+def test_the_comparison_is_drawn(folder):
+    pytest.importorskip("matplotlib")
+    run(folder, "--method", "lexical", "--plot", str(folder / "plot.png"))
+    assert (folder / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_relevance_from_elsewhere_decides(folder):
+    (folder / "coarse.json").write_text(json.dumps([{"d#sep#owner": 1.0}, {}]))
+    report, _ = run(folder, "--method", "dense", "--coarse", str(folder / "coarse.json"), "-k", "1")
+    assert report["all"]["1"]["R"] == 0.0
+    (folder / "coarse.json").write_text(json.dumps([{"d.bird": 1.0}, {}]))
+    outcome = CliRunner().invoke(command, ["--data", str(folder), "--coarse", str(folder / "coarse.json")])
+    assert "names 'd.bird', which is no table" in outcome.output
+
+
+def test_hallucinated_schemas_are_what_crush_covers(folder):
+    schemas = [{"hallucinated_schema": ["cat(id)", "dog(id, name)"]}, {"hallucinated_schema": ["owner(name)"]}]
+    (folder / "schemas.json").write_text(json.dumps(schemas))
+    report, _ = run(folder, "--method", "crush", "--decompositions", str(folder / "schemas.json"), "-k", "2")
+    assert report["all"]["2"]["CR"] == 100.0
+
+
+@pytest.mark.parametrize("variant", ["D", "F", "G"])
+def test_every_variant_of_jar_runs(folder, variant):
+    assert run(folder, "--method", "exact", "--variant", variant, "-k", "2")[0]["questions"] == 1
 
 
 @pytest.mark.parametrize("option", [["--method", "no"], ["-k", "0"], ["--decompositions", "missing.json"]])

@@ -11,6 +11,8 @@ QUESTION = "What is the gender of the clients who have a loan?"
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_finds_the_obvious_tables(bank, words, method):
+    if method == "mip":
+        pytest.importorskip("mip", reason="the mip extra is not installed")
     found = retrieve_tables(bank, "gender of client and amount of loan", k=2, method=method, embedder=words)
     assert {hit.id for hit in found.tables} == {"bank.client", "bank.loan"}
     assert found.method == method
@@ -58,11 +60,12 @@ def test_a_configured_model_decomposes(bank, words, server):
     assert len(server.requests) == 1, "a method without sub-queries needs no decomposition"
 
 
-def test_without_an_embedder_words_alone_decide(bank, monkeypatch):
+@pytest.mark.parametrize("method", METHODS)
+def test_without_an_embedder_words_alone_decide(bank, monkeypatch, method):
+    if method == "mip":
+        pytest.importorskip("mip", reason="the mip extra is not installed")
     monkeypatch.setattr("tagframe.embed.get_embedder", lambda: None)
-    for method in METHODS:
-        found = retrieve_tables(bank, "amount of each loan", k=1, method=method)
-        assert found.tables[0].id == "bank.loan", method
+    assert retrieve_tables(bank, "amount of each loan", k=1, method=method).ids == ["bank.loan"]
 
 
 def test_reasons_say_words_columns_and_joins(bank, words):
@@ -114,3 +117,12 @@ def test_tables_that_do_not_connect_are_still_a_result(bank, words):
     assert "no key pairs connect" in repr(found)
     with pytest.raises(NotConnected):
         found.merge()
+
+
+def test_relevance_of_a_scorer_of_ones_own_replaces_the_embedders(bank, words):
+    found = retrieve_tables(bank, QUESTION, k=1, method="dense", coarse={"bank.disp": 0.9}, embedder=words)
+    assert found.ids == ["bank.disp"]
+    with pytest.raises(TableNotFound, match="coarse names"):
+        retrieve_tables(bank, QUESTION, method="dense", coarse={"bank.dips": 0.9}, embedder=words)
+    with pytest.raises(InvalidArgument, match="'auto' has no place for coarse"):
+        retrieve_tables(bank, QUESTION, coarse={"bank.disp": 0.9}, embedder=words)

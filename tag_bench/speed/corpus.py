@@ -1,0 +1,119 @@
+"""``tag_bench speed corpus``: what a question costs against the size of the corpus.
+
+The corpora are synthetic lakes of one database, their vectors random: what a model makes of the words does not matter
+to the time. Encoding is left out; it is the same for every corpus.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import numpy.typing as npt
+
+from tag_bench.lake import synthetic_lake
+from tagframe.corpus import Corpus, TableProfile
+from tagframe.retrieval.decompose import decompose
+from tagframe.retrieval.index import RetrievalIndex
+from tagframe.retrieval.prepare import choose, prepare
+
+COLUMNS = 5
+METHODS = ("auto", "greedy", "exact", "hybrid")
+_DIMENSION = 384
+
+
+class RandomEmbedder:
+    """Unit vectors that depend on the text alone, at no cost worth naming."""
+
+    name = "random"
+    dimension = _DIMENSION
+
+    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Shape (n, 384)."""
+        rows = [np.random.default_rng(list(text.encode())[:64]).standard_normal(_DIMENSION) for text in texts]
+        vectors = np.array(rows, dtype=np.float32).reshape(len(texts), _DIMENSION)
+        return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32)
+
+
+def questions(tables: Sequence[TableProfile], count: int) -> list[str]:
+    """Questions that name two tables and a column of each."""
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(count):
+        one, other = (tables[place] for place in rng.choice(len(tables), 2, replace=False))
+        columns = [str(rng.choice([column.name for column in table.columns])) for table in (one, other)]
+        found.append(f"Which {one.name} have {columns[0]} above the {columns[1]} of their {other.name} in word 7?")
+    return [question.replace("_", " ") for question in found]
+
+
+def cost(tables: int, count: int) -> dict[str, Any]:
+    """Seconds to index a lake and milliseconds a question, by method."""
+    corpus = Corpus(synthetic_lake(tables, columns=COLUMNS).tables)
+    embedder = RandomEmbedder()
+    corpus.vectors(embedder, hide_database=True)
+    asked = questions(corpus.profiles, count)
+    started = time.perf_counter()
+    index = RetrievalIndex(corpus, embedder)
+    for method in METHODS:  # what is made at first use counts as indexing
+        choose(prepare(index, asked[0], decompose(asked[0]), method=method), k=5)
+    result: dict[str, Any] = {"tables": tables, "index_seconds": round(time.perf_counter() - started, 2), "ms": {}}
+    for method in METHODS:
+        times = []
+        for question in asked:
+            parts = decompose(question)
+            started = time.perf_counter()
+            choose(prepare(index, question, parts, method=method), k=5)
+            times.append(1000 * (time.perf_counter() - started))
+        result["ms"][method] = {
+            "median": round(statistics.median(times), 2),
+            "p95": round(float(np.percentile(times, 95)), 2),
+        }
+    return result
+
+
+def plot(rows: Sequence[dict[str, Any]], path: Path) -> None:
+    """Milliseconds a question against the number of tables.
+
+    Raises:
+        click.ClickException: matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise click.ClickException('a plot needs matplotlib: pip install "tagframe[bench]"') from error
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.add_subplot()
+    for method in METHODS:
+        axes.loglog(
+            [row["tables"] for row in rows], [row["ms"][method]["median"] for row in rows], marker="o", label=method
+        )
+    axes.set(xlabel="tables in the corpus", ylabel="ms a question, k=5, encoding left out")
+    axes.legend()
+    figure.savefig(path, dpi=120)
+
+
+@click.command("corpus", context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--tables", "sizes", type=click.IntRange(min=5), multiple=True, default=(100, 1000, 10000))
+@click.option("--questions", "count", type=click.IntRange(min=1), default=30, show_default=True, help="Of each corpus.")
+@click.option("--plot", "picture", type=click.Path(path_type=Path), help="Draw the times into this file.")
+@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
+def command(sizes: tuple[int, ...], count: int, picture: Path | None, output: Any) -> None:
+    """Milliseconds a question against the number of tables in the corpus.
+
+    Example: python -m tag_bench speed corpus --plot cost.png --json -
+    """
+    rows = [cost(tables, count) for tables in sizes]
+    if picture is not None:
+        plot(rows, picture)
+    json.dump({"lakes": rows}, output, indent=2)
+    output.write("\n")
+
+
+if __name__ == "__main__":
+    command()

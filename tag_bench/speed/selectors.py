@@ -1,0 +1,143 @@
+"""``tag_bench speed selectors``: JAR's program on a solver, its optimum by branch and bound, greedy, and the default.
+
+``exact`` and ``mip`` are given the same problems: the twenty tables of highest coarse relevance, ω as in the paper, the
+authors' weights. Where both ended, their objectives are compared.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from tqdm.auto import tqdm
+
+from tag_bench.data import Dataset, read_dataset, read_decompositions
+from tagframe.embed import get_embedder
+from tagframe.retrieval.columns import PAPER_WEIGHTS, ColumnProblem
+from tagframe.retrieval.decompose import Decomposition, decompose
+from tagframe.retrieval.index import RetrievalIndex
+from tagframe.retrieval.prepare import CANDIDATES, choose, column_joins, prepare
+from tagframe.retrieval.problem import Selection, best_first
+from tagframe.retrieval.selectors import exact, greedy, mip
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One question's problem, column by column and reduced to tables; its k is set for each run."""
+
+    question: str
+    columns: ColumnProblem
+
+    def sized(self, k: int) -> ColumnProblem:
+        """The problem for one K."""
+        return replace(self.columns, k=k)
+
+
+def cases(
+    data: Dataset, index: RetrievalIndex, given: Sequence[Sequence[str]] | None, count: int, pool: int
+) -> list[Case]:
+    """The problems of some questions of several tables, evenly spread over the file."""
+    questions = [question for question in data.questions if len(question.gold) > 1]
+    step = max(1, len(questions) // count)
+    found = []
+    for question in tqdm(questions[::step][:count], desc="problems", disable=None):
+        parts = decompose(question.text)
+        if given is not None:
+            parts = Decomposition(tuple(given[question.position]), parts.quoted, "given")
+        ranking = index.dense(question.text)
+        tables = np.sort(best_first(ranking)[:pool]).tolist()
+        _, each = index.fine(parts.subqueries, tables)
+        omega = column_joins(index, tables, link_share=0.0)
+        found.append(Case(question.text, ColumnProblem(ranking[tables], each, omega, 1)))
+    return found
+
+
+def timed(run: Callable[[], Selection]) -> tuple[float, Selection]:
+    """Milliseconds of one run, and its result."""
+    started = time.perf_counter()
+    selection = run()
+    return 1000 * (time.perf_counter() - started), selection
+
+
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """Median and 95th percentile."""
+    return {"median": round(statistics.median(values), 3), "p95": round(float(np.percentile(values, 95)), 3)}
+
+
+def calls(index: RetrievalIndex, questions: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Milliseconds of everything that the default does for a question: first with the encoder, then from its memory."""
+    parts = [decompose(question) for question in questions]
+    prepare(index, "warm up", decompose("warm up"), method="auto")
+    found: dict[str, list[float]] = {"encoded": [], "remembered": [], "choice": []}
+    for name in ("encoded", "remembered"):
+        for question, decomposition in zip(questions, parts, strict=True):
+            started = time.perf_counter()
+            prepared = prepare(index, question, decomposition, method="auto")
+            ready = time.perf_counter()
+            choose(prepared, k=None)
+            ended = time.perf_counter()
+            found[name].append(1000 * (ended - started))
+            found["choice"].append(1000 * (ended - ready))
+    return {name: spread(values) for name, values in found.items()}
+
+
+@click.command("selectors", context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--data", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True, help="The folder."
+)
+@click.option("--questions", type=click.IntRange(min=1), default=60, show_default=True, help="How many.")
+@click.option(
+    "--mip-questions", type=click.IntRange(min=0), default=6, show_default=True, help="Of these, on the solver."
+)
+@click.option("--mip-seconds", type=float, default=60.0, show_default=True, help="The solver's time limit.")
+@click.option(
+    "--candidates", type=click.IntRange(min=1), default=CANDIDATES, show_default=True, help="Tables to choose from."
+)
+@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
+def command(data: Path, questions: int, mip_questions: int, mip_seconds: float, candidates: int, output: Any) -> None:
+    """Time the selectors on the questions of a benchmark.
+
+    Example: python -m tag_bench speed selectors --data spider --json -
+    """
+    dataset = read_dataset(data)
+    path = data / "decomp.json"
+    given = read_decompositions(str(path), dataset.questions) if path.is_file() else None
+    index = RetrievalIndex(dataset.corpus, get_embedder(), declared_keys=False, described=dataset.described)
+    problems = cases(dataset, index, given, questions, candidates)
+    report: dict[str, Any] = {"dataset": dataset.name, "candidates": candidates, "exact": {}, "greedy": {}, "mip": {}}
+    report["mip_over_exact"] = {}
+    differences = []
+    for k in (2, 3, 5, 10):
+        reduced = [case.sized(k).reduce() for case in problems]
+        optimal = [timed(partial(exact, problem)) for problem in reduced]
+        report["exact"][str(k)] = spread([ms for ms, _ in optimal])
+        report["greedy"][str(k)] = spread([timed(partial(greedy, problem))[0] for problem in reduced])
+        solved, ratios, ended = [], [], True
+        for case, (ms, best) in list(zip(problems, optimal, strict=True))[:mip_questions]:
+            solver_ms, selection = timed(partial(mip, case.sized(k), PAPER_WEIGHTS, seconds=mip_seconds))
+            solved.append(solver_ms)
+            ratios.append(solver_ms / ms)
+            if selection.note:
+                ended = False
+            else:
+                differences.append(abs(selection.objective - best.objective))
+        if solved:
+            report["mip"][str(k)] = spread(solved)
+            report["mip_over_exact"][str(k)] = {"ratio": round(statistics.median(ratios), 1), "lower_bound": not ended}
+    report["objective_max_difference"] = max(differences, default=None)
+    report["problems"] = len(differences)
+    report["auto"] = calls(index, [case.question for case in problems])
+    json.dump(report, output, indent=2)
+    output.write("\n")
+
+
+if __name__ == "__main__":
+    command()

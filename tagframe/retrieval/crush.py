@@ -1,0 +1,73 @@
+"""CRUSH: a language model imagines the schema that would answer the question; real tables that cover it are chosen.
+
+Kothyari et al.: CRUSH4SQL (EMNLP 2023); MURRE section 1 tells it. Here the segments of the imagined schema, a
+``table:column`` each, take the place of sub-queries: they are what a set of tables has to cover.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from tagframe.errors import AnswerRejected
+from tagframe.retrieval.decompose import Decomposition, decompose
+
+if TYPE_CHECKING:
+    from tagframe.lm import LM
+
+PROMPT = """Imagine the smallest database schema that would answer the question. Write one table on a line, as \
+table(column, column, ...), and nothing else.
+
+Question: Which models are lighter than 3500 but not built by the 'Ford Motor Company'?
+Schema:
+car maker(maker id, maker name)
+car model(model id, maker id, model name)
+car data(model id, weight)
+
+Question: {question}
+Schema:"""
+
+_TABLE = re.compile(r"([^\s(),;:][^(),;:\n]*?)\s*\(([^()]*)\)")
+
+
+def segments(schema: Iterable[str]) -> tuple[str, ...]:
+    """The segments of an imagined schema: ``table:column`` for each column.
+
+    >>> segments(["Schools(school_id, county)", "rates"])
+    ('Schools:school_id', 'Schools:county', 'rates')
+    """
+    found: list[str] = []
+    for text in schema:
+        tables = _TABLE.findall(text)
+        for table, columns in tables:
+            names = [name.strip() for name in columns.split(",") if name.strip()]
+            found += [f"{table}:{name}" for name in names] or [table]
+        if not tables and text.strip():
+            found.append(text.strip())
+    return tuple(dict.fromkeys(found))
+
+
+def parse_schema(answer: str) -> tuple[str, ...]:
+    """The segments of a model's answer to :data:`PROMPT`.
+
+    Raises:
+        AnswerRejected: no line of it is a table with columns in parentheses.
+    """
+    if not _TABLE.search(answer):
+        raise AnswerRejected("write one table on a line, as table(column, column); the answer has none")
+    return segments(line for line in answer.splitlines() if _TABLE.search(line))
+
+
+def imagine(lm: LM, question: str) -> Decomposition:
+    """The segments of the schema that a model imagines; a failed call leaves rules, with a warning."""
+    from tagframe.lm import Prompt
+
+    completion = lm.complete([Prompt.of(PROMPT.format(question=question))], accept=parse_schema)[0]
+    if completion.value is None:
+        warnings.warn(
+            f"no schema was imagined, the question was taken apart by rules: {completion.error}", stacklevel=2
+        )
+        return decompose(question)
+    return Decomposition(completion.value, decompose(question).quoted, "model")

@@ -1,0 +1,178 @@
+"""MURRE: hops of retrieving and rewriting the question for what is still missing, with beam search.
+
+Multi-Hop Table Retrieval for Open-Domain Text-to-SQL (2024), section 2 and algorithm 1.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tagframe.corpus.documents import identifier_words
+from tagframe.corpus.profile import TableProfile
+from tagframe.retrieval.lexical import table_terms
+from tagframe.retrieval.problem import Floats, best_first
+from tagframe.retrieval.words import STOP_WORDS, question_words, terms
+
+if TYPE_CHECKING:
+    from tagframe.lm import LM
+
+BEAM, HOPS = 5, 3
+"""The paper's (section 3.1)."""
+
+REMOVAL_HOPS = 2
+"""Hops without a model: nobody says that the tables suffice, and a third hop loses more than it finds."""
+
+Retriever = Callable[[Sequence[str]], Floats]
+"""Texts in, the similarity of each to every table out: shape (texts, n)."""
+
+Rewriter = Callable[[str, Sequence[Sequence[int]]], Sequence[str | None]]
+"""The question and lists of retrieved tables in; of each list the text to retrieve further tables with, or None where
+those suffice."""
+
+
+@dataclass(frozen=True)
+class _List:
+    """A retrieval list: its tables in order, the product of their similarities, the text of its next hop."""
+
+    tables: tuple[int, ...]
+    score: float
+    text: str
+
+
+def murre(question: str, retrieve: Retriever, rewrite: Rewriter, *, beam: int = BEAM, hops: int = HOPS) -> Floats:
+    """Score every table: the largest product of similarities among the lists that hold it (algorithm 1).
+
+    Args:
+        question: as asked.
+        retrieve: similarities; those below 0 count as 0.
+        rewrite: see :data:`Rewriter`.
+        beam: lists kept at a hop, and tables that each list is extended by.
+        hops: at most so many.
+
+    Returns:
+        Shape (n,). Tables of no list come after all others, ordered by their similarity to the question.
+    """
+    live = [_List((), 1.0, question)]
+    done: list[_List] = []
+    first: Floats | None = None
+    for hop in range(hops):
+        similar = np.clip(retrieve([one.text for one in live]), 0.0, 1.0)
+        first = similar[0] if first is None else first
+        extended = [new for one, row in zip(live, similar, strict=True) for new in _extended(one, row, beam)]
+        if hop == hops - 1 or not extended:
+            done += extended
+            break
+        extended = sorted(extended, key=lambda one: (-one.score, one.tables))[:beam]
+        texts = rewrite(question, [one.tables for one in extended])
+        done += [one for one, text in zip(extended, texts, strict=True) if text is None]
+        live = [_List(one.tables, one.score, text) for one, text in zip(extended, texts, strict=True) if text]
+        if not live:
+            break
+    assert first is not None
+    listed = np.zeros(len(first))
+    for one in done:
+        members = list(one.tables)
+        listed[members] = np.maximum(listed[members], one.score)
+    lowest = float(listed[listed > 0].min(initial=1.0))
+    # A product holds for a whole list; its tables are told apart by the question itself.
+    return np.asarray(np.where(listed > 0, listed + 1e-6 * lowest * first, 0.5 * lowest * first))
+
+
+def _extended(one: _List, similar: Floats, beam: int) -> list[_List]:
+    ranked = [table for table in best_first(similar)[: beam + len(one.tables)].tolist() if table not in one.tables]
+    return [_List((*one.tables, table), one.score * float(similar[table]), one.text) for table in ranked[:beam]]
+
+
+class Removal:
+    """Rewriting without a model: what the retrieved tables name is taken out of the question.
+
+    What is left is looked for beside the whole question, in the database of the last table: the words that are left
+    alone lead away from the domain. The question is done with where no word is left.
+
+    Args:
+        tables: of the corpus, in the order that lists refer to.
+        with_database: whether databases have names that say something.
+    """
+
+    def __init__(self, tables: Sequence[TableProfile], *, with_database: bool = True) -> None:
+        self._tables = tables
+        self._with_database = with_database
+
+    def __call__(self, question: str, lists: Sequence[Sequence[int]]) -> list[str | None]:
+        """The text of each list's next hop."""
+        return [self._rewritten(question, tables) for tables in lists]
+
+    def _rewritten(self, question: str, tables: Sequence[int]) -> str | None:
+        held = {term for table in tables for term in table_terms(self._tables[table], with_database=False)}
+        words = [word for word in question_words(question) if word.lower() not in STOP_WORDS]
+        left = [word for word in words if not set(terms(word)) & held]
+        database = identifier_words(self._tables[tables[-1]].database) if self._with_database else []
+        return f"{' '.join([*database, *left])}. {question}" if left else None
+
+
+PROMPT = """Given the following SQL tables, your job is to complete the possible left SQL tables given a user's \
+request. Return None if no left SQL tables according to the user's request.
+
+Question: Which models are lighter than 3500 but not built by the 'Ford Motor Company'?
+Database: car_1.model list(model id, maker, model)
+car_1.cars data(id, mpg, cylinders, edispl, horsepower, weight, accelerate, year)
+car_1.car names(make id, model, make)
+Completing Tables: car_1.car makers(id, maker, full name, country)
+
+Question: Which employee received the biggest bonus? Give me the employee name.
+Database: employee_hire_evaluation.evaluation(employee id, year awarded, bonus)
+employee_hire_evaluation.employee(employee id, name, age, city)
+Completing Tables: None
+
+Question: How many members did attend the event 'Community Theater' in 2019?
+Database: student_club.Attendance(link to event, link to member)
+Completing Tables: student_club.Event(event id, event name, event date, type, notes, location, status)
+
+Question: {question}
+Database: {tables}
+Completing Tables:"""
+"""The paper's prompt (appendix A, tables 7 and 8) with the examples that it prints."""
+
+
+class ModelRewriter:
+    """Rewriting by a language model; lists whose call failed stop, with a warning.
+
+    Args:
+        lm: the model.
+        tables: of the corpus, in the order that lists refer to.
+    """
+
+    def __init__(self, lm: LM, tables: Sequence[TableProfile]) -> None:
+        self._lm, self._tables = lm, tables
+
+    def __call__(self, question: str, lists: Sequence[Sequence[int]]) -> list[str | None]:
+        """The tables that the model misses beside those of each list."""
+        from tagframe.lm import Prompt
+
+        shown = ["\n".join(linearised(self._tables[table]) for table in tables) for tables in lists]
+        prompts = [Prompt.of(PROMPT.format(question=question, tables=tables)) for tables in shown]
+        completions = self._lm.complete(prompts, accept=parse_completion)
+        failed = [completion.error for completion in completions if completion.error is not None]
+        if failed:
+            warnings.warn(f"{len(failed)} of {len(lists)} questions were not rewritten: {failed[0]}", stacklevel=2)
+        return [completion.value or None for completion in completions]
+
+
+def linearised(table: TableProfile) -> str:
+    """``database.table(column, …)``, as the paper shows tables (section 2.2)."""
+    return f"{table.database}.{table.name}({', '.join(column.name for column in table.columns)})"
+
+
+def parse_completion(answer: str) -> str:
+    """The tables of a model's answer to :data:`PROMPT`; "" for the mark that none is missing.
+
+    >>> parse_completion("None."), parse_completion(" tv.country(id, name)")
+    ('', 'tv.country(id, name)')
+    """
+    text = answer.strip()
+    return "" if text.rstrip(".").lower() in ("", "none") else text

@@ -1,0 +1,116 @@
+"""Names whose words run together ("HASLASTTRADEDVALUE"), taken apart with the embedding model's own vocabulary.
+
+A name without a seam is one word to BM25 and nonsense to an embedding model. The cheapest way to write it as known
+words is found by dynamic programming; common words and few words are cheap.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from tagframe.corpus.documents import identifier_words
+from tagframe.corpus.profile import TableProfile
+
+SHORTEST = 8
+"""Letters of a word that may be several: shorter ones are taken as they are."""
+
+_LEADING = frozenset({"has", "is", "non", "new", "max", "min", "num", "per", "sub", "top", "tax", "net", "zip"})
+_INNER = frozenset({"of", "to", "by", "in", "on", "or", "at", "and", "for", "the", "per", "non", "is", "has", "tax"})
+_CLOSING = frozenset({"id", "key", "tax", "day", "fee", "num", "sum", "per"})
+"""Short words that a name may begin with, have within, and end with; others are the ends of longer words."""
+_SHORT = _LEADING | _INNER | _CLOSING
+_LONGEST = 24
+_PER_WORD = 1.0
+_PER_SHORT_WORD = 1.5
+_LETTERS = re.compile(r"[a-z]+\Z")
+
+
+class Segmenter:
+    """Takes run-together words apart.
+
+    Args:
+        ranked: known words, the most common first: the vocabulary of a tokenizer.
+
+    >>> segmenter = Segmenter(["value", "trade", "traded", "last", "lasting", "has"])
+    >>> segmenter.words("haslasttradedvalue")
+    ['has', 'last', 'traded', 'value']
+    >>> segmenter.words("tradedxyz")
+    ['tradedxyz']
+    """
+
+    def __init__(self, ranked: Iterable[str]) -> None:
+        known = [word for word in ranked if _LETTERS.match(word) and (len(word) > 3 or word in _SHORT)]
+        most = math.log1p(max(len(known), 1))
+        self._apart: dict[str, list[str]] = {}
+        self._cost = {
+            word: (_PER_WORD if len(word) > 3 else _PER_SHORT_WORD) + math.log1p(rank) / most
+            for rank, word in reversed(list(enumerate(known)))
+        }
+
+    def words(self, word: str) -> list[str]:
+        """The words that a word is made of; itself where it is known, short, or made of anything unknown."""
+        if len(word) < SHORTEST or self._knows(word):
+            return [word]
+        if word not in self._apart:
+            self._apart[word] = self._taken_apart(word)
+        return self._apart[word]
+
+    def _taken_apart(self, word: str) -> list[str]:
+        best: list[tuple[float, int] | None] = [(0.0, 0)] + [None] * len(word)
+        for end in range(1, len(word) + 1):
+            for start in range(max(0, end - _LONGEST), end):
+                before, cost = best[start], self._cost.get(word[start:end])
+                if before is not None and cost is not None and _may_stand(word[start:end], start, end == len(word)):
+                    total = before[0] + cost
+                    known = best[end]
+                    if known is None or total < known[0]:
+                        best[end] = (total, start)
+        if best[-1] is None:
+            return [word]
+        pieces, end = [], len(word)
+        while end:
+            step = best[end]
+            assert step is not None
+            pieces.append(word[step[1] : end])
+            end = step[1]
+        return pieces[::-1]
+
+    def _knows(self, word: str) -> bool:
+        return word in self._cost or (word.endswith("s") and word[:-1] in self._cost)
+
+    def name(self, name: str) -> str:
+        """A name with its words apart; as it is where nothing runs together."""
+        words = identifier_words(name)
+        apart = [piece for word in words for piece in self.words(word)]
+        return " ".join(apart) if len(apart) > len(words) else name
+
+
+def _may_stand(piece: str, start: int, is_last: bool) -> bool:
+    allowed = _LEADING if start == 0 else _CLOSING if is_last else _INNER
+    return len(piece) > 3 or piece in allowed
+
+
+def with_words_apart(tables: Sequence[TableProfile], segmenter: Segmenter) -> tuple[TableProfile, ...]:
+    """The tables under names with their words apart; the ids stay."""
+    return tuple(
+        replace(
+            table,
+            name=segmenter.name(table.name),
+            columns=tuple(replace(column, name=segmenter.name(column.name)) for column in table.columns),
+        )
+        for table in tables
+    )
+
+
+def segmenter_of(embedder: object) -> Segmenter:
+    """A segmenter by the tokenizer's vocabulary of a embedder; for others, of no words."""
+    load, model = getattr(embedder, "load", None), None
+    if load is not None:
+        load()
+        model = getattr(embedder, "_model", None)
+    get_vocab = getattr(getattr(model, "tokenizer", None), "get_vocab", None)
+    ranks: Mapping[str, int] = get_vocab() if get_vocab is not None else {}
+    return Segmenter(sorted(ranks, key=ranks.__getitem__))

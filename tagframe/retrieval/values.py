@@ -1,0 +1,137 @@
+"""Values of the question found in cells: "Alameda" is in schools.County, so the question may need schools."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tagframe.corpus.canonical import canonical, hash_texts
+from tagframe.corpus.profile import TableProfile
+from tagframe.retrieval.words import QUESTION_WORD, STOP_WORDS, question_words
+
+LONGEST = 6
+"""Words of a value that is looked for."""
+
+_POSSESSIVE = re.compile(r"['’]s?\Z")
+_FAMILIES = frozenset({"text", "date"})
+_SMALLEST_NUMBER = 1000
+"""Numbers below it are in too many columns to say anything."""
+
+
+@dataclass(frozen=True)
+class ValueHit:
+    """Some words of the question that are a value in cells.
+
+    Attributes:
+        text: the words.
+        tables: positions of the tables that hold the value, ascending.
+        columns: the position, in its table, of the first column that does, for each of ``tables``.
+        rarity: in [0, 1]: 1 where one column of the corpus holds the value, less the more do.
+        is_name: whether it is written as names and codes are: capital letters, letters among digits,
+            or quotation marks.
+    """
+
+    text: str
+    tables: tuple[int, ...]
+    columns: tuple[int, ...]
+    rarity: float
+    is_name: bool
+
+
+class ValueIndex:
+    """The values that the profiles know of, by hash: all those of a complete sketch, a sample of larger columns."""
+
+    def __init__(self, tables: Sequence[TableProfile]) -> None:
+        hashes: list[npt.NDArray[np.uint64]] = [np.zeros(0, dtype=np.uint64)]
+        owners: list[npt.NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
+        self._columns: list[tuple[int, int]] = []
+        for position, table in enumerate(tables):
+            for column in table.columns:
+                known = [] if column.sketch is None else [column.sketch.hashes]
+                if column.sketch is None or not column.sketch.complete:
+                    texts = [text for text, _ in map(canonical, column.samples) if text is not None]
+                    known.append(hash_texts(texts))
+                found = np.unique(np.concatenate(known))
+                if column.family not in _FAMILIES:
+                    found = found[~np.isin(found, _small_numbers())]
+                hashes.append(found)
+                owners.append(np.full(len(found), len(self._columns)))
+                self._columns.append((position, column.position))
+        every = np.concatenate(hashes)
+        order = np.argsort(every, kind="stable")
+        self._hashes, self._owners = every[order], np.concatenate(owners)[order]
+
+    def hits(self, question: str, quoted: Sequence[str] = ()) -> list[ValueHit]:
+        """The longest runs of the question's words that are values, left to right, none inside another."""
+        places = [match.span() for match in QUESTION_WORD.finditer(question)]
+        words = [question[start:end] for start, end in places]
+        texts, spans = list(quoted), [_place_of(text, words) for text in quoted]
+        for length in range(min(LONGEST, len(words)), 0, -1):
+            for start in range(len(words) - length + 1):
+                span = (start, start + length)
+                if _may_be_value(words[slice(*span)]):
+                    written = _POSSESSIVE.sub("", question[places[start][0] : places[span[1] - 1][1]])
+                    plain = " ".join(QUESTION_WORD.findall(written))
+                    found_as = [written] if plain == written else [written, plain]  # "TR_1", or "TR 1"
+                    texts += found_as
+                    spans += [span] * len(found_as)
+        canonicals = [canonical(text)[0] or "" for text in texts]
+        keys = hash_texts(canonicals) if texts else np.zeros(0, dtype=np.uint64)
+        start_at = np.searchsorted(self._hashes, keys, side="left")
+        end_at = np.searchsorted(self._hashes, keys, side="right")
+        taken = [False] * len(words)
+        found: list[tuple[int, ValueHit]] = []
+        for place, (text, span) in enumerate(zip(texts, spans, strict=True)):
+            owners = self._owners[start_at[place] : end_at[place]]
+            if not len(owners) or any(taken[span[0] : span[1]]):
+                continue
+            taken[span[0] : span[1]] = [True] * (span[1] - span[0])
+            by_table: dict[int, int] = {}
+            for owner in owners.tolist():
+                table, column = self._columns[owner]
+                by_table.setdefault(table, column)
+            rarity = 1 / (1 + math.log(len(owners)))
+            is_name = place < len(quoted) or _is_name(text, at_start=span[0] == 0)
+            tables = tuple(sorted(by_table))
+            hit = ValueHit(text, tables, tuple(by_table[table] for table in tables), rarity, is_name)
+            found.append((span[0], hit))
+        return [hit for _, hit in sorted(found, key=lambda entry: entry[0])]
+
+
+def _may_be_value(words: Sequence[str]) -> bool:
+    content = [word for word in words if word.lower() not in STOP_WORDS]
+    edges = words[0].lower() in STOP_WORDS and words[-1].lower() in STOP_WORDS
+    if not content or (edges and len(words) < 4):
+        return False
+    return not (len(words) == 1 and words[0].isdigit() and int(words[0]) < _SMALLEST_NUMBER)
+
+
+def _is_name(text: str, *, at_start: bool) -> bool:
+    """A year or a count is no name: bare digits are in many columns that have nothing to do with each other."""
+    letters = text[1:] if at_start else text
+    has_capital = any(letter.isupper() for letter in letters)
+    return has_capital or (any(map(str.isdigit, text)) and any(map(str.isalpha, text)))
+
+
+def _place_of(text: str, words: Sequence[str]) -> tuple[int, int]:
+    """Where quoted text stands among the words; an empty span where punctuation hides it."""
+    wanted = question_words(text)
+    for start in range(len(words) - len(wanted) + 1):
+        if list(words[start : start + len(wanted)]) == wanted:
+            return start, start + len(wanted)
+    return 0, 0
+
+
+def _small_numbers() -> npt.NDArray[np.uint64]:
+    global _small
+    if _small is None:
+        _small = hash_texts([str(number) for number in range(_SMALLEST_NUMBER)])
+    return _small
+
+
+_small: npt.NDArray[np.uint64] | None = None

@@ -1,0 +1,61 @@
+"""tag_bench.fit on a small benchmark of our own: it learns what makes the gold sets, and says how well."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from tag_bench import fit
+from tagframe.retrieval.selectors.fitted import Weights
+
+THINGS = ["client", "loan", "singer", "stadium", "teacher", "course", "car", "maker", "dog", "owner"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    tables, questions = {}, []
+    for place in range(0, len(THINGS), 2):
+        one, other = THINGS[place], THINGS[place + 1]
+        database = f"db{place}"
+        for name, columns in ((one, [f"{one}_id", "name"]), (other, [f"{other}_id", f"{one}_id", "size"])):
+            tables[f"{database}#sep#{name}"] = {
+                "db_id": database,
+                "table_name_original": name,
+                "column_names_original": columns,
+                "column_names": [column.replace("_", " ") for column in columns],
+            }
+        questions.append({"question": f"How many {one}s are there?", "db_id": database, "gold_tables": [one]})
+        questions.append(
+            {"question": f"Name of the {one} of each {other}", "db_id": database, "gold_tables": [one, other]}
+        )
+    (tmp_path / "dev.json").write_text(json.dumps(questions))
+    (tmp_path / "dev_tables.json").write_text(json.dumps(tables))
+    return tmp_path
+
+
+def test_it_fits_reports_and_writes_weights(folder, tmp_path):
+    weights, out = tmp_path / "weights.json", tmp_path / "out.json"
+    arguments = ["--data", str(folder), "--weights", str(weights), "--json", str(out)]
+    outcome = CliRunner().invoke(fit.command, arguments, catch_exceptions=False)
+    assert outcome.exit_code == 0
+    report = json.loads(out.read_text())
+    name = folder.name
+    assert set(report["cross_database"][name]) == {"2", "3", "5", "10"}
+    assert report["cross_database"][name]["2"]["CR"] >= 80
+    assert set(report["auto"][name]) == {"exact", "P", "R"}
+    given = json.loads(weights.read_text())
+    Weights(given["table"], given["set"])
+
+
+def test_the_minimum_is_found():
+    target = np.array([1.0, -2.0])
+    found = fit.minimised(lambda w: (float(((w - target) ** 2).sum()), 2 * (w - target)), 2)
+    assert np.allclose(found, target, atol=1e-4)
+
+
+def test_a_database_has_one_fold(folder):
+    from tag_bench.data import read_dataset
+
+    found = fit.folds([read_dataset(folder)])
+    assert sorted(found.values()) == [0, 1, 2, 3, 4]

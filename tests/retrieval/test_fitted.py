@@ -1,0 +1,90 @@
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from tagframe.errors import InvalidArgument
+from tagframe.retrieval.problem import SelectionProblem
+from tagframe.retrieval.selectors.fitted import Posterior, Weights, fitted, posterior
+from tagframe.retrieval.signals import SIGNALS
+
+# One signal counts, every further table costs 1, a link is worth 2.
+WEIGHTS = Weights({"dense": 1.0}, {"sum_dense": 1.0, "link_tree": 2.0, "size_2": -1.0, "size_3": -2.0, "size_4": -9.0})
+
+
+def problem_of(dense, links=(), **more):
+    signals = np.zeros((len(dense), len(SIGNALS)))
+    signals[:, SIGNALS.index("dense")] = dense
+    link = np.zeros((len(dense), len(dense)))
+    for i, j in links:
+        link[i, j] = link[j, i] = 1.0
+    return SelectionProblem(r=WEIGHTS.prior(signals), signals=signals, link=link, **more)
+
+
+def test_the_posterior_is_the_softmax_of_the_utilities():
+    known = posterior(problem_of([2.0, 0.5, 0.1], [(0, 2)]), WEIGHTS)
+    utilities = np.array([2.0, 0.5, 0.1, 2.5 - 1, 2.1 + 2 - 1, 0.6 - 1, 2.6 + 2 - 2])
+    assert np.allclose(known.probability, np.exp(utilities) / np.exp(utilities).sum())
+    assert known.probability.sum() == pytest.approx(1.0)
+    assert known.tables()[0] == pytest.approx(known.probability[[0, 3, 4, 6]].sum())
+
+
+def test_k_auto_gives_the_most_probable_set_and_says_how_sure():
+    selection = fitted(problem_of([2.0, 0.5, 0.1], [(0, 2)]), WEIGHTS)
+    assert set(selection.indices) == {0, 2}
+    assert selection.edges == ((0, 2),)
+    assert selection.note.startswith("2 tables: the chance that exactly these are needed is ")
+    assert "%" in selection.note
+
+
+def test_a_given_k_contains_what_is_needed_best():
+    problem = problem_of([2.0, 1.4, 0.3, 0.1], [(0, 2)], k=3)
+    known = posterior(problem, WEIGHTS).given_at_least(2)
+    members = known.members.astype(bool)
+
+    def value(chosen):
+        inside = np.isin(np.arange(4), chosen)
+        whole = known.probability[(members <= inside).all(axis=1)].sum()
+        recall = (known.probability * (members & inside).sum(axis=1) / members.sum(axis=1)).sum()
+        return 0.5 * whole + 0.5 * recall
+
+    best = max(combinations(range(4), 3), key=value)
+    selection = fitted(problem, WEIGHTS)
+    assert tuple(sorted(selection.indices)) == best
+    assert list(selection.score) == sorted(selection.score, reverse=True)
+
+
+def test_more_tables_than_sets_are_made_of_follow_by_the_prior():
+    dense = np.linspace(2.0, 0.0, 30)
+    selection = fitted(problem_of(dense, k=20), WEIGHTS)
+    assert len(selection.indices) == 20
+    assert selection.indices[14:] == (14, 15, 16, 17, 18, 19)
+    assert set(selection.indices[:14]) == set(range(14))
+
+
+def test_anchors_are_in_every_set_and_not_counted():
+    problem = problem_of([0.0, 1.0, 0.9], [(0, 2)], anchor=[True, False, False], k=1)
+    known = posterior(problem, WEIGHTS)
+    assert known.tables()[0] == pytest.approx(1.0)
+    selection = fitted(problem, WEIGHTS)
+    assert selection.indices == (2,)
+    assert selection.edges == ((0, 2),)
+
+
+def test_nothing_to_choose_from():
+    assert fitted(SelectionProblem(r=np.zeros(0)), WEIGHTS).indices == ()
+    assert fitted(problem_of([1.0], k=3), WEIGHTS).indices == (0,)
+
+
+def test_ties_go_to_the_lower_index():
+    assert fitted(problem_of([1.0, 1.0, 1.0], k=1), WEIGHTS).indices == (0,)
+
+
+def test_weights_of_unknown_names_are_refused():
+    with pytest.raises(InvalidArgument, match="'denze'"):
+        Weights({"denze": 1.0}, {})
+
+
+def test_conditioning_on_a_size_keeps_what_there_is():
+    lonely = Posterior(np.array([4]), np.array([1]), np.array([1.0]))
+    assert lonely.given_at_least(2).probability.tolist() == [1.0]

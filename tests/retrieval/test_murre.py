@@ -1,0 +1,89 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tag_bench.server import Reply, Server
+from tagframe.corpus import ColumnProfile, TableProfile
+from tagframe.lm import LM
+from tagframe.retrieval import retrieve_tables
+from tagframe.retrieval.murre import ModelRewriter, Removal, linearised, murre, parse_completion
+
+
+def table(id, *columns):
+    database, name = id.split(".")
+    return TableProfile(id, database, name, tuple(ColumnProfile(c, i, "text") for i, c in enumerate(columns)))
+
+
+def similarities(by_text):
+    return lambda texts: np.array([by_text[text] for text in texts])
+
+
+def test_scores_are_the_largest_product_of_a_list_that_holds_the_table():
+    retrieve = similarities({"q": [0.8, 0.6, 0.1], "after 0": [0.9, 0.5, 0.2], "after 1": [0.7, 0.9, 0.3]})
+    scores = murre("q", retrieve, lambda q, lists: [f"after {one[0]}" for one in lists], beam=2, hops=2)
+    # Lists of the last hop: (0, 1) 0.8 × 0.5, (0, 2) 0.8 × 0.2, (1, 0) 0.6 × 0.7, (1, 2) 0.6 × 0.3.
+    assert scores == pytest.approx([0.42, 0.42, 0.18], abs=1e-5)
+
+
+def test_a_list_that_suffices_stops_and_keeps_its_score():
+    retrieve = similarities({"q": [0.8, 0.6, 0.1], "more": [0.5, 0.5, 0.5]})
+    scores = murre("q", retrieve, lambda q, lists: [None if one == (0,) else "more" for one in lists], beam=2, hops=2)
+    assert scores[0] == pytest.approx(0.8, abs=1e-5)
+    assert scores[1] == pytest.approx(0.3, abs=1e-5)
+
+
+def test_tables_of_no_list_come_last_in_the_order_of_the_question():
+    retrieve = similarities({"q": [0.9, 0.3, 0.5, 0.4]})
+    scores = murre("q", retrieve, lambda q, lists: [None] * len(lists), beam=1, hops=3)
+    assert np.argsort(-scores).tolist() == [0, 2, 3, 1]
+
+
+def test_more_hops_and_a_wider_beam_than_tables_end():
+    scores = murre("q", lambda texts: np.full((len(texts), 2), 0.5), lambda q, lists: ["q"] * len(lists), hops=9)
+    assert np.isfinite(scores).all()
+    assert len(murre("q", lambda texts: np.zeros((len(texts), 0)), lambda q, lists: [], hops=2)) == 0
+
+
+def test_removal_takes_out_what_was_found_and_stops_where_nothing_is_left():
+    rewrite = Removal([table("m.singer", "singer_id", "country"), table("m.concert", "year")])
+    question = "Which singers have a concert?"
+    assert rewrite(question, [(0,), (1,), (0, 1)]) == [
+        f"m concert. {question}",
+        f"m singers. {question}",
+        None,
+    ]
+    assert Removal(rewrite._tables, with_database=False)(question, [(0,)]) == [f"concert. {question}"]
+
+
+def test_a_model_completes_the_tables_and_none_stops():
+    tables = [table("m.singer", "singer_id"), table("m.concert", "year")]
+    assert linearised(tables[0]) == "m.singer(singer_id)"
+    assert (parse_completion("None"), parse_completion("\n")) == ("", "")
+
+    def answer(request):
+        shown = request.prompt.rsplit("Question:", 1)[1]
+        return "None" if "m.concert(year)" in shown else "m.concert(id, year)"
+
+    with Server(answer) as server:
+        lm = LM("openai/test", api_base=server.url, api_key="none")
+        assert ModelRewriter(lm, tables)("Who sang?", [(0,), (1,)]) == ["m.concert(id, year)", None]
+
+
+def test_lists_whose_call_failed_stop_with_a_warning():
+    with Server(lambda request: Reply("bad", status=400)) as server:
+        lm = LM("openai/test", api_base=server.url, api_key="none")
+        with pytest.warns(UserWarning, match="1 of 1 questions were not rewritten"):
+            assert ModelRewriter(lm, [table("m.singer", "id")])("Who?", [(0,)]) == [None]
+
+
+def test_the_method_finds_tables_that_the_question_names_one_by_one(words):
+    corpus = tf.open_corpus(
+        {
+            "music.singer": pd.DataFrame({"singer": ["Ann"]}),
+            "music.stadium": pd.DataFrame({"stadium": ["Park"]}),
+            "shop.part": pd.DataFrame({"part": ["bolt"]}),
+        }
+    )
+    found = retrieve_tables(corpus, "singer singer stadium", k=2, method="murre", embedder=words)
+    assert found.ids == ["music.singer", "music.stadium"]

@@ -1,0 +1,77 @@
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from tagframe.retrieval.problem import RowKind, SelectionProblem, spanning_forest
+from tagframe.retrieval.selectors.sets import FEATURES, index_sets, set_features, set_masks
+from tagframe.retrieval.signals import SIGNALS
+
+
+@pytest.fixture
+def problem():
+    rng = np.random.default_rng(7)
+    n = 6
+    link, omega, alike = (np.triu(rng.random((n, n)), 1) for _ in range(3))
+    kind = np.repeat([RowKind.WORD, RowKind.ATTRIBUTE, RowKind.NAME, RowKind.VALUE], [3, 3, 2, 1])
+    return SelectionProblem(
+        r=-rng.random(n),
+        fine=rng.random((9, n)),
+        omega=omega + omega.T,
+        link=link + link.T,
+        similarity=alike + alike.T,
+        kind=kind,
+        row_weight=rng.random(9),
+        signals=rng.random((n, len(SIGNALS))),
+        source=np.array([0, 0, 0, 1, 1, 2]),
+    )
+
+
+def naive(problem, tables):
+    """Every feature of one set, by its definition."""
+    tables = list(tables)
+    found = {f"sum_{name}": problem.signals[tables, place].sum() for place, name in enumerate(SIGNALS)}
+    found["sum_prior"], found["least_prior"] = problem.r[tables].sum(), problem.r[tables].min()
+    for kind in (RowKind.WORD, RowKind.ATTRIBUTE, RowKind.NAME, RowKind.VALUE):
+        rows = problem.kind == kind
+        values = problem.row_weight[rows, None] * problem.fine[rows]
+
+        def cover(of, values=values):
+            return values[:, of].max(axis=1).sum() if of else 0.0
+
+        adds = [cover(tables) - cover([other for other in tables if other != table]) for table in tables]
+        name = kind.name.lower()
+        found[f"cover_{name}"] = cover(tables)
+        found[f"cover_least_{name}"], found[f"cover_alone_{name}"] = min(adds), sum(adds)
+    found["link_tree"] = spanning_forest(problem.link, tables)[1]
+    found["omega_tree"] = spanning_forest(problem.omega, tables)[1]
+    edges, _ = spanning_forest(np.where(problem.link >= 0.5, problem.link, 0), tables)
+    found["unlinked"] = len(tables) - 1 - len(edges)
+    found["connected"] = float(found["unlinked"] == 0)
+    databases = len(set(problem.source[tables].tolist()))
+    found["other_databases"], found["one_database"] = databases - 1, float(databases == 1 and len(tables) > 1)
+    found["near_duplicate"] = max((problem.similarity[i, j] for i in tables for j in tables), default=0.0)
+    found.update({f"size_{size}": float(len(tables) == size) for size in range(2, 6)})
+    return [found[name] for name in FEATURES]
+
+
+def test_every_feature_of_every_set_by_its_definition(problem):
+    places = np.array([0, 2, 3, 4, 5])
+    features = set_features(problem, places)
+    sets = [tuple(chosen) for size in range(1, 6) for chosen in combinations(places.tolist(), size)]
+    assert len(features) == len(sets)
+    for row, chosen in zip(features, sets, strict=True):
+        assert np.allclose(row, naive(problem, chosen)), dict(
+            zip(FEATURES, zip(row, naive(problem, chosen), strict=True), strict=True)
+        )
+
+
+def test_masks_stand_for_the_sets():
+    masks = set_masks(7)
+    assert len(masks) == sum(len(sets) for sets in index_sets(7)) == len(set(masks.tolist()))
+    assert [int(mask).bit_count() for mask in masks[:8]] == [1] * 7 + [2]
+
+
+def test_few_tables_make_few_sets(problem):
+    assert set_features(problem, np.array([3])).shape == (1, len(FEATURES))
+    assert len(set_features(problem, np.array([1, 3]))) == 3

@@ -1,0 +1,99 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tagframe.retrieval.index import RetrievalIndex
+from tagframe.retrieval.problem import RowKind
+from tagframe.retrieval.signals import SIGNALS, Vocabulary, gather, near_duplicates
+
+
+@pytest.fixture
+def index(bank, words):
+    return RetrievalIndex(bank, words)
+
+
+def signal(evidence, name):
+    return evidence.signals[:, SIGNALS.index(name)]
+
+
+def row(index, table):
+    return [profile.id for profile in index.tables].index(table)
+
+
+def test_names_found_in_cells_speak_for_their_tables(words):
+    corpus = tf.open_corpus(
+        {"a.city": pd.DataFrame({"name": ["Prague", "Brno"]}), "a.river": pd.DataFrame({"name": ["Elbe", "Oder"]})}
+    )
+    index = RetrievalIndex(corpus, words)
+    evidence = gather(index, "How long is the Elbe?")
+    assert signal(evidence, "value").tolist() == [0.0, 1.0]
+    assert evidence.rows[evidence.kind == RowKind.VALUE].tolist() == [[0.0, 1.0]]
+    assert signal(gather(index, "tell of elbe"), "plain_value").tolist() == [0.0, 1.0]
+
+
+def test_rare_words_of_names_count_more(schema):
+    vocabulary = Vocabulary(schema(**{"a.x": ["id", "salary"], "a.y": ["id"], "a.z": ["id"]}).profiles)
+    assert vocabulary.rarity["salary"] == 1.0
+    assert vocabulary.rarity["id"] < 1.0
+    matched, share = vocabulary.columns.matched(["salary", "nothing"])
+    assert matched.tolist() == [0.0, 1.0, 0.0, 0.0]
+    assert share.tolist() == [0.0, 1.0, 0.0, 0.0]
+
+
+def test_a_table_is_named_by_its_whole_name(index):
+    evidence = gather(index, "the amount of a loan")
+    assert signal(evidence, "name_share")[row(index, "bank.loan")] == 1.0
+    assert (
+        signal(evidence, "column_name")[row(index, "bank.loan")]
+        > signal(evidence, "column_name")[row(index, "bank.disp")]
+    )
+
+
+def test_keys_are_no_attributes(index):
+    evidence = gather(index, "the account of each of them")
+    loan = row(index, "bank.loan")
+    assert signal(evidence, "attribute_name")[loan] == 0.0
+    assert signal(evidence, "column_name")[loan] > 0.0
+    words, attributes = (evidence.rows[evidence.kind == kind] for kind in (RowKind.WORD, RowKind.ATTRIBUTE))
+    assert words.shape == attributes.shape
+    assert (attributes <= words + 1e-9).all()
+    assert attributes[:, loan].sum() < words[:, loan].sum()
+
+
+def test_relevant_neighbours_and_databases_lend(index):
+    evidence = gather(index, "gender of clients and amount of loans")
+    disp, product = row(index, "bank.disp"), row(index, "shop.product")
+    assert signal(evidence, "neighbour")[disp] > 0.0
+    assert signal(evidence, "neighbour")[product] == 0.0
+    assert signal(evidence, "database")[disp] > signal(evidence, "database")[product]
+    assert signal(evidence, "database_top3")[disp] > signal(evidence, "database")[disp]
+
+
+def test_given_sub_queries_are_covered_too(index):
+    plain = gather(index, "Tell me of clients")
+    given = gather(index, "Tell me of clients", subqueries=["loan:amount"])
+    assert (given.kind == RowKind.WORD).sum() == (plain.kind == RowKind.WORD).sum() + 1
+    assert "loan:amount" in given.label
+
+
+def test_weights_make_shares(index):
+    evidence = gather(index, "the gender of clients with a loan")
+    of_names = evidence.kind == RowKind.NAME
+    assert (evidence.weight[of_names] * evidence.rows[of_names].max(axis=1)).sum() == pytest.approx(1.0)
+    assert evidence.weight[evidence.kind == RowKind.WORD].sum() == pytest.approx(1.0)
+
+
+def test_without_an_embedder_the_dense_signals_are_zero(bank):
+    evidence = gather(RetrievalIndex(bank, None), "amount of loans")
+    for name in ("dense", "column", "words", "attributes"):
+        assert not signal(evidence, name).any()
+    assert signal(evidence, "lexical").max() == 1.0
+
+
+def test_near_duplicates_have_the_same_columns(schema, words):
+    index = RetrievalIndex(schema(**{"a.x": ["id", "name"], "b.x": ["ID", "Name"], "c.y": ["id", "age", "sex"]}), words)
+    alike = near_duplicates(index, [0, 1, 2])
+    assert alike[0, 1] == 1.0
+    assert alike[0, 2] == pytest.approx(0.25)
+    assert not np.diag(alike).any()
