@@ -97,12 +97,23 @@ def calls(index: RetrievalIndex, questions: Sequence[str]) -> dict[str, dict[str
 @click.option(
     "--mip-questions", type=click.IntRange(min=0), default=6, show_default=True, help="Of these, on the solver."
 )
+@click.option(
+    "--mip-k", "mip_sizes", type=click.IntRange(min=1), multiple=True, default=(2, 3, 5), help="For these Ks."
+)
 @click.option("--mip-seconds", type=float, default=60.0, show_default=True, help="The solver's time limit.")
 @click.option(
     "--candidates", type=click.IntRange(min=1), default=CANDIDATES, show_default=True, help="Tables to choose from."
 )
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
-def command(data: Path, questions: int, mip_questions: int, mip_seconds: float, candidates: int, output: Any) -> None:
+def command(
+    data: Path,
+    questions: int,
+    mip_questions: int,
+    mip_sizes: tuple[int, ...],
+    mip_seconds: float,
+    candidates: int,
+    output: Any,
+) -> None:
     """Time the selectors on the questions of a benchmark.
 
     Example: python -m tag_bench speed selectors --data spider --json -
@@ -121,7 +132,10 @@ def command(data: Path, questions: int, mip_questions: int, mip_seconds: float, 
         report["exact"][str(k)] = spread([ms for ms, _ in optimal])
         report["greedy"][str(k)] = spread([timed(partial(greedy, problem))[0] for problem in reduced])
         solved, ratios, ended = [], [], True
-        for case, (ms, best) in list(zip(problems, optimal, strict=True))[:mip_questions]:
+        on_solver = mip_questions if k in mip_sizes else 0
+        for case, (ms, best) in tqdm(
+            list(zip(problems, optimal, strict=True))[:on_solver], desc=f"mip, K={k}", disable=None
+        ):
             solver_ms, selection = timed(partial(mip, case.sized(k), PAPER_WEIGHTS, seconds=mip_seconds))
             solved.append(solver_ms)
             ratios.append(solver_ms / ms)

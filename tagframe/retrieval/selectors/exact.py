@@ -250,7 +250,24 @@ class _Search:
         bound = level.additive - level.largest_join + self._completion(level.last, depth)
         bound = bound + self._most_covered(level.covered, level.last if depth < self.size else None)
         kept = np.flatnonzero(bound >= self.best_value - _SLACK)
+        level, bound = level.part(kept), bound[kept]
+        if self.one_each and depth < self.size and len(level.sets):
+            bound = np.minimum(bound, self._by_gains(level, depth))
+        kept = np.flatnonzero(bound >= self.best_value - _SLACK)
         return level.part(kept[np.argsort(-bound[kept], kind="stable")])
+
+    def _by_gains(self, level: _Level, depth: int) -> Floats:
+        """An upper bound by what single tables would add: coverage is submodular, so that together they add no more."""
+        missing = self.size - depth
+        gains = np.empty((len(level.sets), len(self.order)))
+        gains[:] = np.diff(self.prefix)
+        for covered, values in zip(level.covered.T, self.fine[:, self.order], strict=True):
+            # Below -α a sub-query is left uncovered.
+            gains += np.maximum(np.maximum(values, -self.alpha) - np.maximum(covered, -self.alpha)[:, None], 0.0)
+        gains[np.arange(len(self.order)) <= level.last[:, None]] = -np.inf
+        most = np.partition(gains, -missing, axis=1)[:, -missing:].sum(axis=1)
+        covered = np.maximum(level.covered + self.alpha, 0.0).sum(axis=1)
+        return np.asarray(level.additive - level.largest_join + covered + most)
 
     def _finish(self, level: _Level) -> None:
         """The objective of the whole sets that are left, the most promising ones first."""
