@@ -127,6 +127,10 @@ class RowsLostWarning(UserWarning):
     """A merge lost rows of the anchor (or of the finest grain)."""
 
 
+class DoubtfulJoinWarning(UserWarning):
+    """A merge follows an inferred key that is hardly one."""
+
+
 class RowsMultipliedWarning(UserWarning):
     """A join step multiplied the rows of the anchor (or of the finest grain)."""
 

@@ -12,7 +12,14 @@ import numpy as np
 import pandas as pd
 
 from tagframe.corpus import Corpus
-from tagframe.errors import FanOut, InvalidArgument, RowsLost, RowsLostWarning, RowsMultipliedWarning
+from tagframe.errors import (
+    DoubtfulJoinWarning,
+    FanOut,
+    InvalidArgument,
+    RowsLost,
+    RowsLostWarning,
+    RowsMultipliedWarning,
+)
 from tagframe.joins.matching import Positions, match_rows
 from tagframe.joins.plan import How, JoinPlan, JoinStep
 from tagframe.joins.pushdown import merge_in_sqlite
@@ -23,6 +30,10 @@ from tagframe.joins.stacking import StackedRows
 
 Reaction = Literal["raise", "warn", "allow"]
 Filters = Mapping[str, Any]
+
+HARDLY_A_KEY = 0.1
+"""The score below which a merge warns; between small tables true keys may score below one half."""
+
 ColumnKey = tuple[str, str]
 """Table id and column name."""
 
@@ -68,6 +79,7 @@ def merge(
         InvalidArgument: an argument is none of its choices.
     """
     _check(how, on_fanout, on_loss, columns, limit)
+    _warn_of_doubt(plan)
     names = plan.column_names()
     wanted = _wanted(plan, names, columns)
     everything = _wanted(plan, names, None)
@@ -238,6 +250,18 @@ class _Merge:
 
 def _loss(start: str, lost: int, rows: int) -> str:
     return f"{lost:,} of {rows:,} rows of {start} have no partner and are not in the result"
+
+
+def _warn_of_doubt(plan: JoinPlan) -> None:
+    doubtful = [step for step in plan.steps if step.key.evidence.origin == "inferred" and step.score < HARDLY_A_KEY]
+    if doubtful:
+        shown = "; ".join(f"{step} ({step.score:.2f})" for step in doubtful)
+        warnings.warn(
+            f"joined on what is hardly a key: {shown}. plan.alternatives has other ways, "
+            'plan.use("a.x = b.y") takes one of your own',
+            DoubtfulJoinWarning,
+            stacklevel=3,
+        )
 
 
 def _warn_of_loss(report: MergeReport, reaction: Reaction) -> None:

@@ -12,8 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tagframe.corpus import Corpus, open_corpus
-from tagframe.errors import ColumnNotFound, FanOut, InvalidArgument, RowsLost, RowsLostWarning, RowsMultipliedWarning
+from tagframe.corpus import ColumnProfile, Corpus, TableProfile, open_corpus
+from tagframe.errors import (
+    ColumnNotFound,
+    DoubtfulJoinWarning,
+    FanOut,
+    InvalidArgument,
+    RowsLost,
+    RowsLostWarning,
+    RowsMultipliedWarning,
+)
 from tagframe.joins import (
     Evidence,
     JoinPlan,
@@ -324,3 +332,15 @@ def test_a_many_to_one_merge_keeps_the_facts_rows_exactly(order, keys, random):
     shuffled = fact.sample(frac=1.0, random_state=random.randrange(1000))
     again, _ = run(shuffled, dimension.iloc[::-1])
     assert sorted(map(tuple, again.to_numpy().tolist())) == sorted(map(tuple, frame.to_numpy().tolist()))
+
+
+def test_a_key_that_is_hardly_one_is_followed_with_a_warning():
+    left = TableProfile("d.a", "d", "a", (ColumnProfile("x", 0, "integer"),))
+    right = TableProfile("d.b", "d", "b", (ColumnProfile("y", 0, "integer"),))
+    frames = {"d.a": pd.DataFrame({"x": [1, 2]}), "d.b": pd.DataFrame({"y": [2, 1]})}
+    doubtful = plan_joins([left, right], [KeyPair("d.a", ("x",), "d.b", ("y",), 0.03)])
+    with pytest.warns(DoubtfulJoinWarning, match=r"d\.a\.x = d\.b\.y \(0\.03\)"):
+        frame, _ = merge(doubtful, lambda table, columns: frames[table][list(columns)])
+    assert len(frame) == 2
+    given = KeyPair("d.a", ("x",), "d.b", ("y",), 0.03, Evidence(origin="given"))
+    merge(plan_joins([left, right], [given]), lambda table, columns: frames[table][list(columns)])
