@@ -11,7 +11,7 @@ from tagframe.corpus.profile import TableProfile
 from tagframe.joins import KeyPair, infer_keys
 from tagframe.retrieval.problem import Floats
 
-LARGEST_DATABASE = 1000
+LARGEST_DATABASE = 500
 """Tables of a database up to which its keys are inferred as a whole; beyond, among the tables in question only.
 
 Key inference is quadratic in the columns of a database, and no step of a question may be quadratic in the corpus."""

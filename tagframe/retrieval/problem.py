@@ -68,10 +68,11 @@ class SelectionProblem:
     def __post_init__(self) -> None:
         n = _floats("r", self.r, ndim=1).size
         q = len(self.fine) if np.size(self.fine) else 0
-        square = np.zeros((n, n))
+        # What is not given takes no room: nothing of a question may be quadratic in the corpus.
+        square = np.broadcast_to(np.zeros(()), (n, n))
         shapes: dict[str, tuple[Any, Any]] = {
             "r": (self.r, np.zeros(n)),
-            "fine": (self.fine, np.zeros((q, n))),
+            "fine": (self.fine, np.broadcast_to(np.zeros(()), (q, n))),
             "omega": (self.omega, square),
             "kind": (self.kind, np.zeros(q, dtype=np.int64)),
             "row_weight": (self.row_weight, np.ones(q)),
@@ -81,16 +82,17 @@ class SelectionProblem:
             "anchor": (self.anchor, np.zeros(n, dtype=np.bool_)),
         }
         for name, (given, default) in shapes.items():
-            array = np.asarray(given, dtype=default.dtype) if np.size(given) else default
+            if not np.size(given):
+                object.__setattr__(self, name, default)
+                continue
+            array = np.asarray(given, dtype=default.dtype)
             if array.shape != default.shape:
                 raise InvalidArgument(f"{name} has shape {array.shape}; {n} tables and {q} rows need {default.shape}")
             if not np.isfinite(array).all():
                 raise InvalidArgument(f"{name} holds values that are not finite")
-            object.__setattr__(self, name, array)
-        for name in ("omega", "link", "similarity"):
-            array = getattr(self, name)
-            if not np.array_equal(array, array.T):
+            if default is square and not np.array_equal(array, array.T):
                 raise InvalidArgument(f"{name} is not symmetric; a join has no direction")
+            object.__setattr__(self, name, array)
         signals = _floats("signals", self.signals, ndim=2) if np.size(self.signals) else np.zeros((n, 0))
         if len(signals) != n:
             raise InvalidArgument(f"signals has {len(signals)} rows; one is needed for each of the {n} tables")

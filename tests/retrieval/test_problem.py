@@ -67,3 +67,9 @@ def _parts(adjacent):
         joined = [part for part in parts if part & {i, j}]
         parts = [part for part in parts if not part & {i, j}] + [set().union(*joined)]
     return parts
+
+
+def test_what_is_not_given_takes_no_room():
+    problem = SelectionProblem(r=np.zeros(200_000))
+    assert problem.omega.shape == (200_000, 200_000)
+    assert problem.omega.strides == (0, 0)
