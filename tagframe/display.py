@@ -108,7 +108,8 @@ def _boxes(plan: JoinPlan) -> dict[str, _Box]:
         rows = "" if source.rows is None else f"{source.rows:,} rows"
         database = source.database if several and title == source.name else ""
         bridge = "bridge" if source.bridge else ""
-        subtitle = ", ".join(part for part in (rows, bridge, database) if part)
+        stacked = f"{len(source.parts)} tables" if source.parts else ""
+        subtitle = ", ".join(part for part in (rows, stacked, bridge, database) if part)
         tooltip = f"{source.id}: {', '.join(source.columns)}"
         found[table] = _Box(title, subtitle, tooltip, list(columns[table]), source.bridge, depth[table])
     return found
@@ -310,7 +311,8 @@ def _report(report: MergeReport) -> str:
         cells = [_escaped(f"{step.left} = {step.right}"), *(f"{count:,}" for count in counts)]
         rows.append([*cells, f"{step.fan_out:.2f}", f"{step.unmatched_right:,}", f"{step.rows_out:,}"])
     lines = repr(report).split("\n")
-    sentences = "".join(f"<li>{_escaped(str(step))}</li>" for step in report.steps)
+    stacks = lines[1 : 1 + len(report.stacks)]
+    sentences = "".join(f"<li>{_escaped(text.strip())}</li>" for text in [*stacks, *map(str, report.steps)])
     steps = f"{_table(names, rows, words={'join'})}<ul>{sentences}</ul>" if rows else ""
     return f"<p>{_escaped(lines[0])}</p>{steps}<p>{_escaped(lines[-1].strip())}</p>"
 

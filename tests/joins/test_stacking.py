@@ -50,6 +50,8 @@ def test_a_plan_joins_the_stack_as_one_table_and_the_report_says_so():
     assert frame["name"].tolist() == [f"p{number - 1}" for number in stacked["product_id"]]
     assert report.stacks == (("shop.sales", ("shop.sales_2023", "shop.sales_2024")),)
     assert "shop.sales is shop.sales_2023 on top of shop.sales_2024." in repr(report)
+    assert "shop.sales is shop.sales_2023 on top of shop.sales_2024." in report._repr_html_()
+    assert "500 rows, 2 tables" in plan._repr_html_()
     assert JoinPlan.from_json(plan.to_json()) == plan
 
 
