@@ -82,7 +82,7 @@ class SelectionProblem:
             "anchor": (self.anchor, np.zeros(n, dtype=np.bool_)),
         }
         for name, (given, default) in shapes.items():
-            if not np.size(given):
+            if not np.size(given) or _takes_no_room(given):
                 object.__setattr__(self, name, default)
                 continue
             array = np.asarray(given, dtype=default.dtype)
@@ -105,6 +105,11 @@ class SelectionProblem:
         """How many tables there are to choose: ``k``, or fewer where there are fewer."""
         free = int((~self.anchor).sum())
         return free if self.k is None else min(self.k, free)
+
+
+def _takes_no_room(array: Any) -> bool:
+    """Whether it is the default of a problem that was copied: a view of one zero."""
+    return isinstance(array, np.ndarray) and array.ndim == 2 and not any(array.strides) and not array.flat[0]
 
 
 def _floats(name: str, values: Any, *, ndim: int) -> Floats:

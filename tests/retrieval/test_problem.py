@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -73,3 +75,6 @@ def test_what_is_not_given_takes_no_room():
     problem = SelectionProblem(r=np.zeros(200_000))
     assert problem.omega.shape == (200_000, 200_000)
     assert problem.omega.strides == (0, 0)
+    assert replace(problem, k=3).omega.strides == (0, 0), "a copy takes none either"
+    with pytest.raises(InvalidArgument, match="shape"):
+        SelectionProblem(r=np.zeros(2), omega=np.zeros((3, 3)))
