@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import re
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -41,6 +42,39 @@ class LazyGroup(click.Group):
         command = importlib.import_module(f"{self._package}.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
+
+
+class SpreadCommand(click.Command):
+    """A command whose repeatable options take several values: ``-k 2 3`` for ``-k 2 -k 3``, which click asks for."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Give each further value its option again."""
+        repeatable = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
+        spread: list[str] = []
+        option, values = "", 0
+        for arg in args:
+            if arg.startswith("-"):
+                option, values = arg if arg in repeatable else "", 0
+            elif option:
+                values += 1
+                if values > 1:
+                    spread.append(option)
+            spread.append(arg)
+        return super().parse_args(ctx, spread)
+
+
+def new_figure() -> tuple[Any, Any]:
+    """An empty picture and its axes.
+
+    Raises:
+        click.ClickException: matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise click.ClickException('a plot needs matplotlib: pip install "tagframe[bench]"') from error
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    return figure, figure.add_subplot()
 
 
 def _is_command(path: Path) -> bool:

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from tqdm.auto import tqdm
 
+from tag_bench import SpreadCommand
 from tag_bench.data import Dataset, Question, read_dataset
 from tagframe.embed import get_embedder
 from tagframe.retrieval.decompose import decompose
@@ -263,21 +264,21 @@ def rounded(weights: Mapping[str, float]) -> dict[str, float]:
     return {name: float(f"{value:.4g}") for name, value in weights.items()}
 
 
-@click.command("fit", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("fit", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--data",
     "folders",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     multiple=True,
     required=True,
-    help="A folder; may be given again.",
+    help="A folder, or several.",
 )
 @click.option("--weights", type=click.Path(dir_okay=False, path_type=Path), help="Where to write the fitted weights.")
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 def command(folders: tuple[Path, ...], weights: Path | None, output: Any) -> None:
     """Fit the default method's weights and report them on databases that they were not fitted on.
 
-    Example: python -m tag_bench fit --data spider --data bird --weights tagframe/retrieval/weights.json
+    Example: python -m tag_bench fit --data spider bird --weights tagframe/retrieval/weights.json
     """
     shown = [read_dataset(folder) for folder in folders]
     fold_of = folds(shown)

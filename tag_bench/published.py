@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
+from tag_bench import new_figure
 
 Curve = dict[int, tuple[float, float]]
 
@@ -52,17 +52,8 @@ def beside(dataset: str, method: str, ours: Curve) -> str:
 
 
 def plot(dataset: str, method: str, ours: Curve, path: Path) -> None:
-    """Complete recall by K, ours and the published ones, as a picture.
-
-    Raises:
-        click.ClickException: matplotlib is not installed.
-    """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise click.ClickException('a plot needs matplotlib: pip install "tagframe[bench]"') from error
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.add_subplot()
+    """Complete recall by K, ours and the published ones, as a picture."""
+    figure, axes = new_figure()
     for name, curve in ({f"tagframe {method}": ours} | PUBLISHED.get(dataset, {})).items():
         sizes = sorted(curve)
         style = {"linewidth": 2.5} if curve is ours else {"linewidth": 1.0, "linestyle": "--"}

@@ -15,6 +15,7 @@ import click
 import numpy as np
 from tqdm.auto import tqdm
 
+from tag_bench import SpreadCommand
 from tag_bench.data import Dataset, Question, read_coarse, read_dataset, read_decompositions
 from tag_bench.published import beside, plot
 from tagframe.embed import SentenceTransformerEmbedder, get_embedder
@@ -147,24 +148,7 @@ def report(
 _VARIANTS = "Of JAR, for exact and mip: D without joins, F in full, G with the keys that the source declares."
 
 
-class _Sizes(click.Command):
-    """``-k 2 3 5 10`` for ``-k 2 -k 3 -k 5 -k 10``: click's options take a fixed number of values."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        spread: list[str] = []
-        in_sizes = False
-        for arg in args:
-            if arg == "-k":
-                in_sizes = True
-            elif in_sizes and arg.isdigit():
-                spread += ["-k", arg]
-            else:
-                in_sizes = False
-                spread.append(arg)
-        return super().parse_args(ctx, spread)
-
-
-@click.command("retrieval", cls=_Sizes, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("retrieval", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--data", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True, help="The folder."
 )

@@ -17,6 +17,7 @@ import click
 import numpy as np
 import numpy.typing as npt
 
+from tag_bench import SpreadCommand, new_figure
 from tag_bench.lake import synthetic_lake
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.retrieval.decompose import decompose
@@ -78,17 +79,8 @@ def cost(tables: int, count: int) -> dict[str, Any]:
 
 
 def plot(rows: Sequence[dict[str, Any]], path: Path) -> None:
-    """Milliseconds a question against the number of tables.
-
-    Raises:
-        click.ClickException: matplotlib is not installed.
-    """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise click.ClickException('a plot needs matplotlib: pip install "tagframe[bench]"') from error
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.add_subplot()
+    """Milliseconds a question against the number of tables."""
+    figure, axes = new_figure()
     for method in METHODS:
         axes.loglog(
             [row["tables"] for row in rows], [row["ms"][method]["median"] for row in rows], marker="o", label=method
@@ -98,7 +90,7 @@ def plot(rows: Sequence[dict[str, Any]], path: Path) -> None:
     figure.savefig(path, dpi=120)
 
 
-@click.command("corpus", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("corpus", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--tables", "sizes", type=click.IntRange(min=5), multiple=True, default=(100, 1000, 10000))
 @click.option("--questions", "count", type=click.IntRange(min=1), default=30, show_default=True, help="Of each corpus.")
 @click.option("--plot", "picture", type=click.Path(path_type=Path), help="Draw the times into this file.")

@@ -19,6 +19,7 @@ import click
 import numpy as np
 from tqdm.auto import tqdm
 
+from tag_bench import SpreadCommand
 from tag_bench.data import Dataset, read_dataset, read_decompositions
 from tagframe.embed import get_embedder
 from tagframe.retrieval.columns import PAPER_WEIGHTS, ColumnProblem
@@ -89,7 +90,7 @@ def calls(index: RetrievalIndex, questions: Sequence[str]) -> dict[str, dict[str
     return {name: spread(values) for name, values in found.items()}
 
 
-@click.command("selectors", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("selectors", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--data", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True, help="The folder."
 )

@@ -43,7 +43,7 @@ class SelectionProblem:
         k: how many tables to choose, the anchors not counted; None lets the selector stop by itself.
         kind: shape (q,), the :class:`RowKind` of each row of ``fine``.
         row_weight: shape (q,), how much each row of ``fine`` counts; ones where not given.
-        signals: shape (n, s), further signals of each table, in the order of :data:`tagframe.retrieval.signals.NAMES`.
+        signals: shape (n, s), further signals of each table: :data:`tagframe.retrieval.signals.SIGNALS`.
         source: shape (n,), a number for the database of each table; zeros where all are of one.
         link: shape (n, n), symmetric: the score of the best key pair between two tables.
         similarity: shape (n, n), symmetric: how nearly two tables are duplicates, in [0, 1].
