@@ -20,7 +20,8 @@ import numpy as np
 
 from tagframe.corpus import Corpus, open_corpus
 from tagframe.corpus.canonical import canonical, hash_texts
-from tagframe.corpus.profile import ColumnProfile, ForeignKey, Sketch, TableProfile, TypeFamily
+from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile, TypeFamily
+from tagframe.engines.base import ForeignKey
 from tagframe.retrieval.problem import Floats
 
 SEPARATOR = "#sep#"

@@ -24,9 +24,12 @@ from tag_bench.lake import synthetic_lake
 from tag_bench.merge_cost import merge_ratio, push_down
 from tagframe.corpus import open_corpus
 from tagframe.corpus.profile import ColumnProfile, TableProfile
-from tagframe.corpus.sqlite import connect_readonly, quoted
+from tagframe.engines.sqlite import connect_readonly, quoted
 from tagframe.errors import FanOut, NotConnected
-from tagframe.joins import JoinPlan, KeyPair, infer_keys, merge, plan_joins, role_hints
+from tagframe.joins import JoinPlan, plan_joins
+from tagframe.keys import KeyPair, infer_keys
+from tagframe.merging import merge
+from tagframe.retrieval.role_hints import role_hints
 
 Link = frozenset[str]
 """Both columns of a key as ``database.table.column`` in lower case; which references which is left open."""

@@ -17,7 +17,9 @@ import numpy as np
 import pandas as pd
 
 from tagframe.corpus import open_corpus
-from tagframe.joins import Evidence, JoinPlan, JoinStep, KeyPair, PlanTable, merge
+from tagframe.joins import JoinPlan, JoinStep, PlanTable
+from tagframe.keys import Evidence, KeyPair
+from tagframe.merging import merge
 
 _DIMENSIONS = {"customer": 50_000, "product": 5_000, "store": 200}
 _REPEATS = 5

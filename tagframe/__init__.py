@@ -19,10 +19,10 @@ from tagframe.config import configure, context
 if TYPE_CHECKING:
     from tagframe.answer import TAG, Answer, ask
     from tagframe.corpus import Corpus, open_corpus
-    from tagframe.joins import infer_keys_of as infer_keys
-    from tagframe.joins import join_plan, stack
-    from tagframe.joins import merge_frames as merge
     from tagframe.lm import LM, Budget, Price, Prompt, RetryPolicy, usage
+    from tagframe.merging import infer_keys_of as infer_keys
+    from tagframe.merging import join_plan, stack
+    from tagframe.merging import merge_frames as merge
 
 __version__ = "0.1.0"
 
@@ -37,11 +37,11 @@ _HOMES = {
     "RetryPolicy": ("tagframe.lm", "RetryPolicy"),
     "TAG": ("tagframe.answer", "TAG"),
     "ask": ("tagframe.answer", "ask"),
-    "infer_keys": ("tagframe.joins", "infer_keys_of"),
-    "join_plan": ("tagframe.joins", "join_plan"),
-    "merge": ("tagframe.joins", "merge_frames"),
+    "infer_keys": ("tagframe.merging", "infer_keys_of"),
+    "join_plan": ("tagframe.merging", "join_plan"),
+    "merge": ("tagframe.merging", "merge_frames"),
     "open_corpus": ("tagframe.corpus", "open_corpus"),
-    "stack": ("tagframe.joins", "stack"),
+    "stack": ("tagframe.merging", "stack"),
     "usage": ("tagframe.lm", "usage"),
 }
 

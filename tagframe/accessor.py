@@ -15,8 +15,9 @@ from tagframe.errors import NotConfigured
 
 if TYPE_CHECKING:
     from tagframe.corpus import Corpus
-    from tagframe.joins import JoinPlan, MergeReport
+    from tagframe.joins import JoinPlan
     from tagframe.lm import Quote
+    from tagframe.merging import MergeReport
     from tagframe.operators import OnError
     from tagframe.retrieval import RetrievedTables
 
@@ -81,13 +82,13 @@ class TagAccessor:
         Args:
             *others: frames; how they join, and through which of them, is found from their data and names.
             plan: how to join them, instead; see :func:`tagframe.join_plan`.
-            **options: those of :func:`tagframe.joins.merge`: how, on_fanout, on_loss, columns, where, limit.
+            **options: those of :func:`tagframe.merging.merge`: how, on_fanout, on_loss, columns, where, limit.
 
         Raises:
             NotConnected: no key pairs connect the frames.
             FanOut: a step would repeat rows of this frame.
         """
-        from tagframe.joins import merge_frames
+        from tagframe.merging import merge_frames
 
         return merge_frames([self._frame, *others], plan, **options)
 

@@ -15,7 +15,8 @@ from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tagframe.joins import JoinPlan, JoinStep, MergeReport
+    from tagframe.joins import JoinPlan, JoinStep
+    from tagframe.merging import MergeReport
     from tagframe.retrieval import RetrievedTables
 
 # Sizes in pixels, for the fixed-width font at 12 pixels' size.

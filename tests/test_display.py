@@ -12,7 +12,9 @@ import pytest
 
 import tagframe as tf
 from tagframe.display import found_html, join_graph, join_tree
-from tagframe.joins import Evidence, JoinPlan, JoinStep, KeyPair, PlanTable, join_plan, merge_frames_with_report
+from tagframe.joins import JoinPlan, JoinStep, PlanTable
+from tagframe.keys import Evidence, KeyPair
+from tagframe.merging import join_plan, merge_frames_with_report
 from tagframe.retrieval import RetrievedTables, TableHit, retrieve_tables
 
 FRAMES = {

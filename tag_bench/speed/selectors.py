@@ -22,7 +22,7 @@ from tqdm.auto import tqdm
 from tag_bench import SpreadCommand
 from tag_bench.data import Dataset, read_dataset, read_decompositions
 from tagframe.embed import get_embedder
-from tagframe.retrieval.columns import PAPER_WEIGHTS, ColumnProblem
+from tagframe.retrieval.column_problem import PAPER_WEIGHTS, ColumnProblem
 from tagframe.retrieval.decompose import Decomposition, decompose
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.prepare import CANDIDATES, choose, column_joins, prepare

@@ -1,8 +1,8 @@
 """Table-augmented generation: ``syn`` writes a query, ``exec`` runs it, ``gen`` answers from the rows."""
 
+from tagframe.answer.answer import Answer
+from tagframe.answer.guard import SQLLimits, check_sql
 from tagframe.answer.query import OperatorCall, Query
-from tagframe.answer.result import Answer
-from tagframe.answer.sql import SQLLimits, check_sql
 from tagframe.answer.steps import answer_from, ask
 from tagframe.answer.tag import TAG
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pandas as pd
 
 from tagframe import config, results
+from tagframe.answer.answer import Answer
+from tagframe.answer.guard import SQLLimits, dry_run, run_sql
 from tagframe.answer.prompts import gen_prompt, syn_prompt
 from tagframe.answer.query import Query, parse_query
-from tagframe.answer.result import Answer
-from tagframe.answer.sql import SQLLimits, dry_run, run_sql
 from tagframe.answer.tag import TAG
 from tagframe.errors import JoinError, LMError
 from tagframe.lm import LM, Completion, get_lm
@@ -36,8 +36,9 @@ def ask(
     """Answer a question from the tables of a corpus.
 
     The tables are retrieved; ``syn`` asks the model for a :class:`~tagframe.answer.Query` over their schemas; ``exec``
-    runs its SQL under the guard of :mod:`tagframe.answer.sql` (or merges the tables along their join plan) and then its
-    operators; ``gen`` asks the model to answer from the rows, unless a last ``sem_agg`` has already written the answer.
+    runs its SQL under the guard of :mod:`tagframe.answer.guard` (or merges the tables along their join plan) and then
+    its operators; ``gen`` asks the model to answer from the rows, unless a last ``sem_agg`` has already written the
+    answer.
 
     Args:
         question: in plain language.

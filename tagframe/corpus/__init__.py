@@ -2,9 +2,10 @@
 
 from tagframe.corpus.corpus import Corpus
 from tagframe.corpus.index import open_corpus
-from tagframe.corpus.profile import ColumnProfile, ForeignKey, Sketch, TableProfile
+from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
 from tagframe.corpus.tables import corpus_of
 from tagframe.corpus.vectors import CorpusVectors
+from tagframe.engines.base import ForeignKey
 
 __all__ = [
     "ColumnProfile",

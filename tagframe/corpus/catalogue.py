@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus.profile import ColumnProfile, ForeignKey, Sketch, TableProfile
+from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
+from tagframe.engines.base import ForeignKey
 from tagframe.errors import UnreadableCatalogue
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class IndexedSource:
 
     Attributes:
         key: the file's path below the source's root.
-        kind: see :class:`~tagframe.corpus.source.Source`.
+        kind: see :class:`~tagframe.engines.base.Source`.
         stamp: None for what has no file, and where a table could not be read, so that it is tried again.
         tables: profiles by the tables' names in the file.
     """

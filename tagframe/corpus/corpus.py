@@ -16,9 +16,9 @@ from tagframe import results
 from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, Stamp, is_catalogue
 from tagframe.corpus.documents import column_document, table_document
 from tagframe.corpus.profile import TableProfile
-from tagframe.corpus.source import Source
 from tagframe.corpus.tables import TablesFrame, tables_frame
 from tagframe.corpus.vectors import CorpusVectors, VectorStore, corpus_vectors
+from tagframe.engines.base import Source
 from tagframe.errors import (
     ColumnNotFound,
     InvalidArgument,
@@ -160,7 +160,7 @@ class Corpus:
         """The rows of a table, as they are in the source now.
 
         Integers are never turned into floats: beside nulls they are ``Int64``. Text stays text. See
-        :class:`~tagframe.corpus.sqlite.SQLiteSource` and :mod:`tagframe.corpus.files` for each source's rules.
+        :class:`~tagframe.engines.sqlite.SQLiteSource` and :mod:`tagframe.engines.files` for each source's rules.
 
         Args:
             id: as for :meth:`profile`.

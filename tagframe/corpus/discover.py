@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tagframe.corpus.catalogue import is_catalogue
-from tagframe.corpus.files import CSV_SUFFIXES, PARQUET_SUFFIXES, CSVSource, ParquetSource
-from tagframe.corpus.source import Source
-from tagframe.corpus.sqlite import SQLiteSource, is_sqlite_file
+from tagframe.engines.base import Source
+from tagframe.engines.files import CSV_SUFFIXES, PARQUET_SUFFIXES, CSVSource, ParquetSource
+from tagframe.engines.sqlite import SQLiteSource, is_sqlite_file
 from tagframe.errors import EmptyCorpus, SourceNotFound, UnreadableTable, UnreadableTableWarning
 
 SQLITE_SUFFIXES = (".sqlite", ".sqlite3", ".db", ".db3")

@@ -21,8 +21,8 @@ from tagframe.corpus.corpus import Corpus, Origin
 from tagframe.corpus.discover import SourceFile, discover
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
-from tagframe.corpus.source import frame_sources
 from tagframe.corpus.vectors import VectorStore
+from tagframe.engines.frames import frame_sources
 from tagframe.errors import (
     CatalogueWarning,
     EmptyCorpus,

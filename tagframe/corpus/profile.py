@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from tagframe.engines.base import ForeignKey
 from tagframe.errors import ColumnNotFound, did_you_mean
 
 TypeFamily = Literal["integer", "real", "text", "date", "boolean", "blob", "empty"]
@@ -76,15 +77,6 @@ class ColumnProfile:
         if self.rows is None or self.distinct is None:
             return None
         return self.distinct / self.rows if self.rows else 0.0
-
-
-@dataclass(frozen=True)
-class ForeignKey:
-    """A foreign key that the source declares; several columns where it is composite."""
-
-    columns: tuple[str, ...]
-    other_table: str
-    other_columns: tuple[str, ...]
 
 
 @dataclass(frozen=True)

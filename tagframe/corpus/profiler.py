@@ -8,8 +8,7 @@ for collisions, of which a million values have a chance of 3 in 100 million.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any, cast
 
 import numpy as np
@@ -17,7 +16,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from tagframe.corpus.canonical import canonical_all, hash_texts
-from tagframe.corpus.profile import ColumnProfile, ForeignKey, Sketch, TableProfile, TypeFamily
+from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile, TypeFamily
+from tagframe.engines.base import Chunk, TableShape, Values
 
 SKETCH_SIZE = 2048
 """Hashes kept of a column; columns of at most so many distinct values are kept whole."""
@@ -34,34 +34,7 @@ _PENDING = 4
 """Hashes wait to be sorted until they are so many times those that are."""
 _NUMERIC: frozenset[TypeFamily] = frozenset(("integer", "real"))
 
-Values = Sequence[Any] | pd.Series
 Distinct = list[Any] | npt.NDArray[Any]
-
-
-@dataclass(frozen=True)
-class TableShape:
-    """What a source says of a table before its rows are read.
-
-    Attributes:
-        name: as in the source.
-        columns: names, in order.
-        declared_types: the source's own word for each column's type, "" where it has none.
-        primary_key, foreign_keys: as declared.
-    """
-
-    name: str
-    columns: tuple[str, ...]
-    declared_types: tuple[str, ...]
-    primary_key: tuple[str, ...] = ()
-    foreign_keys: tuple[ForeignKey, ...] = ()
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Some rows of a table: ``columns[j]`` holds their values in column j, each of length ``rows``."""
-
-    rows: int
-    columns: Sequence[Values]
 
 
 def profile_table(

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tagframe.corpus.sqlite import quoted
+from tagframe.engines.sqlite import quoted
 from tagframe.errors import ColumnNotFound, InvalidArgument, TableNotFound, did_you_mean
-from tagframe.joins.evidence import Evidence, KeyPair, column_id
+from tagframe.keys.key_pair import Evidence, KeyPair, column_id
 
 Cardinality = Literal["many-to-one", "one-to-one", "one-to-many", "many-to-many"]
 How = Literal["inner", "left", "outer"]
@@ -197,7 +197,7 @@ class JoinPlan:
         """The plan as one SQL statement (SQLite's dialect), with the column names of the merged frame.
 
         Args:
-            columns: those to select, as in :func:`~tagframe.joins.merge`; all where None.
+            columns: those to select, as in :func:`~tagframe.merging.merge`; all where None.
             how: the kind of every join.
             limit: at most so many rows.
         """

@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 
 from tagframe.corpus.profile import TableProfile
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
-from tagframe.joins.evidence import Evidence, KeyPair
-from tagframe.joins.keys import infer_keys
 from tagframe.joins.plan import Cardinality, JoinPlan, JoinStep, PlanTable
-from tagframe.joins.scoring import log_odds, probability
-from tagframe.joins.unions import Stack, best_of, infer_unions, renamed_hints, renamed_keys, stacks_of
+from tagframe.joins.stacks import Stack, best_of, renamed_hints, renamed_keys, stacks_of
+from tagframe.keys.inference import infer_keys
+from tagframe.keys.key_pair import Evidence, KeyPair
+from tagframe.keys.scoring import log_odds, probability
+from tagframe.keys.unions import infer_unions
 
 _ALTERNATIVES = 5
 _NEAR = 4.0
@@ -296,7 +297,7 @@ def _not_connected(parts: _Components, all_keys: Sequence[KeyPair], profiles: Se
         and parts.root(key.left_table) != parts.root(key.right_table)
     ]
     unions = "".join(
-        f"; {' and '.join(group.tables)} have the same columns: stack them with tagframe.joins.stack"
+        f"; {' and '.join(group.tables)} have the same columns: stack them with tagframe.stack"
         for group in infer_unions(profiles)
     )
     near = f"; the nearest is {max(across, key=lambda key: key.score)!r}" if across else "; no evidence links them"

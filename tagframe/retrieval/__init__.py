@@ -2,7 +2,7 @@
 
 from tagframe.retrieval.prepare import METHODS
 from tagframe.retrieval.problem import Selection, SelectionProblem
-from tagframe.retrieval.result import RetrievedTables, TableHit
 from tagframe.retrieval.retrieve import retrieve_tables
+from tagframe.retrieval.retrieved import RetrievedTables, TableHit
 
 __all__ = ["METHODS", "RetrievedTables", "Selection", "SelectionProblem", "TableHit", "retrieve_tables"]

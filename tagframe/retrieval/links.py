@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from tagframe.corpus.profile import TableProfile
-from tagframe.joins import KeyPair, infer_keys
+from tagframe.keys import KeyPair, infer_keys
 from tagframe.retrieval.problem import Floats
 
 LARGEST_DATABASE = 500

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from tagframe.retrieval.columns import ColumnProblem, JarWeights
+from tagframe.retrieval.column_problem import ColumnProblem, JarWeights
 from tagframe.retrieval.decompose import Decomposition
 from tagframe.retrieval.index import RetrievalIndex, plain
 from tagframe.retrieval.murre import HOPS, REMOVAL_HOPS, Removal, Rewriter, murre

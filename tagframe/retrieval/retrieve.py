@@ -16,7 +16,7 @@ from tagframe.retrieval.murre import ModelRewriter
 from tagframe.retrieval.prepare import METHODS, WITH_SUBQUERIES, choose, prepare
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.reasons import reasons_for
-from tagframe.retrieval.result import RetrievedTables, TableHit
+from tagframe.retrieval.retrieved import RetrievedTables, TableHit
 from tagframe.retrieval.words import question_words
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from tagframe.corpus.canonical import canonical, hash_texts
 from tagframe.corpus.profile import ColumnProfile
-from tagframe.corpus.profiler import SKETCH_SIZE, Chunk, TableShape, profile_table
+from tagframe.corpus.profiler import SKETCH_SIZE, profile_table
+from tagframe.engines.base import Chunk, TableShape
 
 
 def profile(*chunks) -> ColumnProfile:

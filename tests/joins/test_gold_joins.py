@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from tag_bench.gold_joins import gold_joins
 from tag_bench.joins import command
 from tag_bench.lake import synthetic_lake
-from tagframe.joins import infer_keys
+from tagframe.keys import infer_keys
 
 SCHEMA = {
     "singer": ("singer_id", "name", "age"),

@@ -9,7 +9,9 @@ import pytest
 
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.errors import ColumnNotFound, InvalidArgument, NotConnected, TableNotFound
-from tagframe.joins import Evidence, JoinPlan, KeyPair, plan_joins, role_hints
+from tagframe.joins import JoinPlan, plan_joins
+from tagframe.keys import Evidence, KeyPair
+from tagframe.retrieval.role_hints import role_hints
 
 
 def table(name: str, *columns: str, rows: int = 10, unique: tuple[str, ...] = (), database: str = "d") -> TableProfile:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tagframe.retrieval.columns import JarWeights
+from tagframe.retrieval.column_problem import JarWeights
 from tagframe.retrieval.problem import SelectionProblem
 from tagframe.retrieval.selectors.exact import exact, objective
 

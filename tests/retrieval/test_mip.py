@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tagframe.errors import InvalidArgument, MissingExtra
-from tagframe.retrieval.columns import ColumnProblem, JarWeights
+from tagframe.retrieval.column_problem import ColumnProblem, JarWeights
 from tagframe.retrieval.selectors.exact import exact
 from tagframe.retrieval.selectors.mip import mip
 

@@ -1,6 +1,6 @@
 """JAR's optimum without a solver, by branch and bound over sets of tables.
 
-Over the reduced problem (see :meth:`~tagframe.retrieval.columns.ColumnProblem.reduce`) at most K - 1 joins have to
+Over the reduced problem (:meth:`~tagframe.retrieval.column_problem.ColumnProblem.reduce`) at most K - 1 joins have to
 connect K tables (constraints 2 and 11 to 15), so that the joins of a set S are its maximum spanning tree over ω > 0,
 and equations 1 to 15 come down to
 
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.retrieval.columns import PAPER_WEIGHTS, JarWeights
+from tagframe.retrieval.column_problem import PAPER_WEIGHTS, JarWeights
 from tagframe.retrieval.problem import Floats, Selection, SelectionProblem, spanning_forest
 
 Sets = npt.NDArray[np.intp]

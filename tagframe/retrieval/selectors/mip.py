@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tagframe.errors import MissingExtra
-from tagframe.retrieval.columns import PAPER_WEIGHTS, ColumnProblem, JarWeights
+from tagframe.retrieval.column_problem import PAPER_WEIGHTS, ColumnProblem, JarWeights
 from tagframe.retrieval.problem import Selection, best_first
 from tagframe.retrieval.selectors.exact import exact
 

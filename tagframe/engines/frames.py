@@ -1,0 +1,92 @@
+"""Frames that live in memory, as a source of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from tagframe.engines.base import CHUNK_ROWS, Chunk, TableShape
+from tagframe.errors import InvalidArgument
+
+
+@dataclass(frozen=True)
+class FrameSource:
+    """Frames that live in memory, by their names in the source."""
+
+    frames: Mapping[str, pd.DataFrame]
+    path: None = None
+    kind: str = "frames"
+
+    def shapes(self) -> list[TableShape]:
+        """The frames' names and dtypes."""
+        return [
+            TableShape(name, tuple(map(str, frame.columns)), tuple(str(dtype) for dtype in frame.dtypes))
+            for name, frame in self.frames.items()
+        ]
+
+    def chunks(self, shape: TableShape) -> Iterator[Chunk]:
+        """The rows of a frame in pieces."""
+        frame = self.frames[shape.name]
+        for start in range(0, len(frame), CHUNK_ROWS):
+            yield frame_chunk(frame.iloc[start : start + CHUNK_ROWS])
+
+    def read(self, table: str, columns: Sequence[str] | None, limit: int | None) -> pd.DataFrame:
+        """A copy of a frame, index included, with its columns' names as text."""
+        frame = self.frames[table]
+        frame = frame.set_axis([str(name) for name in frame.columns], axis="columns")
+        frame = frame if columns is None else frame[list(columns)]
+        return (frame if limit is None else frame.head(limit)).copy()
+
+
+def frame_chunk(frame: pd.DataFrame) -> Chunk:
+    """The rows of a frame as a chunk."""
+    return Chunk(len(frame), [frame.iloc[:, position] for position in range(frame.shape[1])])
+
+
+def frame_sources(
+    frames: Mapping[Any, pd.DataFrame], default_database: str
+) -> list[tuple[str, dict[str, str], FrameSource]]:
+    """The frames by database: (database, {name in the corpus: name in the source}, source).
+
+    A name with a dot, ``"bank.loan"``, is a table of the database before the first dot.
+
+    Raises:
+        InvalidArgument: a name that is no text or is empty, a value that is no frame, columns that are a MultiIndex or
+            have one name twice.
+    """
+    databases: dict[str, dict[str, str]] = {}
+    for name, frame in frames.items():
+        _check_frame(name, frame)
+        database, dot, table = name.partition(".")
+        if not dot:
+            database, table = default_database, name
+        if not database or not table:
+            raise InvalidArgument(f"a frame's name is 'table' or 'database.table'; got {name!r}")
+        tables = databases.setdefault(database, {})
+        if table in tables:
+            raise InvalidArgument(f"two frames are called {database}.{table}: {tables[table]!r} and {name!r}")
+        tables[table] = name
+    source = FrameSource(dict(frames))
+    return [(database, tables, source) for database, tables in databases.items()]
+
+
+def _check_frame(name: Any, frame: Any) -> None:
+    if not isinstance(name, str):
+        raise InvalidArgument(f"a frame's name is text; got {name!r} of type {type(name).__name__}")
+    if not isinstance(frame, pd.DataFrame):
+        raise InvalidArgument(f"{name!r} is a {type(frame).__name__}, not a pandas.DataFrame")
+    if isinstance(frame.columns, pd.MultiIndex):
+        raise InvalidArgument(
+            f"the columns of {name!r} are a MultiIndex of {frame.columns.nlevels} levels; flatten them first, as with "
+            "frame.columns = ['_'.join(map(str, levels)) for levels in frame.columns]"
+        )
+    names = pd.Index([str(column) for column in frame.columns], dtype=object)
+    twice = names[names.duplicated()].unique().tolist()
+    if twice:
+        raise InvalidArgument(
+            f"{name!r} has more than one column called {', '.join(map(repr, twice))} (names are compared as text); "
+            "rename them, or keep the first ones with frame.loc[:, ~frame.columns.duplicated()]"
+        )

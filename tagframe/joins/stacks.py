@@ -1,0 +1,117 @@
+"""Tables of one shape as one table of a plan: ``sales_2023`` and ``sales_2024``, stacked, are joined as ``sales``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tagframe.corpus.profile import ColumnProfile, TableProfile
+from tagframe.keys.key_pair import KeyPair
+from tagframe.keys.unions import infer_unions
+
+ORIGIN = "source_table"
+"""The column of a stack that holds the id of the table that each row is from."""
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Tables of one shape as one.
+
+    Attributes:
+        profile: of the stack: named by what the names of its parts share, its columns called as in the first part.
+        parts: the tables, in the order of their ids.
+        origin: the column, the last, that says which part a row is from.
+    """
+
+    profile: TableProfile
+    parts: tuple[TableProfile, ...]
+    origin: str
+
+    def renamed(self, key: KeyPair) -> KeyPair:
+        """The key pair with the stack in place of its parts."""
+        columns = {column.name.casefold(): column.name for column in self.profile.columns}
+        ids = {part.id for part in self.parts}
+        if key.left_table in ids:
+            spelt = tuple(columns[name.casefold()] for name in key.left_columns)
+            key = replace(key, left_table=self.profile.id, left_columns=spelt)
+        if key.right_table in ids:
+            spelt = tuple(columns[name.casefold()] for name in key.right_columns)
+            key = replace(key, right_table=self.profile.id, right_columns=spelt)
+        return key
+
+
+def stacks_of(profiles: Sequence[TableProfile]) -> list[Stack]:
+    """A stack for each union group among the tables."""
+    by_id = {profile.id: profile for profile in profiles}
+    taken, found = set(by_id), []
+    for group in infer_unions(profiles):
+        parts = tuple(by_id[table] for table in group.tables)
+        database, name = parts[0].database, _shared_name([part.name for part in parts])
+        if f"{database}.{name}" in taken:
+            name = "+".join(part.name for part in parts)
+        origin = ORIGIN
+        while origin in map(str.casefold, group.columns):
+            origin += "_"
+        columns = [_stacked_column([_called(part, column) for part in parts]) for column in parts[0].columns]
+        rows = None if any(part.rows is None for part in parts) else sum(part.rows or 0 for part in parts)
+        columns.append(ColumnProfile(origin, len(columns), "text", "", rows, 0, len(parts)))
+        found.append(Stack(TableProfile(f"{database}.{name}", database, name, tuple(columns), rows), parts, origin))
+        taken.add(f"{database}.{name}")
+    return found
+
+
+def renamed_keys(keys: Iterable[KeyPair], stacks: Sequence[Stack]) -> dict[KeyPair, KeyPair]:
+    """By key pair: what it is with stacks in place of their parts. Pairs within a stack are left out."""
+    found = {}
+    for key in keys:
+        new = key
+        for stack in stacks:
+            new = stack.renamed(new)
+        if new.left_table != new.right_table or new == key:
+            found[key] = new
+    return found
+
+
+def best_of(keys: Iterable[KeyPair]) -> list[KeyPair]:
+    """Each key pair once, the surest of equal ones."""
+    best: dict[KeyPair, KeyPair] = {}
+    for key in keys:
+        if key not in best or best[key].score < key.score:
+            best[key] = key
+    return list(best.values())
+
+
+def renamed_hints(hints: Mapping[KeyPair, float], renamed: Mapping[KeyPair, KeyPair]) -> dict[KeyPair, float]:
+    """The hints for the renamed key pairs, the highest of equal ones."""
+    found: dict[KeyPair, float] = {}
+    for key, hint in hints.items():
+        new = renamed.get(key, key)
+        found[new] = max(hint, found.get(new, hint))
+    return found
+
+
+def _called(table: TableProfile, column: ColumnProfile) -> ColumnProfile:
+    return next(other for other in table.columns if other.name.casefold() == column.name.casefold())
+
+
+def _shared_name(table_names: Sequence[str]) -> str:
+    """The words that all names have, in the order and spelling of the first."""
+    words = [re.findall(r"[^\W\d_]+|\d+", name) for name in table_names]
+    others = [{word.casefold() for word in each} for each in words[1:]]
+    return "_".join(word for word in words[0] if all(word.casefold() in other for other in others))
+
+
+def _stacked_column(parts: Sequence[ColumnProfile]) -> ColumnProfile:
+    """What is known of the column of a stack: distinct values only where the sketches of all parts are whole."""
+    rows = None if any(part.rows is None for part in parts) else sum(part.rows or 0 for part in parts)
+    nulls = None if any(part.nulls is None for part in parts) else sum(part.nulls or 0 for part in parts)
+    sketches = [part.sketch for part in parts if part.sketch is not None and part.sketch.complete]
+    distinct = None
+    if len(sketches) == len(parts):
+        distinct = len(np.unique(np.concatenate([sketch.hashes for sketch in sketches])))
+    families = {part.family for part in parts} - {"empty"}
+    family = families.pop() if len(families) == 1 else "real" if families else "empty"
+    return ColumnProfile(parts[0].name, parts[0].position, family, parts[0].declared_type, rows, nulls, distinct)

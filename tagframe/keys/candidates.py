@@ -1,0 +1,164 @@
+"""Which pairs of columns are worth a look, without looking at all of them.
+
+A key shows in a name or in values that few columns share. Both are found through indexes, so that the work grows with
+the pairs that have something in common, not with the square of the columns.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tagframe.corpus.profile import TableProfile
+from tagframe.keys import names
+from tagframe.keys.key_columns import Column
+
+COMMON = 64
+"""A value that more target columns hold than this tells nothing: it is a small number, a year, a "yes"."""
+SHARE = 0.3
+"""Columns that share less of the referencing side's values are no candidates by their values."""
+_CROWD = 50
+"""Columns with a name such as "city" are compared by it where no more tables have it than this."""
+
+
+class Mentions:
+    """Which tables the name of a column may mean."""
+
+    def __init__(self, tables: Sequence[TableProfile]) -> None:
+        self._tables = tables
+        self._index: dict[tuple[str, str], list[int]] = defaultdict(list)
+        self._known: dict[str, list[tuple[int, float]]] = {}
+        for place, table in enumerate(tables):
+            thing = names.table_entity(table.name)
+            if not thing:
+                continue
+            keys = {("last", thing[-1]), ("all", "".join(thing)), ("end", thing[-1][-4:])}
+            for key in keys | ({("start", thing[0][:3])} if len(thing) == 1 else set()):
+                self._index[key].append(place)
+
+    def of(self, column: str) -> list[tuple[int, float]]:
+        """(place of the table, how surely it is meant) for each table that may be."""
+        known = self._known.get(column)
+        if known is None:
+            known = self._known[column] = list(self._found(column))
+        return known
+
+    def _found(self, column: str) -> Iterator[tuple[int, float]]:
+        entity = names.column_name(column).entity
+        if not entity:
+            return
+        keys = [("last", entity[-1]), ("all", "".join(entity))]
+        if len(entity) == 1:
+            keys += [("end", entity[0][-4:]), ("start", entity[0][:3])]
+        for place in sorted({place for key in keys for place in self._index.get(key, ())}):
+            about = names.about(column, self._tables[place].name)
+            if about:
+                yield place, about
+
+
+def candidate_pairs(
+    columns: Sequence[Column], targets: Sequence[int], mentions: Mentions
+) -> dict[int, npt.NDArray[np.int64]]:
+    """By place of a referencing column: the places of the columns that it may reference, ascending.
+
+    Args:
+        columns: all columns.
+        targets: places of those that may be referenced.
+        mentions: of the columns' tables.
+    """
+    found: dict[int, set[int]] = defaultdict(set)
+    for left, right in _by_name(columns, targets, mentions):
+        found[left].add(right)
+    for left, rights in _by_values(columns, targets):
+        found[left].update(rights)
+    for left, rights in _by_runs(columns, targets):
+        found[left].update(rights)
+    return {left: np.array(sorted(rights - {left}), dtype=np.int64) for left, rights in sorted(found.items()) if rights}
+
+
+def _by_name(columns: Sequence[Column], targets: Sequence[int], mentions: Mentions) -> Iterator[tuple[int, int]]:
+    of_table: dict[int, list[int]] = defaultdict(list)
+    by_words: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    by_entity: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for place in targets:
+        name = columns[place].name
+        of_table[columns[place].table].append(place)
+        by_words[name.words].append(place)
+        if name.entity and name.key_word:
+            by_entity[name.entity].append(place)
+    # A crowd of one name has something in common only if few of it can be referenced at all.
+    for index in (by_words, by_entity):
+        for key, crowd in index.items():
+            if len(crowd) > _CROWD:
+                index[key] = [place for place in crowd if columns[place].unique == 1.0 and columns[place].own >= 0.75]
+    for left, column in enumerate(columns):
+        name = column.name
+        for table, _ in mentions.of(column.spelt):
+            for right in of_table[table]:
+                yield left, right
+        if not name.entity and column.is_surrogate:
+            continue
+        for start in range(max(1, len(name.entity))):
+            for right in by_words.get(name.words[start:], ()):
+                yield left, right
+        for start in range(len(name.entity)):
+            for right in by_entity.get(name.entity[start:], ()):
+                yield left, right
+        if any(word in names.SELF_ROLES for word in name.entity):
+            for right in of_table[column.table]:
+                yield left, right
+
+
+def _by_values(columns: Sequence[Column], targets: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
+    sketched = [place for place in targets if (sketch := columns[place].profile.sketch) and len(sketch.hashes)]
+    if not sketched:
+        return
+    sketches = {place: columns[place].profile.sketch for place in sketched}
+    hashes = np.concatenate([sketch.hashes for sketch in sketches.values() if sketch])
+    owners = np.repeat(np.array(sketched), [len(sketch.hashes) for sketch in sketches.values() if sketch])
+    order = np.argsort(hashes, kind="stable")
+    values, starts, lengths = np.unique(hashes[order], return_index=True, return_counts=True)
+    owners = owners[order]
+    rare = lengths <= COMMON
+    values, starts, lengths = values[rare], starts[rare], lengths[rare]
+    if not len(values):
+        return
+    # Below a sketch's last hash it is complete; a whole sketch is complete everywhere.
+    ends = np.full(len(columns), np.iinfo(np.uint64).max, dtype=np.uint64)
+    for place, sketch in sketches.items():
+        if sketch and not sketch.complete:
+            ends[place] = sketch.hashes[-1]
+    for left, column in enumerate(columns):
+        sketch = column.profile.sketch
+        if sketch is None or not len(sketch.hashes):
+            continue
+        at = np.minimum(np.searchsorted(values, sketch.hashes), len(values) - 1)
+        at = at[values[at] == sketch.hashes]
+        if not len(at):
+            continue
+        counts = lengths[at]
+        within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        hits = np.bincount(owners[np.repeat(starts[at], counts) + within], minlength=len(columns))
+        places = np.flatnonzero(hits)
+        seen = np.searchsorted(sketch.hashes, ends[places], side="right")
+        yield left, places[hits[places] >= SHARE * seen].tolist()
+
+
+def _by_runs(columns: Sequence[Column], targets: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
+    """Integers that lie where a dense run does: at the very end of one from 1, or within one of high numbers."""
+    dense = [place for place in targets if (run := columns[place].run) and run.density > 0.3 and run.low >= 0]
+    if not dense:
+        return
+    runs = [columns[place].run for place in dense]
+    low = np.array([run.low for run in runs if run], dtype=np.float64)
+    high = np.array([run.high for run in runs if run], dtype=np.float64)
+    places = np.array(dense)
+    for left, column in enumerate(columns):
+        if column.run is None or column.name.key_word < 1.0 or column.is_surrogate:
+            continue
+        inside = (column.run.low >= low) & (column.run.high <= high)
+        near_end = np.where(low > 10, True, column.run.high >= 0.9 * high)
+        yield left, places[inside & near_end].tolist()

@@ -1,0 +1,148 @@
+"""Composite keys: several columns that only together tell the rows of a table apart.
+
+JAR leaves them to future work. A pair of tables is looked at where they share two column names or more, one of them
+with a key word. Whether the columns together are unique in one table, and contained from the other, only the rows can
+tell; without them a composite key is proposed where the referenced table has no other key, and scores lower.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import prod
+
+import pandas as pd
+
+from tagframe.keys.candidates import SHARE
+from tagframe.keys.containment import overlap
+from tagframe.keys.key_columns import Column
+from tagframe.keys.key_pair import Evidence, KeyPair
+from tagframe.keys.matching import hashable, match_rows
+
+VERIFIED, PROPOSED = 0.95, 0.6
+"""Scores of composite keys that the rows confirm, and of those that they were not asked about."""
+
+Read = Callable[[str, Sequence[str]], pd.DataFrame]
+"""Reads columns of a table, by the table's id."""
+
+_MOST_COLUMNS = 3
+_CROWD = 30
+_CONTAINED = 0.9
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """Columns of one name in two tables, the referencing one first."""
+
+    left: Column
+    right: Column
+
+
+def composite_keys(columns: Sequence[Column], known: Sequence[KeyPair], read: Read | None) -> Iterator[KeyPair]:
+    """The composite keys between tables that no single column links.
+
+    Args:
+        columns: of the tables of one database.
+        known: key pairs of single columns; tables that these link directly are left alone.
+        read: the rows, where the proposals are to be checked against them.
+    """
+    linked = {(pair.left_table, pair.right_table) for pair in known}
+    linked |= {(right, left) for left, right in linked}
+    for shared in _shared_columns(columns):
+        left, right = shared[0].left.owner, shared[0].right.owner
+        if (left.id, right.id) not in linked:
+            found = _first_key(shared, read)
+            if found is not None:
+                yield found
+
+
+def _shared_columns(columns: Sequence[Column]) -> Iterator[list[_Shared]]:
+    """For each two tables that share enough names, both ways round: the columns of one name."""
+    by_words: dict[tuple[str, ...], list[Column]] = defaultdict(list)
+    of_table: dict[int, dict[tuple[str, ...], Column]] = defaultdict(dict)
+    for column in columns:
+        of_table[column.table].setdefault(column.name.words, column)
+        if column.name.key_word and column.name.entity:
+            by_words[column.name.words].append(column)
+    pairs = {
+        (one.table, other.table)
+        for crowd in by_words.values()
+        if len(crowd) <= _CROWD
+        for one in crowd
+        for other in crowd
+        if one.table != other.table
+    }
+    for left, right in sorted(pairs):
+        mine, theirs = of_table[left], of_table[right]
+        shared = [_Shared(mine[words], theirs[words]) for words in theirs if words in mine]
+        shared = [pair for pair in shared if _may_take_part(pair)]
+        if len(shared) > 1:
+            yield shared
+
+
+def _may_take_part(pair: _Shared) -> bool:
+    left, right = pair.left.profile, pair.right.profile
+    if pair.right.unique == 1.0 or pair.right.profile.null_share or right.family in ("real", "boolean", "empty"):
+        return False
+    found = overlap(left.sketch, right.sketch)
+    return found is None or found.share >= max(SHARE, _CONTAINED)
+
+
+def _first_key(shared: Sequence[_Shared], read: Read | None) -> KeyPair | None:
+    rows = shared[0].right.profile.rows
+    if not rows or not shared[0].left.profile.rows:
+        return None
+    for size in range(2, min(_MOST_COLUMNS, len(shared)) + 1):
+        for chosen in combinations(shared, size):
+            if not any(pair.right.name.key_word and pair.right.name.entity for pair in chosen):
+                continue
+            if prod(pair.right.profile.distinct or 1 for pair in chosen) < rows:
+                continue  # so many rows cannot all differ
+            found = _proposed(chosen) if read is None else _verified(chosen, read)
+            if found is not None:
+                return found
+    return None
+
+
+def _proposed(chosen: Sequence[_Shared]) -> KeyPair | None:
+    table = chosen[0].right.owner
+    if any(pair.left.profile.sketch is None or pair.right.profile.sketch is None for pair in chosen):
+        return None
+    has_other_key = any(
+        column.rows and column.distinct == column.rows - (column.nulls or 0) and not column.nulls
+        for column in table.columns
+    )
+    # The key of a table stands first in it; anything else would be a guess.
+    leading = {column.name for column in table.columns[: len(chosen)]}
+    if has_other_key or leading != {pair.right.profile.name for pair in chosen}:
+        return None
+    return _key_pair(chosen, PROPOSED, None, "the same names; not checked against the rows")
+
+
+def _verified(chosen: Sequence[_Shared], read: Read) -> KeyPair | None:
+    left, right = chosen[0].left.owner, chosen[0].right.owner
+    mine = read(left.id, [pair.left.profile.name for pair in chosen])
+    theirs = read(right.id, [pair.right.profile.name for pair in chosen])
+    if theirs.apply(hashable).duplicated().any():
+        return None
+    matches = match_rows(
+        [mine[pair.left.profile.name] for pair in chosen], [theirs[pair.right.profile.name] for pair in chosen]
+    )
+    whole = int((~matches.nulls).sum())
+    contained = int((matches.counts > 0).sum()) / whole if whole else 0.0
+    if contained < _CONTAINED or matches.counts.max(initial=0) > 1:
+        return None
+    return _key_pair(chosen, VERIFIED, contained, f"{contained:.0%} of the rows found, unique together, the same names")
+
+
+def _key_pair(chosen: Sequence[_Shared], score: float, contained: float | None, reason: str) -> KeyPair:
+    return KeyPair(
+        chosen[0].left.owner.id,
+        tuple(pair.left.profile.name for pair in chosen),
+        chosen[0].right.owner.id,
+        tuple(pair.right.profile.name for pair in chosen),
+        score,
+        Evidence(contained=contained, uniqueness=None if contained is None else 1.0, name=1.0, reason=reason),
+    )

@@ -1,0 +1,161 @@
+"""Foreign keys between tables, from data and names.
+
+Neither suffices alone: most ids are 1 … n, so that data without names recalls a fifth of the keys, and names without
+data miss every column that is called by its role. Each candidate pair of columns gets a log-odds score from both
+(:mod:`~tagframe.keys.containment`, :mod:`~tagframe.keys.names`); then the pairs compete, since a column references one
+table as a rule, and a table is referenced by one column as a rule.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from tagframe.corpus.profile import TableProfile
+from tagframe.errors import InvalidArgument
+from tagframe.keys.candidates import Mentions
+from tagframe.keys.composite import Read, composite_keys
+from tagframe.keys.key_columns import columns_of
+from tagframe.keys.key_pair import Evidence, KeyPair
+from tagframe.keys.names import Similarity
+from tagframe.keys.scoring import Candidate, compete, log_odds, probability, score_all
+from tagframe.keys.unions import infer_unions
+
+ACCEPTED = 0.5
+"""Key pairs that score below are not returned unless asked for."""
+_FAINTEST = 1e-4
+"""Key pairs that score below are never returned."""
+
+
+def _reason(candidate: Candidate) -> str:
+    parts = []
+    if candidate.contained is not None:
+        about = "" if candidate.contained.error == 0 else f" ± {candidate.contained.error:.0%}"
+        parts.append(f"{candidate.contained.share:.0%}{about} of the values found")
+    if candidate.right.unique == 1.0:
+        parts.append("target unique")
+    if candidate.match.rule:
+        parts.append(candidate.match.rule)
+    if candidate.similarity is not None and candidate.similarity >= 0.5:
+        parts.append(f"names alike in meaning ({candidate.similarity:.2f})")
+    if candidate.popular:
+        parts.append(f"{candidate.popular} more reference it")
+    return ", ".join(parts)
+
+
+def _key_pair(candidate: Candidate) -> KeyPair:
+    left, right = candidate.left, candidate.right
+    evidence = Evidence(
+        contained=None if candidate.contained is None else candidate.contained.share,
+        covered=None if candidate.covered is None else candidate.covered.share,
+        error=0.0 if candidate.contained is None else candidate.contained.error,
+        chance=None if candidate.ratio is None else min(1.0, math.exp(-candidate.ratio)),
+        uniqueness=right.unique,
+        null_share=left.profile.null_share,
+        families=(left.profile.family, right.profile.family),
+        name=candidate.match.score,
+        similarity=candidate.similarity,
+        referenced_by=candidate.popular,
+        reason=_reason(candidate),
+    )
+    return KeyPair(
+        left.owner.id,
+        (left.profile.name,),
+        right.owner.id,
+        (right.profile.name,),
+        round(probability(candidate.logit), 6),
+        evidence,
+    )
+
+
+def _joinable(candidates: Sequence[Candidate], tables: Sequence[TableProfile]) -> list[Candidate]:
+    """The candidates without those between tables of one shape, whose rows are of one kind but not the same."""
+    shape = {table: number for number, group in enumerate(infer_unions(tables)) for table in group.tables}
+    return [
+        candidate
+        for candidate in candidates
+        if (left := candidate.left.owner.id) == (right := candidate.right.owner.id)
+        or shape.get(left, -1) != shape.get(right, -2)
+    ]
+
+
+def _declared(tables: Sequence[TableProfile]) -> list[KeyPair]:
+    by_name = {(table.database, table.name.casefold()): table for table in tables}
+    found = []
+    for table in tables:
+        for key in table.foreign_keys:
+            other = by_name.get((table.database, key.other_table.casefold()))
+            if other is None or len(key.columns) != len(key.other_columns):
+                continue
+            mine = {column.name.casefold(): column.name for column in table.columns}
+            theirs = {column.name.casefold(): column.name for column in other.columns}
+            left = tuple(mine.get(name.casefold(), "") for name in key.columns)
+            right = tuple(theirs.get(name.casefold(), "") for name in key.other_columns)
+            if all(left) and all(right):
+                evidence = Evidence(origin="declared", name=1.0, reason="declared by the source")
+                found.append(KeyPair(table.id, left, other.id, right, 1.0, evidence))
+    return found
+
+
+def _best_first(pairs: Iterable[KeyPair]) -> list[KeyPair]:
+    return sorted(pairs, key=lambda p: (-p.score, p.left_table, p.left_columns, p.right_table, p.right_columns))
+
+
+def infer_keys(
+    profiles: Sequence[TableProfile],
+    *,
+    declared: bool = True,
+    across_sources: bool = False,
+    similarity: Similarity | None = None,
+    min_score: float = ACCEPTED,
+    read: Read | None = None,
+) -> list[KeyPair]:
+    """Find the foreign keys between tables.
+
+    Args:
+        profiles: the tables; ids must differ.
+        declared: whether the keys that the source declares are used; they score 1 and say so.
+        across_sources: also look for keys between databases, which takes more evidence.
+        similarity: likeness in meaning of two names, in [0, 1].
+        min_score: leave out what scores below.
+        read: gives columns of a table, by its id: composite keys are then checked against the rows.
+
+    Returns:
+        Key pairs, best first; the order does not depend on the order of ``profiles``.
+
+    Raises:
+        InvalidArgument: two profiles have one id.
+    """
+    tables = sorted(profiles, key=lambda table: table.id)
+    if len({table.id for table in tables}) < len(tables):
+        ids = [table.id for table in tables]
+        twice = sorted({name for name in ids if ids.count(name) > 1})
+        raise InvalidArgument(f"table ids must differ; more than one table is called {', '.join(map(repr, twice))}")
+    by_database: dict[str, list[TableProfile]] = defaultdict(list)
+    for table in tables:
+        by_database[table.database].append(table)
+    min_score = max(min_score, _FAINTEST)
+    floor = log_odds(min_score)
+    found: list[Candidate] = []
+    composite: list[KeyPair] = []
+    for group in by_database.values():
+        columns = columns_of(group)
+        here = compete(_joinable(score_all(columns, Mentions(group), similarity, floor=floor, across=False), group))
+        found += here
+        likely = [_key_pair(candidate) for candidate in here if candidate.logit > 0]
+        composite += composite_keys(columns, likely, read)
+    if across_sources and len(by_database) > 1:
+        parents = {candidate.left.key for candidate in found if candidate.logit > 0}
+        between = score_all(columns_of(tables), Mentions(tables), similarity, floor=floor, across=True)
+        found += [candidate for candidate in compete(between) if candidate.left.key not in parents]
+    pairs = {pair: pair for pair in [*map(_key_pair, found), *composite] if pair.score >= min_score}
+    if declared:
+        for pair in _declared(tables):
+            known = pairs.pop(pair, None) or pairs.pop(pair.reversed(), None)
+            if known is not None:
+                reason = f"declared by the source, {known.evidence.reason}"
+                pair = replace(pair, evidence=replace(known.evidence, origin="declared", reason=reason))
+            pairs[pair] = pair
+    return _best_first(pairs.values())

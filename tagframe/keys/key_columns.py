@@ -1,0 +1,85 @@
+"""Columns as key inference sees them: a profile, its name taken apart, and what both say about keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tagframe.corpus.profile import ColumnProfile, TableProfile
+from tagframe.keys import names
+from tagframe.keys.containment import Run, integer_run
+
+_UNNAMED = "frame_"
+
+
+def unnamed(number: int) -> str:
+    """What a table is called that was given without a name."""
+    return f"{_UNNAMED}{number}"
+
+
+def is_unnamed(table: str) -> bool:
+    """Whether :func:`unnamed` made the name."""
+    return table.startswith(_UNNAMED) and table.removeprefix(_UNNAMED).isdecimal()
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column with what is asked of it again and again.
+
+    Attributes:
+        table: the place of its table in the list that is being looked at.
+        owner, profile: its table's profile and its own.
+        spelt: its name, without a prefix that all columns of the table have.
+        name: ``spelt`` taken apart.
+        own: how surely its name is that of its own table's key, in [0, 1].
+        unique: distinct over non-null values, in [0, 1]; None where the rows are not known, or there are none.
+        run: where its integers lie; None for other columns.
+    """
+
+    table: int
+    owner: TableProfile
+    profile: ColumnProfile
+    spelt: str
+    name: names.Name
+    own: float
+    unique: float | None
+    run: Run | None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Table id and column name."""
+        return (self.owner.id, self.profile.name)
+
+    @property
+    def is_surrogate(self) -> bool:
+        """Whether the column only numbers the rows of its own table."""
+        is_first = self.profile.position == 0
+        if not self.name.key_word or self.own < 0.75 or (self.name.key_word < 1.0 and not is_first):
+            return False
+        return self.unique == 1.0 or (self.unique is None and is_first)
+
+    @property
+    def may_be_target(self) -> bool:
+        """Whether the column can be the referenced side of a key."""
+        if self.unique is None:
+            return bool(self.name.key_word)
+        return self.unique > (0.5 if self.name.key_word else 0.95)
+
+
+def columns_of(tables: Sequence[TableProfile]) -> list[Column]:
+    """All columns that can take part in keys: not those of bytes."""
+    found = []
+    for place, table in enumerate(tables):
+        prefix = names.common_prefix([column.name for column in table.columns])
+        for profile in table.columns:
+            if profile.family == "blob":
+                continue
+            spelt = profile.name[len(prefix) :]
+            filled = None if profile.rows is None or profile.nulls is None else profile.rows - profile.nulls
+            unique = None if not filled or profile.distinct is None else min(1.0, profile.distinct / filled)
+            name = names.column_name(spelt)
+            own = names.own(spelt, table.name)
+            if is_unnamed(table.name) and profile.position == 0 and unique == 1.0 and name.key_word and name.entity:
+                own = max(own, 0.75)  # nothing says what the rows are, but the column that numbers them
+            found.append(Column(place, table, profile, spelt, name, own, unique, integer_run(profile)))
+    return found

@@ -1,0 +1,270 @@
+"""How surely one column references another: log odds from names, values and structure, and the competition of pairs.
+
+The weights were set by hand, looking at the dev databases of Spider and BIRD, and are the same for all databases.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from tagframe.keys import names
+from tagframe.keys.candidates import SHARE, Mentions, candidate_pairs
+from tagframe.keys.containment import MOST, Overlap, log_ratio, overlap
+from tagframe.keys.key_columns import Column
+
+PRIOR = -6.0
+"""Log odds that a pair of columns is a key, before anything is known of it."""
+NAME = 8.0
+"""What a name that fits in full adds."""
+VALUES = 0.8
+"""The weight of the values' log likelihood ratio, which takes them for more independent than they are."""
+DANGLING = 15.0
+"""What it costs if no value is contained, in proportion, beyond the few percent that dangle anywhere."""
+OTHER_SOURCE = -3.0
+"""What it costs to come from another database."""
+
+
+WEAK = -2.0
+"""Log odds below which pairs are wanted that can hardly be keys."""
+_MOST_OF_COUNTED = 6.0
+"""No values contained in ids that were counted up from 1 are more telling than this."""
+_MOST_COMPANY = 5.0
+"""What other columns' references add at most, as a rule."""
+
+
+@dataclass
+class Candidate:
+    """A pair of columns under consideration.
+
+    Attributes:
+        left, right: the referencing and the referenced column.
+        match: what the names say.
+        contained, covered: share of the left's values that the right holds, and the other way round.
+        ratio: log likelihood ratio of the values; None without values.
+        logit: log odds that the pair is a key.
+        popular: other columns that reference the right one by name.
+        similarity: in meaning, where a function for it was given.
+    """
+
+    left: Column
+    right: Column
+    match: names.NameMatch
+    contained: Overlap | None
+    covered: Overlap | None
+    ratio: float | None
+    logit: float
+    popular: int = 0
+    similarity: float | None = None
+
+
+def probability(logit: float) -> float:
+    """The probability of log odds."""
+    return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, logit))))
+
+
+def log_odds(probability: float) -> float:
+    """The log odds of a probability; finite for 0 and 1."""
+    inside = min(1 - 1e-6, max(1e-6, probability))
+    return math.log(inside / (1 - inside))
+
+
+def score_all(
+    columns: Sequence[Column],
+    mentions: Mentions,
+    similarity: names.Similarity | None,
+    *,
+    floor: float,
+    across: bool,
+) -> list[Candidate]:
+    """Score the candidate pairs within databases or, with ``across``, between them.
+
+    Args:
+        columns: of all tables.
+        mentions: of the same tables.
+        similarity: likeness in meaning of two names, in [0, 1].
+        floor: log odds below which nothing is wanted; where it is low, columns that cannot be keys (cities, states)
+            are looked at as targets, too.
+        across: only pairs of different databases.
+    """
+    targets = [place for place, column in enumerate(columns) if floor < WEAK or column.may_be_target]
+    ends: Counter[int] = Counter(column.run.high for column in columns if column.run)
+    found = []
+    for place, rights in candidate_pairs(columns, targets, mentions).items():
+        left = columns[place]
+        meant = mentions.of(left.spelt)
+        ends_there = (ends[left.run.high] - 1) / ends.total() if left.run else 0.0
+        for right in (columns[other] for other in rights):
+            if (left.owner.database != right.owner.database) != across:
+                continue
+            elsewhere = max((sure for table, sure in meant if table not in (left.table, right.table)), default=0.0)
+            candidate = _score(left, right, elsewhere, ends_there, similarity, floor=floor, across=across)
+            if candidate is not None:
+                found.append(candidate)
+    return found
+
+
+def _score(
+    left: Column,
+    right: Column,
+    named_elsewhere: float,
+    ends_there: float,
+    similarity: names.Similarity | None,
+    *,
+    floor: float,
+    across: bool,
+) -> Candidate | None:
+    match = names.match(left.spelt, left.owner.name, right.spelt, right.owner.name)
+    if not left.name.entity and match.score and left.unique is not None and left.unique < 1 and right.unique == 1:
+        match = names.NameMatch(0.65, f"{match.rule}, which repeats here", "same")
+    if match.kind == "same" and match.score < 1.0 and right.unique is None and right.profile.position > 0:
+        # Neither known to be unique, nor at home in its table, nor first: two references to a third look like this.
+        match = replace(match, score=0.6 * match.score)
+    same_table = left.owner.id == right.owner.id
+    if same_table and not match.score:
+        return None
+    alike = None
+    if similarity is not None and match.score < 0.5 and not same_table:
+        alike = similarity(_described(left), _described(right))
+    logit = PRIOR + NAME * max(match.score, 0.5 * alike if alike is not None else 0.0)
+    logit += left.name.key_word + _as_target(right)
+    if not left.name.key_word and not match.score:
+        logit -= 2.0
+    if named_elsewhere > max(match.score, names.about(left.spelt, right.owner.name)):
+        logit -= 3.0 * named_elsewhere
+    if left.profile.family in ("real", "boolean", "date"):
+        logit -= 3.0
+    if left.is_surrogate and not (match.kind == "same" and left.name.entity):
+        logit -= 6.0
+    if same_table:
+        logit -= 1.0
+    if across:
+        logit += OTHER_SOURCE
+    counted = right.run is not None and right.run.low <= 10
+    if logit + VALUES * (_MOST_OF_COUNTED if counted else MOST) + _MOST_COMPANY * bool(match.score) < floor:
+        return None
+    contained = _contained(left, right)
+    if contained is not None and contained.share < SHARE:
+        return None
+    if contained is None and (across or not _convinces_alone(left, match) or _lies_outside(left, right)):
+        return None
+    ratio = None
+    if contained is not None:
+        ratio = log_ratio(left.profile, right.profile, left.run, right.run, contained, ends_there)
+        if across and counted:
+            ratio = min(ratio, 0.0)  # every database counts from 1
+        logit += VALUES * ratio - DANGLING * max(0.0, 0.97 - contained.share)
+    covered = overlap(right.profile.sketch, left.profile.sketch)
+    return Candidate(left, right, match, contained, covered, ratio, logit, similarity=alike)
+
+
+def _contained(left: Column, right: Column) -> Overlap | None:
+    found = overlap(left.profile.sketch, right.profile.sketch)
+    if found is not None and not found.error:
+        return found
+    # A run without gaps holds every integer between its ends: no sketch is needed.
+    mine, theirs = left.run, right.run
+    if mine and theirs and theirs.density == 1.0 and theirs.low <= mine.low and mine.high <= theirs.high:
+        return Overlap(1.0, left.profile.distinct or 1, 0.0)
+    return found
+
+
+def _lies_outside(left: Column, right: Column) -> bool:
+    """Whether most of the left column's range of integers is outside the right one's: no values are needed for that."""
+    mine, theirs = left.run, right.run
+    if mine is None or theirs is None:
+        return False
+    inside = min(mine.high, theirs.high) - max(mine.low, theirs.low) + 1
+    return inside < 0.5 * (mine.high - mine.low + 1)
+
+
+def _convinces_alone(left: Column, match: names.NameMatch) -> bool:
+    """Whether the names suffice where there are no values: with a key word, or plainly the name of a thing."""
+    return match.score >= 0.55 and (left.name.key_word > 0 or (match.score > 0.6 and not left.name.generic))
+
+
+def _described(column: Column) -> str:
+    return f"{' '.join(names.words(column.owner.name))} {' '.join(column.name.words)}"
+
+
+def _as_target(column: Column) -> float:
+    """How well the column would serve as the referenced side, in log odds."""
+    profile, term = column.profile, 0.0
+    if column.unique is not None:
+        term += 0.5 if column.unique == 1.0 else -2.0 if column.unique > 0.95 else -5.0
+        if profile.null_share:
+            term -= 2.0 * min(1.0, 5 * profile.null_share)
+    if column.own >= 0.55 and column.name.key_word:
+        term += 1.0
+    elif column.name.key_word < 1.0 and not column.own:
+        term -= 1.0
+    if profile.position == 0:
+        term += 0.5
+    if profile.family in ("real", "date", "boolean"):
+        term -= 3.0
+    return term
+
+
+def compete(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Let pairs compete: a column references one other as a rule, and the one that others reference already."""
+    _prefer_referenced(candidates)
+    _doubt_second_names(candidates)
+    by_left: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
+    for candidate in candidates:
+        by_left[candidate.left.key].append(candidate)
+    for group in by_left.values():
+        group.sort(key=lambda c: (-c.logit, c.right.owner.id, c.right.profile.position))
+        for other in group[1:]:
+            other.logit = min(other.logit, 0.0) - 2.0
+    kept = [candidate for group in by_left.values() for candidate in group]
+    _adopt_orphans(kept)
+    best: dict[frozenset[tuple[str, str]], Candidate] = {}
+    for candidate in kept:
+        both = frozenset((candidate.left.key, candidate.right.key))
+        if both not in best or candidate.logit > best[both].logit:
+            best[both] = candidate
+    return list(best.values())
+
+
+def _prefer_referenced(candidates: Iterable[Candidate]) -> None:
+    """A column that others plainly reference is likelier to be referenced by those that could mean several."""
+    referenced: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
+    for candidate in candidates:
+        if candidate.logit > 0 and candidate.match.direct:
+            referenced[candidate.right.key].add(candidate.left.key)
+    for candidate in candidates:
+        if candidate.match.score:
+            candidate.popular = len(referenced[candidate.right.key] - {candidate.left.key})
+            candidate.logit += 1.2 * math.log1p(candidate.popular)
+
+
+def _doubt_second_names(candidates: Iterable[Candidate]) -> None:
+    """``trans.account`` beside ``trans.account_id``: a second column that names the same thing needs a role."""
+    keyed = {
+        (c.left.owner.id, c.right.key, c.left.name.entity) for c in candidates if c.left.name.key_word and c.match.score
+    }
+    for candidate in candidates:
+        left = candidate.left
+        if not left.name.key_word and (left.owner.id, candidate.right.key, left.name.entity) in keyed:
+            candidate.logit -= 6.0
+
+
+def _adopt_orphans(candidates: Sequence[Candidate]) -> None:
+    """A table that nothing links, with the very ids of another: one record in two halves, as with cars and their data.
+
+    That two unrelated tables count up to the same number has a chance of about one in that number.
+    """
+    linked = {side.owner.id for c in candidates if c.logit > 0 for side in (c.left, c.right)}
+    for candidate in candidates:
+        left, right = candidate.left, candidate.right
+        sets = (candidate.contained, candidate.covered)
+        if (
+            all(share is not None and share.share == 1.0 for share in sets)
+            and left.unique == right.unique == 1.0
+            and left.name.key_word
+            and right.name.key_word
+            and not {left.owner.id, right.owner.id} <= linked
+        ):
+            candidate.logit += math.log(max(1, left.profile.distinct or 1))

@@ -1,0 +1,78 @@
+"""Tables of one shape: ``sales_2023`` and ``sales_2024`` are to be stacked, not joined.
+
+Iterative-JAR names unions as future work. Here they are found so that no key is seen between such tables (their ids
+overlap, and mean different rows).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tagframe.corpus.profile import TableProfile
+from tagframe.keys import names
+
+
+@dataclass(frozen=True)
+class UnionGroup:
+    """Tables with the same columns.
+
+    Attributes:
+        tables: their ids, sorted.
+        columns: the column names of the first, in its order.
+        differ: the part of each table's name that the others do not share, in the order of ``tables``.
+    """
+
+    tables: tuple[str, ...]
+    columns: tuple[str, ...]
+    differ: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"union of {', '.join(self.tables)} ({len(self.columns)} columns)"
+
+
+def infer_unions(profiles: Sequence[TableProfile]) -> list[UnionGroup]:
+    """Find tables of one database that have the same columns and names of the same form.
+
+    Same columns: equal names, case and order aside, two at least, and no column of numbers beside one of text. Names
+    of the same form: they differ in one word or number (``sales_2023``, ``east_store``).
+
+    Returns:
+        Groups of two tables or more, sorted by their first table; no table is in two groups.
+    """
+    by_shape: dict[tuple[str, frozenset[str]], list[TableProfile]] = defaultdict(list)
+    for profile in sorted(profiles, key=lambda profile: profile.id):
+        columns = frozenset(column.name.casefold() for column in profile.columns)
+        if len(columns) > 1:
+            by_shape[profile.database, columns].append(profile)
+    found = []
+    for tables in by_shape.values():
+        by_form: dict[tuple[str, ...], list[tuple[TableProfile, str]]] = defaultdict(list)
+        for table in tables:
+            for form, part in _forms(table.name):
+                by_form[form].append((table, part))
+        taken: set[str] = set()
+        for _, members in sorted(by_form.items(), key=lambda item: (-len(item[1]), item[0])):
+            free = [(table, part) for table, part in members if table.id not in taken and _alike(members[0][0], table)]
+            if len(free) > 1:
+                taken |= {table.id for table, _ in free}
+                ids, parts = tuple(table.id for table, _ in free), tuple(part for _, part in free)
+                found.append(UnionGroup(ids, tuple(column.name for column in free[0][0].columns), parts))
+    return sorted(found, key=lambda group: group.tables)
+
+
+def _forms(name: str) -> list[tuple[tuple[str, ...], str]]:
+    """The name with each of its words left out in turn, and that word."""
+    parts = names.words(name)
+    return [((*parts[:place], "*", *parts[place + 1 :]), word) for place, word in enumerate(parts) if len(parts) > 1]
+
+
+def _alike(one: TableProfile, other: TableProfile) -> bool:
+    numbers = ("integer", "real")
+    families = {column.name.casefold(): column.family for column in other.columns}
+    for column in one.columns:
+        pair = {column.family, families[column.name.casefold()]} - {"empty"}
+        if len(pair) > 1 and not pair <= set(numbers):
+            return False
+    return True

@@ -1,0 +1,335 @@
+"""Run a join plan, and account for every row."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from tagframe.corpus import Corpus
+from tagframe.errors import (
+    DoubtfulJoinWarning,
+    FanOut,
+    InvalidArgument,
+    RowsLost,
+    RowsLostWarning,
+    RowsMultipliedWarning,
+)
+from tagframe.joins.plan import How, JoinPlan, JoinStep
+from tagframe.keys.composite import Read
+from tagframe.keys.matching import Positions, match_rows
+from tagframe.merging.joined_rows import JoinedRows, Mask, Matched, taken
+from tagframe.merging.pushdown import merge_in_sqlite
+from tagframe.merging.report import MergeReport, StepReport
+from tagframe.merging.stacking import StackedRows
+from tagframe.merging.table_rows import CorpusRows, FunctionRows, Rows
+
+Reaction = Literal["raise", "warn", "allow"]
+Filters = Mapping[str, Any]
+
+HARDLY_A_KEY = 0.1
+"""The score below which a merge warns; between small tables true keys may score below one half."""
+
+ColumnKey = tuple[str, str]
+"""Table id and column name."""
+
+
+def merge(
+    plan: JoinPlan,
+    read: Read | Corpus,
+    *,
+    how: How = "inner",
+    on_fanout: Reaction = "raise",
+    on_loss: Reaction = "warn",
+    columns: Sequence[str] | None = None,
+    where: Filters | str | None = None,
+    limit: int | None = None,
+) -> tuple[pd.DataFrame, MergeReport]:
+    """Join the tables of a plan.
+
+    Args:
+        plan: which tables, in which order, on which columns.
+        read: the corpus of the tables, or a function that gives the named columns of one. With a corpus, and ``where``
+            or ``limit``, tables of SQLite files are not read whole. Where all are in one file, no step repeats a row
+            and no key needs coercion, SQLite joins them, and only the rows of the result are read (``where`` as a
+            mapping to values, or none); the report's ``engine`` says so. Else the key columns are read whole, and of
+            the others only the rows of the result.
+        how: the kind of every join. "left" keeps the rows of the start table.
+        on_fanout: what to do where a step repeats rows of the start table.
+        on_loss: what to do where rows of the start table are lost; other tables lose rows by nature.
+        columns: those of the result, as ``column``, ``table.column`` or ``database.table.column``; all where None.
+        where: keeps the joined rows that fit: a mapping from a column to a value, a list of values or a function from
+            the column to booleans; or an expression for :meth:`pandas.DataFrame.query` over the result's columns.
+        limit: at most so many rows.
+
+    Returns:
+        The frame, in the order of the start table's rows, with a fresh index; and the report. Columns that the plan
+        makes equal appear once, under the name in the table that was joined first; other names stay as they are where
+        unique and become ``table.column`` where not. Dtypes are kept; integers beside missing rows become ``Int64``,
+        booleans ``boolean``. What is read from SQLite for a ``where`` or ``limit`` has the dtypes of the rows read.
+
+    Raises:
+        FanOut: a step would repeat rows of the start table; they are on the exception.
+        RowsLost: rows of the start table are lost, with ``on_loss="raise"``; they are on the exception.
+        ColumnNotFound: ``columns`` or ``where`` name no column of the plan.
+        InvalidArgument: an argument is none of its choices.
+    """
+    _check(how, on_fanout, on_loss, columns, limit)
+    _warn_of_doubt(plan)
+    names = plan.column_names()
+    wanted = _wanted(plan, names, columns)
+    everything = _wanted(plan, names, None)
+    filters = {plan.find_column(name): value for name, value in where.items()} if isinstance(where, Mapping) else {}
+    picks = how != "outer" and not isinstance(where, str) and not (where is None and limit is None)
+    if picks and isinstance(read, Corpus):
+        pushed = merge_in_sqlite(plan, read, wanted, filters, how=how, limit=limit)
+        if pushed is not None and not (pushed[1].lost and on_loss == "raise"):
+            _warn_of_loss(pushed[1], on_loss)
+            return pushed
+    source = StackedRows(CorpusRows(read) if isinstance(read, Corpus) else FunctionRows(read), plan)
+    tested = {*filters, *(everything.values() if isinstance(where, str) else ())}
+    late = {key for key in wanted.values() if picks and source.may_pick(key[0])}
+    result = _Merge(plan, source, names, how, tested | ({*wanted.values()} - late), late)
+    steps = [result.advance(step, on_fanout) for step in plan.steps]
+    lost = result.lost()
+    if on_loss == "raise":
+        result.refuse_loss(lost)
+    before = result.rows.length
+    for key, value in filters.items():
+        result.rows.select(np.flatnonzero(_fits(result.column(key), value)))
+    if isinstance(where, str):
+        chosen = result.frame(everything).reset_index(drop=True).query(where).index.to_numpy(dtype=np.int64)
+        result.rows.select(chosen)
+    kept = result.rows.length
+    if limit is not None and limit < kept:
+        result.rows.select(np.arange(limit, dtype=np.int64))
+    frame = result.frame(wanted)
+    stacks = tuple((table.id, tuple(part.id for part in table.parts)) for table in plan.sources if table.parts)
+    report = MergeReport(
+        plan.start, result.sizes[plan.start], tuple(steps), len(frame), len(lost), before - kept, stacks=stacks
+    )
+    _warn_of_loss(report, on_loss)
+    return frame, report
+
+
+class _Merge:
+    """A merge under way: the tables' columns, and the rows joined so far."""
+
+    def __init__(
+        self,
+        plan: JoinPlan,
+        source: Rows,
+        names: Mapping[ColumnKey, str],
+        how: How,
+        needed: Collection[ColumnKey],
+        late: Collection[ColumnKey],
+    ) -> None:
+        self.plan, self.names, self.how = plan, names, how
+        self._source = source
+        self._sharing: dict[str, list[ColumnKey]] = defaultdict(list)
+        for key, name in names.items():
+            self._sharing[name].append(key)
+        if how == "outer":
+            # A row without a left side has its key on the right: all columns that share a name are needed.
+            needed = {key for name in {names[key] for key in needed} for key in self._sharing[name]}
+        columns = _columns(plan, needed)
+        self._late = frozenset(late)
+        self.tables = {table: source.whole(table, list(columns[table])) for table in plan.tables}
+        self.sizes = {table: len(frame) for table, frame in self.tables.items()}
+        self.rows = JoinedRows(plan.start, self.sizes[plan.start])
+
+    def advance(self, step: JoinStep, on_fanout: Reaction) -> StepReport:
+        """Make one step."""
+        started = time.perf_counter()
+        base, table = self.tables[step.base], self.tables[step.table]
+        matches = match_rows([base[column] for column in step.base_columns], [table[column] for column in step.columns])
+        matched = self.rows.match(step.base, matches)
+        rows_in = self.rows.length
+        if on_fanout != "allow":
+            self._check_fanout(step, matched, on_fanout)
+        unused = self.rows.join(
+            step.table, matched, len(table), keep_left=self.how != "inner", keep_right=self.how == "outer"
+        )
+        return StepReport(
+            left=step.left,
+            right=step.right,
+            rows_in=rows_in,
+            rows_out=self.rows.length,
+            matched=matched.matched,
+            unmatched_left=rows_in - matched.matched,
+            unmatched_right=unused,
+            fan_out=matched.pairs / matched.matched if matched.matched else 0.0,
+            null_keys=matched.null_keys,
+            coerced=matched.coerced,
+            seconds=time.perf_counter() - started,
+        )
+
+    def _check_fanout(self, step: JoinStep, matched: Matched, reaction: Reaction) -> None:
+        repeated = np.flatnonzero(matched.counts > 1)
+        if not len(repeated):
+            return
+        start = self.rows.numbers(self.plan.start)[repeated]
+        offending = np.unique(start[start >= 0])
+        if not len(offending):
+            return
+        message = (
+            f"joining {step.table} on {step} would repeat {len(offending):,} rows of {self.plan.start}, "
+            f"{int(matched.counts[repeated].max()):,} times at most"
+        )
+        if reaction == "warn":
+            warnings.warn(message, RowsMultipliedWarning, stacklevel=4)
+            return
+        raise FanOut(
+            f"{message}. They are on this error as .rows. Pass on_fanout='allow' if the repetition is meant, start "
+            f"from {step.table}, or aggregate it to one row a key first",
+            self._start_rows(offending),
+        )
+
+    def _start_rows(self, numbers: Positions) -> pd.DataFrame:
+        """Rows of the start table, with the columns that would not have been read before the end too."""
+        start = self.plan.start
+        columns = self.plan.source(start).columns
+        rows = self._source.some(start, columns, numbers) if self._late else None
+        return self.tables[start].iloc[numbers] if rows is None else rows.set_axis(numbers, axis="index")
+
+    def lost(self) -> Positions:
+        """The rows of the start table that are not among the joined rows."""
+        return np.flatnonzero(~self.rows.present(self.plan.start, self.sizes[self.plan.start]))
+
+    def refuse_loss(self, lost: Positions) -> None:
+        """Raise the rows that are lost, if any are."""
+        if len(lost):
+            message = _loss(self.plan.start, len(lost), self.sizes[self.plan.start])
+            raise RowsLost(f"{message}. They are on this error as .rows. how='left' keeps them", self._start_rows(lost))
+
+    def _load(self, keys: Collection[ColumnKey]) -> dict[str, tuple[pd.DataFrame, Positions | None]]:
+        """By table: the columns of it among ``keys`` that were not read yet, and which of their rows stand where."""
+        columns: dict[str, list[str]] = defaultdict(list)
+        for table, column in keys:
+            if (table, column) in self._late:
+                columns[table].append(column)
+        found: dict[str, tuple[pd.DataFrame, Positions | None]] = {}
+        for table, names in columns.items():
+            numbers = self.rows.numbers(table)
+            present, places = np.unique(numbers[numbers >= 0], return_inverse=True)
+            frame = self._source.some(table, names, present)
+            if frame is None:
+                found[table] = (self._source.whole(table, names), self.rows.of(table))
+                continue
+            at = np.full(len(numbers), -1, dtype=np.int64)
+            at[numbers >= 0] = places
+            found[table] = (frame, at)
+        return found
+
+    def column(self, key: ColumnKey) -> pd.Series:
+        """One column of the joined rows, of those that were read before the join."""
+        table, name = key
+        series = taken(self.tables[table][name], self.rows.of(table))
+        if self.how == "outer":
+            for other, same in self._sharing[self.names[key]]:
+                if (other, same) != key and series.isna().any():
+                    series = _filled(series, taken(self.tables[other][same], self.rows.of(other)))
+        return series
+
+    def frame(self, wanted: Mapping[str, ColumnKey]) -> pd.DataFrame:
+        """The joined rows with these columns."""
+        late = self._load(wanted.values())
+        data = {}
+        for name, (table, column) in wanted.items():
+            if (table, column) in self._late:
+                frame, rows = late[table]
+                data[name] = taken(frame[column], rows)
+            else:
+                data[name] = self.column((table, column))
+        return pd.DataFrame(data, index=pd.RangeIndex(self.rows.length), copy=False)
+
+
+def _loss(start: str, lost: int, rows: int) -> str:
+    return f"{lost:,} of {rows:,} rows of {start} have no partner and are not in the result"
+
+
+def _warn_of_doubt(plan: JoinPlan) -> None:
+    doubtful = [step for step in plan.steps if step.key.evidence.origin == "inferred" and step.score < HARDLY_A_KEY]
+    if doubtful:
+        shown = "; ".join(f"{step} ({step.score:.2f})" for step in doubtful)
+        warnings.warn(
+            f"joined on what is hardly a key: {shown}. plan.alternatives has other ways, "
+            'plan.use("a.x = b.y") takes one of your own',
+            DoubtfulJoinWarning,
+            stacklevel=3,
+        )
+
+
+def _warn_of_loss(report: MergeReport, reaction: Reaction) -> None:
+    if report.lost and reaction == "warn":
+        message = _loss(report.start, report.lost, report.start_rows)
+        warnings.warn(f"{message}; how='left' keeps them", RowsLostWarning, stacklevel=3)
+
+
+def _filled(series: pd.Series, other: pd.Series) -> pd.Series:
+    """``series`` with ``other`` in place of what is missing; as objects where their types do not go together."""
+    if series.dtype != other.dtype:
+        common = pd.concat([series.iloc[:0], other.iloc[:0]], ignore_index=True).dtype
+        series, other = series.astype(common), other.astype(common)
+    return series.where(series.notna(), other)
+
+
+def _check(how: str, on_fanout: str, on_loss: str, columns: object, limit: object) -> None:
+    for name, value, choices in (
+        ("how", how, ("inner", "left", "outer")),
+        ("on_fanout", on_fanout, ("raise", "warn", "allow")),
+        ("on_loss", on_loss, ("raise", "warn", "allow")),
+    ):
+        if value not in choices:
+            raise InvalidArgument(f"{name} is one of {', '.join(map(repr, choices))}; got {value!r}")
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+        raise InvalidArgument(f"limit is a number of rows, 0 or more; got {limit!r}")
+    if isinstance(columns, str):
+        raise InvalidArgument(f"columns is a list of names; got the text {columns!r}, say [{columns!r}]")
+
+
+def _wanted(plan: JoinPlan, names: Mapping[ColumnKey, str], columns: Sequence[str] | None) -> dict[str, ColumnKey]:
+    """Result name to (table, column), in order; the first of the columns that share a name."""
+    wanted: dict[str, ColumnKey] = {}
+    for key in list(names) if columns is None else [plan.find_column(name) for name in columns]:
+        wanted.setdefault(names[key], key)
+    if columns is not None:
+        # A column that shares its name is taken from the table that was joined first.
+        first: dict[str, ColumnKey] = {}
+        for key, name in names.items():
+            first.setdefault(name, key)
+        wanted = {name: first[name] for name in wanted}
+    return wanted
+
+
+def _columns(plan: JoinPlan, early: Collection[ColumnKey]) -> dict[str, dict[str, None]]:
+    """By table: the key columns and those of ``early``; one at least of the start table, to count its rows."""
+    columns: dict[str, dict[str, None]] = {table: {} for table in plan.tables}
+    for step in plan.steps:
+        columns[step.base].update(dict.fromkeys(step.base_columns))
+        columns[step.table].update(dict.fromkeys(step.columns))
+    for source in plan.sources:
+        columns[source.id].update(dict.fromkeys(column for column in source.columns if (source.id, column) in early))
+    if not columns[plan.start]:
+        columns[plan.start].update(dict.fromkeys(plan.source(plan.start).columns[:1]))
+    return columns
+
+
+def _fits(column: pd.Series, value: Any) -> Mask:
+    if callable(value):
+        mask = value(column)
+    elif pd.api.types.is_list_like(value):
+        mask = column.isin(list(value))
+    elif value is None or value is pd.NA:
+        mask = column.isna()
+    else:
+        mask = column == value
+    found = pd.array(np.asarray(mask, dtype=object), dtype="boolean")
+    if len(found) != len(column):
+        raise InvalidArgument(f"a function in where= gives a boolean for each of {len(column)} rows; got {len(found)}")
+    return found.to_numpy(dtype=bool, na_value=False)

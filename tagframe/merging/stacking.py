@@ -1,0 +1,177 @@
+"""Tables of one shape as one table: ``sales_2023`` on top of ``sales_2024``, with a column that says which.
+
+A plan over tables of one shape (:mod:`~tagframe.keys.unions`) stacks them first and joins the stack as a single table:
+their ids overlap and mean different rows, so that no key is between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tagframe.corpus import Corpus
+from tagframe.errors import ColumnNotFound, InvalidArgument, TableNotFound, did_you_mean
+from tagframe.joins.plan import JoinPlan
+from tagframe.joins.stacks import ORIGIN
+from tagframe.keys.matching import Positions
+from tagframe.keys.unions import UnionGroup
+from tagframe.merging.table_rows import Rows
+
+_EXACT = 2**53
+
+
+def stack(
+    tables: UnionGroup | Sequence[str],
+    read: Corpus | Mapping[str, pd.DataFrame],
+    *,
+    columns: Sequence[str] | None = None,
+    source: str | None = ORIGIN,
+) -> pd.DataFrame:
+    """Tables of the same columns on top of each other.
+
+    >>> one, two = pd.DataFrame({"id": [1], "sum": [2.5]}), pd.DataFrame({"Sum": [4.0], "ID": [1]})
+    >>> stack(["sales_2023", "sales_2024"], {"sales_2023": one, "sales_2024": two})
+       id  sum source_table
+    0   1  2.5   sales_2023
+    1   1  4.0   sales_2024
+
+    Args:
+        tables: a group that :func:`~tagframe.keys.infer_unions` found, or ids of tables.
+        read: the corpus of the tables, or frames by their ids.
+        columns: which of them, in this order; all where None.
+        source: name of the column that says which table a row is from; None for no such column.
+
+    Returns:
+        The rows of the first table, then of the second, …, with a fresh index, and the columns in the order and the
+        spelling of the first table; case does not count. A dtype that all tables have is kept. Integers become
+        ``Int64`` beside nulls, and ``float64`` beside reals where that holds them exactly; dtypes that do not go
+        together become ``object``.
+
+    Raises:
+        TableNotFound: no table of an id.
+        ColumnNotFound: a table lacks a column that another has.
+        InvalidArgument: no tables, two columns of one name, or a column that is called like ``source``.
+    """
+    ids = list(tables.tables if isinstance(tables, UnionGroup) else tables)
+    if isinstance(tables, str) or not ids:
+        raise InvalidArgument(f"stack takes the ids of tables, at least one; got {tables!r}")
+    if isinstance(read, Corpus):
+        known = [[column.name for column in read.profile(table).columns] for table in ids]
+    else:
+        for table in ids:
+            if table not in read:
+                raise TableNotFound(f"no frame {table!r} in {did_you_mean(table, read)}")
+        known = [list(map(str, read[table].columns)) for table in ids]
+    names = list(known[0] if columns is None else columns)
+    if source is not None and source.casefold() in map(str.casefold, names):
+        raise InvalidArgument(f"the tables have a column {source!r} already: name the new one otherwise, with source=")
+    if columns is None:
+        for table, own in zip(ids, known, strict=True):
+            spelt(ids[0], names, own)  # what this table has, the first must have
+            spelt(table, own, names)
+    frames = []
+    for table, own in zip(ids, known, strict=True):
+        wanted = spelt(table, own, names)
+        if isinstance(read, Corpus):
+            frames.append(read.read(table, wanted))
+        else:
+            frames.append(read[table].set_axis(own, axis="columns")[wanted])
+    return stacked(ids, frames, names, source)
+
+
+def spelt(table: str, own: Sequence[str], names: Sequence[str]) -> list[str]:
+    """What the table calls the columns ``names``.
+
+    Raises:
+        ColumnNotFound: it lacks one.
+        InvalidArgument: two of its columns differ in case only, or not at all.
+    """
+    folded = {name.casefold(): name for name in own}
+    if len(folded) < len(own):
+        raise InvalidArgument(f"{table} has columns of one name (case does not count): {', '.join(map(repr, own))}")
+    for name in names:
+        if name.casefold() not in folded:
+            raise ColumnNotFound(f"no column {name!r} in {table}: {did_you_mean(name, own)}")
+    return [folded[name.casefold()] for name in names]
+
+
+def stacked(
+    ids: Sequence[str], frames: Sequence[pd.DataFrame], names: Sequence[str], source: str | None
+) -> pd.DataFrame:
+    """Frames whose columns mean ``names``, in this order, on top of each other."""
+    data = {name: _one_series([frame.iloc[:, place] for frame in frames]) for place, name in enumerate(names)}
+    rows = [len(frame) for frame in frames]
+    if source is not None:
+        data[source] = pd.Series([table for table, count in zip(ids, rows, strict=True) for _ in range(count)],
+                                 dtype=pd.Series([""]).dtype)  # fmt: skip
+    return pd.DataFrame(data, index=pd.RangeIndex(sum(rows)))
+
+
+class StackedRows:
+    """The rows of a plan's tables, of which some are stacks."""
+
+    def __init__(self, rows: Rows, plan: JoinPlan) -> None:
+        self._rows = rows
+        self._stacks = {table.id: table for table in plan.sources if table.parts}
+
+    def may_pick(self, table: str) -> bool:
+        """Not from a stack."""
+        return table not in self._stacks and self._rows.may_pick(table)
+
+    def whole(self, table: str, columns: Sequence[str]) -> pd.DataFrame:
+        """All rows of these columns; those of a stack part by part."""
+        found = self._stacks.get(table)
+        if found is None:
+            return self._rows.whole(table, columns)
+        own = [column for column in columns if column != found.origin]
+        frames = [self._rows.whole(part.id, spelt(part.id, part.columns, own)) for part in found.parts]
+        ids = [part.id for part in found.parts]
+        return stacked(ids, frames, own, found.origin if found.origin in columns else None)[list(columns)]
+
+    def some(self, table: str, columns: Sequence[str], numbers: Positions) -> pd.DataFrame | None:
+        """These rows; None of a stack."""
+        return None if table in self._stacks else self._rows.some(table, columns, numbers)
+
+
+def _one_series(parts: Sequence[pd.Series]) -> pd.Series:
+    """The parts as one series, of a dtype that holds all of them as they are."""
+    filled = [part for part in parts if part.notna().any()] or [part for part in parts if len(part)] or list(parts)
+    dtypes = list({str(part.dtype): part.dtype for part in filled}.values())
+    target = dtypes[0] if len(dtypes) == 1 and not isinstance(dtypes[0], pd.CategoricalDtype) else _common(filled)
+    if any(part.isna().any() for part in parts) and isinstance(target, np.dtype) and target.kind in "iub":
+        name = target.name
+        target = pd.api.types.pandas_dtype(
+            "boolean" if name == "bool" else name.replace("uint", "UInt").replace("int", "Int")
+        )
+    return pd.concat([_as(part, target) for part in parts], ignore_index=True)
+
+
+def _common(parts: Sequence[pd.Series]) -> Any:
+    kinds: list[Any] = [getattr(part.dtype, "numpy_dtype", part.dtype) for part in parts]
+    if all(isinstance(kind, pd.CategoricalDtype) for kind in kinds):
+        categories = [pd.Index(part.cat.categories) for part in parts]
+        if len({index.dtype for index in categories}) == 1:
+            together = categories[0].append(categories[1:]).unique()
+            ordered = all(part.cat.ordered and part.dtype == parts[0].dtype for part in parts)
+            return pd.CategoricalDtype(together, ordered=ordered)
+    if all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in kinds):
+        found = np.result_type(*kinds)
+        masked = any(part.dtype != kind for part, kind in zip(parts, kinds, strict=True))
+        integers = [part for part, kind in zip(parts, kinds, strict=True) if kind.kind in "iu"]
+        if found.kind in "iu":
+            name = found.name.replace("uint", "UInt").replace("int", "Int")
+            return pd.api.types.pandas_dtype(name) if masked else found
+        if all(bool(part.abs().max() <= _EXACT) for part in integers):
+            return np.dtype(np.float64)
+    return np.dtype(object)
+
+
+def _as(part: pd.Series, target: Any) -> pd.Series:
+    if part.dtype == target:
+        return part
+    if not part.notna().any() and target != np.dtype(object):
+        return pd.Series([None] * len(part), dtype=target)
+    return part.astype(target)

@@ -1,0 +1,92 @@
+"""Which of two keys to one table is meant: home or away team, winner or loser.
+
+The columns of such keys differ by a role word. Where one of these words is used, its key is preferred.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from tagframe.keys.key_pair import KeyPair
+from tagframe.keys.names import words as words_of
+
+HINT = 3.0
+"""What a role word adds to a key, in log odds."""
+
+_SAME_ROLE = tuple(
+    frozenset(group.split())
+    for group in (
+        "source src origin from depart departure leave outgoing start",
+        "dest destination target arrive arrival land incoming into end",
+        "winner win won victor victory beat",
+        "loser lose lost loss defeat",
+        "home host",
+        "away visitor visit guest",
+        "sender send sent from",
+        "receiver recipient receive receipt",
+        "buyer buy bought purchase customer",
+        "seller sell sold sale",
+        "owner own possess belong",
+        "editor edit revise",
+        "author write wrote written",
+        "parent father mother",
+        "manager manage supervise supervisor boss",
+    )
+)
+_ENDINGS = ("ations", "ation", "ings", "ing", "ers", "er", "ors", "or", "ed", "ly", "es", "s", "e")
+
+
+def _stem(word: str) -> str:
+    """A word without its ending, so that "edited" and "editor" are one; light, for matching only.
+
+    >>> [_stem(word) for word in ("edited", "editor", "skinned", "permanently", "won")]
+    ['edit', 'edit', 'skin', 'permanent', 'won']
+    """
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            word = word[: -len(ending)]
+            break
+    return word[:-1] if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeiouls" else word
+
+
+_ROLE_STEMS = tuple(frozenset(map(_stem, group)) for group in _SAME_ROLE)
+
+
+def _meanings(word: str) -> frozenset[str]:
+    stem = _stem(word)
+    return frozenset({stem}).union(*(group for group in _ROLE_STEMS if stem in group))
+
+
+def role_hints(keys: Sequence[KeyPair], words: Iterable[str]) -> dict[KeyPair, float]:
+    """What words (of a question, a caption, a column that is wanted) say for one of several keys to one column.
+
+    Args:
+        keys: key pairs; only those that share both tables and the referenced column are weighed against each other.
+        words: lower or upper case, in any order.
+
+    Returns:
+        Log odds for the keys that are spoken for, for ``plan_joins(…, role_hints=…)``.
+
+    >>> keys = [KeyPair("g.match", (f"{side}_team_id",), "g.team", ("id",)) for side in ("home", "away")]
+    >>> {key.left: hint for key, hint in role_hints(keys, "which away team won".split()).items()}
+    {'g.match.away_team_id': 3.0}
+    """
+    used = {_stem(piece) for word in words for piece in words_of(word)}
+    groups: dict[tuple[str, str, tuple[str, ...]], list[KeyPair]] = defaultdict(list)
+    for key in keys:
+        groups[key.left_table, key.right_table, key.right_columns].append(key)
+    hints: dict[KeyPair, float] = {}
+    for (left, right, _), group in groups.items():
+        # "liked" is no role in a table of likes: every question about the table uses the word.
+        things = {_stem(word) for table in (left, right) for word in words_of(table.partition(".")[2])}
+        names = {key: frozenset(word for column in key.left_columns for word in words_of(column)) for key in group}
+        common = frozenset.intersection(*names.values())
+        spoken = {
+            key
+            for key, name in names.items()
+            if any(_meanings(word) & used for word in name - common if _stem(word) not in things)
+        }
+        if len(spoken) < len(group):
+            hints.update({key: HINT for key in group if key in spoken})
+    return hints

@@ -1,0 +1,267 @@
+from __future__ import annotations
+
+import datetime as dt
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tagframe.engines.files import sniff_delimiter
+from tagframe.errors import UnreadableTable, UnreadableTableWarning
+
+
+@pytest.fixture
+def csv(tmp_path):
+    """Write ``bank/loan.csv`` and open it: ``csv("a,b\\n1,2\\n")``."""
+
+    def write(content: str | bytes, name: str = "loan.csv") -> tf.Corpus:
+        path = tmp_path / "bank" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return tf.open_corpus(path)
+
+    return write
+
+
+def test_a_csv_file_is_a_table_of_its_folder(csv):
+    corpus = csv("id,purpose,amount\n1,car,10.5\n2,house,\n")
+    assert corpus.ids == ("bank.loan",)
+    assert [(column.name, column.family, column.nulls) for column in corpus.profile("loan").columns] == [
+        ("id", "integer", 0),
+        ("purpose", "text", 0),
+        ("amount", "real", 1),
+    ]
+    frame = corpus.read("loan")
+    assert frame["id"].dtype == "int64"
+    assert frame["amount"].dtype == "float64"
+    assert frame["purpose"].dtype == pd.Series(["a"]).dtype
+    assert corpus.sqlite_file("loan") is None
+
+
+def test_integers_beside_empty_cells_stay_integers(csv):
+    frame = csv(f"id,other\n{2**60 + 1},1\n,2\n").read("loan")
+    assert frame["id"].dtype == "Int64"
+    assert frame["id"][0] == 2**60 + 1
+    assert frame["other"].dtype == "int64"
+
+
+def test_integers_beyond_64_bits_lose_no_digit(csv):
+    frame = csv(f"id,big\n1,{10**25 + 1}\n2,5\n").read("loan")
+    assert [str(cell) for cell in frame["big"]] == [str(10**25 + 1), "5"]
+
+
+def test_leading_zeros_are_kept_in_reading_and_match_numbers_in_profiles(csv):
+    corpus = csv("zip,number,time\n00501,0,08:00\n10001,7,09:00\n")
+    frame = corpus.read("loan")
+    assert frame["zip"].tolist() == ["00501", "10001"]
+    assert frame["number"].tolist() == [0, 7]
+    assert frame["number"].dtype == "int64"
+    assert (corpus.profile("loan").column("zip").family, corpus.profile("loan").column("zip").minimum) == (
+        "integer",
+        "501",
+    )
+    assert corpus.read("loan", ["number"]).columns.tolist() == ["number"]
+
+
+def test_leading_zeros_in_utf_16_and_in_columns_of_one_name(csv):
+    frame = csv("a,a,b\n01,02,3\n".encode("utf-16")).read("loan")
+    assert frame.to_dict("list") == {"a": ["01"], "a.1": ["02"], "b": [3]}
+
+
+def test_booleans_and_missing_words(csv):
+    frame = csv("a,b,c\ntrue,NA,True\nfalse,x,\n").read("loan")
+    assert frame["a"].dtype == bool
+    assert frame["b"].isna().tolist() == [True, False]
+    assert frame["c"].dtype == "boolean"
+
+
+def test_columns_limit_and_order(csv):
+    corpus = csv("a,b\n1,x\n2,y\n3,z\n")
+    assert corpus.read("loan", ["b", "a"], limit=2).to_dict("list") == {"b": ["x", "y"], "a": [1, 2]}
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_delimiters(csv, delimiter):
+    rows = [["name", "note"], ["Ada", '"a, b; c"'], ["Bo", '"two\nlines"']]
+    corpus = csv("\n".join(delimiter.join(row) for row in rows) + "\n")
+    assert corpus.read("loan").to_dict("list") == {"name": ["Ada", "Bo"], "note": ["a, b; c", "two\nlines"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "delimiter"),
+    [
+        ("price\n1,5\n2,5\n", ","),
+        ("name;price\nbread;1,50\nmilk;0,90\n", ";"),
+        ("one column\nwith words\n", ","),
+        ("", ","),
+        ("a,b;c,d\n1,2;3,4\n", ","),
+        ("a|b|c\n1|2,5|3\n", "|"),
+    ],
+)
+def test_sniffing(text, delimiter):
+    assert sniff_delimiter(text) == delimiter
+
+
+def test_tab_separated(csv):
+    assert csv("a\tb\n1,5\t2\n", "loan.tsv").read("loan").to_dict("list") == {"a": ["1,5"], "b": [2]}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_encodings(csv, encoding):
+    corpus = csv("name,city\nAda,Köln\n".encode(encoding))
+    assert corpus.read("loan").to_dict("list") == {"name": ["Ada"], "city": ["Köln"]}
+
+
+def test_latin_1_beyond_windows(csv):
+    assert csv("name\nx\x81ö\n".encode("latin-1")).read("loan")["name"].tolist() == ["x\x81ö"]
+
+
+def test_names_of_columns(csv):
+    corpus = csv('a,a,"b ""q"" ,;",,select,1\n1,2,3,4,5,6\n')
+    names = [column.name for column in corpus.profile("loan").columns]
+    assert names == ["a", "a.1", 'b "q" ,;', "Unnamed: 3", "select", "1"]
+    assert corpus.read("loan").columns.tolist() == names
+
+
+def test_no_rows(csv):
+    corpus = csv("a,b\n")
+    assert (corpus.profile("loan").rows, corpus.read("loan").shape) == (0, (0, 2))
+
+
+def test_profiles_do_not_depend_on_pieces(csv, monkeypatch):
+    text = "a,b\n" + "".join(f"{n % 7},{n if n < 15 else 'x'}\n" for n in range(30))
+    whole = csv(text).profile("loan")
+    monkeypatch.setattr("tagframe.engines.files.CHUNK_ROWS", 4)
+    parts = csv(text.replace("\n", "\r\n")).profile("loan")
+    for one, other in zip(whole.columns, parts.columns, strict=True):
+        assert (one.family, one.rows, one.distinct, one.samples) == (
+            other.family,
+            other.rows,
+            other.distinct,
+            other.samples,
+        )
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("", "No columns"),
+        ("a,b\n1,2\n3,4,5\n", "line 3"),
+        ("a,b\n1,2,3\n4,5,6\n", "Length of header"),
+        ('a,b\n1,"open\n', "EOF inside string"),
+        (b"PK\x03\x04\x00\x00\x00binary\x00\xff", "zero bytes"),
+    ],
+    ids=["empty", "ragged", "long-rows", "open-quote", "binary"],
+)
+def test_broken_csv(csv, content, reason):
+    with pytest.raises(UnreadableTable, match=rf"loan\.csv .*{reason}"):
+        csv(content)
+
+
+def test_one_bad_file_does_not_hide_the_others(tmp_path):
+    (tmp_path / "good.csv").write_text("a\n1\n")
+    (tmp_path / "bad.csv").write_text("a,b\n1,2\n3,4,5\n")
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 not really")
+    (tmp_path / "bad.sqlite").write_bytes(b"SQLite format 3\x00" + b"\xff" * 500)
+    with pytest.warns(UnreadableTableWarning) as warned:
+        corpus = tf.open_corpus(tmp_path)
+    assert [profile.name for profile in corpus] == ["good"]
+    assert len(warned) == len(corpus.problems) == 3
+    assert {type(problem) for problem in corpus.problems} == {UnreadableTable}
+    for name, problem in zip(["bad.csv", "bad.parquet", "bad.sqlite"], sorted(map(str, corpus.problems)), strict=True):
+        assert name in problem
+
+
+def test_only_bad_files(tmp_path):
+    (tmp_path / "one.csv").write_text("")
+    (tmp_path / "two.csv").write_text("")
+    with pytest.raises(UnreadableTable, match="none of the 2 files"):
+        tf.open_corpus(tmp_path)
+
+
+class TestParquet:
+    """These need a pyarrow that accepts the installed numpy."""
+
+    @pytest.fixture(autouse=True)
+    def _needs_pyarrow(self):
+        try:
+            import pyarrow.parquet  # noqa: F401
+        except ImportError as error:
+            pytest.skip(f"pyarrow cannot be imported: {error}")
+
+    def test_types(self, tmp_path):
+        frame = pd.DataFrame(
+            {
+                "id": [1, 2, 3],
+                "holes": pd.array([2**60 + 1, None, 3], dtype="Int64"),
+                "unsigned": pd.array([2**64 - 1, None, 3], dtype="UInt64"),
+                "real": [0.5, None, 2.5],
+                "text": ["a", None, "c"],
+                "when": pd.to_datetime(["2020-01-01 00:00:00", None, "2021-05-05 10:00:00"]),
+                "zoned": pd.to_datetime(["2020-01-01", None, "2021-05-05"]).tz_localize("Europe/Prague"),
+                "flag": [True, False, True],
+                "day": [dt.date(2020, 1, 1), None, dt.date(2020, 1, 2)],
+                "list": [[1, 2], None, [3]],
+                "struct": [{"a": 1}, {"a": 2}, None],
+                "kind": pd.Categorical(["x", "y", "x"]),
+                "bytes": [b"x", None, b"y"],
+            }
+        )
+        frame.to_parquet(tmp_path / "t.parquet")
+        corpus = tf.open_corpus(tmp_path / "t.parquet")
+        families = {column.name: column.family for column in corpus.profile("t").columns}
+        assert families == {
+            "id": "integer", "holes": "integer", "unsigned": "integer", "real": "real", "text": "text",
+            "when": "date", "zoned": "date", "flag": "boolean", "day": "date", "list": "text", "struct": "text",
+            "kind": "text", "bytes": "blob",
+        }  # fmt: skip
+        read = corpus.read("t")
+        assert read.columns.tolist() == frame.columns.tolist()
+        assert read["holes"].dtype == "Int64"
+        assert read["holes"][0] == 2**60 + 1
+        assert read["unsigned"].dtype == "UInt64"
+        assert read["unsigned"][0] == 2**64 - 1
+        assert read["id"].dtype == "int64"
+        assert read["when"].dt.year.tolist()[::2] == [2020, 2021]
+        assert read["flag"].dtype == bool
+
+    def test_names_order_and_limit(self, tmp_path):
+        frame = pd.DataFrame({"a.b": [1, 2, 3], "a": [4, 5, 6], 'q"': [7, 8, 9]}, index=pd.Index([9, 8, 7], name="key"))
+        frame.to_parquet(tmp_path / "t.parquet", row_group_size=2)
+        corpus = tf.open_corpus(tmp_path / "t.parquet")
+        assert [column.name for column in corpus.profile("t").columns] == ["a.b", "a", 'q"', "key"]
+        assert corpus.read("t", ["a"]).to_dict("list") == {"a": [4, 5, 6]}
+        assert corpus.read("t", ["key", "a.b"], limit=1).to_dict("list") == {"key": [9], "a.b": [1]}
+        assert corpus.read("t", limit=0).shape == (0, 4)
+        assert len(corpus.read("t", limit=100)) == 3
+        assert corpus.read("t", []).shape[1] == 0
+
+    def test_an_index_without_a_name_is_left_out(self, tmp_path):
+        pd.DataFrame({"a": [1, 2]}, index=[5, 6]).to_parquet(tmp_path / "t.parquet")
+        corpus = tf.open_corpus(tmp_path / "t.parquet")
+        assert corpus.read("t").to_dict("list") == {"a": [1, 2]}
+        assert [column.name for column in corpus.profile("t").columns] == ["a"]
+
+    def test_no_rows(self, tmp_path):
+        pd.DataFrame({"a": np.array([], dtype="int64")}).to_parquet(tmp_path / "t.parquet")
+        corpus = tf.open_corpus(tmp_path / "t.parquet")
+        assert (corpus.profile("t").rows, corpus.read("t", limit=5).shape) == (0, (0, 1))
+
+    def test_two_columns_of_one_name(self, tmp_path):
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        table = pa.table([pa.array([1]), pa.array([2])], names=["x", "x"])
+        pq.write_table(table, tmp_path / "t.parquet")
+        with pytest.raises(UnreadableTable, match="more than one column called 'x'"):
+            tf.open_corpus(tmp_path / "t.parquet")
+
+
+def test_a_pyarrow_that_cannot_be_imported_is_said(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    path = tmp_path / "t.parquet"
+    path.write_bytes(b"PAR1")
+    with pytest.raises(UnreadableTable, match=r"cannot be read as Parquet: .*pyarrow"):
+        tf.open_corpus(path)

@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tagframe.corpus import ForeignKey
+from tagframe.engines.sqlite import SQLiteSource, connect_readonly, typed_series
+from tagframe.errors import UnreadableTable
+
+
+def test_tables_keys_and_types(bank):
+    corpus = tf.open_corpus(bank)
+    assert corpus.ids == ("bank.client", "bank.loan")
+    loan = corpus.profile("bank.loan")
+    assert loan.rows == 3
+    assert loan.primary_key == ("loan_id",)
+    assert loan.foreign_keys == (ForeignKey(("client_id",), "client", ("client_id",)),)
+    assert [column.declared_type for column in loan.columns] == ["INTEGER", "INTEGER", "REAL"]
+    assert [column.family for column in loan.columns] == ["integer", "integer", "real"]
+    assert corpus.profile("client").column("born").family == "date"
+    assert corpus.sqlite_file("loan") == bank
+    assert corpus.source_table("bank.loan") == "loan"
+
+
+def test_foreign_keys_are_spelled_as_the_tables_are(sqlite_file):
+    path = sqlite_file("""
+        CREATE TABLE Parent (A INT, B INT, PRIMARY KEY (B, A));
+        CREATE TABLE child (
+            x INT, y INT, z INT REFERENCES missing (id), w INT REFERENCES parent (nowhere),
+            FOREIGN KEY (X, Y) REFERENCES PARENT,
+            FOREIGN KEY (y, x) REFERENCES parent (a, b), FOREIGN KEY (y, x) REFERENCES parent (a, b)
+        );
+        CREATE TABLE self (id INTEGER PRIMARY KEY, boss INT REFERENCES self);
+    """)
+    corpus = tf.open_corpus(path)
+    assert corpus.profile("Parent").primary_key == ("B", "A")
+    assert sorted(corpus.profile("child").foreign_keys, key=lambda key: key.columns) == [
+        ForeignKey(("x", "y"), "Parent", ("B", "A")),
+        ForeignKey(("y", "x"), "Parent", ("A", "B")),
+    ]
+    assert corpus.profile("self").foreign_keys == (ForeignKey(("boss",), "self", ("id",)),)
+
+
+def test_only_tables_of_rows_are_in_the_corpus(sqlite_file):
+    path = sqlite_file("""
+        CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, twice INT GENERATED ALWAYS AS (id * 2));
+        INSERT INTO t DEFAULT VALUES;
+        CREATE VIEW v AS SELECT * FROM t;
+        CREATE VIRTUAL TABLE words USING fts5(text);
+    """)
+    corpus = tf.open_corpus(path)
+    assert corpus.ids == ("bank.t",)
+    assert [column.name for column in corpus.profile("t").columns] == ["id", "twice"]
+    assert corpus.read("t").to_dict("list") == {"id": [1], "twice": [2]}
+
+
+NAMES = ["a b", "a.b", 'say "x"', "it's", "select", "Größe", "[br]", "per%cent", "semi;colon", "new\nline"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_any_kind(sqlite_file, name):
+    quoted = '"' + name.replace('"', '""') + '"'
+    path = sqlite_file(f"CREATE TABLE {quoted} ({quoted} TEXT, id INT); INSERT INTO {quoted} VALUES ('x', 1);")
+    corpus = tf.open_corpus(path)
+    assert corpus.ids == (f"bank.{name}",)
+    assert corpus.profile(name).column(name).samples == ("x",)
+    assert corpus.read(f"bank.{name}", columns=[name])[name].tolist() == ["x"]
+
+
+def test_rows_come_back_as_they_are(sqlite_file):
+    big = 2**60 + 1
+    path = sqlite_file(f"""
+        CREATE TABLE t (whole INT, holes INT, real REAL, both, text TEXT, mixed, bytes BLOB, blank);
+        INSERT INTO t VALUES (1, {big}, 1.5, 1, 'a', 'x', x'00ff', NULL);
+        INSERT INTO t VALUES (2, NULL, NULL, 2.5, NULL, 7, NULL, NULL);
+    """)
+    frame = tf.open_corpus(path).read("t")
+    assert frame["whole"].dtype == "int64"
+    assert frame["holes"].dtype == "Int64"
+    assert frame["holes"][0] == big
+    assert frame["real"].dtype == frame["both"].dtype == "float64"
+    assert frame["both"].tolist() == [1.0, 2.5]
+    assert frame["text"].dtype == pd.Series(["a", None]).dtype
+    assert frame["text"].isna().tolist() == [False, True]
+    assert frame["mixed"].tolist() == ["x", 7]
+    assert frame["bytes"][0] == b"\x00\xff"
+    assert frame["blank"].tolist() == [None, None]
+
+
+def test_integers_that_floats_cannot_hold_stay_integers():
+    assert typed_series([2**53 + 1, 0.5]).tolist() == [2**53 + 1, 0.5]
+    assert typed_series([2**53, 0.5]).dtype == np.float64
+
+
+def test_columns_and_limit(bank):
+    corpus = tf.open_corpus(bank)
+    frame = corpus.read("loan", ["amount", "loan_id"], limit=2)
+    assert frame.columns.tolist() == ["amount", "loan_id"]
+    assert frame["loan_id"].tolist() == [10, 11]
+    assert len(corpus.read("loan", limit=0)) == 0
+    assert corpus.read("loan", []).shape == (3, 0)
+
+
+def test_a_table_with_no_rows(sqlite_file):
+    corpus = tf.open_corpus(sqlite_file("CREATE TABLE t (a INT, b TEXT);"))
+    table = corpus.profile("t")
+    assert (table.rows, [(c.family, c.rows, c.distinct, c.null_share) for c in table.columns]) == (
+        0,
+        [("empty", 0, 0, 0.0)] * 2,
+    )
+    assert corpus.read("t").shape == (0, 2)
+
+
+def test_text_that_is_not_utf8(sqlite_file):
+    path = sqlite_file("CREATE TABLE t (name TEXT); INSERT INTO t VALUES (CAST(x'4dfc6c6c6572' AS TEXT)), ('Müller');")
+    corpus = tf.open_corpus(path)
+    assert corpus.profile("t").column("name").samples == ("M\ufffdller", "Müller")
+    assert corpus.read("t")["name"].tolist() == ["M\ufffdller", "Müller"]
+
+
+def test_big_cells_infinity_and_mixed_types(sqlite_file):
+    path = sqlite_file("CREATE TABLE t (a, b);")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("INSERT INTO t VALUES (?, ?)", ["x" * 10_000_000, float("inf")])
+        connection.execute("INSERT INTO t VALUES (?, ?)", [b"\x00" * 10_000_000, -1.5])
+        connection.execute("INSERT INTO t VALUES (?, ?)", [7, float("nan")])
+    table = tf.open_corpus(path).profile("t")
+    assert (table.column("a").family, table.column("a").distinct, table.column("a").nulls) == ("text", 3, 0)
+    assert (table.column("b").minimum, table.column("b").maximum, table.column("b").nulls) == ("-1.5", "inf", 1)
+
+
+def test_reading_is_in_pieces(sqlite_file, monkeypatch):
+    path = sqlite_file("CREATE TABLE t (a TEXT, b BLOB);")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executemany("INSERT INTO t VALUES (?, ?)", [("é" * 1000, b"x" * 3000)] * 200)
+    source = SQLiteSource(path)
+    (shape,) = source.shapes()
+    assert [chunk.rows for chunk in source.chunks(shape)] == [200]
+    monkeypatch.setattr("tagframe.engines.sqlite._CHUNK_BYTES", 400_000)
+    assert [chunk.rows for chunk in source.chunks(shape)] == [100, 100]
+
+
+def test_the_file_cannot_be_changed_and_gets_no_company(bank):
+    before = bank.read_bytes()
+    with closing(connect_readonly(bank)) as connection, pytest.raises(sqlite3.OperationalError, match="readonly"):
+        connection.execute("DELETE FROM loan")
+    tf.open_corpus(bank).read("loan")
+    assert bank.read_bytes() == before
+    assert os.listdir(bank.parent) == [bank.name]
+
+
+def test_a_database_in_wal_mode_gets_no_company_either(bank):
+    with closing(sqlite3.connect(bank)) as connection:
+        connection.execute("PRAGMA journal_mode = wal")
+        connection.execute("INSERT INTO loan VALUES (13, 1, 1)")
+        connection.commit()
+    assert os.listdir(bank.parent) == [bank.name]
+    assert tf.open_corpus(bank).profile("loan").rows == 4
+    assert os.listdir(bank.parent) == [bank.name]
+
+
+def test_what_a_writer_has_not_yet_checkpointed_is_read(bank):
+    with closing(sqlite3.connect(bank)) as writer:
+        writer.execute("PRAGMA journal_mode = wal")
+        assert tf.open_corpus(bank).profile("loan").rows == 3
+        writer.execute("INSERT INTO loan VALUES (13, 1, 1)")
+        writer.commit()
+        corpus = tf.open_corpus(bank)
+        assert corpus.profile("loan").rows == len(corpus.read("loan")) == 4
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"not a database at all", bytes(range(256)) * 16], ids=["empty", "text", "noise"]
+)
+def test_a_file_that_is_no_database(tmp_path, content):
+    path = tmp_path / "secret.sqlite"
+    path.write_bytes(content)
+    with pytest.raises(UnreadableTable, match=r"secret\.sqlite is not a SQLite database"):
+        tf.open_corpus(path)
+
+
+def damage(path: Path, table: str) -> None:
+    """Overwrite the pages of one table with noise."""
+    with closing(sqlite3.connect(path)) as connection:
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", [table]).fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+    with path.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
+
+
+def test_a_damaged_table_does_not_hide_the_others(bank):
+    damage(bank, "loan")
+    for _ in range(2):  # from the catalogue too
+        with pytest.warns(tf.errors.UnreadableTableWarning, match=r"table 'loan' of .*malformed"):
+            corpus = tf.open_corpus(bank)
+        assert corpus.ids == ("bank.client",)
+        assert [type(problem) for problem in corpus.problems] == [UnreadableTable]
+
+
+def test_a_column_that_vanished_after_opening(bank):
+    corpus = tf.open_corpus(bank)
+    with closing(sqlite3.connect(bank)) as connection, connection:
+        connection.execute("ALTER TABLE loan DROP COLUMN amount")
+    with pytest.raises(UnreadableTable, match=r"table 'loan' of .* cannot be read: no such column"):
+        corpus.read("loan", ["amount"])
+    assert corpus.read("loan").columns.tolist() == ["loan_id", "client_id"]
+
+
+def test_a_file_that_vanished_after_opening(bank):
+    corpus = tf.open_corpus(bank)
+    bank.unlink()
+    with pytest.raises(tf.errors.SourceNotFound, match=r"rows of bank\.loan cannot be read.*bank\.sqlite"):
+        corpus.read("loan")

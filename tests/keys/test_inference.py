@@ -1,0 +1,232 @@
+"""Key inference: what must be found, and what must not."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tagframe.corpus import open_corpus
+from tagframe.corpus.profile import ColumnProfile, TableProfile
+from tagframe.engines.base import ForeignKey
+from tagframe.errors import InvalidArgument
+from tagframe.keys import KeyPair, infer_keys, infer_unions
+from tagframe.merging import infer_keys_of
+from tagframe.merging.frames import _Tables
+
+RANDOM = np.random.default_rng(7)
+
+
+def pairs(frames: dict[str, pd.DataFrame], **options) -> set[tuple[str, str]]:
+    """Inferred keys without the database."""
+    found = infer_keys(_Tables(frames).profiles, **options)
+    return {(key.left.removeprefix("frames."), key.right.removeprefix("frames.")) for key in found}
+
+
+def ids(size: int, top: int) -> np.ndarray:
+    return RANDOM.integers(1, top + 1, size)
+
+
+EMPLOYEES = pd.DataFrame(
+    {
+        "employee_id": range(1, 61),
+        "name": [f"person {i}" for i in range(60)],
+        "manager_id": [None] + [int(v) for v in ids(59, 10)],
+        "department_id": ids(60, 8),
+        "age": ids(60, 60),
+    }
+)
+DEPARTMENTS = pd.DataFrame({"id": range(1, 9), "title": list("abcdefgh")})
+
+
+def test_a_key_and_a_self_reference_are_found_and_a_count_is_not():
+    found = pairs({"employees": EMPLOYEES, "departments": DEPARTMENTS})
+    assert found == {
+        ("employees.department_id", "departments.id"),
+        ("employees.manager_id", "employees.employee_id"),
+    }
+
+
+def test_ids_that_overlap_by_accident_are_no_keys():
+    frames = {
+        "cats": pd.DataFrame({"cat_id": range(1, 101), "weight": ids(100, 20)}),
+        "cars": pd.DataFrame({"car_id": range(1, 121), "doors": ids(120, 5), "rank": ids(120, 100)}),
+    }
+    assert pairs(frames) == set()
+
+
+def test_a_surrogate_key_inside_a_larger_one_is_no_key():
+    frames = {
+        "teams": pd.DataFrame({"teamId": range(1, 51), "city": [f"c{i}" for i in range(50)]}),
+        "teamResults": pd.DataFrame({"teamResultsId": range(1, 501), "teamId": ids(500, 50), "points": ids(500, 40)}),
+    }
+    assert pairs(frames) == {("teamResults.teamId", "teams.teamId")}
+
+
+def test_a_column_called_by_its_role_is_found_where_the_values_tell():
+    players = pd.DataFrame({"player_id": range(200001, 200501), "hand": ["L", "R"] * 250})
+    matches = pd.DataFrame(
+        {"winner_id": RANDOM.choice(players["player_id"], 300), "loser_id": RANDOM.choice(players["player_id"], 300)}
+    )
+    assert pairs({"players": players, "matches": matches}) == {
+        ("matches.winner_id", "players.player_id"),
+        ("matches.loser_id", "players.player_id"),
+    }
+
+
+@pytest.mark.parametrize("spelling", [lambda i: f"{i:05d}", str, float, lambda i: f" {i} "])
+def test_keys_of_unlike_types_that_mean_the_same(spelling):
+    shops = pd.DataFrame({"shop_id": range(1, 41), "town": [f"t{i}" for i in range(40)]})
+    sales = pd.DataFrame({"sale_no": range(400), "shop_id": [spelling(int(i)) for i in ids(400, 40)]})
+    (key,) = infer_keys_of({"sales": sales, "shops": shops})
+    assert (key.left, key.right) == ("frames.sales.shop_id", "frames.shops.shop_id")
+    assert key.evidence.contained == 1.0
+    assert key.evidence.uniqueness == 1.0
+
+
+def test_the_target_that_others_reference_is_preferred():
+    players = pd.DataFrame(
+        {"id": range(1, 201), "player_api_id": RANDOM.permutation(np.arange(30000, 30200)), "height": ids(200, 90)}
+    )
+    stats = pd.DataFrame({"player_api_id": RANDOM.choice(players["player_api_id"], 500), "speed": ids(500, 99)})
+    games = pd.DataFrame(
+        {"game_no": range(3), "home_player_1": [None] * 3, "home_player_2": [None] * 3, "home_player_x": [None] * 3}
+    )
+    assert pairs({"Player": players, "Player_Stats": stats, "Game": games}) == {
+        ("Player_Stats.player_api_id", "Player.player_api_id"),
+        ("Game.home_player_1", "Player.player_api_id"),
+        ("Game.home_player_2", "Player.player_api_id"),
+    }
+
+
+def test_empty_columns_are_linked_only_by_names_with_a_key_word():
+    posts = pd.DataFrame({"Id": range(1, 40), "Tags": [None] * 39, "OwnerUserId": [None] * 39, "Comment": [None] * 39})
+    users = pd.DataFrame({"Id": range(1, 30), "About": [None] * 29})
+    tags = pd.DataFrame({"Id": range(1, 20), "Text": [None] * 19})
+    comments = pd.DataFrame({"Id": range(1, 20), "Body": [None] * 19})
+    assert pairs({"posts": posts, "users": users, "tags": tags, "comments": comments}) == {
+        ("posts.OwnerUserId", "users.Id")
+    }
+
+
+def test_dangling_values_are_seen_in_the_evidence():
+    shops = pd.DataFrame({"shop_id": range(101, 201), "town": [f"t{i}" for i in range(100)]})
+    sales = pd.DataFrame({"shop_id": [*range(101, 200), 999], "amount": ids(100, 50)})
+    (key,) = infer_keys_of({"sales": sales, "shops": shops})
+    assert key.evidence.contained == 0.99
+    assert "99% of the values found" in repr(key)
+
+
+def test_a_sketch_knows_its_error():
+    size = 20_000
+    shops = pd.DataFrame({"shop_code": [f"shop {i}" for i in range(size)]})
+    sales = pd.DataFrame({"shop_code": [f"shop {i}" for i in range(0, 2 * size, 2)] * 2})
+    profiles = _Tables({"sales": sales, "shops": shops}).profiles
+    from tagframe.keys.containment import overlap
+
+    found = overlap(profiles[0].columns[0].sketch, profiles[1].columns[0].sketch)
+    assert 0 < found.error < 0.05
+    assert abs(found.share - 0.5) < 4 * found.error
+
+
+def test_declared_keys_are_used_and_said_and_can_be_left_out():
+    columns = tuple(ColumnProfile(name, place, "integer") for place, name in enumerate(("x", "y")))
+    left = TableProfile("d.a", "d", "a", columns, foreign_keys=(ForeignKey(("X",), "B", ("y",)),))
+    right = TableProfile("d.b", "d", "b", columns)
+    (key,) = infer_keys([left, right])
+    assert (key.left, key.right, key.score, key.evidence.origin) == ("d.a.x", "d.b.y", 1.0, "declared")
+    assert infer_keys([left, right], declared=False) == []
+
+
+def test_keys_between_databases_are_found_only_when_asked_for():
+    sales = pd.DataFrame({"isbn": [f"978-{i:07d}" for i in ids(300, 80)], "amount": ids(300, 9)})
+    books = pd.DataFrame({"isbn": [f"978-{i:07d}" for i in range(1, 91)], "title": [f"b{i}" for i in range(90)]})
+    counted = pd.DataFrame({"book_id": range(1, 91), "shelf_id": ids(90, 9)})
+    shelves = pd.DataFrame({"shelf_id": range(1, 10), "floor": ids(9, 3)})
+    frames = {"shop.sales": sales, "library.books": books, "archive.books": counted, "office.shelves": shelves}
+    assert pairs(frames) == set()
+    assert pairs(frames, across_sources=True) == {("shop.sales.isbn", "library.books.isbn")}
+
+
+def test_composite_keys_are_checked_against_the_rows():
+    lines = pd.DataFrame({"order_id": np.repeat(np.arange(1, 51), 3), "line_no": [1, 2, 3] * 50, "item": ids(150, 99)})
+    chosen = lines.sample(60, random_state=1, replace=True)
+    returns = pd.DataFrame(
+        {"order_id": chosen["order_id"].to_numpy(), "line_no": chosen["line_no"].to_numpy(), "why": list("ab") * 30}
+    )
+    (key,) = infer_keys_of({"returns": returns, "order_lines": lines})
+    assert (key.left, key.right) == ("frames.returns.(order_id, line_no)", "frames.order_lines.(order_id, line_no)")
+    assert key.evidence.contained == 1.0
+    twice = pd.concat([lines, lines.head(1)], ignore_index=True)
+    assert not any(len(k.left_columns) > 1 for k in infer_keys_of({"returns": returns, "order_lines": twice}))
+
+
+def test_tables_of_one_shape_are_a_union_and_not_joined():
+    frames = {
+        f"sales_{year}": pd.DataFrame(
+            {"sale_id": range(1, 80 + year % 7), "shop_id": ids(79 + year % 7, 9), "amount": ids(79 + year % 7, 50)}
+        )
+        for year in (2023, 2024)
+    }
+    frames["shops"] = pd.DataFrame({"shop_id": range(1, 10), "town": list("abcdefghi")})
+    (group,) = infer_unions(_Tables(frames).profiles)
+    assert (group.tables, group.differ) == (("frames.sales_2023", "frames.sales_2024"), ("2023", "2024"))
+    assert pairs(frames) == {("sales_2023.shop_id", "shops.shop_id"), ("sales_2024.shop_id", "shops.shop_id")}
+
+
+def test_meaning_helps_where_names_differ():
+    pupils = pd.DataFrame({"ID": RANDOM.permutation(np.arange(1, 31)), "grade": ids(30, 5)})
+    friends = pd.DataFrame({"student_id": ids(60, 30), "since": ids(60, 20)})
+    friends.loc[0, "student_id"] = 30
+    frames = {"Highschooler": pupils, "Friend": friends}
+    plain = infer_keys(_Tables(frames).profiles, min_score=0.0)[0]
+    helped = infer_keys(_Tables(frames).profiles, min_score=0.0, similarity=lambda one, other: 0.9)[0]
+    assert helped.score > plain.score
+    assert helped.evidence.similarity == 0.9
+
+
+def test_the_order_of_the_tables_changes_nothing():
+    profiles = _Tables({"employees": EMPLOYEES, "departments": DEPARTMENTS}).profiles
+    assert infer_keys(profiles) == infer_keys(profiles[::-1])
+    assert [key.score for key in infer_keys(profiles)] == [key.score for key in infer_keys(profiles[::-1])]
+
+
+def test_two_tables_of_one_id_are_refused():
+    table = TableProfile("d.a", "d", "a", ())
+    with pytest.raises(InvalidArgument, match=r"more than one table is called 'd\.a'"):
+        infer_keys([table, table])
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame(),
+        pd.DataFrame({"a_id": []}),
+        pd.DataFrame({"a_id": [None, None]}),
+        pd.DataFrame({"a_id": pd.to_datetime(["2020-01-01", None], utc=True)}),
+        pd.DataFrame({"a_id": [{"x": 1}, [2]]}),
+        pd.DataFrame({"": [1, 2], "🙂": [3, 4], "__": [5, 6], "id": [True, False]}),
+    ],
+)
+def test_odd_frames_give_no_keys_and_no_error(frame):
+    assert pairs({"odd": frame, "departments": DEPARTMENTS}) == set()
+
+
+def test_a_key_pair_is_its_columns():
+    one = KeyPair("d.a", ("x",), "d.b", ("y",), 0.9)
+    assert one == KeyPair("d.a", ("x",), "d.b", ("y",), 0.1)
+    assert hash(one) == hash(KeyPair.from_json(one.to_json()))
+    assert KeyPair.from_json(one.to_json()).score == 0.9
+    assert one.reversed().left == "d.b.y"
+
+
+def test_the_keys_of_two_benchmark_databases(bench: Path):
+    corpus = open_corpus(bench / "spider" / "database" / "world_1" / "world_1.sqlite")
+    found = {(key.left, key.right) for key in infer_keys(corpus.profiles, declared=False)}
+    assert ("world_1.city.CountryCode", "world_1.country.Code") in found
+    assert ("world_1.countrylanguage.CountryCode", "world_1.country.Code") in found
+    shuffled = random.Random(3).sample(list(corpus.profiles), len(corpus.profiles))
+    assert {(key.left, key.right) for key in infer_keys(shuffled, declared=False)} == found

@@ -1,0 +1,337 @@
+"""Merges: the same rows as pandas gives, and a report that adds up."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import sqlite3
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tagframe.corpus import ColumnProfile, Corpus, TableProfile, open_corpus
+from tagframe.errors import (
+    ColumnNotFound,
+    DoubtfulJoinWarning,
+    FanOut,
+    InvalidArgument,
+    RowsLost,
+    RowsLostWarning,
+    RowsMultipliedWarning,
+)
+from tagframe.joins import JoinPlan, JoinStep, PlanTable, plan_joins
+from tagframe.keys import Evidence, KeyPair, infer_keys
+from tagframe.merging import join_plan, merge, merge_frames_with_report
+from tagframe.merging.table_rows import CorpusRows
+
+LOANS = pd.DataFrame({"loan_id": [1, 2, 3, 4], "client_id": [20, 10, 20, 30], "amount": [5.0, 6.0, 7.0, 8.0]})
+CLIENTS = pd.DataFrame({"client_id": [10, 20, 30], "name": ["Ann", "Bo", "Cy"], "town_id": [1, 2, 1]})
+TOWNS = pd.DataFrame({"town_id": [1, 2, 3], "name": ["Brno", "Cheb", "Písek"]})
+BANK = {"bank.loans": LOANS, "bank.clients": CLIENTS, "bank.towns": TOWNS}
+
+
+def one_step(left: pd.DataFrame, right: pd.DataFrame, on: str = "k") -> JoinPlan:
+    key = KeyPair("d.left", (on,), "d.right", (on,), 1.0, Evidence())
+    step = JoinStep("d.right", (on,), "d.left", (on,), "many-to-one", key)
+    sources = tuple(
+        PlanTable(f"d.{name}", "d", name, tuple(map(str, frame.columns)), len(frame))
+        for name, frame in (("left", left), ("right", right))
+    )
+    return JoinPlan("d.left", (step,), sources)
+
+
+def run(left: pd.DataFrame, right: pd.DataFrame, **options):
+    frames = {"d.left": left, "d.right": right}
+    return merge(one_step(left, right), lambda table, columns: frames[table][list(columns)], **options)
+
+
+def test_a_chain_of_three_tables_keeps_the_facts_rows_in_order():
+    frame, report = merge_frames_with_report(BANK)
+    assert frame["loan_id"].tolist() == [1, 2, 3, 4]
+    assert frame["clients.name"].tolist() == ["Bo", "Ann", "Bo", "Cy"]
+    assert frame["towns.name"].tolist() == ["Cheb", "Brno", "Cheb", "Brno"]
+    assert list(frame.columns) == ["loan_id", "client_id", "amount", "clients.name", "town_id", "towns.name"]
+    assert (report.start_rows, report.rows, report.lost) == (4, 4, 0)
+
+
+def test_the_inputs_are_left_as_they_were():
+    before = {name: frame.copy() for name, frame in BANK.items()}
+    frame, _ = merge_frames_with_report(BANK)
+    frame.loc[:, "amount"] = 0.0
+    for name, source in BANK.items():
+        pd.testing.assert_frame_equal(source, before[name])
+
+
+def test_a_step_that_repeats_rows_of_the_start_is_refused_with_the_rows():
+    plan = join_plan({"bank.clients": CLIENTS, "bank.loans": LOANS})
+    assert plan.start == "bank.clients"
+    with pytest.raises(FanOut, match=r"would repeat 1 rows of bank\.clients") as refusal:
+        merge_frames_with_report({"bank.clients": CLIENTS, "bank.loans": LOANS})
+    assert refusal.value.rows["client_id"].tolist() == [20]
+
+
+def test_a_fan_out_that_is_allowed_is_reported():
+    with pytest.warns(RowsMultipliedWarning, match=r"bank\.clients"):
+        frame, report = merge_frames_with_report({"bank.clients": CLIENTS, "bank.loans": LOANS}, on_fanout="warn")
+    assert frame["loan_id"].tolist() == [2, 1, 3, 4]
+    assert report.steps[0].fan_out == pytest.approx(4 / 3)
+
+
+def test_lost_rows_are_warned_of_raised_or_kept():
+    loans = pd.concat([LOANS, pd.DataFrame({"loan_id": [5], "client_id": [99], "amount": [1.0]})], ignore_index=True)
+    frames = {"bank.loans": loans, "bank.clients": CLIENTS}
+    with pytest.warns(RowsLostWarning, match=r"1 of 5 rows of bank\.loans"):
+        frame, report = merge_frames_with_report(frames)
+    assert (len(frame), report.lost) == (4, 1)
+    with pytest.raises(RowsLost) as refusal:
+        merge_frames_with_report(frames, on_loss="raise")
+    assert refusal.value.rows["loan_id"].tolist() == [5]
+    kept, report = merge_frames_with_report(frames, how="left", on_loss="raise")
+    assert kept["loan_id"].tolist() == [1, 2, 3, 4, 5]
+    assert str(kept["town_id"].dtype) == "Int64"
+    assert kept["town_id"].isna().tolist() == [False] * 4 + [True]
+    assert report.lost == 0
+
+
+def test_an_outer_join_fills_the_key_from_the_right():
+    left = pd.DataFrame({"k": [1, 2], "a": ["x", "y"]})
+    right = pd.DataFrame({"k": [2, 3], "b": [True, False]})
+    frame, report = run(left, right, how="outer")
+    assert frame["k"].tolist() == [1, 2, 3]
+    assert frame["b"].astype(object).where(frame["b"].notna(), None).tolist() == [None, True, False]
+    assert report.steps[0].unmatched_right == 1
+
+
+def test_null_keys_never_match():
+    left = pd.DataFrame({"k": ["a", None, "b", np.nan], "x": range(4)})
+    right = pd.DataFrame({"k": ["a", None, "c"], "y": range(3)})
+    frame, report = run(left, right, on_loss="allow")
+    assert frame["x"].tolist() == [0]
+    assert (report.steps[0].null_keys, report.steps[0].matched, report.steps[0].unmatched_left) == (2, 1, 3)
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [
+        (["007", "8", "x"], [7, 8, 9]),
+        ([7, 8, 10], ["007", "8", "9"]),
+        ([7.0, 8.0, 1.5], [7, 8, 9]),
+        ([" Prague", "BRNO", "z"], ["prague", "Brno", "Cheb"]),
+        (["2020-01-02", "2020/1/3", "no date"], pd.to_datetime(["2020-01-02", "2020-01-03", "2020-01-04"])),
+        ([decimal.Decimal("7.0"), decimal.Decimal(8), None], [7, 8, 9]),
+        (pd.Categorical(["a", "b", "z"]), ["a", "b", "c"]),
+        (pd.array([7, 8, None], dtype="Int64"), [7, 8, 9]),
+        ([True, False, None], ["true", "false", "x"]),
+        ([dt.date(2020, 1, 2), dt.date(2020, 1, 3), None], ["2020-01-02", "2020-01-03", "x"]),
+        (pd.to_datetime(["2020-01-02 01:00+01:00", "2020-01-03 01:00+01:00", None]), ["2020-01-02T00:00:00+00:00"] * 0
+         + ["2020-01-02 00:00:00+00:00", "2020-01-03 00:00:00+00:00", "x"]),
+        ([[1], [2], [3]], ["[1]", "[2]", "x"]),
+    ],
+)  # fmt: skip
+def test_keys_of_unlike_types_that_mean_the_same_match(mine, theirs):
+    left = pd.DataFrame({"k": pd.Series(mine), "x": range(3)})
+    right = pd.DataFrame({"k": pd.Series(theirs), "y": range(3)})
+    copy = left.copy(deep=True)
+    frame, report = run(left, right, on_loss="allow")
+    assert frame[["x", "y"]].to_numpy().tolist() == [[0, 0], [1, 1]]
+    assert report.steps[0].matched == 2
+    pd.testing.assert_frame_equal(left, copy)
+    assert frame["k"].dtype == left["k"].dtype
+
+
+def test_two_spellings_on_the_right_are_not_confused():
+    left = pd.DataFrame({"k": ["ab", "AB", "Ab"], "x": range(3)})
+    right = pd.DataFrame({"k": ["AB", "ab"], "y": [0, 1]})
+    frame, report = run(left, right, on_loss="allow")
+    assert frame[["x", "y"]].to_numpy().tolist() == [[0, 1], [1, 0]]
+    assert report.steps[0].coerced == 0
+
+
+def test_columns_where_and_limit():
+    frame, report = merge_frames_with_report(
+        BANK, columns=["towns.name", "loan_id"], where={"client_id": [20, 30]}, limit=2
+    )
+    assert frame.to_dict("list") == {"towns.name": ["Cheb", "Cheb"], "loan_id": [1, 3]}
+    assert (report.rows, report.filtered) == (2, 1)
+    by_text, _ = merge_frames_with_report(BANK, columns=["loan_id"], where="amount > 5.5 and `towns.name` == 'Brno'")
+    assert by_text["loan_id"].tolist() == [2, 4]
+    by_function, _ = merge_frames_with_report(BANK, columns=["loan_id"], where={"amount": lambda amounts: amounts > 7})
+    assert by_function["loan_id"].tolist() == [4]
+    none, _ = merge_frames_with_report(BANK, limit=0)
+    assert len(none) == 0
+    assert none.dtypes["amount"] == "float64"
+
+
+def test_what_is_misspelt_or_has_two_meanings_is_said():
+    with pytest.raises(ColumnNotFound, match="did you mean"):
+        merge_frames_with_report(BANK, columns=["amuont"])
+    with pytest.raises(ColumnNotFound, match="more than one table"):
+        merge_frames_with_report(BANK, columns=["name"])
+    with pytest.raises(InvalidArgument, match="how is one of 'inner', 'left', 'outer'; got 'cross'"):
+        merge_frames_with_report(BANK, how="cross")
+    with pytest.raises(InvalidArgument, match="limit"):
+        merge_frames_with_report(BANK, limit=-1)
+    with pytest.raises(InvalidArgument, match=r"say \['name'\]"):
+        merge_frames_with_report(BANK, columns="name")
+
+
+def test_empty_and_all_null_frames_give_no_rows():
+    empty = CLIENTS.head(0)
+    frame, report = run(
+        LOANS.rename(columns={"client_id": "k"}), empty.rename(columns={"client_id": "k"}), on_loss="allow"
+    )
+    assert len(frame) == 0
+    assert report.steps[0].unmatched_left == 4
+    nulls = pd.DataFrame({"k": [None, None], "x": [1, 2]})
+    assert len(run(nulls, nulls.rename(columns={"x": "y"}), on_loss="allow")[0]) == 0
+
+
+def test_a_composite_key_matches_on_all_its_columns():
+    left = pd.DataFrame({"a": [1, 1, 2, 2], "b": ["x", "y", "x", None], "v": range(4)})
+    right = pd.DataFrame({"a": [1, 1, 2], "b": ["x", "y", "y"], "w": range(3)})
+    key = KeyPair("d.left", ("a", "b"), "d.right", ("a", "b"))
+    step = JoinStep("d.right", ("a", "b"), "d.left", ("a", "b"), "many-to-one", key)
+    sources = (
+        PlanTable("d.left", "d", "left", ("a", "b", "v"), 4),
+        PlanTable("d.right", "d", "right", ("a", "b", "w"), 3),
+    )
+    frames = {"d.left": left, "d.right": right}
+    frame, report = merge(JoinPlan("d.left", (step,), sources), lambda t, c: frames[t][list(c)], on_loss="allow")
+    assert frame.to_dict("list") == {"a": [1, 1], "b": ["x", "y"], "v": [0, 1], "w": [0, 1]}
+    assert report.steps[0].null_keys == 1
+
+
+def test_the_report_reads_as_sentences_and_as_a_frame():
+    _, report = merge_frames_with_report(BANK)
+    lines = repr(report).split("\n")
+    assert lines[1].strip() == ("bank.loans.client_id = bank.clients.client_id: 4 of 4 rows match; 4 rows out.")
+    frame = report.to_frame()
+    assert frame["rows_in"].tolist() == [4, 4]
+    assert frame["unmatched_right"].tolist() == [0, 1]
+
+
+def test_the_plans_sql_gives_the_rows_of_the_merge():
+    connection = sqlite3.connect(":memory:")
+    for name, frame in BANK.items():
+        frame.to_sql(name.split(".")[1], connection, index=False)
+    plan = join_plan(BANK)
+    frame, _ = merge_frames_with_report(BANK, plan)
+    rows = pd.read_sql(plan.sql(), connection)
+    pd.testing.assert_frame_equal(rows.sort_values("loan_id", ignore_index=True), frame)
+    connection.close()
+
+
+@pytest.fixture
+def bank(tmp_path) -> Corpus:
+    connection = sqlite3.connect(tmp_path / "bank.sqlite")
+    LOANS.to_sql("loans", connection, index=False)
+    CLIENTS.to_sql("clients", connection, index=False)
+    connection.execute("CREATE TABLE towns (town_id INTEGER PRIMARY KEY, name TEXT) WITHOUT ROWID")
+    connection.executemany("INSERT INTO towns VALUES (?, ?)", TOWNS.to_numpy().tolist())
+    connection.execute("CREATE INDEX backwards ON loans (client_id, amount DESC)")
+    connection.execute("DELETE FROM loans WHERE loan_id = 1")
+    connection.commit()
+    connection.close()
+    return open_corpus(tmp_path / "bank.sqlite")
+
+
+@pytest.mark.parametrize("options", [{}, {"limit": 1}, {"where": {"amount": 7.0}}, {"where": "amount > 6", "limit": 1}])
+def test_a_corpus_gives_the_same_rows_as_its_frames(bank, options):
+    plan = plan_joins(bank.profiles, infer_keys(bank.profiles))
+    frames = {"bank.loans": LOANS.iloc[1:], "bank.clients": CLIENTS, "bank.towns": TOWNS}
+    expected, _ = merge_frames_with_report(frames, plan, **options)
+    frame, report = merge(plan, bank, **options)
+    pd.testing.assert_frame_equal(frame, expected, check_dtype=False)
+    assert report.rows == len(frame)
+
+
+def test_only_the_rows_of_the_result_are_read_from_a_sqlite_file(tmp_path, monkeypatch):
+    connection = sqlite3.connect(tmp_path / "shop.sqlite")
+    size = 3000
+    pd.DataFrame(
+        {"sale_id": range(size), "shop_id": [i % 50 + 1 for i in range(size)], "note": ["x" * 50] * size}
+    ).to_sql("sales", connection, index=False)
+    pd.DataFrame({"shop_id": range(1, 51), "town": [f"t{i}" for i in range(50)]}).to_sql(
+        "shops", connection, index=False
+    )
+    connection.close()
+    corpus = open_corpus(tmp_path / "shop.sqlite")
+    plan = plan_joins(corpus.profiles, infer_keys(corpus.profiles))
+    read: list[tuple[str, int]] = []
+    whole = CorpusRows.whole
+
+    def counted(self, table, columns):
+        frame = whole(self, table, columns)
+        read.extend((f"{table}.{column}", len(frame)) for column in columns)
+        return frame
+
+    monkeypatch.setattr(CorpusRows, "whole", counted)
+    # A function is what SQLite cannot do: the join is pandas' then.
+    frame, _ = merge(plan, corpus, where={"shop_id": lambda ids: ids <= 3}, limit=3)
+    assert frame["town"].tolist() == ["t0", "t1", "t2"]
+    assert frame["note"].tolist() == ["x" * 50] * 3
+    assert sorted(read) == [("shop.sales.shop_id", size), ("shop.shops.shop_id", 50)]
+
+
+KEYS = st.lists(st.one_of(st.none(), st.integers(0, 6)), max_size=12)
+KINDS = st.sampled_from(["Int64", "string", "object", "float64"])
+
+
+def column(values: list[int | None], kind: str) -> pd.Series:
+    if kind == "string":
+        return pd.Series([None if v is None else f"0{v}" for v in values], dtype=object)
+    return pd.Series(values, dtype=kind)
+
+
+@settings(deadline=None, max_examples=150)
+@given(KEYS, KEYS, KINDS, KINDS, st.sampled_from(["inner", "left", "outer"]))
+def test_rows_are_those_of_pandas_without_its_null_matches(mine, theirs, kind, other_kind, how):
+    left = pd.DataFrame({"k": column(mine, kind), "x": np.arange(len(mine))})
+    right = pd.DataFrame({"k": column(theirs, other_kind), "y": np.arange(len(theirs))})
+    frame, report = run(left, right, how=how, on_fanout="allow", on_loss="allow")
+    expected = [
+        (x, y) for x, mine_key in enumerate(mine) for y, key in enumerate(theirs) if mine_key == key and key is not None
+    ]
+    step = report.steps[0]
+    assert step.rows_in == step.matched + step.unmatched_left
+    assert step.null_keys == sum(value is None for value in mine)
+    matched_left, matched_right = {x for x, _ in expected}, {y for _, y in expected}
+    if how != "inner":
+        expected += [(x, -1) for x in range(len(mine)) if x not in matched_left]
+    if how == "outer":
+        expected += [(-1, y) for y in range(len(theirs)) if y not in matched_right]
+    found = list(zip(frame["x"].fillna(-1).astype(int), frame["y"].fillna(-1).astype(int), strict=True))
+    assert sorted(found) == sorted(expected)
+    assert (step.matched, step.unmatched_right) == (len(matched_left), len(theirs) - len(matched_right))
+    assert step.rows_out == len(frame)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.permutations(range(5)), st.lists(st.integers(0, 4), min_size=1, max_size=20), st.randoms(use_true_random=False)
+)
+def test_a_many_to_one_merge_keeps_the_facts_rows_exactly(order, keys, random):
+    dimension = pd.DataFrame({"k": list(order), "y": [f"d{value}" for value in order]})
+    fact = pd.DataFrame({"k": keys, "x": range(len(keys))})
+    frame, report = run(fact, dimension)
+    assert frame["x"].tolist() == fact["x"].tolist()
+    assert frame["y"].tolist() == [f"d{key}" for key in keys]
+    assert report.steps[0].fan_out == 1.0
+    shuffled = fact.sample(frac=1.0, random_state=random.randrange(1000))
+    again, _ = run(shuffled, dimension.iloc[::-1])
+    assert sorted(map(tuple, again.to_numpy().tolist())) == sorted(map(tuple, frame.to_numpy().tolist()))
+
+
+def test_a_key_that_is_hardly_one_is_followed_with_a_warning():
+    left = TableProfile("d.a", "d", "a", (ColumnProfile("x", 0, "integer"),))
+    right = TableProfile("d.b", "d", "b", (ColumnProfile("y", 0, "integer"),))
+    frames = {"d.a": pd.DataFrame({"x": [1, 2]}), "d.b": pd.DataFrame({"y": [2, 1]})}
+    doubtful = plan_joins([left, right], [KeyPair("d.a", ("x",), "d.b", ("y",), 0.03)])
+    with pytest.warns(DoubtfulJoinWarning, match=r"d\.a\.x = d\.b\.y \(0\.03\)"):
+        frame, _ = merge(doubtful, lambda table, columns: frames[table][list(columns)])
+    assert len(frame) == 2
+    given = KeyPair("d.a", ("x",), "d.b", ("y",), 0.03, Evidence(origin="given"))
+    merge(plan_joins([left, right], [given]), lambda table, columns: frames[table][list(columns)])

@@ -1,0 +1,227 @@
+"""Frames as users have them: a right answer or a named error, for inference and merges, and nothing lost silently."""
+
+from __future__ import annotations
+
+import decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tagframe.errors import FanOut, InvalidArgument, NotConnected, RowsLost, RowsLostWarning
+from tagframe.merging import infer_keys_of, join_plan, merge_frames_with_report
+
+NUMBERS = np.random.default_rng(5).permutation(np.arange(1001, 1041))
+"""Keys of forty clients."""
+TAKEN = np.random.default_rng(6).choice(NUMBERS, 120)
+"""Keys of the clients of 120 loans."""
+
+
+def bank(client: Any, taken: Any, **more: Any) -> dict[str, pd.DataFrame]:
+    clients = pd.DataFrame({"client_id": client, "town": [f"town {i}" for i in range(len(client))]})
+    return {"loans": pd.DataFrame({"loan_id": np.arange(len(taken)), "client_id": taken, **more}), "clients": clients}
+
+
+def assert_joined(frames: dict[str, pd.DataFrame], expected: list[str]) -> pd.DataFrame:
+    """The key is found, and each loan has the town of its client."""
+    (key,) = infer_keys_of(frames)
+    assert (key.left, key.right) == ("frames.loans.client_id", "frames.clients.client_id")
+    frame, report = merge_frames_with_report(frames, on_loss="raise")
+    assert frame["loan_id"].tolist() == frames["loans"]["loan_id"].tolist()
+    assert frame["town"].tolist() == expected
+    assert frame["client_id"].dtype == frames["loans"]["client_id"].dtype
+    assert report.steps[0].matched == report.rows == len(frames["loans"])
+    return frame
+
+
+TOWN_OF = {number: f"town {place}" for place, number in enumerate(NUMBERS)}
+TOWNS = [TOWN_OF[number] for number in TAKEN]
+ZONE = "Europe/Prague"
+
+
+def moments(numbers: Any, zone: str | None) -> pd.Series:
+    found = pd.Series(pd.to_datetime("2020-01-01", utc=True) + pd.to_timedelta(numbers, unit="h"))
+    return found.dt.tz_convert(zone) if zone else found.dt.tz_localize(None)
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [
+        pytest.param(lambda n: pd.Categorical(n), lambda n: pd.Categorical(n), id="categories of unlike order"),
+        pytest.param(lambda n: pd.Categorical([f"c{i}" for i in n]),
+                     lambda n: [f"c{i}" for i in n], id="category, text"),
+        pytest.param(lambda n: [decimal.Decimal(int(i)) / 4 for i in n],
+                     lambda n: [decimal.Decimal(int(i)) / 4 for i in n], id="decimals"),
+        pytest.param(lambda n: [decimal.Decimal(f"{i}.00") for i in n], lambda n: n, id="decimals, integers"),
+        pytest.param(lambda n: moments(n, ZONE), lambda n: moments(n, ZONE), id="moments of one zone"),
+        pytest.param(lambda n: moments(n, ZONE), lambda n: moments(n, "UTC"), id="moments of two zones"),
+        pytest.param(lambda n: moments(n, None), lambda n: moments(n, None).astype(str), id="moments, text"),
+        pytest.param(lambda n: n.astype(float), lambda n: n, id="floats, integers"),
+        pytest.param(lambda n: [f"{i:06d}" for i in n], lambda n: n, id="padded text, integers"),
+        pytest.param(lambda n: [[int(i), "x"] for i in n], lambda n: [[int(i), "x"] for i in n], id="lists"),
+        pytest.param(lambda n: [{"id": int(i)} for i in n], lambda n: [{"id": int(i)} for i in n], id="dictionaries"),
+        pytest.param(lambda n: [np.array([i, 1]) for i in n], lambda n: [np.array([i, 1]) for i in n], id="arrays"),
+        pytest.param(lambda n: [(int(i), 1) for i in n], lambda n: [(int(i), 1) for i in n], id="tuples"),
+        pytest.param(lambda n: [bytes([i % 256, i // 256]) for i in n],
+                     lambda n: [bytes([i % 256, i // 256]) for i in n], id="bytes"),
+    ],
+)  # fmt: skip
+def test_keys_of_any_type_are_found_and_joined(mine, theirs, request):
+    frames = bank(theirs(NUMBERS), mine(TAKEN))
+    if request.node.callspec.id == "bytes":  # columns of bytes take part in no key: it has to be given
+        assert infer_keys_of(frames) == []
+        with pytest.raises(NotConnected):
+            merge_frames_with_report(frames)
+    else:
+        assert_joined(frames, TOWNS)
+
+
+def test_values_of_any_type_are_carried_along():
+    note = {"list": [[i] for i in range(120)], "dict": [{"i": i} for i in range(120)],
+            "decimal": [decimal.Decimal(i) for i in range(120)], "moment": moments(np.arange(120), ZONE),
+            "category": pd.Categorical(["a", "b", None] * 40)}  # fmt: skip
+    frames = bank(NUMBERS, TAKEN, **note)
+    frame = assert_joined(frames, TOWNS)
+    pd.testing.assert_frame_equal(frame[[*note]], frames["loans"][[*note]])
+
+
+def test_a_repeated_or_many_levelled_index_is_not_used():
+    frames = bank(NUMBERS, TAKEN)
+    frames["loans"].index = pd.Index([7] * 120)
+    frames["clients"].index = pd.MultiIndex.from_product([["a", "b"], range(20)])
+    frame = assert_joined(frames, TOWNS)
+    assert frame.index.equals(pd.RangeIndex(120))
+    frames["loans"].loc[:, "client_id"] = frames["loans"]["client_id"].where(np.arange(120) != 3, 5000)
+    with pytest.raises(RowsLost) as refusal:
+        merge_frames_with_report(frames, join_plan(bank(NUMBERS, TAKEN)), on_loss="raise")
+    assert refusal.value.rows["loan_id"].tolist() == [3]
+    with pytest.raises(FanOut) as repeated:
+        merge_frames_with_report({"clients": frames["clients"], "loans": frames["loans"]})
+    assert set(repeated.value.rows["client_id"]) <= set(NUMBERS)
+
+
+def test_nan_is_no_key_and_is_counted():
+    taken = np.where(np.arange(120) % 10 == 0, np.nan, TAKEN)
+    client = np.append(NUMBERS[:-1].astype(float), np.nan)
+    with pytest.warns(RowsLostWarning):
+        frame, report = merge_frames_with_report(bank(client, taken))
+    (step,) = report.steps
+    assert step.null_keys == 12
+    assert (step.matched + step.unmatched_left, report.lost) == (120, step.unmatched_left)
+    assert frame["client_id"].notna().all()
+    left, kept = merge_frames_with_report(bank(client, taken), how="left")
+    assert left["loan_id"].tolist() == list(range(120))
+    assert left["town"].isna().sum() == kept.steps[0].unmatched_left == step.unmatched_left
+
+
+@pytest.mark.parametrize("null", [None, np.nan, pd.NaT, pd.NA, ""])
+def test_keys_that_are_all_null_match_nothing(null):
+    frames = bank([null] * 40, [null] * 120)
+    plan = join_plan(bank(NUMBERS, TAKEN))
+    if isinstance(null, str):
+        # Blank text is a value to a join, as it is to SQL; it repeats here.
+        with pytest.raises(FanOut):
+            merge_frames_with_report(frames, plan)
+        return
+    frame, report = merge_frames_with_report(frames, plan, on_loss="allow")
+    assert (len(frame), report.lost, report.steps[0].null_keys, report.steps[0].unmatched_right) == (0, 120, 120, 40)
+    assert list(frame.columns) == ["loan_id", "client_id", "town"]
+
+
+@pytest.mark.parametrize("empty", ["loans", "clients", "both"])
+def test_empty_frames_keep_their_columns_and_dtypes(empty):
+    frames = bank(NUMBERS, TAKEN)
+    plan = join_plan(frames)
+    for name in frames:
+        if empty in (name, "both"):
+            frames[name] = frames[name].head(0)
+    infer_keys_of(frames)  # says nothing wrong; there may be a key by name alone
+    for how in ("inner", "left", "outer"):
+        frame, report = merge_frames_with_report(frames, plan, how=how, on_loss="allow")
+        rows = {"inner": 0, "left": len(frames["loans"]), "outer": len(frames["loans"]) + len(frames["clients"])}[how]
+        assert (len(frame), report.rows) == (rows, rows)
+        assert list(frame.columns) == ["loan_id", "client_id", "town"]
+        assert frame["loan_id"].dtype in ("int64", "Int64")
+    with pytest.raises(NotConnected):
+        merge_frames_with_report({"a": pd.DataFrame(), "b": pd.DataFrame()})
+
+
+TWICE = pd.DataFrame([[1, 2]], columns=["client_id", "client_id"])
+LEVELS = pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_product([["client"], ["id", "town"]]))
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"), [(TWICE, "more than one column called 'client_id'"), (LEVELS, "MultiIndex")]
+)
+@pytest.mark.parametrize("call", [infer_keys_of, join_plan, merge_frames_with_report])
+def test_columns_that_cannot_be_told_apart_are_refused_with_a_way_out(call, frame, message):
+    with pytest.raises(InvalidArgument, match=message) as refusal:
+        call({**bank(NUMBERS, TAKEN), "odd": frame})
+    assert "frame." in str(refusal.value)
+
+
+def test_a_large_key_is_found_and_keeps_every_row():
+    numbers = np.random.default_rng(0).permutation(200_000) + 1
+    taken = np.random.default_rng(1).integers(1, 200_001, 200_000)
+    frames = {"loans": pd.DataFrame({"loan_no": np.arange(200_000) * 7, "client_id": taken}),
+              "clients": pd.DataFrame({"client_id": numbers, "weight": numbers / 8})}  # fmt: skip
+    (key,) = [key for key in infer_keys_of(frames) if key.score > 0.5]
+    assert (key.left, key.right) == ("frames.loans.client_id", "frames.clients.client_id")
+    frame, report = merge_frames_with_report(frames, on_loss="raise")
+    np.testing.assert_array_equal(frame["weight"], taken / 8)
+    assert report.steps[0].fan_out == 1.0
+
+
+def test_a_composite_key_may_hold_what_cannot_be_hashed():
+    pairs = [(a, b) for a in range(8) for b in range(6)]
+    chosen = [pairs[i] for i in np.random.default_rng(2).integers(0, 48, 200)]
+    rooms = pd.DataFrame({"house_id": [[a] for a, _ in pairs], "room_id": [b for _, b in pairs], "size": range(48)})
+    stays = pd.DataFrame({"house_id": [[a] for a, _ in chosen], "room_id": [b for _, b in chosen], "nights": 3})
+    (key,) = infer_keys_of({"stays": stays, "rooms": rooms})
+    assert key.right_columns == ("house_id", "room_id")
+    frame, _ = merge_frames_with_report({"stays": stays, "rooms": rooms}, on_loss="raise")
+    assert frame["size"].tolist() == [pairs.index(pair) for pair in chosen]
+
+
+KEYS = st.lists(st.one_of(st.none(), st.integers(0, 8)), max_size=15)
+
+
+@given(KEYS, KEYS, KEYS, st.sampled_from(["inner", "left", "outer"]), st.randoms(use_true_random=False))
+def test_reports_add_up_and_the_order_of_rows_changes_nothing(facts, dims, towns, how, random):
+    frames = {
+        "loans": pd.DataFrame({"loan_id": range(len(facts)), "client_id": pd.array(facts, dtype="Int64")}),
+        "clients": pd.DataFrame({"client_id": pd.array(dims, dtype="Int64"), "town_id": pd.array(dims, dtype="Int64")}),
+        "towns": pd.DataFrame({"town_id": pd.array(towns, dtype="Int64"), "name": [f"n{key}" for key in towns]}),
+    }  # fmt: skip
+    plan = CHAIN.use("clients.town_id = towns.town_id")
+    options = {"how": how, "on_fanout": "allow", "on_loss": "allow"}
+    frame, report = merge_frames_with_report(frames, plan, **options)
+    rows = report.start_rows
+    for step in report.steps:
+        assert step.rows_in == rows == step.matched + step.unmatched_left
+        assert step.null_keys <= step.unmatched_left
+        pairs = round(step.fan_out * step.matched)
+        kept = pairs + (step.unmatched_left if how != "inner" else 0)
+        rows = kept + (step.unmatched_right if how == "outer" else 0)
+        assert step.rows_out == rows
+    assert report.rows == len(frame) == rows
+    shuffled = {name: one.iloc[random.sample(range(len(one)), len(one))] for name, one in frames.items()}
+    again, other = merge_frames_with_report(shuffled, plan, **options)
+    numbers = ["rows_in", "rows_out", "matched", "unmatched_left", "unmatched_right", "fan_out", "null_keys"]
+    pd.testing.assert_frame_equal(other.to_frame()[numbers], report.to_frame()[numbers])
+    as_text = [
+        sorted(map(repr, one.astype(object).where(one.notna(), None).to_numpy().tolist())) for one in (frame, again)
+    ]
+    assert as_text[0] == as_text[1]
+
+
+CHAIN = join_plan(
+    {
+        "loans": pd.DataFrame({"loan_id": range(120), "client_id": TAKEN}),
+        "clients": pd.DataFrame({"client_id": NUMBERS, "town_id": NUMBERS % 7 + 501}),
+        "towns": pd.DataFrame({"town_id": range(501, 508), "name": list("abcdefg")}),
+    }
+)

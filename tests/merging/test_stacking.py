@@ -1,0 +1,128 @@
+"""Tables of one shape: stacked by hand, and joined as one table by a plan."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tagframe.corpus import open_corpus
+from tagframe.errors import ColumnNotFound, InvalidArgument, NotConnected, TableNotFound
+from tagframe.joins import JoinPlan, plan_joins
+from tagframe.keys import infer_keys, infer_unions
+from tagframe.merging import join_plan, merge, merge_frames_with_report, stack
+from tagframe.retrieval.role_hints import role_hints
+
+PRODUCTS = pd.DataFrame({"product_id": range(1, 21), "name": [f"p{i}" for i in range(20)]})
+
+
+def sales(rows: int, seed: int) -> pd.DataFrame:
+    random = np.random.default_rng(seed)
+    columns = {"sale_id": range(1, rows + 1), "product_id": random.integers(1, 21, rows), "amount": random.random(rows)}
+    return pd.DataFrame(columns)
+
+
+SHOP = {"shop.sales_2023": sales(200, 0), "shop.sales_2024": sales(300, 1), "shop.product": PRODUCTS}
+
+
+def parts(*columns: object) -> dict[str, pd.DataFrame]:
+    return {f"t{place}": pd.DataFrame({"x": column}) for place, column in enumerate(columns)}
+
+
+def test_a_plan_joins_the_stack_as_one_table_and_the_report_says_so():
+    plan = join_plan(SHOP)
+    assert (plan.start, plan.tables) == ("shop.sales", ("shop.sales", "shop.product"))
+    assert [step.cardinality for step in plan.steps] == ["many-to-one"]
+    frame, report = merge_frames_with_report(SHOP)
+    stacked = pd.concat([SHOP["shop.sales_2023"], SHOP["shop.sales_2024"]], ignore_index=True)
+    pd.testing.assert_frame_equal(frame[list(stacked.columns)], stacked)
+    assert frame["source_table"].value_counts().to_dict() == {"shop.sales_2024": 300, "shop.sales_2023": 200}
+    assert frame["name"].tolist() == [f"p{number - 1}" for number in stacked["product_id"]]
+    assert report.stacks == (("shop.sales", ("shop.sales_2023", "shop.sales_2024")),)
+    assert "shop.sales is shop.sales_2023 on top of shop.sales_2024." in repr(report)
+    assert "shop.sales is shop.sales_2023 on top of shop.sales_2024." in report._repr_html_()
+    assert "500 rows, 2 tables" in plan._repr_html_()
+    assert JoinPlan.from_json(plan.to_json()) == plan
+
+
+def test_an_anchor_is_stacked_with_its_like_and_hints_follow():
+    profiles = open_corpus(SHOP).profiles
+    keys = infer_keys(profiles)
+    plan = plan_joins(profiles, keys, anchor="shop.sales_2024", role_hints=role_hints(keys, ["product"]))
+    assert plan.start == "shop.sales"
+    assert plan.use("sales_2023.product_id = product.product_id").start == "shop.sales"
+    apart = plan_joins(profiles, keys, stack_unions=False)
+    assert set(apart.tables) == set(SHOP)
+
+
+def test_the_stack_comes_from_a_corpus_and_its_sql_gives_the_same_rows(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "shop.sqlite")) as connection:
+        for name, frame in SHOP.items():
+            frame.to_sql(name.removeprefix("shop."), connection, index=False)
+        corpus = open_corpus(tmp_path / "shop.sqlite")
+        plan = plan_joins(corpus.profiles, infer_keys(corpus.profiles))
+        by_sql = pd.read_sql(plan.sql(), connection)
+    frame, _ = merge(plan, corpus)
+    pd.testing.assert_frame_equal(by_sql, frame)
+    some, report = merge(plan, corpus, where={"source_table": "shop.sales_2024", "name": "p3"}, limit=4)
+    expected = frame[(frame["source_table"] == "shop.sales_2024") & (frame["name"] == "p3")].head(4)
+    pd.testing.assert_frame_equal(some, expected.reset_index(drop=True))
+    assert report.engine == "pandas"
+    (group,) = infer_unions(corpus.profiles)
+    pd.testing.assert_frame_equal(
+        stack(group, corpus, columns=["amount", "sale_id"], source=None), frame[["amount", "sale_id"]]
+    )
+
+
+def test_frames_of_a_list_are_not_stacked_since_nothing_names_them():
+    with pytest.raises(NotConnected, match=r"frame_1 and frames\.frame_2 have the same columns: stack them"):
+        join_plan([SHOP["shop.sales_2023"], SHOP["shop.sales_2024"]])
+
+
+@pytest.mark.parametrize(
+    ("columns", "dtype", "values"),
+    [
+        (([1, 2], [3]), "int64", [1, 2, 3]),
+        (([1], pd.array([None, 2], dtype="Int64")), "Int64", [1, pd.NA, 2]),
+        (([1], [None, None]), "Int64", [1, pd.NA, pd.NA]),
+        (([1], [0.5]), "float64", [1.0, 0.5]),
+        (([2**60 + 1], [0.5]), "object", [2**60 + 1, 0.5]),
+        (([1], ["a"]), "object", [1, "a"]),
+        (([True], [None]), "boolean", [True, pd.NA]),
+        (([True], [2]), "object", [True, 2]),
+        ((pd.Categorical(["a"]), pd.Categorical(["b", "a"])), "category", ["a", "b", "a"]),
+        (([1], pd.Series([], dtype=object)), "int64", [1]),
+        ((pd.to_datetime(["2020-01-01"]), [None]), "datetime64[ns]", [pd.Timestamp("2020-01-01"), pd.NaT]),
+        (
+            (pd.to_datetime(["2020-01-01"], utc=True), pd.to_datetime(["2020-01-01"])),
+            "object",
+            [pd.Timestamp("2020-01-01", tz="UTC"), pd.Timestamp("2020-01-01")],
+        ),
+        (([[1]], [{"a": 1}]), "object", [[1], {"a": 1}]),
+    ],
+)
+def test_no_value_changes_on_the_way(columns, dtype, values):
+    frames = parts(*columns)
+    found = stack([*frames], frames, source=None)["x"]
+    assert str(found.dtype).replace("[us]", "[ns]").replace("[s]", "[ns]") == dtype
+    assert repr(found.tolist()) == repr(values)
+
+
+def test_what_does_not_stack_is_said():
+    frames = {"a": pd.DataFrame({"x": [1], "y": [2]}), "b": pd.DataFrame({"X": [3]}), "c": pd.DataFrame({"x": [1]})}
+    with pytest.raises(ColumnNotFound, match="no column 'y' in b"):
+        stack(["a", "b"], frames)
+    with pytest.raises(ColumnNotFound, match="no column 'y' in b"):
+        stack(["b", "a"], frames)
+    assert stack(["a", "b"], frames, columns=["x"])["x"].tolist() == [1, 3]
+    with pytest.raises(TableNotFound, match="did you mean"):
+        stack(["a", "aa"], frames)
+    with pytest.raises(InvalidArgument, match="source="):
+        stack(["b", "c"], frames, source="x")
+    with pytest.raises(InvalidArgument, match="at least one"):
+        stack([], frames)
+    with pytest.raises(InvalidArgument, match="of one name"):
+        stack(["d"], {"d": pd.DataFrame([[1, 2]], columns=["x", "X"])})
