@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from tagframe import config, results
-from tagframe.errors import NotConfigured
 
 if TYPE_CHECKING:
     from tagframe.corpus import Corpus
@@ -94,32 +93,22 @@ class TagAccessor:
 
     @property
     def merge_report(self) -> MergeReport:
-        """What the merge that made this frame did to the rows.
+        """What the merge did to the rows that made this frame, or the one that it was taken from.
 
         Raises:
-            NotConfigured: this very frame did not come from a merge; a frame derived from it has no report.
+            FactUnknown: neither came from a merge.
         """
-        report: MergeReport | None = results.recall(self._frame, "merge_report")
-        if report is None:
-            raise NotConfigured(
-                "this frame has no merge report: it belongs to the frame that merge() returned, not to frames made "
-                "from it; keep that frame, or its .tag.merge_report, in a variable"
-            )
+        report: MergeReport = results.require(self._frame, "merge_report", "merge()")
         return report
 
     @property
     def outcomes(self) -> pd.DataFrame:
-        """What became of each row of the input of the operator that made this frame, with its error.
+        """What became of each row of the input of the operator that made this frame, or the one that it was taken from.
 
         Raises:
-            NotConfigured: this very frame did not come from an operator.
+            FactUnknown: neither came from an operator.
         """
-        outcomes: pd.DataFrame | None = results.recall(self._frame, "outcomes")
-        if outcomes is None:
-            raise NotConfigured(
-                "this frame has no outcomes: they belong to the frame that an operator returned, not to frames made "
-                "from it; keep that frame, or its .tag.outcomes, in a variable"
-            )
+        outcomes: pd.DataFrame = results.require(self._frame, "outcomes", "an operator")
         return outcomes
 
     @property

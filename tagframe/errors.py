@@ -26,6 +26,17 @@ class InvalidArgument(TagframeError, ValueError):
     """An argument that cannot be used as it is."""
 
 
+class FactUnknown(TagframeError, AttributeError):
+    """Something is asked of a frame that it does not know of itself, as the merge report of one that is no merge.
+
+    An ``AttributeError``, so that ``hasattr(frame.tag, "merge_report")`` is an answer.
+    """
+
+
+class RowsChanged(FactUnknown):
+    """A fact names rows that the frame does not have any more, or has in another order."""
+
+
 # --- corpus -------------------------------------------------------------------------------------------------------
 
 

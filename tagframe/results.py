@@ -1,28 +1,163 @@
-"""What is known of a result frame: its merge report, its sources, the outcome of each row.
+"""What is known of a result frame: its merge report, its sources, what became of each row.
 
-Facts are kept beside the frame, not in it: ``DataFrame.attrs`` is deep-copied by every operation and lost by ``merge``.
-They belong to that one object and are dropped with it; a frame derived from it (``frame.head()``) has none.
+Facts ride on a token in ``DataFrame.attrs``. pandas deep-copies ``attrs`` in every operation, and keeps them in
+``concat`` (pandas 3: also in ``merge``) where all inputs agree; the token is its own copy, so that a frame taken from
+another one (``query``, ``head``, ``sort_values``, a pickle) knows what is true *of the frame that it was taken from*.
+Tokens never change: to remember something more of a frame gives that frame a new one, and leaves those that it was
+taken from alone.
+
+Some facts name the rows of the result by place or label. ``attrs`` also survive ``describe()``, ``T`` and
+``reset_index(drop=True)``, after which such a fact would cite wrong rows; it is told only while the rows are what they
+were (:class:`_Witness`).
 """
 
 from __future__ import annotations
 
-import weakref
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-_facts: dict[int, dict[str, Any]] = {}
+from tagframe.errors import FactUnknown, RowsChanged
+
+KEY = "tagframe"
+"""Where the token is in ``attrs``."""
+
+_SAMPLED = 32
+
+
+@dataclass(frozen=True, eq=False)
+class _Witness:
+    """Enough of a frame to tell whether another one has the same rows in the same order.
+
+    Attributes:
+        index: of the frame.
+        sample: some of its rows, evenly spaced: ``sort_values`` with ``reset_index`` leaves the index as it was.
+    """
+
+    index: pd.Index
+    sample: pd.DataFrame
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame) -> _Witness:
+        sample = frame.iloc[_places(len(frame))].copy()
+        sample.attrs = {}
+        return cls(frame.index, sample)
+
+    def objection(self, frame: pd.DataFrame) -> str:
+        """Why the rows are not the same, or ""; columns that were added or dropped do not matter."""
+        if len(frame) != len(self.index):
+            return f"it had {len(self.index):,} rows then and has {len(frame):,} now"
+        if not frame.index.equals(self.index):
+            return "its index is another now"
+        now = frame.iloc[_places(len(frame))]
+        for label in self.sample.columns.intersection(now.columns):
+            then, cells = self.sample[label], now[label]
+            if isinstance(then, pd.Series) and not then.equals(cells):
+                return f"the cells of its column {label!r} are others now, as after sorting"
+        if len(self.sample.columns) and not self.sample.columns.isin(now.columns).any():
+            return "none of its columns is left"
+        return ""
+
+
+def _places(rows: int) -> list[int]:
+    return [int(place) for place in np.unique(np.linspace(0, rows - 1, min(rows, _SAMPLED)).round())] if rows else []
+
+
+class _Token(str):
+    """Facts under a name of their own; a text, so that whatever writes ``attrs`` down can write it."""
+
+    facts: Mapping[str, Any]
+    row_facts: Mapping[str, tuple[_Witness, Any]]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Token:
+        return self
+
+    def __copy__(self) -> _Token:
+        return self
+
+    def __reduce__(self) -> tuple[Callable[..., _Token], tuple[Any, ...]]:
+        return _token, (str(self), self.facts, self.row_facts)
+
+
+def _token(name: str, facts: Mapping[str, Any], row_facts: Mapping[str, tuple[_Witness, Any]]) -> _Token:
+    token = _Token(name)
+    token.facts, token.row_facts = facts, row_facts
+    return token
+
+
+def _token_of(frame: pd.DataFrame) -> _Token | None:
+    token = frame.attrs.get(KEY)
+    return token if isinstance(token, _Token) else None  # attrs that were written to a file come back as plain text
 
 
 def remember(frame: pd.DataFrame, **facts: Any) -> None:
-    """Keep ``facts`` for as long as ``frame`` lives; a name that is there already is replaced."""
-    key = id(frame)  # frames are not hashable; the finalizer below removes the key before an id can be used again
-    if key not in _facts:
-        weakref.finalize(frame, _facts.pop, key, None)
-        _facts[key] = {}
-    _facts[key].update(facts)
+    """Keep facts that stay true of what is taken from ``frame``: how it was made, and what became of its input's rows.
+
+    A name that is there already is replaced. The frame must be one that tagframe made: its ``attrs`` change.
+    """
+    _renew(frame, facts, {})
+
+
+def remember_rows(frame: pd.DataFrame, **facts: Any) -> None:
+    """Keep facts that name rows of ``frame`` by place or label; they are told only while it has these rows."""
+    witness = _Witness.of(frame)
+    _renew(frame, {}, {name: (witness, fact) for name, fact in facts.items()})
+
+
+def _renew(frame: pd.DataFrame, facts: dict[str, Any], row_facts: dict[str, tuple[_Witness, Any]]) -> None:
+    old = _token_of(frame)
+    known, known_rows = (old.facts, old.row_facts) if old is not None else ({}, {})
+    # A random name: frames of two processes are never taken for parts of one.
+    frame.attrs[KEY] = _token(uuid.uuid4().hex, {**known, **facts}, {**known_rows, **row_facts})
 
 
 def recall(frame: pd.DataFrame, name: str) -> Any | None:
-    """The fact of that name, or None where this very frame has none."""
-    return _facts.get(id(frame), {}).get(name)
+    """The fact of that name of the frame, or of the one that it was taken from; None where there is none."""
+    token = _token_of(frame)
+    return None if token is None else token.facts.get(name)
+
+
+def recall_rows(frame: pd.DataFrame, name: str) -> Any | None:
+    """The fact of that name that names rows; None where there is none.
+
+    Raises:
+        RowsChanged: the frame does not have the rows any more that the fact names.
+    """
+    token = _token_of(frame)
+    if token is None or name not in token.row_facts:
+        return None
+    witness, fact = token.row_facts[name]
+    objection = witness.objection(frame)
+    if objection:
+        raise RowsChanged(
+            f"this frame has no {name} of its own: they name rows of the frame that it was taken from, and "
+            f"{objection}; read .tag.{name} of that frame"
+        )
+    return fact
+
+
+def require(frame: pd.DataFrame, name: str, maker: str) -> Any:
+    """The fact of that name, whichever kind it is of.
+
+    Args:
+        frame: a result.
+        name: of the fact, as in ``frame.tag.NAME``.
+        maker: what makes frames that have it, for the message: "merge()".
+
+    Raises:
+        FactUnknown: neither the frame nor one that it was taken from has it.
+        RowsChanged: as :func:`recall_rows`.
+    """
+    fact = recall(frame, name)
+    if fact is None:
+        fact = recall_rows(frame, name)
+    if fact is None:
+        raise FactUnknown(
+            f"this frame has no {name}: it did not come from {maker}, or from an operation that keeps no attrs "
+            "(merge or concat with other frames); read it of the frame that did"
+        )
+    return fact

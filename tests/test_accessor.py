@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 
 import pandas as pd
@@ -9,7 +10,7 @@ import pytest
 
 import tagframe as tf
 from tag_bench.server import Reply, Request, error
-from tagframe.errors import EmptyQuestion, NotConfigured, RowsFailed, TableNotFound
+from tagframe.errors import EmptyQuestion, FactUnknown, NotConfigured, RowsFailed, TableNotFound
 
 
 def length(request: Request) -> str:
@@ -39,8 +40,9 @@ def test_outcomes_belong_to_the_result(live, words):
     live.answers = length
     result = words.tag.sem_filter("{word} is short")
     assert result.tag.outcomes["outcome"].tolist() == ["yes", "no", "no", "yes"]
-    with pytest.raises(NotConfigured, match="keep that frame"):
-        _ = result.head().tag.outcomes
+    assert result.head(1).tag.outcomes.equals(result.tag.outcomes), "they are of the input's rows"
+    with pytest.raises(FactUnknown, match="did not come from an operator"):
+        _ = words.tag.outcomes
 
 
 def test_nonsense_is_asked_once_more_and_then_named(live, words):
@@ -133,11 +135,20 @@ def test_unknown_table_of_a_corpus(festival):
         festival.read("festival.film")
 
 
-def test_merge_report_is_of_the_merged_frame_only(festival):
+def test_a_merge_report_is_of_the_merged_frame_and_of_what_is_taken_from_it(festival):
     merged = festival.tables.tag.retrieve_tables("Who directed which film?", k=2).merge()
     assert "rows in the result" in repr(merged.tag.merge_report)
-    with pytest.raises(NotConfigured, match="no merge report"):
-        _ = merged.head().tag.merge_report
+    taken = merged.query("year > 1900").sort_values("year").head(3)
+    assert taken.tag.merge_report is merged.tag.merge_report
+    with pytest.raises(FactUnknown, match=r"no merge_report: it did not come from merge\(\)"):
+        _ = pd.DataFrame({"a": [1]}).tag.merge_report
+
+
+def test_what_looks_through_an_accessor_finds_attribute_errors_only(words):
+    assert not hasattr(words.tag, "merge_report")
+    assert not hasattr(words.tag, "outcomes")
+    assert dict(inspect.getmembers(words.tag))["sem_filter"]
+    assert {"merge", "merge_report", "sem_filter"} <= set(dir(words.tag))
 
 
 def test_a_quote_sends_nothing_and_counts_what_the_call_then_sends(live):
