@@ -128,12 +128,31 @@ def read_cases(folder: Path, databases: Sequence[Database]) -> list[Case]:
     return cases
 
 
+def read_halves(folder: Path) -> dict[str, frozenset[str]]:
+    """The databases to ``fit`` on and those to ``report`` on, where the folder's ``halves.json`` says so."""
+    file = folder / "halves.json"
+    halves = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return {half: frozenset(names) for half, names in halves.items()}
+
+
+def links_of(key: KeyPair) -> frozenset[Link]:
+    """The pairs of columns that a key makes equal; several for a composite key."""
+    return frozenset(
+        frozenset((f"{key.left_table}.{mine}".lower(), f"{key.right_table}.{theirs}".lower()))
+        for mine, theirs in zip(key.left_columns, key.right_columns, strict=True)
+    )
+
+
 def key_scores(databases: Sequence[Database], keys: Mapping[str, Sequence[KeyPair]]) -> dict[str, Any]:
-    """Precision and recall of inferred keys against the declared ones, in percent, and what differs."""
+    """Precision and recall of inferred keys against the declared ones, in percent, and what differs.
+
+    A composite key counts as its pairs of columns. Many of the ``undeclared`` ones are real: they are listed to be
+    read.
+    """
     right = wrong = missed = 0
     extra, absent = [], []
     for database in databases:
-        found: dict[Link, KeyPair] = {frozenset((k.left.lower(), k.right.lower())): k for k in keys[database.name]}
+        found = {link: key for key in reversed(keys[database.name]) for link in links_of(key)}
         right += len(found.keys() & database.declared)
         wrong += len(found.keys() - database.declared)
         missed += len(database.declared - found.keys())
@@ -146,6 +165,20 @@ def key_scores(databases: Sequence[Database], keys: Mapping[str, Sequence[KeyPai
         "undeclared": sorted(extra),
         "missed": absent,
     }
+
+
+def reliability(databases: Sequence[Database], keys: Mapping[str, Sequence[KeyPair]]) -> float:
+    """How far scores are from being chances: the mean of |score - share declared| over ten bins, weighted by count."""
+    scores, true = [], []
+    for database in databases:
+        for key in keys[database.name]:
+            for link in links_of(key):
+                scores.append(key.score)
+                true.append(link in database.declared)
+    frame = pd.DataFrame({"score": scores, "true": true}, dtype=float)
+    bins = frame.groupby((frame["score"] * 10).clip(0, 9.999).astype(int))
+    gaps = (bins["score"].mean() - bins["true"].mean()).abs()
+    return round(float((gaps * bins.size()).sum() / max(1, len(frame))), 3)
 
 
 def cross_database_percent(databases: Sequence[Database]) -> float:
@@ -161,37 +194,38 @@ def cross_database_percent(databases: Sequence[Database]) -> float:
     return _percent(len(linked), pairs)
 
 
-def plan_scores(
+def plan_outcomes(
     cases: Sequence[Case], databases: Sequence[Database], keys: Mapping[str, Sequence[KeyPair]]
-) -> dict[str, Any]:
-    """How many plans over the gold tables make the same columns equal as the gold SQL does, in percent."""
+) -> list[tuple[Case, Counter[str]]]:
+    """For each question whether the plans over its tables make the same columns equal as its gold SQL does.
+
+    Left out are questions whose SQL reads a table twice: a plan has each table once.
+    """
     by_name = {database.name: database for database in databases}
-    parity = {database.name: place % 2 for place, database in enumerate(databases)}
-    kept = [case for case in cases if not case.gold.twice]
-    counts: Counter[str] = Counter()
+    found = []
+    for case in cases:
+        if not case.gold.twice:
+            tables = by_name[case.database].tables
+            plain = _plan(case, tables, keys[case.database], with_question=False)
+            asked = _plan(case, tables, keys[case.database], with_question=True)
+            outcome = {
+                "questions": True,
+                "equal": _classes(plain) == case.gold.classes,
+                "with_question": _classes(asked) == case.gold.classes,
+                "best_two": any(_classes(plan) == case.gold.classes for plan in _best_two(asked)),
+            }
+            found.append((case, Counter({name: int(holds) for name, holds in outcome.items()})))
+    return found
+
+
+def plan_scores(outcomes: Sequence[tuple[Case, Counter[str]]]) -> dict[str, Any]:
+    """The share of questions with equal plans, in percent."""
     kinds: dict[str, Counter[str]] = defaultdict(Counter)
-    halves: dict[str, Counter[str]] = defaultdict(Counter)
-    for case in kept:
-        tables = by_name[case.database].tables
-        plain = _plan(case, tables, keys[case.database], with_question=False)
-        asked = _plan(case, tables, keys[case.database], with_question=True)
-        outcome = {
-            "questions": True,
-            "equal": _classes(plain) == case.gold.classes,
-            "with_question": _classes(asked) == case.gold.classes,
-            "best_two": any(_classes(plan) == case.gold.classes for plan in _best_two(asked)),
-        }
-        for counter in (
-            counts,
-            kinds[case.gold.kind],
-            halves["2nd, 4th, …" if parity[case.database] else "1st, 3rd, …"],
-        ):
-            counter.update({name: int(holds) for name, holds in outcome.items()})
+    for case, outcome in outcomes:
+        kinds[case.gold.kind].update(outcome)
     return {
-        **_shares(counts),
-        "table_twice_left_out": len(cases) - len(kept),
+        **_shares(sum(kinds.values(), Counter())),
         "by_kind": {kind: _shares(counter) for kind, counter in sorted(kinds.items())},
-        "by_half": {half: _shares(counter) for half, counter in sorted(halves.items())},
     }
 
 
@@ -223,24 +257,25 @@ def _classes(plan: JoinPlan | None) -> frozenset[frozenset[Column]] | None:
     return frozenset(frozenset((names[table], column.lower()) for table, column in group) for group in plan.classes())
 
 
-def merge_scores(
+def merge_outcomes(
     cases: Sequence[Case], databases: Sequence[Database], keys: Mapping[str, Sequence[KeyPair]]
-) -> dict[str, Any]:
-    """For how many questions the inner merge holds every row of the gold SQL's own joins, in percent.
+) -> list[tuple[Case, Counter[str]]]:
+    """For each question whether the inner merge holds every row of the gold SQL's own joins.
 
     A row is the numbers of the rows that it is made of, which says more than its cells do. The plan is the one made
-    with the question. A refusal counts as a miss.
+    with the question.
     """
     by_name = {database.name: database for database in databases}
-    counts: Counter[str] = Counter()
     merged: dict[tuple[str, str], pd.DataFrame | None] = {}
     wanted: dict[tuple[str, str], pd.DataFrame | None] = {}
+    found = []
     for case in cases:
         if case.gold.twice or not case.gold.blocks:
             continue
         database = by_name[case.database]
+        counts = Counter(questions=1)
+        found.append((case, counts))
         plan = _plan(case, database.tables, keys[case.database], with_question=True)
-        counts["questions"] += 1
         if plan is None:
             counts["not connected"] += 1
             continue
@@ -266,6 +301,14 @@ def merge_scores(
         counts["contained"] += held
         counts["not empty"] += not empty
         counts["contained, not empty"] += held and not empty
+    return found
+
+
+def merge_scores(outcomes: Sequence[tuple[Case, Counter[str]]]) -> dict[str, Any]:
+    """The share of questions whose rows are all held, in percent. A refusal counts as a miss."""
+    counts: Counter[str] = Counter()
+    for _, outcome in outcomes:
+        counts.update(outcome)
     return {
         "questions": counts["questions"],
         "contained_percent": _percent(counts["contained"], counts["questions"]),
@@ -374,6 +417,7 @@ def command(data: Path, output: Any, lake_tables: int, merge_rows: int) -> None:
     bare = [database for database in databases if database.file is None]
     bare_keys = {database.name: infer_keys(database.tables, declared=False) for database in bare}
     cases = read_cases(data, databases)
+    plans, merges = plan_outcomes(cases, filled, keys), merge_outcomes(cases, filled, keys)
     report = {
         "dataset": data.resolve().name,
         "keys": {
@@ -381,8 +425,19 @@ def command(data: Path, output: Any, lake_tables: int, merge_rows: int) -> None:
             "cross_database_pairs_percent": cross_database_percent(filled),
         },
         "keys_without_rows": key_scores(bare, bare_keys) if bare else None,
-        "plans": plan_scores(cases, filled, keys),
-        "merge": merge_scores(cases, filled, keys),
+        "plans": {**plan_scores(plans), "table_twice_left_out": len(cases) - len(plans)},
+        "merge": merge_scores(merges),
+        "reliability": reliability(filled, keys),
+        "by_half": {
+            half: {
+                "keys": key_scores(part, keys),
+                "plans": plan_scores([entry for entry in plans if entry[0].database in names]),
+                "merge": merge_scores([entry for entry in merges if entry[0].database in names]),
+                "reliability": reliability(part, keys),
+            }
+            for half, names in read_halves(data).items()
+            for part in [[database for database in filled if database.name in names]]
+        },
         "infer_seconds": round(seconds, 3),
         "tables": sum(len(database.tables) for database in filled),
         "lake": lake_cost(lake_tables) if lake_tables else None,

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
 from tag_bench.gold_joins import gold_joins
-from tag_bench.joins import command
+from tag_bench.joins import Database, command, key_scores, reliability
 from tag_bench.lake import synthetic_lake
-from tagframe.keys import infer_keys
+from tagframe.keys import KeyPair, infer_keys
 
 SCHEMA = {
     "singer": ("singer_id", "name", "age"),
@@ -76,3 +78,60 @@ def test_the_command_prints_one_json_object_near_its_targets(bench: Path):
     assert report["keys"]["cross_database_pairs_percent"] <= 0.2
     assert report["plans"]["with_question_percent"] >= 96.5
     assert report["merge"]["contained_percent"] >= 94
+
+
+def tiny_benchmark(folder: Path) -> Path:
+    """Two databases of one key each, and a question each; the second declares a composite key."""
+    schemas = []
+    for name, key in (("one", ["shop_id"]), ("two", ["order_no", "line_no"])):
+        (folder / "database" / name).mkdir(parents=True)
+        connection = sqlite3.connect(folder / "database" / name / f"{name}.sqlite")
+        parents = pd.DataFrame({column: [100 + place, 200, 300 + place, 400] for place, column in enumerate(key)})
+        parents.assign(town=list("abcd")).to_sql("shop", connection, index=False)
+        pd.concat([parents, parents]).assign(amount=range(8)).to_sql("sale", connection, index=False)
+        connection.close()
+        columns = [*((0, column) for column in (*key, "town")), *((1, column) for column in (*key, "amount"))]
+        size = len(key)
+        schemas.append(
+            {
+                "db_id": name,
+                "table_names_original": ["shop", "sale"],
+                "column_names_original": columns,
+                "foreign_keys": [[size + 1 + place, place] for place in range(size)],
+            }
+        )
+    on = {"one": "sale.shop_id = shop.shop_id", "two": "sale.order_no = shop.order_no AND sale.line_no = shop.line_no"}
+    cases = [
+        {"db_id": name, "question": "amounts by town?", "sql": f"SELECT town FROM sale JOIN shop ON {joined}"}
+        for name, joined in on.items()
+    ]
+    (folder / "schema_with_keys.json").write_text(json.dumps(schemas))
+    (folder / "dev.json").write_text(json.dumps(cases))
+    (folder / "halves.json").write_text(json.dumps({"fit": ["one"], "report": ["two"]}))
+    return folder
+
+
+def test_the_command_reports_by_half_where_the_data_has_halves(tmp_path: Path):
+    folder = tiny_benchmark(tmp_path)
+    result = CliRunner().invoke(command, ["--data", str(folder), "--merge-rows", "10", "--lake-tables", "0"])
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert set(report["by_half"]) == {"fit", "report"}
+    fit = report["by_half"]["fit"]
+    assert (fit["keys"]["declared"], fit["keys"]["precision"], fit["keys"]["recall"]) == (1, 100, 100)
+    assert (fit["plans"]["equal_percent"], fit["merge"]["contained_percent"]) == (100, 100)
+    assert report["keys"]["declared"] == 3
+    assert 0 <= report["reliability"] <= 1
+
+
+def test_a_composite_key_counts_as_its_pairs_of_columns_and_scores_are_held_against_shares():
+    declared = frozenset({frozenset({"d.a.x", "d.b.x"}), frozenset({"d.a.y", "d.b.y"})})
+    database = Database("d", (), {}, declared, None)
+    both = {"d": [KeyPair("d.a", ("x", "Y"), "d.b", ("x", "y"), 0.95)]}
+    assert (key_scores([database], both)["precision"], key_scores([database], both)["recall"]) == (100, 100)
+    assert reliability([database], both) == 0.05
+    wrong = {"d": [*both["d"], KeyPair("d.a", ("z",), "d.b", ("z",), 0.55)]}
+    scores = key_scores([database], wrong)
+    assert scores["precision"] == pytest.approx(66.667)
+    assert scores["undeclared"] == ["d.a.z → d.b.z (0.55)"]
+    assert reliability([database], wrong) == pytest.approx((2 * 0.05 + 0.55) / 3, abs=1e-3)
