@@ -27,8 +27,8 @@ from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.engines.sqlite import connect_readonly, quoted
 from tagframe.errors import FanOut, NotConnected
 from tagframe.joins import JoinPlan, plan_joins
-from tagframe.keys import KeyPair, infer_keys
-from tagframe.merging import merge
+from tagframe.keys import KeyPair, infer_key_pairs
+from tagframe.merging import run_plan
 from tagframe.retrieval.role_hints import role_hints
 
 Link = frozenset[str]
@@ -186,7 +186,7 @@ def cross_database_percent(databases: Sequence[Database]) -> float:
     tables = [table for database in databases for table in database.tables]
     linked = {
         key.tables
-        for key in infer_keys(tables, declared=False, across_sources=True)
+        for key in infer_key_pairs(tables, declared=False, across_sources=True)
         if key.left_table.partition(".")[0] != key.right_table.partition(".")[0]
     }
     sizes = Counter(table.database for table in tables)
@@ -340,7 +340,7 @@ def _merged_rows(plan: JoinPlan, database: Database) -> pd.DataFrame | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            frame, _ = merge(numbered, read, on_loss="allow", columns=wanted)
+            frame, _ = run_plan(numbered, read, on_loss="allow", columns=wanted)
     except FanOut:
         return None
     finally:
@@ -373,7 +373,7 @@ def lake_cost(tables: int) -> dict[str, Any]:
     """Key inference over a synthetic lake: what it costs, and whether it is right."""
     lake = synthetic_lake(tables)
     started = time.perf_counter()
-    found = {(key.left, key.right) for key in infer_keys(lake.tables)}
+    found = {(key.left, key.right) for key in infer_key_pairs(lake.tables)}
     seconds = time.perf_counter() - started
     right = len(found & lake.keys)
     return {
@@ -412,10 +412,10 @@ def command(data: Path, output: Any, lake_tables: int, merge_rows: int) -> None:
     databases = read_databases(data)
     filled = [database for database in databases if database.file is not None]
     started = time.perf_counter()
-    keys = {database.name: infer_keys(database.tables, declared=False) for database in filled}
+    keys = {database.name: infer_key_pairs(database.tables, declared=False) for database in filled}
     seconds = time.perf_counter() - started
     bare = [database for database in databases if database.file is None]
-    bare_keys = {database.name: infer_keys(database.tables, declared=False) for database in bare}
+    bare_keys = {database.name: infer_key_pairs(database.tables, declared=False) for database in bare}
     cases = read_cases(data, databases)
     plans, merges = plan_outcomes(cases, filled, keys), merge_outcomes(cases, filled, keys)
     report = {

@@ -19,7 +19,7 @@ import pandas as pd
 from tagframe.corpus import open_corpus
 from tagframe.joins import JoinPlan, JoinStep, PlanTable
 from tagframe.keys import Evidence, KeyPair
-from tagframe.merging import merge
+from tagframe.merging import run_plan
 
 _DIMENSIONS = {"customer": 50_000, "product": 5_000, "store": 200}
 _REPEATS = 5
@@ -33,11 +33,11 @@ def merge_ratio(rows: int) -> dict[str, float]:
     """
     clean, padded = _frames(rows, padded=False), _frames(rows, padded=True)
     plan = _plan(clean)
-    ours = _seconds(lambda: merge(plan, _reader(clean)))
+    ours = _seconds(lambda: run_plan(plan, _reader(clean)))
     plain = _seconds(lambda: _plain(clean))
-    ours_coerced = _seconds(lambda: merge(plan, _reader(padded)))
+    ours_coerced = _seconds(lambda: run_plan(plan, _reader(padded)))
     plain_coerced = _seconds(lambda: _plain_converted(padded))
-    memory = _peak(lambda: merge(plan, _reader(clean))) / _peak(lambda: _plain(clean))
+    memory = _peak(lambda: run_plan(plan, _reader(clean))) / _peak(lambda: _plain(clean))
     return {
         "clean": round(ours / plain, 3),
         "coerced": round(ours_coerced / plain_coerced, 3),
@@ -73,7 +73,7 @@ def push_down(rows: int) -> dict[str, dict[str, Any]]:
             "where": {"where": {"customer_name": "customer 7"}},
         }
         for name, option in options.items():
-            inside, whole = partial(merge, plan, corpus, **option), partial(merge, plan, corpus.read, **option)
+            inside, whole = partial(run_plan, plan, corpus, **option), partial(run_plan, plan, corpus.read, **option)
             found[name] = {
                 "engine": inside()[1].engine,
                 "seconds": round(_seconds(inside, 3), 3),

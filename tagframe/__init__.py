@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from tagframe.answer import TAG, Answer, ask
     from tagframe.corpus import Corpus, open_corpus
     from tagframe.lm import LM, Budget, Price, Prompt, RetryPolicy, usage
-    from tagframe.merging import infer_keys_of as infer_keys
-    from tagframe.merging import join_plan, stack
-    from tagframe.merging import merge_frames as merge
+    from tagframe.merging import stack
+    from tagframe.merging.frames import infer_keys, join_plan, merge
 
 __version__ = "0.1.0"
 
@@ -37,9 +36,9 @@ _HOMES = {
     "RetryPolicy": ("tagframe.lm", "RetryPolicy"),
     "TAG": ("tagframe.answer", "TAG"),
     "ask": ("tagframe.answer", "ask"),
-    "infer_keys": ("tagframe.merging", "infer_keys_of"),
+    "infer_keys": ("tagframe.merging", "infer_keys"),
     "join_plan": ("tagframe.merging", "join_plan"),
-    "merge": ("tagframe.merging", "merge_frames"),
+    "merge": ("tagframe.merging", "merge"),
     "open_corpus": ("tagframe.corpus", "open_corpus"),
     "stack": ("tagframe.merging", "stack"),
     "usage": ("tagframe.lm", "usage"),

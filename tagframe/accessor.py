@@ -81,15 +81,15 @@ class TagAccessor:
         Args:
             *others: frames; how they join, and through which of them, is found from their data and names.
             plan: how to join them, instead; see :func:`tagframe.join_plan`.
-            **options: those of :func:`tagframe.merging.merge`: how, on_fanout, on_loss, columns, where, limit.
+            **options: those of :func:`tagframe.merging.run_plan`: how, on_fanout, on_loss, columns, where, limit.
 
         Raises:
             NotConnected: no key pairs connect the frames.
             FanOut: a step would repeat rows of this frame.
         """
-        from tagframe.merging import merge_frames
+        from tagframe.merging import merge
 
-        return merge_frames([self._frame, *others], plan, **options)
+        return merge([self._frame, *others], plan, **options)
 
     @property
     def merge_report(self) -> MergeReport:

@@ -197,7 +197,7 @@ class JoinPlan:
         """The plan as one SQL statement (SQLite's dialect), with the column names of the merged frame.
 
         Args:
-            columns: those to select, as in :func:`~tagframe.merging.merge`; all where None.
+            columns: those to select, as in :func:`~tagframe.merging.run_plan`; all where None.
             how: the kind of every join.
             limit: at most so many rows.
         """

@@ -12,7 +12,7 @@ from tagframe.corpus.profile import TableProfile
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
 from tagframe.joins.plan import Cardinality, JoinPlan, JoinStep, PlanTable
 from tagframe.joins.stacks import Stack, best_of, renamed_hints, renamed_keys, stacks_of
-from tagframe.keys.inference import infer_keys
+from tagframe.keys.inference import infer_key_pairs
 from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.keys.scoring import log_odds, probability
 from tagframe.keys.unions import infer_unions
@@ -278,7 +278,7 @@ def _alternatives(
 
 def _faint_keys(profiles: Sequence[TableProfile], parts: _Components, known: set[KeyPair]) -> list[KeyPair]:
     """Key pairs between parts that are less likely than not, and not yet among ``known``."""
-    found = infer_keys(profiles, declared=False, min_score=_FAINT, across_sources=True)
+    found = infer_key_pairs(profiles, declared=False, min_score=_FAINT, across_sources=True)
     return [
         key
         for key in found
@@ -291,7 +291,7 @@ def _not_connected(parts: _Components, all_keys: Sequence[KeyPair], profiles: Se
     shown = " | ".join("{" + ", ".join(group) + "}" for group in groups)
     across = [
         key
-        for key in [*all_keys, *infer_keys(profiles, declared=False, min_score=0.0, across_sources=True)]
+        for key in [*all_keys, *infer_key_pairs(profiles, declared=False, min_score=0.0, across_sources=True)]
         if key.left_table in parts.parent
         and key.right_table in parts.parent
         and parts.root(key.left_table) != parts.root(key.right_table)

@@ -103,7 +103,7 @@ def _best_first(pairs: Iterable[KeyPair]) -> list[KeyPair]:
     return sorted(pairs, key=lambda p: (-p.score, p.left_table, p.left_columns, p.right_table, p.right_columns))
 
 
-def infer_keys(
+def infer_key_pairs(
     profiles: Sequence[TableProfile],
     *,
     declared: bool = True,

@@ -20,11 +20,11 @@ from tagframe.engines.frames import FrameSource, frame_sources
 from tagframe.errors import InvalidArgument
 from tagframe.joins.plan import How, JoinPlan
 from tagframe.joins.planner import plan_joins
-from tagframe.keys.inference import infer_keys
+from tagframe.keys.inference import infer_key_pairs
 from tagframe.keys.key_columns import unnamed
 from tagframe.keys.key_pair import KeyPair
 from tagframe.keys.names import Similarity
-from tagframe.merging.merge import Reaction, merge
+from tagframe.merging.execution import Reaction, run_plan
 from tagframe.merging.report import MergeReport
 
 Frames = Mapping[str, pd.DataFrame] | Sequence[pd.DataFrame]
@@ -63,18 +63,18 @@ class _Tables:
         return source.read(key, columns, None)
 
     def keys(self, similarity: Similarity | None) -> list[KeyPair]:
-        return infer_keys(self.profiles, similarity=similarity, across_sources=True, read=self.read)
+        return infer_key_pairs(self.profiles, similarity=similarity, across_sources=True, read=self.read)
 
 
-def infer_keys_of(*frames: pd.DataFrame | Frames, similarity: Similarity | None = None) -> list[KeyPair]:
-    """The key pairs between frames, best first; see :func:`~tagframe.keys.infer_keys`.
+def infer_keys(*frames: pd.DataFrame | Frames, similarity: Similarity | None = None) -> list[KeyPair]:
+    """The key pairs between frames, best first; see :func:`~tagframe.keys.infer_key_pairs`.
 
     The frames are given one by one, or as one list or mapping from names.
 
     >>> import pandas as pd
     >>> loans = pd.DataFrame({"loan_id": [1, 2, 3], "client_id": [20, 10, 20]})
     >>> clients = pd.DataFrame({"client_id": [10, 20, 30], "name": ["Ann", "Bo", "Cy"]})
-    >>> [(key.left, key.right) for key in infer_keys_of({"loans": loans, "clients": clients})]
+    >>> [(key.left, key.right) for key in infer_keys({"loans": loans, "clients": clients})]
     [('frames.loans.client_id', 'frames.clients.client_id')]
 
     Raises:
@@ -109,13 +109,13 @@ def _planned(tables: _Tables, keys: Sequence[KeyPair] | None, similarity: Simila
     return plan_joins(profiles, keys, anchor=anchor, stack_unions=tables.are_named)
 
 
-def merge_frames(frames: Frames, plan: JoinPlan | None = None, **options: Any) -> pd.DataFrame:
+def merge(frames: Frames, plan: JoinPlan | None = None, **options: Any) -> pd.DataFrame:
     """Merge frames along a plan, by default the inferred one; ``frame.tag.merge_report`` accounts for every row.
 
     >>> import pandas as pd
     >>> loans = pd.DataFrame({"loan_id": [1, 2, 3], "client_id": [20, 10, 20]})
     >>> clients = pd.DataFrame({"client_id": [10, 20, 30], "name": ["Ann", "Bo", "Cy"]})
-    >>> merge_frames({"loans": loans, "clients": clients})
+    >>> merge({"loans": loans, "clients": clients})
        loan_id  client_id name
     0        1         20   Bo
     1        2         10  Ann
@@ -124,7 +124,7 @@ def merge_frames(frames: Frames, plan: JoinPlan | None = None, **options: Any) -
     Args:
         frames: a mapping from names, or a sequence; the plan starts from the first.
         plan: how to join them.
-        **options: those of :func:`tagframe.merging.merge`: how, on_fanout, on_loss, columns, where, limit.
+        **options: those of :func:`tagframe.merging.run_plan`: how, on_fanout, on_loss, columns, where, limit.
 
     Raises:
         NotConnected: no key pairs connect the frames.
@@ -146,9 +146,9 @@ def merge_frames_with_report(
     where: Mapping[str, Any] | str | None = None,
     limit: int | None = None,
 ) -> tuple[pd.DataFrame, MergeReport]:
-    """The merged frame and its report; see :func:`merge_frames`, and :func:`tagframe.merging.merge` for keywords."""
+    """The merged frame and its report; see :func:`merge`, and :func:`tagframe.merging.run_plan` for keywords."""
     tables = _Tables(frames)
     plan = _planned(tables, None, None) if plan is None else plan
-    return merge(
+    return run_plan(
         plan, tables.read, how=how, on_fanout=on_fanout, on_loss=on_loss, columns=columns, where=where, limit=limit
     )

@@ -2,7 +2,7 @@
 
 A plan runs there where SQL's answer is the same as pandas', which is checked and not assumed: one file holds all
 tables, no step repeats a row, keys are all integers or all text, and no text is left that might match after coercion.
-What cannot be told is left to :func:`tagframe.merging.merge`. Text is compared by its bytes: two texts that are no
+What cannot be told is left to :func:`tagframe.merging.run_plan`. Text is compared by its bytes: two texts that are no
 UTF-8 and differ do not match here.
 """
 
@@ -51,7 +51,7 @@ def merge_in_sqlite(
         plan: how the tables are joined.
         corpus: where they are.
         wanted: name in the result → (table id, column), in order.
-        filters: (table id, column) → what :func:`tagframe.merging.merge` takes as a value of ``where``.
+        filters: (table id, column) → what :func:`tagframe.merging.run_plan` takes as a value of ``where``.
         how: the kind of every join.
         limit: rows at most.
     """

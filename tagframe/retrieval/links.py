@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from tagframe.corpus.profile import TableProfile
-from tagframe.keys import KeyPair, infer_keys
+from tagframe.keys import KeyPair, infer_key_pairs
 from tagframe.retrieval.problem import Floats
 
 LARGEST_DATABASE = 500
@@ -120,7 +120,7 @@ class Links:
     def _inferred(self, group: Sequence[int]) -> dict[tuple[int, int], list[KeyPair]]:
         profiles = [self._tables[table] for table in group]
         found: dict[tuple[int, int], list[KeyPair]] = defaultdict(list)
-        for key in infer_keys(profiles, declared=self._declared, min_score=0.0):
+        for key in infer_key_pairs(profiles, declared=self._declared, min_score=0.0):
             ends = self._index[key.left_table], self._index[key.right_table]
             if ends[0] != ends[1]:
                 found[min(ends), max(ends)].append(key)

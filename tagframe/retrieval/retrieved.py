@@ -12,7 +12,7 @@ from tagframe import results
 from tagframe.errors import NotConnected
 from tagframe.joins import JoinPlan, plan_joins
 from tagframe.keys import KeyPair
-from tagframe.merging import MergeReport, merge
+from tagframe.merging import MergeReport, run_plan
 from tagframe.retrieval.role_hints import role_hints
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class RetrievedTables:
 
         Args:
             plan: how to join them, instead of :attr:`join_plan`.
-            **options: those of :func:`tagframe.merging.merge`: how, columns, limit, on_fanout, ….
+            **options: those of :func:`tagframe.merging.run_plan`: how, columns, limit, on_fanout, ….
 
         Raises:
             NotConnected: no key pairs connect the tables.
@@ -113,7 +113,7 @@ class RetrievedTables:
     def merge_with_report(self, plan: JoinPlan | None = None, **options: Any) -> tuple[pd.DataFrame, MergeReport]:
         """The merged frame and its report; see :meth:`merge`."""
         plan = self.join_plan if plan is None else plan
-        frame, report = merge(plan, self.corpus, **options)
+        frame, report = run_plan(plan, self.corpus, **options)
         self._merged["last"] = (plan, report)
         return frame, report
 

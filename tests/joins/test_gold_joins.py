@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from tag_bench.gold_joins import gold_joins
 from tag_bench.joins import Database, command, key_scores, reliability
 from tag_bench.lake import synthetic_lake
-from tagframe.keys import KeyPair, infer_keys
+from tagframe.keys import KeyPair, infer_key_pairs
 
 SCHEMA = {
     "singer": ("singer_id", "name", "age"),
@@ -62,7 +62,7 @@ def test_a_table_named_twice_and_the_rows_of_a_join():
 
 def test_a_lake_of_known_keys_is_read_right():
     lake = synthetic_lake(tables=40, seed=3)
-    assert {(key.left, key.right) for key in infer_keys(lake.tables)} == lake.keys
+    assert {(key.left, key.right) for key in infer_key_pairs(lake.tables)} == lake.keys
 
 
 def test_the_command_prints_one_json_object_near_its_targets(bench: Path):

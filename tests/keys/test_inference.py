@@ -13,8 +13,8 @@ from tagframe.corpus import open_corpus
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.engines.base import ForeignKey
 from tagframe.errors import InvalidArgument
-from tagframe.keys import KeyPair, infer_keys, infer_unions
-from tagframe.merging import infer_keys_of
+from tagframe.keys import KeyPair, infer_key_pairs, infer_unions
+from tagframe.merging import infer_keys
 from tagframe.merging.frames import _Tables
 
 RANDOM = np.random.default_rng(7)
@@ -22,7 +22,7 @@ RANDOM = np.random.default_rng(7)
 
 def pairs(frames: dict[str, pd.DataFrame], **options) -> set[tuple[str, str]]:
     """Inferred keys without the database."""
-    found = infer_keys(_Tables(frames).profiles, **options)
+    found = infer_key_pairs(_Tables(frames).profiles, **options)
     return {(key.left.removeprefix("frames."), key.right.removeprefix("frames.")) for key in found}
 
 
@@ -81,7 +81,7 @@ def test_a_column_called_by_its_role_is_found_where_the_values_tell():
 def test_keys_of_unlike_types_that_mean_the_same(spelling):
     shops = pd.DataFrame({"shop_id": range(1, 41), "town": [f"t{i}" for i in range(40)]})
     sales = pd.DataFrame({"sale_no": range(400), "shop_id": [spelling(int(i)) for i in ids(400, 40)]})
-    (key,) = infer_keys_of({"sales": sales, "shops": shops})
+    (key,) = infer_keys({"sales": sales, "shops": shops})
     assert (key.left, key.right) == ("frames.sales.shop_id", "frames.shops.shop_id")
     assert key.evidence.contained == 1.0
     assert key.evidence.uniqueness == 1.0
@@ -115,7 +115,7 @@ def test_empty_columns_are_linked_only_by_names_with_a_key_word():
 def test_dangling_values_are_seen_in_the_evidence():
     shops = pd.DataFrame({"shop_id": range(101, 201), "town": [f"t{i}" for i in range(100)]})
     sales = pd.DataFrame({"shop_id": [*range(101, 200), 999], "amount": ids(100, 50)})
-    (key,) = infer_keys_of({"sales": sales, "shops": shops})
+    (key,) = infer_keys({"sales": sales, "shops": shops})
     assert key.evidence.contained == 0.99
     assert "99% of the values found" in repr(key)
 
@@ -136,9 +136,9 @@ def test_declared_keys_are_used_and_said_and_can_be_left_out():
     columns = tuple(ColumnProfile(name, place, "integer") for place, name in enumerate(("x", "y")))
     left = TableProfile("d.a", "d", "a", columns, foreign_keys=(ForeignKey(("X",), "B", ("y",)),))
     right = TableProfile("d.b", "d", "b", columns)
-    (key,) = infer_keys([left, right])
+    (key,) = infer_key_pairs([left, right])
     assert (key.left, key.right, key.score, key.evidence.origin) == ("d.a.x", "d.b.y", 1.0, "declared")
-    assert infer_keys([left, right], declared=False) == []
+    assert infer_key_pairs([left, right], declared=False) == []
 
 
 def test_keys_between_databases_are_found_only_when_asked_for():
@@ -157,11 +157,11 @@ def test_composite_keys_are_checked_against_the_rows():
     returns = pd.DataFrame(
         {"order_id": chosen["order_id"].to_numpy(), "line_no": chosen["line_no"].to_numpy(), "why": list("ab") * 30}
     )
-    (key,) = infer_keys_of({"returns": returns, "order_lines": lines})
+    (key,) = infer_keys({"returns": returns, "order_lines": lines})
     assert (key.left, key.right) == ("frames.returns.(order_id, line_no)", "frames.order_lines.(order_id, line_no)")
     assert key.evidence.contained == 1.0
     twice = pd.concat([lines, lines.head(1)], ignore_index=True)
-    assert not any(len(k.left_columns) > 1 for k in infer_keys_of({"returns": returns, "order_lines": twice}))
+    assert not any(len(k.left_columns) > 1 for k in infer_keys({"returns": returns, "order_lines": twice}))
 
 
 def test_tables_of_one_shape_are_a_union_and_not_joined():
@@ -182,22 +182,22 @@ def test_meaning_helps_where_names_differ():
     friends = pd.DataFrame({"student_id": ids(60, 30), "since": ids(60, 20)})
     friends.loc[0, "student_id"] = 30
     frames = {"Highschooler": pupils, "Friend": friends}
-    plain = infer_keys(_Tables(frames).profiles, min_score=0.0)[0]
-    helped = infer_keys(_Tables(frames).profiles, min_score=0.0, similarity=lambda one, other: 0.9)[0]
+    plain = infer_key_pairs(_Tables(frames).profiles, min_score=0.0)[0]
+    helped = infer_key_pairs(_Tables(frames).profiles, min_score=0.0, similarity=lambda one, other: 0.9)[0]
     assert helped.score > plain.score
     assert helped.evidence.similarity == 0.9
 
 
 def test_the_order_of_the_tables_changes_nothing():
     profiles = _Tables({"employees": EMPLOYEES, "departments": DEPARTMENTS}).profiles
-    assert infer_keys(profiles) == infer_keys(profiles[::-1])
-    assert [key.score for key in infer_keys(profiles)] == [key.score for key in infer_keys(profiles[::-1])]
+    assert infer_key_pairs(profiles) == infer_key_pairs(profiles[::-1])
+    assert [key.score for key in infer_key_pairs(profiles)] == [key.score for key in infer_key_pairs(profiles[::-1])]
 
 
 def test_two_tables_of_one_id_are_refused():
     table = TableProfile("d.a", "d", "a", ())
     with pytest.raises(InvalidArgument, match=r"more than one table is called 'd\.a'"):
-        infer_keys([table, table])
+        infer_key_pairs([table, table])
 
 
 @pytest.mark.parametrize(
@@ -225,8 +225,8 @@ def test_a_key_pair_is_its_columns():
 
 def test_the_keys_of_two_benchmark_databases(bench: Path):
     corpus = open_corpus(bench / "spider" / "database" / "world_1" / "world_1.sqlite")
-    found = {(key.left, key.right) for key in infer_keys(corpus.profiles, declared=False)}
+    found = {(key.left, key.right) for key in infer_key_pairs(corpus.profiles, declared=False)}
     assert ("world_1.city.CountryCode", "world_1.country.Code") in found
     assert ("world_1.countrylanguage.CountryCode", "world_1.country.Code") in found
     shuffled = random.Random(3).sample(list(corpus.profiles), len(corpus.profiles))
-    assert {(key.left, key.right) for key in infer_keys(shuffled, declared=False)} == found
+    assert {(key.left, key.right) for key in infer_key_pairs(shuffled, declared=False)} == found

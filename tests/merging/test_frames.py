@@ -7,14 +7,14 @@ import pandas as pd
 import pytest
 
 from tagframe.errors import InvalidArgument, NotConnected
-from tagframe.merging import infer_keys_of, join_plan, merge_frames_with_report
+from tagframe.merging import infer_keys, join_plan, merge_frames_with_report
 
 SALES = pd.DataFrame({"sale_no": [7, 8, 9], "shop_id": [2, 1, 2]}, index=[30, 10, 20])
 SHOPS = pd.DataFrame({"shop_id": [1, 2], "town": ["Brno", "Cheb"]}, index=[5, 5])
 
 
 def test_frames_in_a_list_are_called_by_their_place():
-    (key,) = infer_keys_of([SALES, SHOPS])
+    (key,) = infer_keys([SALES, SHOPS])
     assert (key.left, key.right) == ("frames.frame_1.shop_id", "frames.frame_2.shop_id")
     assert join_plan([SALES, SHOPS]).start == "frames.frame_1"
     frame, report = merge_frames_with_report([SALES, SHOPS])
@@ -74,5 +74,5 @@ def test_the_column_that_numbers_an_unnamed_frames_rows_references_nothing():
     random = np.random.default_rng(0)
     sales = pd.DataFrame({"sale_id": range(100_000), "client_id": random.integers(1, 100_001, 100_000)})
     clients = pd.DataFrame({"client_id": random.permutation(100_000) + 1, "weight": random.random(100_000)})
-    (key,) = infer_keys_of(sales, clients)
+    (key,) = infer_keys(sales, clients)
     assert (key.left, key.right) == ("frames.frame_1.client_id", "frames.frame_2.client_id")

@@ -23,8 +23,8 @@ from tagframe.errors import (
     RowsMultipliedWarning,
 )
 from tagframe.joins import JoinPlan, JoinStep, PlanTable, plan_joins
-from tagframe.keys import Evidence, KeyPair, infer_keys
-from tagframe.merging import join_plan, merge, merge_frames_with_report
+from tagframe.keys import Evidence, KeyPair, infer_key_pairs
+from tagframe.merging import join_plan, merge_frames_with_report, run_plan
 from tagframe.merging.table_rows import CorpusRows
 
 LOANS = pd.DataFrame({"loan_id": [1, 2, 3, 4], "client_id": [20, 10, 20, 30], "amount": [5.0, 6.0, 7.0, 8.0]})
@@ -45,7 +45,7 @@ def one_step(left: pd.DataFrame, right: pd.DataFrame, on: str = "k") -> JoinPlan
 
 def run(left: pd.DataFrame, right: pd.DataFrame, **options):
     frames = {"d.left": left, "d.right": right}
-    return merge(one_step(left, right), lambda table, columns: frames[table][list(columns)], **options)
+    return run_plan(one_step(left, right), lambda table, columns: frames[table][list(columns)], **options)
 
 
 def test_a_chain_of_three_tables_keeps_the_facts_rows_in_order():
@@ -199,7 +199,7 @@ def test_a_composite_key_matches_on_all_its_columns():
         PlanTable("d.right", "d", "right", ("a", "b", "w"), 3),
     )
     frames = {"d.left": left, "d.right": right}
-    frame, report = merge(JoinPlan("d.left", (step,), sources), lambda t, c: frames[t][list(c)], on_loss="allow")
+    frame, report = run_plan(JoinPlan("d.left", (step,), sources), lambda t, c: frames[t][list(c)], on_loss="allow")
     assert frame.to_dict("list") == {"a": [1, 1], "b": ["x", "y"], "v": [0, 1], "w": [0, 1]}
     assert report.steps[0].null_keys == 1
 
@@ -240,10 +240,10 @@ def bank(tmp_path) -> Corpus:
 
 @pytest.mark.parametrize("options", [{}, {"limit": 1}, {"where": {"amount": 7.0}}, {"where": "amount > 6", "limit": 1}])
 def test_a_corpus_gives_the_same_rows_as_its_frames(bank, options):
-    plan = plan_joins(bank.profiles, infer_keys(bank.profiles))
+    plan = plan_joins(bank.profiles, infer_key_pairs(bank.profiles))
     frames = {"bank.loans": LOANS.iloc[1:], "bank.clients": CLIENTS, "bank.towns": TOWNS}
     expected, _ = merge_frames_with_report(frames, plan, **options)
-    frame, report = merge(plan, bank, **options)
+    frame, report = run_plan(plan, bank, **options)
     pd.testing.assert_frame_equal(frame, expected, check_dtype=False)
     assert report.rows == len(frame)
 
@@ -259,7 +259,7 @@ def test_only_the_rows_of_the_result_are_read_from_a_sqlite_file(tmp_path, monke
     )
     connection.close()
     corpus = open_corpus(tmp_path / "shop.sqlite")
-    plan = plan_joins(corpus.profiles, infer_keys(corpus.profiles))
+    plan = plan_joins(corpus.profiles, infer_key_pairs(corpus.profiles))
     read: list[tuple[str, int]] = []
     whole = CorpusRows.whole
 
@@ -270,7 +270,7 @@ def test_only_the_rows_of_the_result_are_read_from_a_sqlite_file(tmp_path, monke
 
     monkeypatch.setattr(CorpusRows, "whole", counted)
     # A function is what SQLite cannot do: the join is pandas' then.
-    frame, _ = merge(plan, corpus, where={"shop_id": lambda ids: ids <= 3}, limit=3)
+    frame, _ = run_plan(plan, corpus, where={"shop_id": lambda ids: ids <= 3}, limit=3)
     assert frame["town"].tolist() == ["t0", "t1", "t2"]
     assert frame["note"].tolist() == ["x" * 50] * 3
     assert sorted(read) == [("shop.sales.shop_id", size), ("shop.shops.shop_id", 50)]
@@ -331,7 +331,7 @@ def test_a_key_that_is_hardly_one_is_followed_with_a_warning():
     frames = {"d.a": pd.DataFrame({"x": [1, 2]}), "d.b": pd.DataFrame({"y": [2, 1]})}
     doubtful = plan_joins([left, right], [KeyPair("d.a", ("x",), "d.b", ("y",), 0.03)])
     with pytest.warns(DoubtfulJoinWarning, match=r"d\.a\.x = d\.b\.y \(0\.03\)"):
-        frame, _ = merge(doubtful, lambda table, columns: frames[table][list(columns)])
+        frame, _ = run_plan(doubtful, lambda table, columns: frames[table][list(columns)])
     assert len(frame) == 2
     given = KeyPair("d.a", ("x",), "d.b", ("y",), 0.03, Evidence(origin="given"))
-    merge(plan_joins([left, right], [given]), lambda table, columns: frames[table][list(columns)])
+    run_plan(plan_joins([left, right], [given]), lambda table, columns: frames[table][list(columns)])

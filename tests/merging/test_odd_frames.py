@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tagframe.errors import FanOut, InvalidArgument, NotConnected, RowsLost, RowsLostWarning
-from tagframe.merging import infer_keys_of, join_plan, merge_frames_with_report
+from tagframe.merging import infer_keys, join_plan, merge_frames_with_report
 
 NUMBERS = np.random.default_rng(5).permutation(np.arange(1001, 1041))
 """Keys of forty clients."""
@@ -27,7 +27,7 @@ def bank(client: Any, taken: Any, **more: Any) -> dict[str, pd.DataFrame]:
 
 def assert_joined(frames: dict[str, pd.DataFrame], expected: list[str]) -> pd.DataFrame:
     """The key is found, and each loan has the town of its client."""
-    (key,) = infer_keys_of(frames)
+    (key,) = infer_keys(frames)
     assert (key.left, key.right) == ("frames.loans.client_id", "frames.clients.client_id")
     frame, report = merge_frames_with_report(frames, on_loss="raise")
     assert frame["loan_id"].tolist() == frames["loans"]["loan_id"].tolist()
@@ -72,7 +72,7 @@ def moments(numbers: Any, zone: str | None) -> pd.Series:
 def test_keys_of_any_type_are_found_and_joined(mine, theirs, request):
     frames = bank(theirs(NUMBERS), mine(TAKEN))
     if request.node.callspec.id == "bytes":  # columns of bytes take part in no key: it has to be given
-        assert infer_keys_of(frames) == []
+        assert infer_keys(frames) == []
         with pytest.raises(NotConnected):
             merge_frames_with_report(frames)
     else:
@@ -138,7 +138,7 @@ def test_empty_frames_keep_their_columns_and_dtypes(empty):
     for name in frames:
         if empty in (name, "both"):
             frames[name] = frames[name].head(0)
-    infer_keys_of(frames)  # says nothing wrong; there may be a key by name alone
+    infer_keys(frames)  # says nothing wrong; there may be a key by name alone
     for how in ("inner", "left", "outer"):
         frame, report = merge_frames_with_report(frames, plan, how=how, on_loss="allow")
         rows = {"inner": 0, "left": len(frames["loans"]), "outer": len(frames["loans"]) + len(frames["clients"])}[how]
@@ -156,7 +156,7 @@ LEVELS = pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_product([["client"], 
 @pytest.mark.parametrize(
     ("frame", "message"), [(TWICE, "more than one column called 'client_id'"), (LEVELS, "MultiIndex")]
 )
-@pytest.mark.parametrize("call", [infer_keys_of, join_plan, merge_frames_with_report])
+@pytest.mark.parametrize("call", [infer_keys, join_plan, merge_frames_with_report])
 def test_columns_that_cannot_be_told_apart_are_refused_with_a_way_out(call, frame, message):
     with pytest.raises(InvalidArgument, match=message) as refusal:
         call({**bank(NUMBERS, TAKEN), "odd": frame})
@@ -168,7 +168,7 @@ def test_a_large_key_is_found_and_keeps_every_row():
     taken = np.random.default_rng(1).integers(1, 200_001, 200_000)
     frames = {"loans": pd.DataFrame({"loan_no": np.arange(200_000) * 7, "client_id": taken}),
               "clients": pd.DataFrame({"client_id": numbers, "weight": numbers / 8})}  # fmt: skip
-    (key,) = [key for key in infer_keys_of(frames) if key.score > 0.5]
+    (key,) = [key for key in infer_keys(frames) if key.score > 0.5]
     assert (key.left, key.right) == ("frames.loans.client_id", "frames.clients.client_id")
     frame, report = merge_frames_with_report(frames, on_loss="raise")
     np.testing.assert_array_equal(frame["weight"], taken / 8)
@@ -180,7 +180,7 @@ def test_a_composite_key_may_hold_what_cannot_be_hashed():
     chosen = [pairs[i] for i in np.random.default_rng(2).integers(0, 48, 200)]
     rooms = pd.DataFrame({"house_id": [[a] for a, _ in pairs], "room_id": [b for _, b in pairs], "size": range(48)})
     stays = pd.DataFrame({"house_id": [[a] for a, _ in chosen], "room_id": [b for _, b in chosen], "nights": 3})
-    (key,) = infer_keys_of({"stays": stays, "rooms": rooms})
+    (key,) = infer_keys({"stays": stays, "rooms": rooms})
     assert key.right_columns == ("house_id", "room_id")
     frame, _ = merge_frames_with_report({"stays": stays, "rooms": rooms}, on_loss="raise")
     assert frame["size"].tolist() == [pairs.index(pair) for pair in chosen]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sqlite3
 import tempfile
 from contextlib import closing
@@ -22,7 +21,7 @@ from tagframe.engines.sqlite import SQLiteSource
 from tagframe.errors import FanOut, RowsLost, RowsLostWarning
 from tagframe.joins import JoinPlan, JoinStep, PlanTable
 from tagframe.keys import KeyPair
-from tagframe.merging import MergeReport, merge
+from tagframe.merging import MergeReport, run_plan
 from tagframe.merging.table_rows import CorpusRows
 
 TABLES = {"fact": ("id", "k", "m", "x"), "dim": ("k", "name", "m"), "town": ("m", "name")}
@@ -66,11 +65,8 @@ def write(path: Path, rows: dict[str, list[tuple[Any, ...]]], declared: str = ""
 
 def by_pandas(monkeypatch: pytest.MonkeyPatch, *args: Any, **options: Any) -> tuple[pd.DataFrame, MergeReport]:
     with monkeypatch.context() as patch:
-        # By its full name the package gives the function.
-        patch.setattr(
-            importlib.import_module("tagframe.merging.merge"), "merge_in_sqlite", lambda *args, **options: None
-        )
-        return merge(*args, **options)
+        patch.setattr("tagframe.merging.execution.merge_in_sqlite", lambda *args, **options: None)
+        return run_plan(*args, **options)
 
 
 def assert_same(one: tuple[pd.DataFrame, MergeReport], other: tuple[pd.DataFrame, MergeReport]) -> None:
@@ -87,7 +83,7 @@ ALL = {"on_loss": "allow", "limit": 10}
 def test_nothing_but_the_result_is_read(tmp_path, monkeypatch):
     corpus = write(tmp_path / "d.sqlite", WHOLE)
     monkeypatch.delattr(CorpusRows, "whole")
-    frame, report = merge(CHAIN, corpus, columns=["id", "dim.name", "town.name"], limit=2, on_loss="allow")
+    frame, report = run_plan(CHAIN, corpus, columns=["id", "dim.name", "town.name"], limit=2, on_loss="allow")
     assert report.engine == "sqlite"
     assert frame.to_dict("list") == {"id": [1, 2], "dim.name": ["Ann", "Bo"], "town.name": ["Brno", "Cheb"]}
     step = report.steps[0]
@@ -98,16 +94,16 @@ def test_nothing_but_the_result_is_read(tmp_path, monkeypatch):
 def test_a_loss_is_warned_of_and_refused_with_its_rows(tmp_path):
     corpus = write(tmp_path / "d.sqlite", WHOLE)
     with pytest.warns(RowsLostWarning, match=r"1 of 4 rows of d\.fact"):
-        merge(CHAIN, corpus, limit=1)
+        run_plan(CHAIN, corpus, limit=1)
     with pytest.raises(RowsLost) as refusal:
-        merge(CHAIN, corpus, limit=1, on_loss="raise")
+        run_plan(CHAIN, corpus, limit=1, on_loss="raise")
     assert refusal.value.rows.to_dict("list") == {"id": [4], "k": [None], "m": [10], "x": [1.0]}
 
 
 def test_a_repeated_key_is_refused_with_its_rows(tmp_path):
     corpus = write(tmp_path / "d.sqlite", {**WHOLE, "dim": [(1, "Ann", 10), (1, "Bo", 20)]})
     with pytest.raises(FanOut) as refusal:
-        merge(CHAIN, corpus, limit=1)
+        run_plan(CHAIN, corpus, limit=1)
     assert refusal.value.rows["id"].tolist() == [1, 3]
     assert list(refusal.value.rows.columns) == list(TABLES["fact"])
 
@@ -126,7 +122,7 @@ def test_a_repeated_key_is_refused_with_its_rows(tmp_path):
 def test_what_sql_would_compare_otherwise_is_left_to_pandas(tmp_path, mine, theirs):
     rows = {**WHOLE, "fact": [(i, key, 10, 0.0) for i, key in enumerate(mine)],
             "dim": [(key, "n", 10) for key in theirs]}  # fmt: skip
-    frame, report = merge(CHAIN, write(tmp_path / "d.sqlite", rows), **ALL)
+    frame, report = run_plan(CHAIN, write(tmp_path / "d.sqlite", rows), **ALL)
     assert report.engine == "pandas"
     assert len(frame) == report.steps[0].matched > 0
 
@@ -150,7 +146,7 @@ def test_what_sql_would_compare_otherwise_is_left_to_pandas(tmp_path, mine, thei
 def test_conditions_keep_the_same_rows(tmp_path, monkeypatch, where, engine):
     corpus = write(tmp_path / "d.sqlite", WHOLE)
     options = {"where": where, "on_loss": "allow"}
-    found = merge(CHAIN, corpus, **options)
+    found = run_plan(CHAIN, corpus, **options)
     assert found[1].engine == engine
     assert_same(found, by_pandas(monkeypatch, CHAIN, corpus, **options))
 
@@ -162,7 +158,7 @@ def test_declared_types_and_collations_change_nothing(tmp_path, monkeypatch):
         corpus = write(tmp_path / f"{place}.sqlite", rows, declared)
         for plan in (CHAIN, STAR, COMPOSITE):
             options = {"on_loss": "allow", "on_fanout": "allow", "limit": 5}
-            assert_same(merge(plan, corpus, **options), by_pandas(monkeypatch, plan, corpus, **options))
+            assert_same(run_plan(plan, corpus, **options), by_pandas(monkeypatch, plan, corpus, **options))
 
 
 NUMBERS = st.one_of(st.none(), st.integers(0, 5))
@@ -207,7 +203,7 @@ def test_both_ways_give_one_frame_and_one_report():
         options = {"how": how, "where": where, "limit": limit, "on_loss": "allow", "on_fanout": "allow"}
         with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
             corpus = write(Path(folder) / "d.sqlite", rows, declared)
-            found = merge(plan, corpus, **options)
+            found = run_plan(plan, corpus, **options)
             engines.add(found[1].engine)
             assert_same(found, by_pandas(patch, plan, corpus, **options))
             for one in found[1].steps:
@@ -225,5 +221,5 @@ def test_tables_of_two_files_or_without_row_ids_are_joined_by_pandas(tmp_path):
         connection.execute("INSERT INTO dim VALUES (1, 'a', 1)")
         connection.commit()
     plan = plan_of(step("fact", "dim", "k"))
-    frame, report = merge(plan, open_corpus(tmp_path / "d.sqlite"), limit=1)
+    frame, report = run_plan(plan, open_corpus(tmp_path / "d.sqlite"), limit=1)
     assert (report.engine, frame["name"].tolist()) == ("pandas", ["a"])

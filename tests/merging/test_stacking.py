@@ -12,8 +12,8 @@ import pytest
 from tagframe.corpus import open_corpus
 from tagframe.errors import ColumnNotFound, InvalidArgument, NotConnected, TableNotFound
 from tagframe.joins import JoinPlan, plan_joins
-from tagframe.keys import infer_keys, infer_unions
-from tagframe.merging import join_plan, merge, merge_frames_with_report, stack
+from tagframe.keys import infer_key_pairs, infer_unions
+from tagframe.merging import join_plan, merge_frames_with_report, run_plan, stack
 from tagframe.retrieval.role_hints import role_hints
 
 PRODUCTS = pd.DataFrame({"product_id": range(1, 21), "name": [f"p{i}" for i in range(20)]})
@@ -50,7 +50,7 @@ def test_a_plan_joins_the_stack_as_one_table_and_the_report_says_so():
 
 def test_an_anchor_is_stacked_with_its_like_and_hints_follow():
     profiles = open_corpus(SHOP).profiles
-    keys = infer_keys(profiles)
+    keys = infer_key_pairs(profiles)
     plan = plan_joins(profiles, keys, anchor="shop.sales_2024", role_hints=role_hints(keys, ["product"]))
     assert plan.start == "shop.sales"
     assert plan.use("sales_2023.product_id = product.product_id").start == "shop.sales"
@@ -63,11 +63,11 @@ def test_the_stack_comes_from_a_corpus_and_its_sql_gives_the_same_rows(tmp_path)
         for name, frame in SHOP.items():
             frame.to_sql(name.removeprefix("shop."), connection, index=False)
         corpus = open_corpus(tmp_path / "shop.sqlite")
-        plan = plan_joins(corpus.profiles, infer_keys(corpus.profiles))
+        plan = plan_joins(corpus.profiles, infer_key_pairs(corpus.profiles))
         by_sql = pd.read_sql(plan.sql(), connection)
-    frame, _ = merge(plan, corpus)
+    frame, _ = run_plan(plan, corpus)
     pd.testing.assert_frame_equal(by_sql, frame)
-    some, report = merge(plan, corpus, where={"source_table": "shop.sales_2024", "name": "p3"}, limit=4)
+    some, report = run_plan(plan, corpus, where={"source_table": "shop.sales_2024", "name": "p3"}, limit=4)
     expected = frame[(frame["source_table"] == "shop.sales_2024") & (frame["name"] == "p3")].head(4)
     pd.testing.assert_frame_equal(some, expected.reset_index(drop=True))
     assert report.engine == "pandas"

@@ -39,7 +39,7 @@ ColumnKey = tuple[str, str]
 """Table id and column name."""
 
 
-def merge(
+def run_plan(
     plan: JoinPlan,
     read: Read | Corpus,
     *,
