@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tagframe.errors import InvalidArgument, LMRequestFailed
-from tagframe.lm.prompt import Parameters, Prompt, request_keys
+from tagframe.lm.prompt import Parameters, Prompt, former_keys, request_keys
+from tagframe.lm.schema import prompt_of
 from tagframe.lm.store import ResponseStore, StoredAnswer
 from tagframe.lm.transport import read_reply
 
@@ -76,8 +77,9 @@ def import_answers(store: str | Path, file: str | Path, recorded_by: str | None 
 
     - a line of a provider's batch output (``{"custom_id": …, "response": {"body": …}}``),
     - ``{"custom_id": …, "answer": "…"}``, answered by hand,
-    - ``{"messages": [...], "answer": "…"}``, which holds for every temperature, max_tokens and so on, unless the line
-      has ``parameters``; with ``sample`` for a sample number other than 0.
+    - ``{"messages": [...], "answer": "…"}``, which holds for every temperature and so on, unless the line has
+      ``parameters`` (an answer's length is none of them: what is whole is an answer under every limit); with
+      ``sample`` for a sample number other than 0.
 
     An answer replaces an earlier import of the same request by the same recorder. ``recorded_by`` says who answered;
     else it is the line's own ``recorded_by``, the model that the provider names, or "by hand".
@@ -104,10 +106,11 @@ def import_answers(store: str | Path, file: str | Path, recorded_by: str | None 
         opened.put_imported(
             [(model, recorder, key, answer) for (model, recorder), listed in answers.items() for key, answer in listed]
         )
-        # What was missed with its parameters is answered by a line that holds for all parameters.
+        # What was missed with its parameters is answered by a line that holds for all parameters, or by one that was
+        # exported when the answer's length was part of its id.
         answered = {key for listed in answers.values() for key, _ in listed}
         opened.no_longer_missing(
-            [key for key, body, sample in opened.missing() if _messages_key(body["messages"], sample) in answered]
+            [key for key, body, sample in opened.missing() if answered.intersection(_other_keys(body, sample))]
         )
     for (_, recorder), listed in answers.items():
         counts[recorder] = counts.get(recorder, 0) + len(listed)
@@ -171,6 +174,12 @@ def _key(line: dict[str, Any]) -> bytes:
         raise InvalidArgument("it has neither 'custom_id' nor 'messages'")
     parameters = Parameters.from_dict(line["parameters"]) if "parameters" in line else None
     return _messages_key(line["messages"], line.get("sample", 0), parameters)
+
+
+def _other_keys(body: dict[str, Any], sample: int) -> list[bytes]:
+    """The other keys under which an answer to a missing request may have come in."""
+    prompts, parameters = prompt_of(body, sample)
+    return request_keys(prompts, None) + former_keys(prompts, parameters)
 
 
 def _messages_key(messages: list[dict[str, Any]], sample: int, parameters: Parameters | None = None) -> bytes:

@@ -19,6 +19,7 @@ from tagframe.lm.pending import Pending, warn_of_store
 from tagframe.lm.pricing import Price, price_of
 from tagframe.lm.prompt import Accept, Completions, Parameters, Prompt
 from tagframe.lm.providers import TransportName, connect
+from tagframe.lm.recall import recall
 from tagframe.lm.replay import REPLAY, take
 from tagframe.lm.retry import RetryPolicy
 from tagframe.lm.store import ResponseStore, open_store
@@ -252,8 +253,8 @@ class LM:
             take(call, store)
             return store
         try:
-            keys = [job.key for job in call.jobs]
-            call.take(store.lookup(keys, self.transport.endpoint, self.model))
+            keys, prompts = [job.key for job in call.jobs], [job.prompt for job in call.jobs]
+            call.take(recall(store, keys, prompts, call.parameters, self.transport.endpoint, self.model))
         except sqlite3.Error as error:
             warn_of_store(f"the response store {str(store.path)!r} cannot be read: {error}")
             return None

@@ -20,6 +20,8 @@ Accept: TypeAlias = Callable[[str], T]
 
 TOP_LOGPROBS = 10
 """How many alternatives a token are asked for with ``logprobs=True``."""
+LENGTHS = ("max_completion_tokens", "max_tokens")
+"""The fields of a request's body that limit its answer's length, the one that counts first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +88,14 @@ class Prompt:
 
 @dataclass(frozen=True)
 class Parameters:
-    """How an answer is sampled; part of what an answer is stored under.
+    """How an answer is sampled; all but its length is part of what an answer is stored under.
 
     Attributes:
         temperature: 0 asks for the likeliest answer.
         max_tokens: the answer's length in tokens at most, or None for the server's own limit.
         logprobs: whether the log probabilities of the answer's tokens are asked for.
-        extra: further fields of the request's body, as ``seed`` or ``reasoning_effort``.
+        extra: further fields of the request's body, as ``seed`` or ``reasoning_effort``; a length among them counts in
+            place of ``max_tokens``.
     """
 
     temperature: float = 0.0
@@ -104,10 +107,16 @@ class Parameters:
         if self.max_tokens is not None and self.max_tokens < 1:
             raise InvalidArgument(f"max_tokens is at least 1 or None; got {self.max_tokens!r}")
 
+    @property
+    def limit(self) -> int | None:
+        """The tokens that an answer may have, by ``extra`` or ``max_tokens``; None for the server's own limit."""
+        given = next((self.extra[name] for name in LENGTHS if self.extra.get(name) is not None), self.max_tokens)
+        return given if isinstance(given, int) else None
+
     def to_dict(self) -> dict[str, Any]:
         """The fields of the request's body; those that are not set are left out."""
         body: dict[str, Any] = {"temperature": float(self.temperature)}
-        if self.max_tokens is not None:
+        if self.max_tokens is not None and not any(name in self.extra for name in LENGTHS):
             body["max_tokens"] = self.max_tokens
         if self.logprobs:
             body |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
@@ -123,10 +132,23 @@ class Parameters:
 def request_keys(prompts: Sequence[Prompt], parameters: Parameters | None) -> list[bytes]:
     """The SHA-256 of parameters, messages and sample number, for each prompt: 32 bytes.
 
-    The endpoint and the model are not in it: the store holds them beside it, so that a replay can do without.
+    The length of an answer is not in it: only whole answers are stored, and those are the same under every limit that
+    they fit. Nor are endpoint and model: the store holds them beside it, so that a replay can do without.
     With no parameters it is the key of an answer that holds whatever the parameters are.
     """
-    head = hashlib.sha256(_json(None if parameters is None else parameters.to_dict()))
+    if parameters is None:
+        return _keys(prompts, None)
+    return _keys(prompts, {name: value for name, value in parameters.to_dict().items() if name not in LENGTHS})
+
+
+def former_keys(prompts: Sequence[Prompt], parameters: Parameters) -> list[bytes]:
+    """The keys of stores of version 1, in which the length of an answer was a part."""
+    lengths = {} if parameters.max_tokens is None else {"max_tokens": parameters.max_tokens}
+    return _keys(prompts, lengths | parameters.to_dict())
+
+
+def _keys(prompts: Sequence[Prompt], fields: Mapping[str, Any] | None) -> list[bytes]:
+    head = hashlib.sha256(_json(fields))
     keys = []
     for prompt in prompts:
         digest = head.copy()

@@ -9,6 +9,7 @@ from tagframe.errors import AnswerRejected, ReplayMiss
 from tagframe.lm.call import Call
 from tagframe.lm.dispatch import Job
 from tagframe.lm.prompt import Completion, Parameters, Prompt, accepted, request_keys
+from tagframe.lm.recall import recall
 from tagframe.lm.store import ResponseStore, StoredAnswer
 from tagframe.lm.usage import FAILED_IN_STORE, FROM_STORE
 
@@ -62,7 +63,7 @@ def _complete(job: Job[T], call: Call[T], answer: StoredAnswer) -> AnswerRejecte
 
 def _find(store: ResponseStore, prompts: list[Prompt], parameters: Parameters) -> list[StoredAnswer | None]:
     exact = request_keys(prompts, parameters)
-    found = store.lookup(exact)
+    found = recall(store, exact, prompts, parameters)
     without = [i for i, key in enumerate(exact) if key not in found]
     general = dict(zip(without, request_keys([prompts[i] for i in without], None), strict=True))
     found_general = store.lookup(list(general.values()))

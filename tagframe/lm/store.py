@@ -1,6 +1,6 @@
 """The response store: every accepted answer in one SQLite file, so that nothing is paid twice.
 
-An answer is stored under the SHA-256 of its parameters, messages and sample number
+An answer is stored under the SHA-256 of its parameters but for its length, messages and sample number
 (:func:`~tagframe.lm.prompt.request_keys`) together with its source: endpoint, model and who recorded it. Prompts are
 not stored with their answers; only those that a replay did not find are, until they are answered.
 
@@ -12,12 +12,13 @@ cost the last transactions, never the file.)
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,11 +28,9 @@ import tenacity
 from tagframe.config import DEFAULT_STORE
 from tagframe.errors import DamagedStore, NotAStore
 from tagframe.lm.prompt import TokenLogprob
+from tagframe.lm.schema import APPLICATION_ID, VERSION, create, is_migrated, migrate, version_of
 from tagframe.lm.writer import LOCK_SECONDS, Write, Writer, is_busy
 
-APPLICATION_ID = 0x7461676C
-"""SQLite's ``application_id`` of our files ("tagl"): tells a response store from a user's own database."""
-VERSION = 1
 MAX_BYTES = 2 * 1024**3
 """The size from which the oldest answers are dropped; those that were imported never are."""
 IMPORTED = "import"
@@ -39,22 +38,6 @@ IMPORTED = "import"
 
 _KEYS_A_QUERY = 500
 
-_SCHEMA = """
-CREATE TABLE sources (
-    id INTEGER PRIMARY KEY, endpoint TEXT NOT NULL, model TEXT NOT NULL, recorded_by TEXT NOT NULL,
-    UNIQUE (endpoint, model, recorded_by)
-);
-CREATE TABLE answers (
-    id INTEGER PRIMARY KEY, request BLOB NOT NULL, source INTEGER NOT NULL REFERENCES sources, text TEXT NOT NULL,
-    logprobs TEXT, tokens_in INTEGER, tokens_out INTEGER, seconds REAL, recorded_at REAL NOT NULL,
-    UNIQUE (request, source)
-);
-CREATE TABLE missing (request BLOB PRIMARY KEY, body TEXT NOT NULL, sample INTEGER NOT NULL, noted_at REAL NOT NULL);
-CREATE TABLE log (
-    id INTEGER PRIMARY KEY, request BLOB NOT NULL, source INTEGER NOT NULL REFERENCES sources, kind TEXT NOT NULL,
-    reason TEXT NOT NULL, answer TEXT, messages TEXT NOT NULL, logged_at REAL NOT NULL
-);
-"""
 _PUT = """
 INSERT INTO answers (request, source, text, logprobs, tokens_in, tokens_out, seconds, recorded_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -62,6 +45,7 @@ ON CONFLICT (request, source) DO UPDATE SET text = excluded.text, logprobs = exc
     tokens_in = excluded.tokens_in, tokens_out = excluded.tokens_out, seconds = excluded.seconds,
     recorded_at = excluded.recorded_at
 """
+_MOVE = "UPDATE OR IGNORE answers SET request = ? WHERE request = ?"
 _LOG = "INSERT INTO log (request, source, kind, reason, answer, messages, logged_at) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -79,8 +63,11 @@ class StoredAnswer:
 class ResponseStore:
     """One store file, open; made by :func:`open_store`.
 
+    Attributes:
+        migrated: whether it was of version 1 once, so that answers may stand under the keys of that version.
+
     Raises:
-        NotAStore: for a SQLite file of another program or version.
+        NotAStore: for a SQLite file of another program or a later version.
         DamagedStore: for one that cannot be read.
         OSError, sqlite3.Error: where the file cannot be opened or made.
     """
@@ -89,6 +76,7 @@ class ResponseStore:
         self.path = path
         self.max_bytes = max_bytes
         self.read_only = False
+        self.migrated = False
         self.closed = False
         self._lock = threading.Lock()
         self._sources: dict[tuple[str, str, str], int] = {}
@@ -136,18 +124,26 @@ class ResponseStore:
         try:
             if not self.read_only:
                 self._create(connection)
-            (application,) = connection.execute("PRAGMA application_id").fetchone()
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            application, version = version_of(connection)
+            if application == APPLICATION_ID and version < VERSION and not self.read_only:
+                self._migrate(connection)
+                version = VERSION
+            if application == APPLICATION_ID and version <= VERSION:
+                self.migrated = is_migrated(connection)
+                return
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
                 raise
-            raise DamagedStore(f"the response store {str(self.path)!r} cannot be read: {error}") from error
+            raise DamagedStore(
+                f"the response store {str(self.path)!r} cannot be read: {error}; to begin anew, move it away or give"
+                " another path as store="
+            ) from error
         if application != APPLICATION_ID:
             raise NotAStore(f"{str(self.path)!r} is a SQLite file, but no response store; give another path as store=")
-        if version != VERSION:
-            raise NotAStore(
-                f"{str(self.path)!r} is a response store of version {version}; this tagframe reads {VERSION}"
-            )
+        raise NotAStore(
+            f"{str(self.path)!r} is a response store of version {version}, made by a newer tagframe; this one reads"
+            f" versions up to {VERSION}: update tagframe, or to begin anew give another path as store="
+        )
 
     def _create(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -156,18 +152,15 @@ class ResponseStore:
             return
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("BEGIN IMMEDIATE")  # two processes may make the same store at once
-        try:
+        with _transaction(connection):  # two processes may make the same store at once
             if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                for statement in _SCHEMA.split(";"):
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                connection.execute(f"PRAGMA user_version = {VERSION}")
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
+                create(connection)
+
+    @staticmethod
+    def _migrate(connection: sqlite3.Connection) -> None:
+        with _transaction(connection):
+            if version_of(connection)[1] < VERSION:  # another process may have been here first
+                migrate(connection)
 
     # --- reading --------------------------------------------------------------------------------------------------
 
@@ -264,6 +257,10 @@ class ResponseStore:
         """Store answers as soon as may be; ``then`` is called from another thread when they are on disk."""
         self._writer.write(_puts(answers), then)
 
+    def move(self, keys: Iterable[tuple[bytes, bytes]]) -> None:
+        """Have answers under other keys (new, former), soon; one that is there already stays."""
+        self._writer.write([(_MOVE, pair) for pair in keys])
+
     def put_log(
         self, request: bytes, source: int, kind: str, reason: str, answer: str | None, messages: list[dict[str, Any]]
     ) -> None:
@@ -311,14 +308,8 @@ class ResponseStore:
         self._transact("DELETE FROM missing WHERE request = ?", [(request,) for request in requests])
 
     def _transact(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
-        with self._lock:
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                self._connection.executemany(statement, rows)
-                self._connection.execute("COMMIT")
-            except BaseException:
-                self._connection.execute("ROLLBACK")
-                raise
+        with self._lock, _transaction(self._connection):
+            self._connection.executemany(statement, rows)
 
     def purge(self, before: float | None = None) -> int:
         """Delete answers, missing requests and the log, all or those before a time; gives the answers' number."""
@@ -341,6 +332,19 @@ class ResponseStore:
         self._writer.close()
         self._connection.close()
         self.closed = True
+
+
+@contextlib.contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All or nothing, with the lock from the start."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 def _size(connection: sqlite3.Connection) -> int:

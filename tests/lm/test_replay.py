@@ -118,13 +118,13 @@ def test_answers_by_hand(store: Path, tmp_path: Path):
 
 def test_answers_for_certain_parameters(store: Path, tmp_path: Path):
     lines = [
-        {"messages": ROWS[0].to_dicts(), "answer": "True", "parameters": {"temperature": 0, "max_tokens": 5}},
+        {"messages": ROWS[0].to_dicts(), "answer": "True", "parameters": {"temperature": 0.5, "max_tokens": 5}},
         {"messages": ROWS[0].to_dicts(), "answer": "False"},
     ]
     import_answers(store, write(tmp_path / "hand.jsonl", lines))
     replay = LM(f"replay:{store}")
-    assert replay.complete(ROWS[:1], max_tokens=5)[0].text == "True"
-    assert replay.complete(ROWS[:1], max_tokens=6)[0].text == "False"
+    assert replay.complete(ROWS[:1], temperature=0.5, max_tokens=6)[0].text == "True"  # its length is no parameter
+    assert replay.complete(ROWS[:1], temperature=0.7)[0].text == "False"
 
 
 def test_the_newest_answer_counts(store: Path, tmp_path: Path):
