@@ -68,6 +68,10 @@ class ColumnNotFound(TagframeError, KeyError):
     """No column of that name in the table."""
 
 
+class HiddenColumn(TagframeError, PermissionError):
+    """The column's user has hidden it with ``corpus.hide``: its cells are not read."""
+
+
 class UnreadableTableWarning(UserWarning):
     """Some tables of a source were left out; ``corpus.problems`` holds the errors."""
 

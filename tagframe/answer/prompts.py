@@ -49,12 +49,19 @@ def describe_tables(tables: Mapping[str, TableProfile]) -> str:
     for name, profile in tables.items():
         lines = []
         for column in profile.columns:
+            if column.hidden:
+                continue
             samples = [sample[:_SAMPLE_CHARACTERS] for sample in column.samples[:_SAMPLES]]
-            shown = f"  -- {', '.join(json.dumps(sample, ensure_ascii=False) for sample in samples)}" if samples else ""
-            lines.append(f"  {quote(column.name)} {column.family},{shown}")
-        rows = "" if profile.rows is None else f"  -- {profile.rows} rows"
+            notes = [column.description, ", ".join(json.dumps(sample, ensure_ascii=False) for sample in samples)]
+            lines.append(f"  {quote(column.name)} {column.family},{_comment(notes)}")
+        rows = _comment([profile.description, "" if profile.rows is None else f"{profile.rows} rows"])
         statements.append(f"CREATE TABLE {quote(name)} ({rows}\n" + "\n".join(lines) + "\n);")
     return "\n".join(statements)
+
+
+def _comment(notes: Sequence[str]) -> str:
+    said = "; ".join(" ".join(note.split()) for note in notes if note)
+    return f"  -- {said}" if said else ""
 
 
 def quote(name: str) -> str:

@@ -1,7 +1,8 @@
 """The catalogue: profiles and vectors in one SQLite file, so that nothing is profiled or encoded twice.
 
 The file is readable with any SQLite tool: ``sources`` (files, with size, time and content hash), ``tables``,
-``columns`` and ``vectors``. It holds sample values of the data, and is therefore readable by its owner only.
+``columns``, ``vectors``, and ``meta``, which holds what users told (every version has it, so that this outlives them).
+A catalogue holds sample values of the data, and is therefore readable by its owner only.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tagframe.corpus.knowledge import Knowledge
 from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
 from tagframe.engines.base import ForeignKey
 from tagframe.errors import UnreadableCatalogue
@@ -70,11 +72,13 @@ class Contents:
         root: the file or folder that was indexed; None for frames.
         ids: of the tables that were saved, where those are not all; None for all.
         sources: by their keys.
+        knowledge: what users told of the tables.
     """
 
     root: Path | None = None
     ids: tuple[str, ...] | None = None
     sources: Mapping[str, IndexedSource] = field(default_factory=dict)
+    knowledge: Knowledge = field(default_factory=Knowledge)
 
 
 def is_catalogue(path: Path) -> bool:
@@ -117,7 +121,52 @@ class Catalogue:
                 for row in db.table("sources").rows
             }
         root, ids = meta.get("root"), meta.get("ids")
-        return Contents(self._root(root, meta.get("root_from_here")), None if ids is None else tuple(ids), sources)
+        return Contents(
+            self._root(root, meta.get("root_from_here")),
+            None if ids is None else tuple(ids),
+            sources,
+            _knowledge(meta.get("knowledge")),
+        )
+
+    def salvage(self) -> Knowledge:
+        """What users told, out of a catalogue of whatever version, or one that is damaged elsewhere; else nothing."""
+        query = "SELECT value FROM meta WHERE key = 'knowledge'"
+        try:
+            with closing(sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+                row = connection.execute(query).fetchone()
+            return _knowledge(json.loads(row[0]) if row else None)
+        except (sqlite3.Error, OSError, ValueError, KeyError, TypeError):
+            return Knowledge()
+
+    def tell(self, change: Callable[[Knowledge], Knowledge], places: Mapping[str, tuple[str, str]]) -> Knowledge:
+        """Change what is known, in one transaction, and remove what the file holds of columns that are hidden now.
+
+        Args:
+            change: from what is known to what shall be.
+            places: by table id: the key of its source, and its name there.
+
+        Returns:
+            What is known now.
+
+        Raises:
+            UnreadableCatalogue: as :meth:`write`.
+        """
+        with self._open(write=True) as db:
+            row = db.execute("SELECT value FROM meta WHERE key = 'knowledge'").fetchone()
+            old = _knowledge(json.loads(row[0]) if row else None)
+            new = change(old)
+            db.table("meta").upsert({"key": "knowledge", "value": json.dumps(new.to_json())}, pk="key")
+            for table, column in new.hidden - old.hidden:
+                if table in places:
+                    db.execute(
+                        "UPDATE columns SET minimum = NULL, maximum = NULL, samples = '[]', sketch = NULL,"
+                        " sketch_complete = NULL WHERE source = ? AND table_name = ? AND name = ?",
+                        [*places[table], column],
+                    )
+            for source in {places[table][0] for table, _ in old.hidden - new.hidden if table in places}:
+                # What was removed can only be read again: the source counts as changed.
+                db.execute("UPDATE sources SET sha256 = NULL WHERE key = ?", [source])
+        return new
 
     def write(self, contents: Contents, changed: Iterable[str] | None = None) -> None:
         """Make the file hold ``contents``.
@@ -138,6 +187,9 @@ class Catalogue:
                 db.table("columns").delete_where("source = ?", [key])
             sources = [contents.sources[key] for key in sorted(rewritten)]
             db.table("meta").upsert_all(self._meta(contents), pk="key")
+            # Where the file has it already, another process may have been told more since it was read.
+            knowledge = {"key": "knowledge", "value": json.dumps(contents.knowledge.to_json())}
+            db.table("meta").insert(knowledge, ignore=True)
             db.table("sources").insert_all(map(_source_row, sources))
             db.table("tables").insert_all(_table_row(source, name) for source in sources for name in source.tables)
             db.table("columns").insert_all(
@@ -195,6 +247,7 @@ class Catalogue:
             uri = f"{self.path.absolute().as_uri()}?mode={'rw' if write else 'ro'}"
             with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)) as connection:
                 db = Database(connection, recursive_triggers=False, execute_plugins=False)
+                connection.execute("PRAGMA secure_delete = ON")  # what is removed leaves no bytes behind
                 connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
                 self._check(db, write=write)
                 yield db
@@ -238,6 +291,10 @@ class Catalogue:
             if moved.exists():
                 return moved.resolve()
         return Path(root)
+
+
+def _knowledge(plain: Any) -> Knowledge:
+    return Knowledge() if plain is None else Knowledge.from_json(plain)
 
 
 def stamp(path: Path, known: Stamp | None = None) -> Stamp:

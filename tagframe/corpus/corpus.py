@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,12 +15,14 @@ import pandas as pd
 from tagframe import results
 from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, Stamp, is_catalogue
 from tagframe.corpus.documents import column_document, table_document
+from tagframe.corpus.knowledge import CorpusKeys, Knowledge, KnowledgeStore, find_column
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.tables import TablesFrame, tables_frame
 from tagframe.corpus.vectors import CorpusVectors, VectorStore, corpus_vectors
 from tagframe.engines.base import Source
 from tagframe.errors import (
     ColumnNotFound,
+    HiddenColumn,
     InvalidArgument,
     SourceNotFound,
     TableNotFound,
@@ -72,6 +74,7 @@ class Corpus:
         is_whole: bool = True,
         problems: Sequence[UnreadableTable] = (),
         vectors: VectorStore | None = None,
+        knowledge: KnowledgeStore | None = None,
     ) -> None:
         """A corpus of these profiles; without ``origins`` one whose rows cannot be read (a schema only).
 
@@ -82,14 +85,14 @@ class Corpus:
             is_whole: whether these are all tables of it.
             problems: what could not be read there.
             vectors: where vectors are kept.
+            knowledge: what its user tells of it.
 
         Raises:
             InvalidArgument: two profiles of one id.
         """
-        self._profiles = tuple(sorted(profiles, key=lambda profile: profile.id))
-        self._by_id = {profile.id: profile for profile in self._profiles}
-        if len(self._by_id) < len(self._profiles):
-            ids = [profile.id for profile in self._profiles]
+        self._found = tuple(sorted(profiles, key=lambda profile: profile.id))
+        ids = [profile.id for profile in self._found]
+        if len(set(ids)) < len(ids):
             twice = sorted({one for one, other in pairwise(ids) if one == other})
             raise InvalidArgument(f"table ids are unique; more than one profile is of {', '.join(map(repr, twice))}")
         self._origins = dict(origins or {})
@@ -97,12 +100,82 @@ class Corpus:
         self._is_whole = is_whole
         self._problems = tuple(problems)
         self._vectors = VectorStore() if vectors is None else vectors
+        self._knowledge = KnowledgeStore() if knowledge is None else knowledge
+        self._told: tuple[Knowledge, tuple[TableProfile, ...], dict[str, TableProfile]] | None = None
         self._named: tuple[TableProfile, ...] = ()
 
     @property
     def profiles(self) -> tuple[TableProfile, ...]:
-        """The profile of every table, sorted by id."""
-        return self._profiles
+        """The profile of every table, sorted by id, with what was told of it."""
+        return self._with_knowledge()[0]
+
+    @property
+    def _by_id(self) -> dict[str, TableProfile]:
+        return self._with_knowledge()[1]
+
+    def _with_knowledge(self) -> tuple[tuple[TableProfile, ...], dict[str, TableProfile]]:
+        known = self._knowledge.known
+        if self._told is None or self._told[0] is not known:
+            profiles = known.applied(self._found)
+            self._told = known, profiles, {profile.id: profile for profile in profiles}
+        return self._told[1], self._told[2]
+
+    @property
+    def keys(self) -> CorpusKeys:
+        """What its user says of keys: ``corpus.keys.add("orders.buyer = customers.id")``, ``.forbid(…)``.
+
+        Kept in the catalogue, like all that is told of a corpus, and known to all corpora that were narrowed from it.
+        """
+        return CorpusKeys(self._knowledge, self.profiles)
+
+    def describe(self, name: str, text: str) -> None:
+        """Say what a table or a column means; it is searched, and shown to models.
+
+        Args:
+            name: ``table``, ``table.column`` or either with the database before it.
+            text: ``"status code, 3 = shipped"``; an empty one takes back what was said.
+
+        Raises:
+            TableNotFound, ColumnNotFound: no such table or column.
+        """
+        try:
+            table, column = self.profile(name).id, None
+        except TableNotFound:
+            if "." not in name:
+                raise
+            profile, found = find_column(name, self.profiles)
+            table, column = profile.id, found.name
+
+        def described(known: Knowledge) -> Knowledge:
+            if column is None:
+                return replace(known, tables={**known.tables, table: text})
+            return replace(known, columns={**known.columns, (table, column): text})
+
+        self._knowledge.tell(described)
+
+    def hide(self, column: str) -> None:
+        """Keep the cells of a column from everybody: no prompt, no log, no sample in a catalogue has them.
+
+        Tables are read and merged without it, and what the catalogue held of its cells is removed, sketches too. Tables
+        still join on it.
+
+        Args:
+            column: ``table.column``, with or without the database.
+
+        Raises:
+            TableNotFound, ColumnNotFound: no such table or column.
+        """
+        profile, found = find_column(column, self.profiles)
+        self._knowledge.tell(lambda known: replace(known, hidden=known.hidden | {(profile.id, found.name)}))
+
+    def show(self, column: str) -> None:
+        """Take :meth:`hide` back; the column is profiled again when the corpus is opened next.
+
+        Raises:
+            TableNotFound, ColumnNotFound: no such table or column.
+        """
+        profile, found = find_column(column, self.profiles)
+        self._knowledge.tell(lambda known: replace(known, hidden=known.hidden - {(profile.id, found.name)}))
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -124,19 +197,19 @@ class Corpus:
         return tables_frame(self)
 
     def __len__(self) -> int:
-        return len(self._profiles)
+        return len(self.profiles)
 
     def __iter__(self) -> Iterator[TableProfile]:
-        return iter(self._profiles)
+        return iter(self.profiles)
 
     def __contains__(self, id: object) -> bool:
         return id in self._by_id
 
     def __repr__(self) -> str:
-        databases = {profile.database for profile in self._profiles}
+        databases = {profile.database for profile in self.profiles}
         shown = ", ".join(self.ids[:5]) + (", …" if len(self) > 5 else "")
         counts = f"{_counted(len(self), 'table')} of {_counted(len(databases), 'database')}"
-        return f"Corpus({counts}: {shown})" if self._profiles else "Corpus(no tables)"
+        return f"Corpus({counts}: {shown})" if self.profiles else "Corpus(no tables)"
 
     def profile(self, id: str) -> TableProfile:
         """The profile of a table, by its id, or by its bare name where that is one table's only; case does not count.
@@ -148,13 +221,13 @@ class Corpus:
             return self._by_id[id]
         wanted = str(id).casefold()
         for nameable in ("id", "name"):
-            found = [profile for profile in self._profiles if getattr(profile, nameable).casefold() == wanted]
+            found = [profile for profile in self.profiles if getattr(profile, nameable).casefold() == wanted]
             if len(found) == 1:
                 return found[0]
             if found:
                 ids = ", ".join(repr(profile.id) for profile in found)
                 raise TableNotFound(f"{id!r} is the name of {len(found)} tables; say which: {ids}")
-        raise TableNotFound(f"no table {id!r} in {_did_you_mean_table(str(id), self._profiles)}")
+        raise TableNotFound(f"no table {id!r} in {_did_you_mean_table(str(id), self.profiles)}")
 
     def read(self, id: str, columns: Sequence[str] | None = None, *, limit: int | None = None) -> pd.DataFrame:
         """The rows of a table, as they are in the source now.
@@ -164,12 +237,13 @@ class Corpus:
 
         Args:
             id: as for :meth:`profile`.
-            columns: which of them, in this order; None for all.
+            columns: which of them, in this order; None for all that are not hidden.
             limit: rows at most; None for all.
 
         Raises:
             TableNotFound: no such table.
             ColumnNotFound: no such column.
+            HiddenColumn: a named column is hidden.
             SourceNotFound: the file is no longer there, or only a schema is known.
             UnreadableTable: the rows cannot be read.
         """
@@ -177,9 +251,17 @@ class Corpus:
         if isinstance(columns, str):
             raise InvalidArgument(f"columns is a list of names; got the text {columns!r}, say [{columns!r}]")
         names = [column.name for column in profile.columns]
+        hidden = {column.name for column in profile.columns if column.hidden}
         for column in columns or ():
             if column not in names:
                 raise ColumnNotFound(f"no column {column!r} in {profile.id}: {did_you_mean(column, names)}")
+            if column in hidden:
+                raise HiddenColumn(
+                    f"{profile.id}.{column} is hidden, so that nothing reads its cells; "
+                    f"corpus.show({f'{profile.id}.{column}'!r}) takes that back"
+                )
+        if columns is None and hidden:
+            columns = [name for name in names if name not in hidden]
         if limit is not None and limit < 0:
             raise InvalidArgument(f"limit is a number of rows, at least 0; got {limit!r}")
         origin = self._origins.get(profile.id)
@@ -216,7 +298,8 @@ class Corpus:
         Raises:
             TableNotFound: an id that is not here.
         """
-        kept = {profile.id: profile for profile in map(self.profile, ids)}
+        found = {profile.id: profile for profile in self._found}
+        kept = {id: found[id] for id in dict.fromkeys(self.profile(id).id for id in ids)}
         return Corpus(
             kept.values(),
             {id: self._origins[id] for id in kept if id in self._origins},
@@ -224,21 +307,23 @@ class Corpus:
             is_whole=self._is_whole and len(kept) == len(self),
             problems=self._problems,
             vectors=self._vectors,
+            knowledge=self._knowledge,
         )
 
     def union(self, other: Corpus) -> Corpus:
-        """The tables of both; vectors are kept where this corpus keeps them.
+        """The tables of both; vectors and knowledge are kept where this corpus keeps them.
 
         Raises:
             InvalidArgument: an id that both have.
         """
         return Corpus(
-            [*self._profiles, *other._profiles],
+            [*self._found, *other._found],
             {**self._origins, **other._origins},
             root=self._root,
             is_whole=False,
             problems=(*self._problems, *other._problems),
             vectors=self._vectors,
+            knowledge=self._knowledge.union(other._knowledge),
         )
 
     def text(self, id: str, *, hide_database: bool = False) -> str:
@@ -268,7 +353,7 @@ class Corpus:
             hide_database: whether the texts of tables leave out their database's name.
             named: the same tables in the same order under other names, to be encoded in place of their own.
         """
-        profiles = self._profiles if named is None else named
+        profiles = self.profiles if named is None else named
         self._named = tuple(profiles)
         return corpus_vectors(profiles, embedder, self._vectors, hide_database=hide_database)
 
@@ -288,7 +373,7 @@ class Corpus:
         if target.exists() and not (target.is_file() and is_catalogue(target)):
             raise UnreadableCatalogue(f"{target} is not a catalogue, and is left as it is; save to another path")
         documents: set[str] = set()
-        for profile in (*self._profiles, *self._named):
+        for profile in (*self.profiles, *self._named):
             documents.update(table_document(profile, hide_database=hidden) for hidden in (False, True))
             documents.update(column_document(profile, column) for column in profile.columns)
         # Written aside and moved, so that nobody ever opens half a catalogue.
@@ -307,11 +392,11 @@ class Corpus:
     def _contents(self) -> Contents:
         sources: dict[str, IndexedSource] = {}
         tables: dict[str, dict[str, TableProfile]] = defaultdict(dict)
-        for profile in self._profiles:
+        for profile in self._knowledge.known.without_hidden(self._found):
             origin = self._origins.get(profile.id) or Origin(key="schema", table=profile.id, kind="schema")
             tables[origin.key][origin.table] = profile
             sources[origin.key] = IndexedSource(origin.key, origin.kind, origin.stamp, tables[origin.key])
-        return Contents(self._root, None if self._is_whole else self.ids, sources)
+        return Contents(self._root, None if self._is_whole else self.ids, sources, self._knowledge.known)
 
 
 def _counted(number: int, noun: str) -> str:

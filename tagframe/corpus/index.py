@@ -19,6 +19,7 @@ from tagframe.config import current
 from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue, stamp
 from tagframe.corpus.corpus import Corpus, Origin
 from tagframe.corpus.discover import SourceFile, discover
+from tagframe.corpus.knowledge import Knowledge, KnowledgeStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
 from tagframe.corpus.vectors import VectorStore
@@ -104,14 +105,14 @@ def _open_frames(frames: Mapping[str, pd.DataFrame]) -> Corpus:
 def _open_catalogue(catalogue: Catalogue, progress: bool | None) -> Corpus:
     contents = catalogue.load()
     if contents.root is None:
-        return _assembled([], contents, (), VectorStore(catalogue))
+        return _assembled([], contents, (), catalogue)
     if not contents.root.exists():
         warnings.warn(
             f"{contents.root}, which {catalogue.path} indexes, is not there: its tables can be found but not read",
             CatalogueWarning,
             stacklevel=3,
         )
-        return _assembled([], contents, (), VectorStore(catalogue))
+        return _assembled([], contents, (), catalogue)
     files = discover(contents.root)
     if contents.ids is not None:
         files = [file for file in files if file.key in contents.sources]
@@ -122,11 +123,12 @@ def _open_files(
     root: Path, files: Sequence[SourceFile], known: Contents, keeper: _Keeper, progress: bool | None
 ) -> Corpus:
     indexed = _index(files, known.sources, progress)
-    contents = Contents(root, known.ids, indexed.sources)
+    sources = _without_hidden(files, indexed.sources, known.knowledge)
+    contents = Contents(root, known.ids, sources, known.knowledge)
     if indexed.changed or set(known.sources) - set(indexed.sources):
         keeper.write(contents, indexed.changed)
     _report(root, indexed)
-    return _assembled(files, contents, indexed.problems, VectorStore(keeper.catalogue))
+    return _assembled(files, contents, indexed.problems, keeper.catalogue)
 
 
 @dataclass
@@ -144,12 +146,13 @@ class _Keeper:
         except UnreadableCatalogue as error:
             if self.strict:
                 raise
+            told = self.catalogue.salvage()  # a user tells it once
             if self._is_replaceable(error):
                 self._warn("everything is profiled again", error)
             else:
                 self._warn("everything is profiled again, and kept in memory only", error)
                 self.catalogue = None
-            return Contents()
+            return Contents(knowledge=told)
 
     def write(self, contents: Contents, changed: Sequence[str]) -> None:
         if self.catalogue is None:
@@ -253,7 +256,7 @@ def _report(root: Path, indexed: _Indexed) -> None:
 
 
 def _assembled(
-    files: Sequence[SourceFile], contents: Contents, problems: Sequence[UnreadableTable], vectors: VectorStore
+    files: Sequence[SourceFile], contents: Contents, problems: Sequence[UnreadableTable], catalogue: Catalogue | None
 ) -> Corpus:
     """A corpus of what the catalogue holds, with each table's database as the files have it now."""
     by_key = {file.key: file for file in files}
@@ -266,8 +269,28 @@ def _assembled(
             named = replace(profile, database=database, id=f"{database}.{profile.name}")
             profiles.append(named)
             origins[named.id] = Origin(key, table, indexed.kind, file.source if file else None, indexed.stamp)
-    whole = Corpus(profiles, origins, root=contents.root, problems=problems, vectors=vectors)
+    places = {id: (origin.key, origin.table) for id, origin in origins.items()}
+    knowledge = KnowledgeStore(contents.knowledge, catalogue, places)
+    vectors = VectorStore(catalogue)
+    whole = Corpus(profiles, origins, root=contents.root, problems=problems, vectors=vectors, knowledge=knowledge)
     return whole if contents.ids is None else whole.subset(id for id in contents.ids if id in whole)
+
+
+def _without_hidden(
+    files: Sequence[SourceFile], sources: Mapping[str, IndexedSource], knowledge: Knowledge
+) -> dict[str, IndexedSource]:
+    """The sources as the catalogue may hold them: profiles have the ids here that :func:`_assembled` gives them."""
+    if not knowledge.hidden:
+        return dict(sources)
+    databases = _databases(files, sources)
+    kept = {}
+    for key, source in sources.items():
+        named = [
+            replace(profile, id=f"{databases.get(key, profile.database)}.{profile.name}")
+            for profile in source.tables.values()
+        ]
+        kept[key] = replace(source, tables=dict(zip(source.tables, knowledge.without_hidden(named), strict=True)))
+    return kept
 
 
 def _databases(files: Sequence[SourceFile], sources: Mapping[str, IndexedSource]) -> dict[str, str]:

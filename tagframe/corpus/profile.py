@@ -50,6 +50,8 @@ class ColumnProfile:
         minimum, maximum: the smallest and largest value as canonical text, numerically for numbers.
         samples: up to ten distinct values as text, the most frequent first.
         sketch: of its distinct values.
+        description: what its user says that it means, or "".
+        hidden: whether its user keeps its cells from models and catalogues; then nothing of them is in the profile.
     """
 
     name: str
@@ -63,6 +65,8 @@ class ColumnProfile:
     maximum: str | None = None
     samples: tuple[str, ...] = ()
     sketch: Sketch | None = None
+    description: str = ""
+    hidden: bool = False
 
     @property
     def null_share(self) -> float | None:
@@ -89,7 +93,10 @@ class TableProfile:
         name: as in the source.
         columns: in the source's order.
         rows: None where only the schema is known.
-        primary_key, foreign_keys: what the source *declares*; ``other_table`` is a name in the same database.
+        primary_key: what the source *declares*.
+        foreign_keys: what the source declares, and what its user added.
+        forbidden_keys: what its user says is no key, in either direction.
+        description: what its user says that it holds, or "".
     """
 
     id: str
@@ -99,6 +106,8 @@ class TableProfile:
     rows: int | None = None
     primary_key: tuple[str, ...] = ()
     foreign_keys: tuple[ForeignKey, ...] = ()
+    forbidden_keys: tuple[ForeignKey, ...] = ()
+    description: str = ""
 
     def column(self, name: str) -> ColumnProfile:
         """The profile of one column.

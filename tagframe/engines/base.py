@@ -20,11 +20,20 @@ Values = Sequence[Any] | pd.Series
 
 @dataclass(frozen=True)
 class ForeignKey:
-    """A foreign key that the source declares; several columns where it is composite."""
+    """A foreign key that the source declares, or that the user knows of; several columns where it is composite.
+
+    Attributes:
+        columns: of the referencing table.
+        other_table, other_columns: what they reference.
+        other_database: the database of the other table; "" for the same one.
+        given: whether it is the user who says so.
+    """
 
     columns: tuple[str, ...]
     other_table: str
     other_columns: tuple[str, ...]
+    other_database: str = ""
+    given: bool = False
 
 
 @dataclass(frozen=True)

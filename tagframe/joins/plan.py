@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tagframe.engines.sqlite import quoted
-from tagframe.errors import ColumnNotFound, InvalidArgument, TableNotFound, did_you_mean
+from tagframe.errors import ColumnNotFound, HiddenColumn, InvalidArgument, TableNotFound, did_you_mean
 from tagframe.keys.key_pair import Evidence, KeyPair, column_id
 
 Cardinality = Literal["many-to-one", "one-to-one", "one-to-many", "many-to-many"]
@@ -29,6 +29,7 @@ class PlanTable:
         bridge: whether it was added only to connect the others.
         parts: the tables of one shape that it is the stack of; none for a table as it is in its source.
         origin: the column of a stack that says which part a row is from.
+        hidden: columns that may be joined on, and are in no result.
     """
 
     id: str
@@ -40,17 +41,19 @@ class PlanTable:
     bridge: bool = False
     parts: tuple[PlanTable, ...] = ()
     origin: str = ""
+    hidden: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain values that :meth:`from_json` reads."""
-        plain = {**vars(self), "columns": list(self.columns), "unique": list(self.unique)}
+        plain = {**vars(self), **{name: list(vars(self)[name]) for name in ("columns", "unique", "hidden")}}
         return {**plain, "parts": [part.to_json() for part in self.parts]}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> PlanTable:
         """Read what :meth:`to_json` wrote."""
         parts = tuple(cls.from_json(part) for part in data.get("parts", ()))
-        return cls(**{**data, "columns": tuple(data["columns"]), "unique": tuple(data["unique"]), "parts": parts})
+        names = {name: tuple(data.get(name, ())) for name in ("columns", "unique", "hidden")}
+        return cls(**{**data, **names, "parts": parts})
 
 
 @dataclass(frozen=True)
@@ -146,18 +149,20 @@ class JoinPlan:
         return [frozenset(group) for group in sets]
 
     def column_names(self) -> dict[tuple[str, str], str]:
-        """The name in the merged frame of each (table id, column).
+        """The name in the merged frame of each (table id, column); hidden ones have none.
 
         Columns that the plan makes equal share one: that of the table which is joined first. Names stay as they are
         where only one column has them, and become ``table.column`` where not.
         """
+        by_id = {source.id: source for source in self.sources}
         stands_for: dict[tuple[str, str], tuple[str, str]] = {}
         for step in self.steps:
             for mine, theirs in zip(step.base_columns, step.columns, strict=True):
                 base = stands_for.get((step.base, mine), (step.base, mine))
-                stands_for.setdefault((step.table, theirs), base)
-        by_id = {source.id: source for source in self.sources}
-        order = [(table, column) for table in self.tables for column in by_id[table].columns]
+                if base[1] not in by_id[base[0]].hidden:
+                    stands_for.setdefault((step.table, theirs), base)
+        every = [(table, column) for table in self.tables for column in by_id[table].columns]
+        order = [(table, column) for table, column in every if column not in by_id[table].hidden]
         kept = [key for key in order if key not in stands_for]
         tables = Counter(source.name for source in self.sources)
         seen = Counter(column for _, column in kept)
@@ -176,13 +181,18 @@ class JoinPlan:
 
         Raises:
             ColumnNotFound: none, or more than one that the plan does not make equal.
+            HiddenColumn: its user has hidden it.
         """
-        found = []
+        found: list[tuple[str, str]] = []
+        hidden: list[tuple[str, str]] = []
         for source in self.sources:
             for column in source.columns:
                 if name in (column, f"{source.name}.{column}", f"{source.id}.{column}"):
-                    found.append((source.id, column))
+                    (hidden if column in source.hidden else found).append((source.id, column))
         names = self.column_names()
+        if hidden and not found:
+            at = ".".join(hidden[0])
+            raise HiddenColumn(f"column {name!r} is hidden ({at}): tables may join on it, and no result has it")
         if len({names[key] for key in found}) == 1:
             return found[0]
         if found:

@@ -114,4 +114,7 @@ def _stacked_column(parts: Sequence[ColumnProfile]) -> ColumnProfile:
         distinct = len(np.unique(np.concatenate([sketch.hashes for sketch in sketches])))
     families = {part.family for part in parts} - {"empty"}
     family = families.pop() if len(families) == 1 else "real" if families else "empty"
-    return ColumnProfile(parts[0].name, parts[0].position, family, parts[0].declared_type, rows, nulls, distinct)
+    hidden = any(part.hidden for part in parts)
+    return ColumnProfile(
+        parts[0].name, parts[0].position, family, parts[0].declared_type, rows, nulls, distinct, hidden=hidden
+    )

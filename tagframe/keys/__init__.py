@@ -1,7 +1,7 @@
 """Which columns are keys: pairs of columns that say the same thing, each with a chance and what speaks for it."""
 
-from tagframe.keys.inference import infer_key_pairs
+from tagframe.keys.inference import given_keys, infer_key_pairs
 from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.keys.unions import UnionGroup, infer_unions
 
-__all__ = ["Evidence", "KeyPair", "UnionGroup", "infer_key_pairs", "infer_unions"]
+__all__ = ["Evidence", "KeyPair", "UnionGroup", "given_keys", "infer_key_pairs", "infer_unions"]

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tagframe.corpus.profile import TableProfile
+from tagframe.engines.base import ForeignKey
 from tagframe.errors import InvalidArgument
 from tagframe.keys.candidates import Mentions
 from tagframe.keys.composite import Read, composite_keys
@@ -81,22 +82,46 @@ def _joinable(candidates: Sequence[Candidate], tables: Sequence[TableProfile]) -
     ]
 
 
-def _declared(tables: Sequence[TableProfile]) -> list[KeyPair]:
+def _declared(tables: Sequence[TableProfile], *, given: bool) -> list[KeyPair]:
+    """The keys that the sources declare, or with ``given`` those that the user gave."""
     by_name = {(table.database, table.name.casefold()): table for table in tables}
+    reason = "given by the user" if given else "declared by the source"
+    evidence = Evidence(origin="given" if given else "declared", name=1.0, reason=reason)
     found = []
     for table in tables:
         for key in table.foreign_keys:
-            other = by_name.get((table.database, key.other_table.casefold()))
-            if other is None or len(key.columns) != len(key.other_columns):
-                continue
-            mine = {column.name.casefold(): column.name for column in table.columns}
-            theirs = {column.name.casefold(): column.name for column in other.columns}
-            left = tuple(mine.get(name.casefold(), "") for name in key.columns)
-            right = tuple(theirs.get(name.casefold(), "") for name in key.other_columns)
-            if all(left) and all(right):
-                evidence = Evidence(origin="declared", name=1.0, reason="declared by the source")
-                found.append(KeyPair(table.id, left, other.id, right, 1.0, evidence))
+            sides = _sides(table, key, by_name) if key.given == given else None
+            if sides is not None:
+                found.append(KeyPair(*sides, 1.0, evidence))
     return found
+
+
+def given_keys(tables: Sequence[TableProfile]) -> list[KeyPair]:
+    """The keys that the user gave, and has not forbidden since; ``infer_key_pairs`` has those of its tables too."""
+    forbidden = _forbidden(tables)
+    return [pair for pair in _declared(tables, given=True) if pair not in forbidden]
+
+
+def _forbidden(tables: Sequence[TableProfile]) -> set[KeyPair]:
+    """What the user says is no key, both ways round."""
+    by_name = {(table.database, table.name.casefold()): table for table in tables}
+    sides = [_sides(table, key, by_name) for table in tables for key in table.forbidden_keys]
+    pairs = [KeyPair(*ends) for ends in sides if ends is not None]
+    return {*pairs, *(pair.reversed() for pair in pairs)}
+
+
+def _sides(
+    table: TableProfile, key: ForeignKey, by_name: Mapping[tuple[str, str], TableProfile]
+) -> tuple[str, tuple[str, ...], str, tuple[str, ...]] | None:
+    """Table id and columns of both sides as the profiles spell them; None where one of them is not there."""
+    other = by_name.get((key.other_database or table.database, key.other_table.casefold()))
+    if other is None or len(key.columns) != len(key.other_columns):
+        return None
+    mine = {column.name.casefold(): column.name for column in table.columns}
+    theirs = {column.name.casefold(): column.name for column in other.columns}
+    left = tuple(mine.get(name.casefold(), "") for name in key.columns)
+    right = tuple(theirs.get(name.casefold(), "") for name in key.other_columns)
+    return (table.id, left, other.id, right) if all(left) and all(right) else None
 
 
 def _best_first(pairs: Iterable[KeyPair]) -> list[KeyPair]:
@@ -116,7 +141,8 @@ def infer_key_pairs(
 
     Args:
         profiles: the tables; ids must differ.
-        declared: whether the keys that the source declares are used; they score 1 and say so.
+        declared: whether the keys that the source declares are used; they score 1 and say so. Those that the user gave
+            are used always, and those that the user forbade never.
         across_sources: also look for keys between databases, which takes more evidence.
         similarity: likeness in meaning of two names, in [0, 1].
         min_score: leave out what scores below.
@@ -151,11 +177,12 @@ def infer_key_pairs(
         between = score_all(columns_of(tables), Mentions(tables), similarity, floor=floor, across=True)
         found += [candidate for candidate in compete(between) if candidate.left.key not in parents]
     pairs = {pair: pair for pair in [*map(_key_pair, found), *composite] if pair.score >= min_score}
-    if declared:
-        for pair in _declared(tables):
-            known = pairs.pop(pair, None) or pairs.pop(pair.reversed(), None)
-            if known is not None:
-                reason = f"declared by the source, {known.evidence.reason}"
-                pair = replace(pair, evidence=replace(known.evidence, origin="declared", reason=reason))
-            pairs[pair] = pair
-    return _best_first(pairs.values())
+    for pair in [*(_declared(tables, given=False) if declared else []), *_declared(tables, given=True)]:
+        known = pairs.pop(pair, None) or pairs.pop(pair.reversed(), None)
+        if known is not None:
+            told = pair.evidence
+            reason = f"{told.reason}, {known.evidence.reason}"
+            pair = replace(pair, evidence=replace(known.evidence, origin=told.origin, reason=reason))
+        pairs[pair] = pair
+    forbidden = _forbidden(tables)
+    return _best_first(pair for pair in pairs.values() if pair not in forbidden)

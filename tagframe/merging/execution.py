@@ -193,9 +193,12 @@ class _Merge:
     def _start_rows(self, numbers: Positions) -> pd.DataFrame:
         """Rows of the start table, with the columns that would not have been read before the end too."""
         start = self.plan.start
-        columns = self.plan.source(start).columns
+        source = self.plan.source(start)
+        columns = [column for column in source.columns if column not in source.hidden]
         rows = self._source.some(start, columns, numbers) if self._late else None
-        return self.tables[start].iloc[numbers] if rows is None else rows.set_axis(numbers, axis="index")
+        if rows is None:
+            return self.tables[start].drop(columns=[*source.hidden], errors="ignore").iloc[numbers]
+        return rows.set_axis(numbers, axis="index")
 
     def lost(self) -> Positions:
         """The rows of the start table that are not among the joined rows."""

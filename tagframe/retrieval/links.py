@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from tagframe.corpus.profile import TableProfile
-from tagframe.keys import KeyPair, infer_key_pairs
+from tagframe.keys import KeyPair, given_keys, infer_key_pairs
 from tagframe.retrieval.problem import Floats
 
 LARGEST_DATABASE = 500
@@ -37,6 +37,7 @@ class Links:
             self._databases[table.database].append(position)
         self._adjacent: dict[int, dict[int, float]] = {}
         self._known: dict[tuple[int, ...], dict[tuple[int, int], list[KeyPair]]] = {}
+        self._between = self._given_between_databases()
 
     def keys(self, tables: Iterable[int]) -> list[KeyPair]:
         """All key pairs between the tables, best first."""
@@ -115,7 +116,18 @@ class Links:
             if group not in self._known:
                 self._known[group] = self._inferred(group)
             merged.update(self._known[group])
+        inside = set(tables)
+        merged.update({ends: keys for ends, keys in self._between.items() if inside & set(ends)})
         return merged
+
+    def _given_between_databases(self) -> dict[tuple[int, int], list[KeyPair]]:
+        """The keys between tables of two databases: none is inferred there, but users may know some."""
+        found: dict[tuple[int, int], list[KeyPair]] = defaultdict(list)
+        for key in given_keys(self._tables):
+            left, right = self._index[key.left_table], self._index[key.right_table]
+            if self._tables[left].database != self._tables[right].database:
+                found[min(left, right), max(left, right)].append(key)
+        return dict(found)
 
     def _inferred(self, group: Sequence[int]) -> dict[tuple[int, int], list[KeyPair]]:
         profiles = [self._tables[table] for table in group]
