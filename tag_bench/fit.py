@@ -12,7 +12,7 @@ import importlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +24,12 @@ from tqdm.auto import tqdm
 from tag_bench import SpreadCommand
 from tag_bench.data import Dataset, Question, read_dataset
 from tagframe.embed import get_embedder
-from tagframe.retrieval.decompose import decompose
 from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.prepare import Prepared, from_evidence
-from tagframe.retrieval.problem import Floats
-from tagframe.retrieval.selectors.fitted import Posterior, Weights, fitted, posterior_of
-from tagframe.retrieval.selectors.sets import FEATURES, index_sets, set_features
+from tagframe.retrieval.methods.auto import Posterior, Weights, among_promising, fitted, posterior_of
+from tagframe.retrieval.methods.sets import FEATURES, index_sets, set_features
+from tagframe.retrieval.prepare import Prepared
+from tagframe.retrieval.problem import Floats, SelectionProblem
+from tagframe.retrieval.question import Question as Asked
 from tagframe.retrieval.signals import SIGNALS, Evidence, gather
 
 FOLDS = 5
@@ -82,7 +82,7 @@ def examples(data: Dataset, index: RetrievalIndex, fold_of: Mapping[tuple[str, s
     place = {table.id.lower(): position for position, table in enumerate(index.tables)}
     found = []
     for question in tqdm(data.questions, desc=f"{data.name}: evidence", unit="question", disable=None):
-        evidence = gather(index, question.text, decompose(question.text).quoted)
+        evidence = gather(index, Asked.of(question.text))
         known = all(table in place for table in question.gold)
         gold = tuple(sorted(place[table] for table in question.gold)) if known else None
         found.append(Example(data, index, question, fold_of[data.name, question.database], evidence, gold))
@@ -126,14 +126,15 @@ class SetExample:
     """A question for the second stage: the features of its sets, and which of them it needs (None: none of these)."""
 
     example: Example
-    prepared: Prepared
+    prepared: Prepared[SelectionProblem]
     features: npt.NDArray[np.float32]
     needed: int | None
 
 
 def set_example(example: Example, weights: Weights) -> SetExample:
     """The sets of a question, by a fitted first stage."""
-    prepared = from_evidence(example.index, example.evidence, weights)
+    asked = Asked.of(example.question.text)
+    prepared = among_promising(example.index, asked, example.evidence, weights=weights)
     places = np.arange(len(prepared.tables), dtype=np.intp)
     features = set_features(prepared.problem, places).astype(np.float32)
     needed = None
@@ -202,8 +203,7 @@ def cross_database(group: Sequence[Example]) -> list[tuple[SetExample, Weights]]
 
 def chosen(one: SetExample, weights: Weights, size: int | None) -> set[str]:
     """Ids of the tables that the fitted selector gives."""
-    problem = replace(one.prepared.problem, k=size)
-    selection = fitted(problem, weights, _posterior(one, weights))
+    selection = fitted(one.prepared.problem, size, weights, _posterior(one, weights))
     return {one.example.index.tables[one.prepared.tables[place]].id.lower() for place in selection.indices}
 
 

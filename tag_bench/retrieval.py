@@ -8,6 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,12 @@ from tag_bench import SpreadCommand
 from tag_bench.data import Dataset, Question, read_coarse, read_dataset, read_decompositions
 from tag_bench.published import beside, plot
 from tagframe.embed import SentenceTransformerEmbedder, get_embedder
-from tagframe.retrieval.crush import segments
-from tagframe.retrieval.decompose import Decomposition, decompose
+from tagframe.retrieval import METHODS, Method
+from tagframe.retrieval import Question as Asked
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.links import LINKED
-from tagframe.retrieval.prepare import METHODS, choose, prepare
+from tagframe.retrieval.methods.exact import EXACT
+from tagframe.retrieval.methods.mip import MIP
 from tagframe.retrieval.problem import Floats, spanning_forest
 
 AUTO = 0
@@ -50,13 +52,12 @@ class Found:
 def run(
     data: Dataset,
     index: RetrievalIndex,
-    method: str,
+    method: Method[Any, Any],
     sizes: Sequence[int],
     decompositions: Sequence[Sequence[str]] | None,
     questions: Sequence[Question],
     *,
     coarse: Floats | None = None,
-    joined: bool = True,
 ) -> list[Found]:
     """Retrieve the tables of every question, for every K.
 
@@ -68,24 +69,23 @@ def run(
         decompositions: of every question of the file, in its order.
         questions: those to ask.
         coarse: given relevance: shape (questions of the file, tables).
-        joined: whether "exact" and "mip" look at joins.
     """
     ids = [table.id.lower() for table in index.tables]
     found = []
-    for question in tqdm(questions, desc=f"{data.name} {method}", unit="question", disable=None):
+    for question in tqdm(questions, desc=f"{data.name} {method.name}", unit="question", disable=None):
         started = time.perf_counter()
-        parts = decompose(question.text)
-        if decompositions is not None:
-            parts = Decomposition(tuple(decompositions[question.position]), parts.quoted, "given")
-            if method == "crush":
-                parts = replace(parts, subqueries=segments(parts.subqueries))
-        given = None if coarse is None else coarse[question.position]
-        prepared = prepare(index, question.text, parts, method=method, coarse=given, joined=joined)
+        asked = Asked.of(question.text)
+        if decompositions is not None and method.decomposer is not None:
+            asked = asked.with_subqueries(method.decomposer.read(decompositions[question.position]), "given")
+        if coarse is None:
+            prepared = method.prepared(index, asked)
+        else:
+            prepared = method.prepare(index, asked, coarse[question.position], None)
         seconds = {"prepare": time.perf_counter() - started}
         tables, connected = {}, {}
         for size in sizes:
             started = time.perf_counter()
-            selection = choose(prepared, k=size or None)
+            selection = method.select(prepared.problem, size or None)
             seconds[f"choose@{size}"] = time.perf_counter() - started
             chosen = [prepared.tables[place] for place in selection.indices]
             tables[size] = tuple(ids[table] for table in chosen)
@@ -145,6 +145,14 @@ def report(
     }
 
 
+def variant_of(method: Method[Any, Any], variant: str) -> Method[Any, Any]:
+    """The method for one variant of JAR: "D" leaves the joins out of exact and mip."""
+    if variant != "D" or method not in (EXACT, MIP):
+        return method
+    without: Any = {"joined": False} if method is EXACT else {"variant": "D"}
+    return replace(method, select=partial(method.select, **without))
+
+
 _VARIANTS = "Of JAR, for exact and mip: D without joins, F in full, G with the keys that the source declares."
 
 
@@ -152,7 +160,7 @@ _VARIANTS = "Of JAR, for exact and mip: D without joins, F in full, G with the k
 @click.option(
     "--data", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True, help="The folder."
 )
-@click.option("--method", type=click.Choice(METHODS), default="auto", show_default=True, help="The selector.")
+@click.option("--method", type=click.Choice(list(METHODS)), default="auto", show_default=True, help="The selector.")
 @click.option("-k", "sizes", type=click.IntRange(min=1), multiple=True, default=(2, 3, 5, 10), help="As -k 2 3 5 10.")
 @click.option("--decompositions", default="none", show_default=True, help="A JSON file of sub-queries, or none.")
 @click.option("--hide-database", is_flag=True, help="Make one database of all: real lakes have no names for parts.")
@@ -192,14 +200,13 @@ def command(
     described = None if own_names else dataset.described
     encoder = get_embedder() if embedder is None else SentenceTransformerEmbedder(embedder)
     index = RetrievalIndex(dataset.corpus, encoder, declared_keys=declared, described=described)
-    more: Any = {
-        "coarse": None if coarse is None else read_coarse(coarse, index.tables, len(dataset.questions)),
-        "joined": variant != "D",
-    }
-    found = run(dataset, index, method, sizes, given, several, **more)
+    relevance = None if coarse is None else read_coarse(coarse, index.tables, len(dataset.questions))
+    if relevance is not None and not METHODS[method].takes_coarse:
+        raise click.ClickException(f"--method {method} has no place for --coarse")
+    found = run(dataset, index, variant_of(METHODS[method], variant), sizes, given, several, coarse=relevance)
     result = report(dataset, method, decompositions, sizes, found)
     if method == "auto":  # how many tables: asked of all questions, those of one table too
-        result["auto"] = scores(run(dataset, index, method, [AUTO], given, dataset.questions[:limit]), AUTO)
+        result["auto"] = scores(run(dataset, index, METHODS[method], [AUTO], given, dataset.questions[:limit]), AUTO)
     ours = {size: (result["all"][str(size)]["R"], result["all"][str(size)]["CR"]) for size in sizes}
     if compare:
         click.echo(beside(dataset.name, method, ours), err=True)

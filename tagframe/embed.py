@@ -15,6 +15,7 @@ import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -59,6 +60,45 @@ class Embedder(Protocol):
 
     def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """The vectors of ``texts``: shape (n, dimension), float32, rows of length 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class TextVectors:
+    """A text and its words as vectors of length 1.
+
+    Attributes:
+        text: shape (d,).
+        words: shape (w, d), float64; zeros for words beyond what the model reads.
+    """
+
+    text: npt.NDArray[np.float64]
+    words: npt.NDArray[np.float64]
+
+
+def encode_words(embedder: Embedder, text: str, spans: Sequence[tuple[int, int]]) -> TextVectors:
+    """The vectors of a text and of some of its words.
+
+    Where the embedder has a method of this name (see :meth:`SentenceTransformerEmbedder.encode_words`) a word is read
+    in its text; others encode the words alone, in lower case.
+
+    Args:
+        embedder: see :func:`get_embedder`.
+        text: of any length; a model reads the beginning of it.
+        spans: where each word starts and ends.
+    """
+    one_pass = getattr(embedder, "encode_words", None)
+    found: TextVectors | None = None if one_pass is None else one_pass(text, spans)
+    if found is None:
+        words = [text[start:end].lower() for start, end in spans]
+        vectors = np.asarray(embedder.encode([text, *words]), dtype=np.float64)
+        found = TextVectors(vectors[0], vectors[1:])
+    return found
+
+
+def vocabulary(embedder: Embedder | None) -> Sequence[str]:
+    """The words that an embedder's tokenizer knows, the most common first; none where it cannot say."""
+    known = getattr(embedder, "vocabulary", None)
+    return () if known is None else known()
 
 
 class SentenceTransformerEmbedder:
@@ -119,6 +159,48 @@ class SentenceTransformerEmbedder:
             if len(distinct) <= _FEW:
                 self._remember({text: vectors[text] for text in distinct})
         return np.stack([vectors[text] for text in texts])
+
+    def encode_words(self, text: str, spans: Sequence[tuple[int, int]]) -> TextVectors | None:
+        """The vectors of a text and of words in it, from one forward pass.
+
+        A word's vector is the mean of its tokens' last hidden states: the word *in its text*, which the same word
+        encoded alone is not, and which costs nothing beside the text's own vector.
+
+        Returns:
+            None where the tokenizer does not say where its tokens stand.
+
+        Raises:
+            EmbedderNotFound: as :meth:`load`.
+        """
+        self.load()
+        if not getattr(self._model.tokenizer, "is_fast", False):
+            return None
+        # The tokenizer's state is shared by all calls.
+        with self._lock:
+            limits = {"truncation": True, "max_length": self._model.max_seq_length}
+            places = self._model.tokenizer(text, return_offsets_mapping=True, **limits)["offset_mapping"]
+            (output,) = self._model.encode([text], output_value=None, show_progress_bar=False)
+        states = output["token_embeddings"].cpu().numpy().astype(np.float64)
+        whole = output["sentence_embedding"].cpu().numpy().astype(np.float64)
+        if len(places) != len(states):
+            return None
+        words = np.zeros((len(spans), len(whole)))
+        for row, (start, end) in enumerate(spans):
+            inside = [place for place, (left, right) in enumerate(places) if start <= left < right <= end]
+            if inside:  # none: beyond the longest text that the model reads
+                words[row] = states[inside].mean(axis=0)
+        return TextVectors(_unit(whole[None, :])[0], _unit(words))
+
+    def vocabulary(self) -> list[str]:
+        """The words of the tokenizer, the most common first; none where it has no list of them.
+
+        Raises:
+            EmbedderNotFound: as :meth:`load`.
+        """
+        self.load()
+        listed = getattr(getattr(self._model, "tokenizer", None), "get_vocab", None)
+        ranks: dict[str, int] = {} if listed is None else listed()
+        return sorted(ranks, key=ranks.__getitem__)
 
     def load(self) -> None:
         """Load the model now rather than at first use.
@@ -207,6 +289,11 @@ class _ObjectEmbedder:
         row = {text: place for place, text in enumerate(distinct)}
         result: npt.NDArray[np.float32] = vectors[[row[text] for text in texts]]
         return result
+
+
+def _unit(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.where(lengths == 0, 1.0, lengths))
 
 
 _lock = threading.Lock()

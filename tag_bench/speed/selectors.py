@@ -10,7 +10,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,24 +22,23 @@ from tqdm.auto import tqdm
 from tag_bench import SpreadCommand
 from tag_bench.data import Dataset, read_dataset, read_decompositions
 from tagframe.embed import get_embedder
+from tagframe.retrieval import Question, Selection
 from tagframe.retrieval.column_problem import PAPER_WEIGHTS, ColumnProblem
-from tagframe.retrieval.decompose import Decomposition, decompose
 from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.prepare import CANDIDATES, choose, column_joins, prepare
-from tagframe.retrieval.problem import Selection, best_first
-from tagframe.retrieval.selectors import exact, greedy, mip
+from tagframe.retrieval.methods.auto import AUTO
+from tagframe.retrieval.methods.exact import exact
+from tagframe.retrieval.methods.greedy import greedy
+from tagframe.retrieval.methods.mip import mip
+from tagframe.retrieval.prepare import CANDIDATES, column_joins
+from tagframe.retrieval.problem import best_first
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One question's problem, column by column and reduced to tables; its k is set for each run."""
+    """One question's problem, column by column."""
 
     question: str
     columns: ColumnProblem
-
-    def sized(self, k: int) -> ColumnProblem:
-        """The problem for one K."""
-        return replace(self.columns, k=k)
 
 
 def cases(
@@ -50,14 +49,14 @@ def cases(
     step = max(1, len(questions) // count)
     found = []
     for question in tqdm(questions[::step][:count], desc="problems", disable=None):
-        parts = decompose(question.text)
+        parts = Question.of(question.text)
         if given is not None:
-            parts = Decomposition(tuple(given[question.position]), parts.quoted, "given")
+            parts = parts.with_subqueries(given[question.position], "given")
         ranking = index.dense(question.text)
         tables = np.sort(best_first(ranking)[:pool]).tolist()
         _, each = index.fine(parts.subqueries, tables)
         omega = column_joins(index, tables, link_share=0.0)
-        found.append(Case(question.text, ColumnProblem(ranking[tables], each, omega, 1)))
+        found.append(Case(question.text, ColumnProblem(ranking[tables], each, omega)))
     return found
 
 
@@ -75,15 +74,15 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 
 def calls(index: RetrievalIndex, questions: Sequence[str]) -> dict[str, dict[str, float]]:
     """Milliseconds of everything that the default does for a question: first with the encoder, then from its memory."""
-    parts = [decompose(question) for question in questions]
-    prepare(index, "warm up", decompose("warm up"), method="auto")
+    parsed = [Question.of(question) for question in questions]
+    AUTO.prepared(index, Question.of("warm up"))
     found: dict[str, list[float]] = {"encoded": [], "remembered": [], "choice": []}
     for name in ("encoded", "remembered"):
-        for question, decomposition in zip(questions, parts, strict=True):
+        for question in parsed:
             started = time.perf_counter()
-            prepared = prepare(index, question, decomposition, method="auto")
+            prepared = AUTO.prepared(index, question)
             ready = time.perf_counter()
-            choose(prepared, k=None)
+            AUTO.select(prepared.problem, None)
             ended = time.perf_counter()
             found[name].append(1000 * (ended - started))
             found["choice"].append(1000 * (ended - ready))
@@ -128,16 +127,16 @@ def command(
     report["mip_over_exact"] = {}
     differences = []
     for k in (2, 3, 5, 10):
-        reduced = [case.sized(k).reduce() for case in problems]
-        optimal = [timed(partial(exact, problem)) for problem in reduced]
+        reduced = [case.columns.reduce() for case in problems]
+        optimal = [timed(partial(exact, problem, k)) for problem in reduced]
         report["exact"][str(k)] = spread([ms for ms, _ in optimal])
-        report["greedy"][str(k)] = spread([timed(partial(greedy, problem))[0] for problem in reduced])
+        report["greedy"][str(k)] = spread([timed(partial(greedy, problem, k))[0] for problem in reduced])
         solved, ratios, ended = [], [], True
         on_solver = mip_questions if k in mip_sizes else 0
         for case, (ms, best) in tqdm(
             list(zip(problems, optimal, strict=True))[:on_solver], desc=f"mip, K={k}", disable=None
         ):
-            solver_ms, selection = timed(partial(mip, case.sized(k), PAPER_WEIGHTS, seconds=mip_seconds))
+            solver_ms, selection = timed(partial(mip, case.columns, k, PAPER_WEIGHTS, seconds=mip_seconds))
             solved.append(solver_ms)
             ratios.append(solver_ms / ms)
             if selection.note:

@@ -1,8 +1,18 @@
 """From a question and a corpus to the tables that answer it together."""
 
-from tagframe.retrieval.prepare import METHODS
+from tagframe.retrieval.methods import METHODS, Method
 from tagframe.retrieval.problem import Selection, SelectionProblem
+from tagframe.retrieval.question import Question
 from tagframe.retrieval.retrieve import retrieve_tables
 from tagframe.retrieval.retrieved import RetrievedTables, TableHit
 
-__all__ = ["METHODS", "RetrievedTables", "Selection", "SelectionProblem", "TableHit", "retrieve_tables"]
+__all__ = [
+    "METHODS",
+    "Method",
+    "Question",
+    "RetrievedTables",
+    "Selection",
+    "SelectionProblem",
+    "TableHit",
+    "retrieve_tables",
+]

@@ -37,13 +37,13 @@ PAPER_WEIGHTS = JarWeights()
 
 @dataclass(frozen=True, eq=False)
 class ColumnProblem:
-    """Which k of n tables, column by column (JAR sections 3.1 to 3.3).
+    """Which of n tables, column by column (JAR sections 3.1 to 3.3).
 
     Attributes:
         r: shape (n,), r_i.
         fine: for each table, r_qik of shape (q, columns of the table).
         omega: shape (m, m) over all m columns, table after table; symmetric, zero within a table: ω_ij^kl.
-        k: how many tables to choose.
+        anchor: shape (n,), True for tables that are in the set already; none where not given.
 
     Raises:
         InvalidArgument: for shapes that do not fit.
@@ -52,7 +52,7 @@ class ColumnProblem:
     r: Floats
     fine: Sequence[Floats]
     omega: Floats
-    k: int
+    anchor: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     column_table: npt.NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -62,6 +62,8 @@ class ColumnProblem:
         widths = [part.shape[1] for part in self.fine]
         if self.omega.shape != (sum(widths), sum(widths)):
             raise InvalidArgument(f"omega has shape {self.omega.shape}; there are {sum(widths)} columns")
+        if not len(self.anchor):
+            object.__setattr__(self, "anchor", np.zeros(len(self.r), dtype=np.bool_))
         object.__setattr__(self, "column_table", np.repeat(np.arange(len(self.r)), widths))
 
     def reduce(self, **more: Any) -> SelectionProblem:
@@ -76,4 +78,4 @@ class ColumnProblem:
         np.maximum.at(joined, (self.column_table[:, None], self.column_table[None, :]), self.omega)
         np.fill_diagonal(joined, 0.0)
         fine = np.array(best).reshape(n, q).T.copy()
-        return SelectionProblem(r=self.r, fine=fine, omega=joined, k=self.k, **more)
+        return SelectionProblem(r=self.r, fine=fine, omega=joined, anchor=self.anchor, **more)

@@ -1,91 +1,20 @@
-"""A question taken apart into sub-queries: by rules alone, or by a language model with JAR's prompt."""
+"""A question taken apart by a language model, with JAR's prompt."""
 
 from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tagframe.errors import AnswerRejected
-from tagframe.retrieval.words import STOP_WORDS
+from tagframe.retrieval.question import Question
 
 if TYPE_CHECKING:
     from tagframe.lm import LM
 
-_TOKEN = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*|[^\w\s]")
-_QUOTED = re.compile(r"""["“”]([^"“”]+)["“”]|(?<!\w)['‘]([^'’]+)['’](?!\w)|`([^`]+)`""")
 _TAGGED = re.compile(r"<sub_c>(.*?)</sub_c>", flags=re.DOTALL | re.IGNORECASE)
-_LINKS = frozenset({"of", "for"})
-
-
-@dataclass(frozen=True)
-class Decomposition:
-    """What a question asks about.
-
-    Attributes:
-        subqueries: concepts and ``concept:attribute`` pairs (JAR section 3.1).
-        quoted: what stands in quotation marks: values, as a rule.
-        origin: "rules", "model" or "given".
-    """
-
-    subqueries: tuple[str, ...]
-    quoted: tuple[str, ...] = ()
-    origin: str = "rules"
-
-
-def decompose(question: str) -> Decomposition:
-    """Take a question apart without a model.
-
-    A sub-query is a run of words that are no stop words. Where two runs are joined by "of", "for" or a
-    possessive, the first is an attribute of the second: ``concept:attribute``.
-
-    >>> decompose("What is the name of the singer who sang in the largest stadium?").subqueries
-    ('singer:name', 'singer', 'sang', 'largest stadium')
-    """
-    quoted = tuple(next(filter(None, groups)).strip() for groups in _QUOTED.findall(question))
-    runs: list[str] = []
-    links: list[str] = []  # what stood between run i and run i + 1
-    current: list[str] = []
-    between: list[str] = []
-    for token in _TOKEN.findall(question):
-        possessive = re.sub(r"['’]s?$", "", token)
-        word = re.sub(r"n['’]t$", "", possessive).lower()
-        if not word[:1].isalnum() or word in STOP_WORDS:
-            if current:
-                runs.append(" ".join(current))
-                current, between = [], []
-            between.append(word)
-            continue
-        if not current and runs:
-            links.append(_link(between))
-        current.append(possessive)
-        if possessive != token:
-            runs.append(" ".join(current))
-            current, between = [], ["'s"]
-    if current:
-        runs.append(" ".join(current))
-    subqueries: list[str] = []
-    for index, run in enumerate(runs):
-        link = links[index] if index < len(links) else ""
-        if index and links[index - 1] == "'s":
-            continue  # the owner's sub-query has it
-        if link == "of":
-            subqueries.append(f"{runs[index + 1]}:{run}")
-        elif link == "'s":
-            subqueries.extend((run, f"{run}:{runs[index + 1]}"))
-        else:
-            subqueries.append(run)
-    return Decomposition(tuple(dict.fromkeys(subqueries)), quoted)
-
-
-def _link(between: list[str]) -> str:
-    """What joins two runs: "of" (or a word like it, articles aside), "'s", or nothing."""
-    words = [word for word in between if word not in ("the", "a", "an", "each", "all", "every", "any", "its", "their")]
-    if words == ["'s"]:
-        return "'s"
-    return "of" if len(words) == 1 and words[0] in _LINKS else ""
-
 
 PROMPT = """I'm going to ask you a question. I want you to decompose it into a series of non-composite noun concepts \
 and attributes. If you are uncertain about concepts, only output attributes. You should wrap each concept and \
@@ -144,13 +73,30 @@ def parse_subqueries(answer: str) -> tuple[str, ...]:
     return found
 
 
-def decompose_with(lm: LM, question: str) -> Decomposition:
-    """Take a question apart with a model; a failed call or an unusable answer leaves the rules, with a warning."""
+def decompose_with(lm: LM, question: Question) -> Question:
+    """The question with a model's sub-queries; a failed call or an unusable answer leaves it, with a warning."""
+    return taken_apart(lm, question, PROMPT, parse_subqueries)
+
+
+def taken_apart(lm: LM, question: Question, prompt: str, accept: Callable[[str], tuple[str, ...]]) -> Question:
+    """The question with the sub-queries that ``accept`` reads in the answer to ``prompt``; as it is without one."""
     from tagframe.lm import Prompt
 
-    by_rules = decompose(question)
-    completion = lm.complete([Prompt.of(PROMPT.format(question=question))], accept=parse_subqueries)[0]
+    completion = lm.complete([Prompt.of(prompt.format(question=question.text))], accept=accept)[0]
     if completion.value is None:
-        warnings.warn(f"the question was taken apart by rules: {completion.error}", stacklevel=2)
-        return by_rules
-    return Decomposition(completion.value, by_rules.quoted, "model")
+        warnings.warn(f"the question was taken apart by rules: {completion.error}", stacklevel=3)
+        return question
+    return question.with_subqueries(completion.value, "model")
+
+
+@dataclass(frozen=True)
+class Decomposer:
+    """Where a method's sub-queries come from, beside the rules.
+
+    Attributes:
+        ask: a model takes the question apart.
+        read: what the caller gave, as sub-queries.
+    """
+
+    ask: Callable[[LM, Question], Question] = decompose_with
+    read: Callable[[Sequence[str]], tuple[str, ...]] = tuple

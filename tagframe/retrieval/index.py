@@ -13,13 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.corpus.profile import TableProfile
+from tagframe.embed import TextVectors, encode_words, vocabulary
 from tagframe.retrieval.joinability import Joinability
 from tagframe.retrieval.lexical import LexicalIndex
 from tagframe.retrieval.links import Links
 from tagframe.retrieval.problem import Floats
-from tagframe.retrieval.segment import segmenter_of, with_words_apart
+from tagframe.retrieval.question import Question
+from tagframe.retrieval.segment import Segmenter, with_words_apart
 from tagframe.retrieval.signals import Vocabulary
-from tagframe.retrieval.tokens import QuestionVectors, question_vectors
 from tagframe.retrieval.values import ValueIndex
 from tagframe.retrieval.words import terms
 
@@ -87,7 +88,7 @@ class RetrievalIndex:
         self.embedder = embedder
         self.declared_keys = declared_keys
         readable = corpus if described is None else described
-        self.named = with_words_apart(readable.profiles, segmenter_of(embedder))
+        self.named = with_words_apart(readable.profiles, Segmenter(vocabulary(embedder)))
         numbers = {name: number for number, name in enumerate(sorted({table.database for table in self.tables}))}
         self.database = np.array([numbers[table.database] for table in self.tables], dtype=np.intp)
         # The name of the only database sets no table apart from another.
@@ -98,7 +99,7 @@ class RetrievalIndex:
         widths = [len(table.columns) for table in self.tables]
         self._starts = np.cumsum([0, *widths])
         self._filled = np.flatnonzero(widths)
-        self._questions: OrderedDict[str, QuestionVectors] = OrderedDict()
+        self._questions: OrderedDict[str, TextVectors] = OrderedDict()
 
     @cached_property
     def lexical(self) -> LexicalIndex:
@@ -165,47 +166,47 @@ class RetrievalIndex:
         """
         if self.vectors is not None:
             return np.asarray(self.encode(texts) @ self.vectors.tables.T, dtype=np.float64)
-        scores = np.array([self.lexical.scores(text) for text in texts]).reshape(len(texts), len(self.tables))
+        scores = np.array([self.lexical.scores(terms(text)) for text in texts]).reshape(len(texts), len(self.tables))
         return np.asarray(scores / np.maximum(scores.max(axis=1, initial=0.0), 1e-12)[:, None])
 
-    def relevance(self, question: str, subqueries: Sequence[str] = ()) -> Relevance:
-        """Dense relevance of the question, of each of its words, and of sub-queries where given, to every table."""
+    def relevance(self, question: Question) -> Relevance:
+        """Dense relevance of the question, of its words, and of sub-queries that say more, to every table."""
         count = len(self.tables)
         if self.vectors is None:
             return Relevance(np.zeros(count), np.zeros(count), np.zeros((0, count)), np.zeros((0, count)), ())
         known = self._question(question)
-        each, labels = known.each, known.words
-        if subqueries:
-            each = np.concatenate([each, self.encode([plain(subquery) for subquery in subqueries])])
-            labels = (*labels, *subqueries)
+        each, labels = known.words, tuple(word.text for word in question.content)
+        if question.told:
+            each = np.concatenate([each, self.encode([plain(subquery) for subquery in question.told])])
+            labels = (*labels, *question.told)
         columns = self.vectors.columns
         near = each.astype(np.float32) @ columns.T
         return Relevance(
-            np.asarray(self.vectors.tables @ known.question, dtype=np.float64),
-            self.by_table(np.asarray(columns @ known.question, dtype=np.float64)),
+            np.asarray(self.vectors.tables @ known.text, dtype=np.float64),
+            self.by_table(np.asarray(columns @ known.text, dtype=np.float64)),
             self.by_table(near.astype(np.float64)),
             self.by_table(np.where(self.is_key, 0.0, near).astype(np.float64)),
             labels,
         )
 
-    def best_fit(self, question: str, table: int) -> tuple[str, int, float] | None:
+    def best_fit(self, question: Question, table: int) -> tuple[str, int, float] | None:
         """The word of the question and the column of a table that are nearest, and their cosine."""
         part = slice(self._starts[table], self._starts[table + 1])
-        if self.vectors is None or part.start == part.stop or not len(self._question(question).words):
+        if self.vectors is None or part.start == part.stop or not question.content:
             return None
-        known = self._question(question)
-        near = known.each @ self.vectors.columns[part].T
+        near = self._question(question).words @ self.vectors.columns[part].T
         word, column = divmod(int(near.argmax()), near.shape[1])
-        return known.words[word], column, float(near[word, column])
+        return question.content[word].text, column, float(near[word, column])
 
-    def _question(self, question: str) -> QuestionVectors:
+    def _question(self, question: Question) -> TextVectors:
         assert self.embedder is not None
         with _lock:
-            known = self._questions.get(question)
+            known = self._questions.get(question.text)
         if known is None:
-            known = question_vectors(self.embedder, question)
+            spans = [(word.start, word.end) for word in question.content]
+            known = encode_words(self.embedder, question.text, spans)
             with _lock:
-                self._questions[question] = known
+                self._questions[question.text] = known
                 while len(self._questions) > _REMEMBERED_QUESTIONS:
                     self._questions.popitem(last=False)
         return known

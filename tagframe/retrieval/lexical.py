@@ -30,9 +30,9 @@ class LexicalIndex:
             self._index = bm25s.BM25(method="lucene")
             self._index.index(documents, show_progress=False)
 
-    def scores(self, text: str) -> Floats:
-        """BM25 of every table: shape (n,), 0 for tables that share no word with the text."""
-        known = [word for word in terms(text) if word in self._words]
+    def scores(self, asked: Sequence[str]) -> Floats:
+        """BM25 of every table for the terms of a text: shape (n,), 0 for tables that have none of them."""
+        known = [word for word in asked if word in self._words]
         if not known:
             return np.zeros(self._tables)
         return np.asarray(self._index.get_scores(known), dtype=np.float64)

@@ -1,30 +1,24 @@
-"""From a question to a selector's problem, and from the problem to its selection."""
+"""From a question to a selector's problem: coarse relevance, candidates, fine relevance and joinability."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-from tagframe.retrieval.column_problem import ColumnProblem, JarWeights
-from tagframe.retrieval.decompose import Decomposition
-from tagframe.retrieval.index import RetrievalIndex, plain
-from tagframe.retrieval.murre import HOPS, REMOVAL_HOPS, Removal, Rewriter, murre
-from tagframe.retrieval.problem import Floats, Selection, SelectionProblem, best_first
-from tagframe.retrieval.selectors import (
-    GreedyWeights,
-    Weights,
-    dense,
-    exact,
-    fitted,
-    greedy,
-    mip,
-    shipped_weights,
-)
-from tagframe.retrieval.selectors.fitted import POOL
-from tagframe.retrieval.signals import Evidence, gather, near_duplicates
+from tagframe.retrieval.column_problem import ColumnProblem
+from tagframe.retrieval.index import RetrievalIndex
+from tagframe.retrieval.problem import Floats, SelectionProblem, best_first
+from tagframe.retrieval.question import Question
+from tagframe.retrieval.signals import Evidence
+
+if TYPE_CHECKING:
+    from tagframe.lm import LM
+
+P = TypeVar("P")
 
 CANDIDATES = 20
 """Tables of highest coarse relevance that the papers' selectors choose from."""
@@ -35,123 +29,79 @@ NEIGHBOURS = 10
 LEXICAL_WEIGHT = 0.15
 """What the best lexical match of a question adds to its cosine in the coarse relevance of the papers' selectors."""
 
-JAR_WEIGHTS = JarWeights(link_share=0.5)
-"""What ``exact`` maximises here: the authors' weights, with the link scores as half of a join."""
-
-CRUSH_WEIGHTS = GreedyWeights(coverage=1.0, join=0.0, coarse=1.0)
-"""What ``crush`` chooses by: the segments covered, and the table as a whole."""
-
-MIP_SECONDS = 60.0
-
-_Selector = Callable[[SelectionProblem], Selection]
-_GREEDY: dict[str, _Selector] = {"greedy": greedy, "crush": partial(greedy, weights=CRUSH_WEIGHTS)}
-_RANKERS = ("dense", "lexical", "hybrid")
-METHODS = ("auto", "greedy", "exact", "mip", "murre", "crush", *_RANKERS)
-"""The values of ``method``."""
-
-WITH_SUBQUERIES = frozenset({"auto", "greedy", "exact", "mip", "crush"})
-"""The methods that look at sub-queries (of ``crush``: at the segments of an imagined schema)."""
-
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
+class Prepared(Generic[P]):
     """A question over the tables of an index, ready for a selector.
 
     Attributes:
         tables: positions in the index of the problem's tables, ascending.
-        problem: without its k.
-        method: the selector to use.
-        subqueries: of the question.
-        columns: the problem column by column, for the method "mip".
-        evidence: for the method "auto".
-        weights: for the method "auto"; the shipped ones where None.
-        joined: whether "exact" and "mip" look at joins; without them they are JAR-D.
+        problem: over them.
+        subqueries: that the problem looks at.
+        evidence: where the method gathers it.
     """
 
     tables: tuple[int, ...]
-    problem: SelectionProblem
-    method: str
+    problem: P
     subqueries: tuple[str, ...] = ()
-    columns: ColumnProblem | None = None
     evidence: Evidence | None = None
-    weights: Weights | None = None
-    joined: bool = True
 
 
-def prepare(
-    index: RetrievalIndex,
-    question: str,
-    parts: Decomposition,
-    *,
-    method: str,
-    anchored: int | None = None,
-    weights: Weights | None = None,
-    rewrite: Rewriter | None = None,
-    coarse: Floats | None = None,
-    joined: bool = True,
-) -> Prepared:
-    """Everything before the choice: relevance, candidates, the selection problem.
+def by_words(index: RetrievalIndex, question: Question, lm: LM | None = None) -> Floats:
+    """BM25 of every table: shape (n,)."""
+    return index.lexical.scores(question.terms)
 
-    Args:
-        index: of the corpus.
-        question: as asked.
-        parts: of the question.
-        method: one of :data:`METHODS`.
-        anchored: the position of the table that is in the set already.
-        weights: for the method "auto"; the shipped ones where None.
-        rewrite: for the method "murre"; the removal of what was found where None.
-        coarse: shape (tables of the corpus,), coarse relevance that was computed elsewhere; "auto" and "murre", which
-            have more than one, take none.
-        joined: whether "exact" and "mip" look at joins; without them they are JAR-D.
-    """
-    if method == "auto":
-        # Sub-queries by rules say no more than the question's own words.
-        subqueries = () if parts.origin == "rules" else parts.subqueries
-        found = from_evidence(index, gather(index, question, parts.quoted, subqueries), weights, anchored)
-        return replace(found, subqueries=subqueries)
-    if method == "murre":
-        removal = Removal(index.named, with_database=not index.one_database)
-        hops = REMOVAL_HOPS if rewrite is None else HOPS
-        ranking = murre(question, index.similarities, rewrite or removal, hops=hops)
-    elif coarse is not None:
-        ranking = coarse
-    elif method == "crush":
-        ranking = _coarse(index, " ".join([question, *map(plain, parts.subqueries)]), method)
-    else:
-        ranking = _coarse(index, question, method)
-    if method in _RANKERS or method == "murre":
-        tables = tuple(range(len(index.tables)))
-        return Prepared(tables, SelectionProblem(r=ranking, anchor=_is(anchored, tables)), method)
+
+def by_meaning(index: RetrievalIndex, question: Question, lm: LM | None = None) -> Floats:
+    """Cosine of the question and every table, or without an embedder BM25: shape (n,)."""
+    return by_words(index, question) if index.embedder is None else index.dense(question.text)
+
+
+def by_both(index: RetrievalIndex, question: Question, lm: LM | None = None) -> Floats:
+    """Cosine, and a share of BM25 over that of the best table: shape (n,)."""
+    return both(index, question.text, question.terms)
+
+
+def both(index: RetrievalIndex, text: str, words: Sequence[str]) -> Floats:
+    """As :func:`by_both`, of any text and its terms."""
+    lexical = index.lexical.scores(words)
+    return index.dense(text) + LEXICAL_WEIGHT * lexical / max(float(lexical.max(initial=0.0)), 1e-12)
+
+
+def all_tables(
+    index: RetrievalIndex, question: Question, ranking: Floats, anchored: int | None = None
+) -> Prepared[SelectionProblem]:
+    """The problem of a ranking: every table, and its coarse relevance alone."""
+    tables = tuple(range(len(index.tables)))
+    return Prepared(tables, SelectionProblem(r=ranking, anchor=anchors(tables, anchored)))
+
+
+def among_candidates(
+    index: RetrievalIndex, question: Question, ranking: Floats, anchored: int | None = None
+) -> Prepared[SelectionProblem]:
+    """The problem of a set selector: the best tables, how they cover the sub-queries, and how they join."""
     tables = tuple(candidates(index, ranking, anchored))
-    fine, each = index.fine(parts.subqueries, tables)
+    fine, _ = index.fine(question.subqueries, tables)
     problem = SelectionProblem(
         r=ranking[list(tables)],
         fine=fine,
         omega=index.joinability.matrix(tables),
         source=index.database[list(tables)],
         link=index.links.matrix(tables),
-        anchor=_is(anchored, tables),
+        anchor=anchors(tables, anchored),
     )
-    columns = None
-    if method == "mip":
-        columns = ColumnProblem(problem.r, each, column_joins(index, tables, JAR_WEIGHTS.link_share), 0)
-    return Prepared(tables, problem, method, parts.subqueries, columns, joined=joined)
+    return Prepared(tables, problem, question.subqueries)
 
 
-def choose(prepared: Prepared, *, k: int | None) -> Selection:
-    """The tables that the method chooses, as positions in ``prepared.tables``."""
-    problem = replace(prepared.problem, k=k)
-    if prepared.method == "auto":
-        return fitted(problem, prepared.weights)
-    if prepared.columns is not None and not problem.anchor.any():
-        columns = replace(prepared.columns, k=problem.size)
-        weights = replace(JAR_WEIGHTS, link_share=0.0)  # the columns' joins have the link scores in them
-        return mip(columns, weights, variant="F" if prepared.joined else "D", seconds=MIP_SECONDS)
-    if prepared.method in ("mip", "exact"):
-        selection = exact(problem, JAR_WEIGHTS, joined=prepared.joined)
-        unlike = "the printed program knows no anchor: chosen by exact"
-        return replace(selection, note=unlike) if prepared.method == "mip" else selection
-    return _GREEDY.get(prepared.method, dense)(problem)
+def column_by_column(
+    index: RetrievalIndex, question: Question, ranking: Floats, anchored: int | None = None, *, link_share: float = 0.0
+) -> Prepared[ColumnProblem]:
+    """JAR's problem before its reduction, over the candidates of :func:`among_candidates`."""
+    tables = tuple(candidates(index, ranking, anchored))
+    _, fine = index.fine(question.subqueries, tables)
+    joins = column_joins(index, tables, link_share)
+    problem = ColumnProblem(ranking[list(tables)], fine, joins, anchors(tables, anchored))
+    return Prepared(tables, problem, question.subqueries)
 
 
 def candidates(index: RetrievalIndex, ranking: Floats, anchored: int | None) -> list[int]:
@@ -181,37 +131,6 @@ def column_joins(index: RetrievalIndex, tables: Sequence[int], link_share: float
     return joins + joins.T
 
 
-def from_evidence(
-    index: RetrievalIndex, evidence: Evidence, weights: Weights | None = None, anchored: int | None = None
-) -> Prepared:
-    """The method "auto" from the evidence on: the first stage's score, candidates, the selection problem."""
-    prior = (shipped_weights() if weights is None else weights).prior(evidence.signals)
-    best = best_first(prior)[:POOL].tolist()
-    tables = tuple(sorted({*best, *([] if anchored is None else [anchored])}))
-    places = list(tables)
-    problem = SelectionProblem(
-        r=prior[places],
-        fine=evidence.rows[:, places],
-        omega=index.joinability.matrix(tables),
-        kind=evidence.kind,
-        row_weight=evidence.weight,
-        signals=evidence.signals[places],
-        source=index.database[places],
-        link=index.links.matrix(tables),
-        similarity=near_duplicates(index, tables),
-        anchor=_is(anchored, tables),
-    )
-    return Prepared(tables, problem, "auto", evidence=evidence, weights=weights)
-
-
-def _coarse(index: RetrievalIndex, question: str, method: str) -> Floats:
-    if method == "dense" and index.embedder is not None:
-        return index.dense(question)
-    lexical = index.lexical.scores(question)
-    if method in ("lexical", "dense"):
-        return lexical
-    return index.dense(question) + LEXICAL_WEIGHT * lexical / max(float(lexical.max(initial=0.0)), 1e-12)
-
-
-def _is(anchored: int | None, tables: Sequence[int]) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+def anchors(tables: Sequence[int], anchored: int | None) -> npt.NDArray[np.bool_]:
+    """Which of the tables is in the set already: shape (n,)."""
     return np.array([table == anchored for table in tables], dtype=bool)

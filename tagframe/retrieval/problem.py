@@ -32,7 +32,7 @@ class RowKind(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class SelectionProblem:
-    """Which k of n tables, all of it arrays; the tables arrive sorted by id, so that ties go to the lower index.
+    """Which of n tables, all of it arrays; the tables arrive sorted by id, so that ties go to the lower index.
 
     What is not given is zero (or no rows), so that a selector needs no case of its own for what is not known.
 
@@ -40,7 +40,6 @@ class SelectionProblem:
         r: shape (n,), the coarse relevance of each table (JAR section 3.1).
         fine: shape (q, n), F: the relevance of each sub-query's best column in each table.
         omega: shape (n, n), symmetric, zero diagonal, in [0, 1]: joinability of the best column pair (JAR section 3.3).
-        k: how many tables to choose, the anchors not counted; None lets the selector stop by itself.
         kind: shape (q,), the :class:`RowKind` of each row of ``fine``.
         row_weight: shape (q,), how much each row of ``fine`` counts; ones where not given.
         signals: shape (n, s), further signals of each table: :data:`tagframe.retrieval.signals.SIGNALS`.
@@ -50,13 +49,12 @@ class SelectionProblem:
         anchor: shape (n,), True for tables that are in the set already.
 
     Raises:
-        InvalidArgument: for shapes that do not fit, values that are not finite, or a negative k.
+        InvalidArgument: for shapes that do not fit, or values that are not finite.
     """
 
     r: Floats
     fine: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     omega: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    k: int | None = None
     kind: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     row_weight: Floats = field(default_factory=lambda: np.zeros(0))
     signals: Floats = field(default_factory=lambda: np.zeros((0, 0)))
@@ -82,7 +80,7 @@ class SelectionProblem:
             "anchor": (self.anchor, np.zeros(n, dtype=np.bool_)),
         }
         for name, (given, default) in shapes.items():
-            if not np.size(given) or _takes_no_room(given):
+            if not np.size(given):
                 object.__setattr__(self, name, default)
                 continue
             array = np.asarray(given, dtype=default.dtype)
@@ -97,19 +95,20 @@ class SelectionProblem:
         if len(signals) != n:
             raise InvalidArgument(f"signals has {len(signals)} rows; one is needed for each of the {n} tables")
         object.__setattr__(self, "signals", signals)
-        if self.k is not None and self.k < 0:
-            raise InvalidArgument(f"k is the number of tables to choose, at least 0; got {self.k}")
 
-    @property
-    def size(self) -> int:
-        """How many tables there are to choose: ``k``, or fewer where there are fewer."""
+    def wanted(self, k: int | None) -> int:
+        """How many tables there are to choose: ``k``, the anchors not counted, or fewer where there are fewer.
+
+        Args:
+            k: None for all.
+
+        Raises:
+            InvalidArgument: a negative k.
+        """
+        if k is not None and k < 0:
+            raise InvalidArgument(f"k is the number of tables to choose, at least 0; got {k}")
         free = int((~self.anchor).sum())
-        return free if self.k is None else min(self.k, free)
-
-
-def _takes_no_room(array: Any) -> bool:
-    """Whether it is the default of a problem that was copied: a view of one zero."""
-    return isinstance(array, np.ndarray) and array.ndim == 2 and not any(array.strides) and not array.flat[0]
+        return free if k is None else min(k, free)
 
 
 def _floats(name: str, values: Any, *, ndim: int) -> Floats:

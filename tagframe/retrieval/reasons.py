@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.lexical import table_terms
 from tagframe.retrieval.links import LINKED
 from tagframe.retrieval.prepare import Prepared
 from tagframe.retrieval.problem import Selection
+from tagframe.retrieval.question import Question
 from tagframe.retrieval.values import ValueHit
-from tagframe.retrieval.words import terms
 
 _MOST = 3
 
 
 def reasons_for(
-    index: RetrievalIndex, question: str, prepared: Prepared, selection: Selection, anchored: int | None
+    index: RetrievalIndex, question: Question, prepared: Prepared[Any], selection: Selection, anchored: int | None
 ) -> list[list[str]]:
     """The reasons of each chosen table, in the order of the selection: its words, values, columns and joins."""
-    asked = list(dict.fromkeys(terms(question)))
     chosen = [prepared.tables[place] for place in selection.indices]
     together = chosen if anchored is None else [*chosen, anchored]
     hits = () if prepared.evidence is None else prepared.evidence.values
     return [
-        _words(index, table, asked)
+        _words(index, table, question.stems)
         + _values(index, table, hits)
         + _columns(index, question, table, prepared)
         + _joins(index, table, together)
@@ -41,13 +41,13 @@ def _values(index: RetrievalIndex, table: int, hits: Sequence[ValueHit]) -> list
     return found[:_MOST]
 
 
-def _words(index: RetrievalIndex, table: int, asked: list[str]) -> list[str]:
+def _words(index: RetrievalIndex, table: int, asked: Sequence[str]) -> list[str]:
     held = set(table_terms(index.named[table], with_database=not index.one_database))
     shared = [word for word in asked if word in held]
     return [f"named in the question: {', '.join(shared[:_MOST])}"] if shared else []
 
 
-def _columns(index: RetrievalIndex, question: str, table: int, prepared: Prepared) -> list[str]:
+def _columns(index: RetrievalIndex, question: Question, table: int, prepared: Prepared[Any]) -> list[str]:
     columns = index.tables[table].columns
     if prepared.subqueries and columns:
         _, (scores,) = index.fine(prepared.subqueries, [table])

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from tagframe import config
-from tagframe.errors import EmptyCorpus, EmptyQuestion, InvalidArgument, TableNotFound, did_you_mean
-from tagframe.retrieval.crush import imagine, segments
-from tagframe.retrieval.decompose import Decomposition, decompose, decompose_with
+from tagframe.errors import EmptyCorpus, InvalidArgument, TableNotFound, did_you_mean
 from tagframe.retrieval.index import RetrievalIndex, index_of
-from tagframe.retrieval.murre import ModelRewriter
-from tagframe.retrieval.prepare import METHODS, WITH_SUBQUERIES, choose, prepare
+from tagframe.retrieval.methods import METHODS, Method
 from tagframe.retrieval.problem import Floats
+from tagframe.retrieval.question import Question
 from tagframe.retrieval.reasons import reasons_for
 from tagframe.retrieval.retrieved import RetrievedTables, TableHit
-from tagframe.retrieval.words import question_words
 
 if TYPE_CHECKING:
     from tagframe.corpus import Corpus
     from tagframe.embed import Embedder
     from tagframe.lm import LM
 
-DEFAULT_METHOD = "auto"
 DEFAULT_K = 5
 """How many tables are given by the methods that cannot say it themselves."""
 
@@ -78,27 +74,25 @@ def retrieve_tables(
         TableNotFound: the corpus has no such anchor, or lacks a table that ``coarse`` names.
         MissingExtra: method "mip" without the ``mip`` extra.
     """
-    method, size = _checked(question, k, method)
+    chosen = _method(method)
+    size = _size(k, chosen)
+    asked = Question.of(question)
     if not corpus.profiles:
         raise EmptyCorpus("there is no table to search: the corpus, or what is left of its catalogue, is empty")
     index = index_of(corpus, embedder if embedder is not None else _configured_embedder())
     anchored = None if anchor is None else corpus.profiles.index(corpus.profile(anchor))
-    if lm is None and config.current().lm is not None and (method in WITH_SUBQUERIES or method == "murre"):
+    if lm is None and config.current().lm is not None and (chosen.decomposer is not None or chosen.asks_model):
         from tagframe.lm import get_lm
 
         lm = get_lm()
-    prepared = prepare(
-        index,
-        question,
-        _decomposed(question, decomposition, lm, method),
-        method=method,
-        anchored=anchored,
-        rewrite=ModelRewriter(lm, index.named) if method == "murre" and lm is not None else None,
-        coarse=None if coarse is None else _given_relevance(index, coarse, method),
-    )
-    selection = choose(prepared, k=size)
-    why = reasons_for(index, question, prepared, selection, anchored)
-    hits = [
+    asked = _taken_apart(asked, decomposition, lm, chosen)
+    if coarse is None:
+        prepared = chosen.prepared(index, asked, anchored=anchored, lm=lm)
+    else:
+        prepared = chosen.prepare(index, asked, _given_relevance(index, coarse, chosen), anchored)
+    selection = chosen.select(prepared.problem, size)
+    why = reasons_for(index, asked, prepared, selection, anchored)
+    hits = tuple(
         TableHit(
             index.tables[prepared.tables[place]].id,
             float(selection.score[rank]),
@@ -106,44 +100,47 @@ def retrieve_tables(
             None if selection.probability is None else float(selection.probability[place]),
         )
         for rank, place in enumerate(selection.indices)
-    ]
+    )
     notes = [selection.note] if selection.note else []
     available = len(index.tables) - (anchored is not None)
     if size is not None and size > available:
         notes.append(f"k={size}, and there are {available} tables to choose from: these are all of them")
+    if len(question) > len(asked.text):
+        notes.append(f"only the first {len(asked.text):,} of {len(question):,} characters of the question were read")
     anchor_id = None if anchored is None else index.tables[anchored].id
-    return RetrievedTables(question, hits, corpus, anchor_id, method, "; ".join(notes), index)
+    return RetrievedTables(question, hits, corpus, anchor_id, chosen.name, "; ".join(notes), index)
 
 
-def _checked(question: str, k: int | str | None, method: str | None) -> tuple[str, int | None]:
-    if not isinstance(question, str) or not question_words(question):
-        raise EmptyQuestion(f"a question needs words; got {question!r}")
-    method = DEFAULT_METHOD if method is None else method
-    if method not in METHODS:
-        raise InvalidArgument(f"no method {method!r} in {did_you_mean(method, METHODS)}")
+def _method(name: str | None) -> Method[Any, Any]:
+    if name is None:
+        return next(iter(METHODS.values()))
+    if name not in METHODS:
+        raise InvalidArgument(f"no method {name!r} in {did_you_mean(str(name), METHODS)}")
+    return METHODS[name]
+
+
+def _size(k: object, method: Method[Any, Any]) -> int | None:
     if k is None or k == "auto":
-        return method, None if method == "auto" else DEFAULT_K
-    if not isinstance(k, int) or isinstance(k, bool) or k < 1:
+        return None if method.says_k else DEFAULT_K
+    if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
         raise InvalidArgument(f'k is a number of tables, at least 1, or "auto"; got {k!r}')
-    return method, k
+    return int(k)
 
 
-def _decomposed(question: str, given: Sequence[str] | None, lm: LM | None, method: str) -> Decomposition:
+def _taken_apart(question: Question, given: Sequence[str] | None, lm: LM | None, method: Method[Any, Any]) -> Question:
+    if isinstance(given, str):
+        raise InvalidArgument(f"decomposition is a list of sub-queries; got the text {given!r}, say [{given!r}]")
+    if method.decomposer is None:
+        return question
     if given is not None:
-        if isinstance(given, str):
-            raise InvalidArgument(f"decomposition is a list of sub-queries; got the text {given!r}, say [{given!r}]")
-        parts = segments(given) if method == "crush" else tuple(given)
-        return Decomposition(parts, decompose(question).quoted, "given")
-    if lm is None or method not in WITH_SUBQUERIES:
-        return decompose(question)
-    return imagine(lm, question) if method == "crush" else decompose_with(lm, question)
+        return question.with_subqueries(method.decomposer.read(given), "given")
+    return question if lm is None else method.decomposer.ask(lm, question)
 
 
-def _given_relevance(index: RetrievalIndex, given: Mapping[str, float], method: str) -> Floats:
-    without = ("auto", "murre")
-    if method in without:
-        others = [name for name in METHODS if name not in without]
-        raise InvalidArgument(f"method {method!r} has no place for coarse=; {', '.join(others)} have")
+def _given_relevance(index: RetrievalIndex, given: Mapping[str, float], method: Method[Any, Any]) -> Floats:
+    if not method.takes_coarse:
+        others = [other.name for other in METHODS.values() if other.takes_coarse]
+        raise InvalidArgument(f"method {method.name!r} has no place for coarse=; {', '.join(others)} have")
     place = {table.id: position for position, table in enumerate(index.tables)}
     relevance = np.zeros(len(place))
     for table, value in given.items():

@@ -51,7 +51,7 @@ class RetrievedTables:
     """
 
     question: str
-    tables: list[TableHit]
+    tables: tuple[TableHit, ...]
     corpus: Corpus = field(repr=False)
     anchor: str | None = None
     method: str = ""

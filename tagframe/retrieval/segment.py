@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tagframe.corpus.documents import identifier_words
@@ -103,14 +103,3 @@ def with_words_apart(tables: Sequence[TableProfile], segmenter: Segmenter) -> tu
         )
         for table in tables
     )
-
-
-def segmenter_of(embedder: object) -> Segmenter:
-    """A segmenter by the tokenizer's vocabulary of a embedder; for others, of no words."""
-    load, model = getattr(embedder, "load", None), None
-    if load is not None:
-        load()
-        model = getattr(embedder, "_model", None)
-    get_vocab = getattr(getattr(model, "tokenizer", None), "get_vocab", None)
-    ranks: Mapping[str, int] = get_vocab() if get_vocab is not None else {}
-    return Segmenter(sorted(ranks, key=ranks.__getitem__))

@@ -14,8 +14,9 @@ import numpy.typing as npt
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import TableProfile
 from tagframe.retrieval.problem import Floats, RowKind, best_first
+from tagframe.retrieval.question import Question
 from tagframe.retrieval.values import ValueHit
-from tagframe.retrieval.words import stem, terms
+from tagframe.retrieval.words import stem
 
 if TYPE_CHECKING:
     from tagframe.retrieval.index import RetrievalIndex
@@ -122,26 +123,17 @@ class Evidence:
     values: tuple[ValueHit, ...]
 
 
-def gather(
-    index: RetrievalIndex, question: str, quoted: Sequence[str] = (), subqueries: Sequence[str] = ()
-) -> Evidence:
-    """The evidence for every table of the corpus.
-
-    Args:
-        index: of the corpus.
-        question: as asked.
-        quoted: what stands in quotation marks.
-        subqueries: where given or by a model: they are covered like the question's words.
-    """
+def gather(index: RetrievalIndex, question: Question) -> Evidence:
+    """The evidence for every table of the corpus; sub-queries that say more are covered like the question's words."""
     count = len(index.tables)
-    relevance = index.relevance(question, subqueries)
-    stems = list(dict.fromkeys(terms(question)))
-    lexical = index.lexical.scores(question)
+    relevance = index.relevance(question)
+    stems = question.stems
+    lexical = index.lexical.scores(question.terms)
     lexical = lexical / max(float(lexical.max(initial=0.0)), 1e-9)
     together = relevance.table + lexical
     name, name_share = index.vocabulary.names.matched(stems)
     matched, share = index.vocabulary.columns.matched(stems)
-    hits = index.values.hits(question, quoted)
+    hits = index.values.hits(question)
     value, plain_value = np.zeros(count), np.zeros(count)
     for hit in hits:
         (value if hit.is_name else plain_value)[list(hit.tables)] += hit.rarity * (_MULTIWORD if " " in hit.text else 1)

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from tagframe.corpus.canonical import canonical, hash_texts
 from tagframe.corpus.profile import TableProfile
-from tagframe.retrieval.words import QUESTION_WORD, STOP_WORDS, question_words
+from tagframe.retrieval.question import Question
+from tagframe.retrieval.words import STOP_WORDS, words_in
 
 LONGEST = 6
 """Words of a value that is looked for."""
@@ -66,27 +67,27 @@ class ValueIndex:
         order = np.argsort(every, kind="stable")
         self._hashes, self._owners = every[order], np.concatenate(owners)[order]
 
-    def hits(self, question: str, quoted: Sequence[str] = ()) -> list[ValueHit]:
+    def hits(self, question: Question) -> list[ValueHit]:
         """The longest runs of the question's words that are values, left to right, none inside another."""
-        places = [match.span() for match in QUESTION_WORD.finditer(question)]
-        words = [question[start:end] for start, end in places]
-        texts, spans = list(quoted), [_place_of(text, words) for text in quoted]
+        text, quoted = question.text, question.quoted
+        words = [word.text for word in question.words]
+        texts, spans = list(quoted), [_place_of(value, words) for value in quoted]
         for length in range(min(LONGEST, len(words)), 0, -1):
             for start in range(len(words) - length + 1):
                 span = (start, start + length)
                 if _may_be_value(words[slice(*span)]):
-                    written = _POSSESSIVE.sub("", question[places[start][0] : places[span[1] - 1][1]])
-                    plain = " ".join(QUESTION_WORD.findall(written))
+                    written = _POSSESSIVE.sub("", text[question.words[start].start : question.words[span[1] - 1].end])
+                    plain = " ".join(word.text for word in words_in(written))
                     found_as = [written] if plain == written else [written, plain]  # "TR_1", or "TR 1"
                     texts += found_as
                     spans += [span] * len(found_as)
-        canonicals = [canonical(text)[0] or "" for text in texts]
+        canonicals = [canonical(value)[0] or "" for value in texts]
         keys = hash_texts(canonicals) if texts else np.zeros(0, dtype=np.uint64)
         start_at = np.searchsorted(self._hashes, keys, side="left")
         end_at = np.searchsorted(self._hashes, keys, side="right")
         taken = [False] * len(words)
         found: list[tuple[int, ValueHit]] = []
-        for place, (text, span) in enumerate(zip(texts, spans, strict=True)):
+        for place, (value, span) in enumerate(zip(texts, spans, strict=True)):
             owners = self._owners[start_at[place] : end_at[place]]
             if not len(owners) or any(taken[span[0] : span[1]]):
                 continue
@@ -96,9 +97,9 @@ class ValueIndex:
                 table, column = self._columns[owner]
                 by_table.setdefault(table, column)
             rarity = 1 / (1 + math.log(len(owners)))
-            is_name = place < len(quoted) or _is_name(text, at_start=span[0] == 0)
+            is_name = place < len(quoted) or _is_name(value, at_start=span[0] == 0)
             tables = tuple(sorted(by_table))
-            hit = ValueHit(text, tables, tuple(by_table[table] for table in tables), rarity, is_name)
+            hit = ValueHit(value, tables, tuple(by_table[table] for table in tables), rarity, is_name)
             found.append((span[0], hit))
         return [hit for _, hit in sorted(found, key=lambda entry: entry[0])]
 
@@ -118,11 +119,11 @@ def _is_name(text: str, *, at_start: bool) -> bool:
     return has_capital or (any(map(str.isdigit, text)) and any(map(str.isalpha, text)))
 
 
-def _place_of(text: str, words: Sequence[str]) -> tuple[int, int]:
+def _place_of(text: str, words: list[str]) -> tuple[int, int]:
     """Where quoted text stands among the words; an empty span where punctuation hides it."""
-    wanted = question_words(text)
+    wanted = [word.text for word in words_in(text)]
     for start in range(len(words) - len(wanted) + 1):
-        if list(words[start : start + len(wanted)]) == wanted:
+        if words[start : start + len(wanted)] == wanted:
             return start, start + len(wanted)
     return 0, 0
 

@@ -1,14 +1,15 @@
-"""Words of questions and of identifiers: what lexical relevance and the model-free decomposition count."""
+"""Words of sentences, the one way that retrieval cuts them, and their stems."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
+from typing import NamedTuple
 
 from tagframe.corpus.documents import identifier_words
 
-QUESTION_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
-"""A word of a sentence, its apostrophe included."""
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 
 STOP_WORDS = frozenset(
     """a about above after again all also am among amongst an and any are as at be because been before being below
@@ -24,13 +25,21 @@ STOP_WORDS = frozenset(
 """Words that name no table, column or value: function words, and the verbs and measures of a request."""
 
 
-def question_words(text: str) -> list[str]:
-    """The words of a sentence, as written, without punctuation.
+class Word(NamedTuple):
+    """A word of a sentence as written, and where it stands there."""
 
-    >>> question_words("What's the set's name, in Play?")
+    text: str
+    start: int
+    end: int
+
+
+def words_in(text: str) -> tuple[Word, ...]:
+    """The words of a sentence, each with what follows its apostrophe, without punctuation.
+
+    >>> [word.text for word in words_in("What's the set's name, in Play?")]
     ["What's", 'the', "set's", 'name', 'in', 'Play']
     """
-    return QUESTION_WORD.findall(text)
+    return tuple(Word(match.group(), *match.span()) for match in _WORD.finditer(text))
 
 
 @lru_cache(maxsize=65536)
@@ -55,5 +64,14 @@ def terms(text: str) -> list[str]:
     >>> terms("How many singers have a petID?")
     ['singer', 'pet', 'id']
     """
-    pieces = (piece for word in question_words(text) for piece in identifier_words(re.sub(r"['’]\w*$", "", word)))
+    return terms_of(word.text for word in words_in(text))
+
+
+def terms_of(words: Iterable[str]) -> list[str]:
+    """The :func:`terms` of words that were cut already."""
+    pieces = (piece for word in words for piece in identifier_words(_without_ending(word)))
     return [stem(piece) for piece in pieces if piece not in STOP_WORDS]
+
+
+def _without_ending(word: str) -> str:
+    return word.replace("’", "'").partition("'")[0]

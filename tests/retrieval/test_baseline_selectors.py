@@ -1,14 +1,15 @@
 import numpy as np
 
+from tagframe.retrieval.methods.greedy import GreedyWeights, greedy
+from tagframe.retrieval.methods.ranking import best
 from tagframe.retrieval.problem import SelectionProblem
-from tagframe.retrieval.selectors import GreedyWeights, dense, greedy
 
 PAPER = GreedyWeights(link_share=0.0)
 
 
 def test_dense_ranks_and_leaves_the_anchor_out():
-    problem = SelectionProblem(r=[0.9, 0.1, 0.5], k=2, anchor=[True, False, False])
-    selection = dense(problem)
+    problem = SelectionProblem(r=[0.9, 0.1, 0.5], anchor=[True, False, False])
+    selection = best(problem, 2)
     assert selection.indices == (2, 1)
     assert selection.objective == 0.6
 
@@ -17,8 +18,8 @@ def test_greedy_follows_equations_3_and_4_step_by_step():
     # Seed: 4·0.30 + 2·(0.9 + 0.1) = 3.2 for table 0, 4·0.35 + 2·0.8 = 3.0 for table 1, 4·0.2 + 2·1.0 = 2.8 for table 2.
     fine = np.array([[0.9, 0.8, 0.1], [0.1, 0.0, 0.9]])
     omega = np.array([[0, 0.5, 0.2], [0.5, 0, 0], [0.2, 0, 0]])
-    problem = SelectionProblem(r=[0.30, 0.35, 0.20], fine=fine, omega=omega, k=2)
-    selection = greedy(problem, PAPER)
+    problem = SelectionProblem(r=[0.30, 0.35, 0.20], fine=fine, omega=omega)
+    selection = greedy(problem, 2, PAPER)
     # Then table 1 adds 4·0.35 + 1·0.5 = 1.9, table 2 adds 4·0.2 + 2·0.8 + 1·0.2 = 2.6.
     assert selection.indices == (0, 2)
     assert np.allclose(selection.score, [3.2, 2.6])
@@ -30,25 +31,25 @@ def test_greedy_follows_equations_3_and_4_step_by_step():
 def test_greedy_prefers_a_table_that_joins_the_anchor():
     omega = np.zeros((3, 3))
     omega[0, 2] = omega[2, 0] = 0.9
-    problem = SelectionProblem(r=[0.9, 0.5, 0.4], omega=omega, k=1, anchor=[True, False, False])
-    assert greedy(problem, PAPER).indices == (2,)
-    assert greedy(problem, GreedyWeights(join=0)).indices == (1,)
+    problem = SelectionProblem(r=[0.9, 0.5, 0.4], omega=omega, anchor=[True, False, False])
+    assert greedy(problem, 1, PAPER).indices == (2,)
+    assert greedy(problem, 1, GreedyWeights(join=0)).indices == (1,)
 
 
 def test_greedy_stops_when_every_sub_query_is_covered():
     fine = np.array([[0.9, 0.0, 0.0], [0.0, 0.8, 0.0]])
-    problem = SelectionProblem(r=[0.3, 0.2, 0.1], fine=fine, k=3)
-    assert greedy(problem, covered_at=0.7).indices == (0, 1)
-    assert greedy(problem, covered_at=0.95).indices == (0, 1, 2)
+    problem = SelectionProblem(r=[0.3, 0.2, 0.1], fine=fine)
+    assert greedy(problem, 3, covered_at=0.7).indices == (0, 1)
+    assert greedy(problem, 3, covered_at=0.95).indices == (0, 1, 2)
 
 
 def test_greedy_stops_at_the_number_of_tables():
-    assert len(greedy(SelectionProblem(r=[0.3, 0.2], k=9)).indices) == 2
-    assert greedy(SelectionProblem(r=np.zeros(0), k=3)).indices == ()
+    assert len(greedy(SelectionProblem(r=[0.3, 0.2]), 9).indices) == 2
+    assert greedy(SelectionProblem(r=np.zeros(0)), 3).indices == ()
 
 
 def test_link_scores_and_joinability_share_the_join():
     link = np.array([[0, 0, 1.0], [0, 0, 0], [1.0, 0, 0]])
-    problem = SelectionProblem(r=[0.5, 0.4, 0.3], link=link, k=2)
-    assert greedy(problem, PAPER).indices == (0, 1)
-    assert greedy(problem, GreedyWeights(link_share=1.0)).indices == (0, 2)
+    problem = SelectionProblem(r=[0.5, 0.4, 0.3], link=link)
+    assert greedy(problem, 2, PAPER).indices == (0, 1)
+    assert greedy(problem, 2, GreedyWeights(link_share=1.0)).indices == (0, 2)

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from tag_bench import fit
-from tagframe.retrieval.selectors.fitted import Weights
+from tagframe.retrieval.methods.auto import Weights
 
 THINGS = ["client", "loan", "singer", "stadium", "teacher", "course", "car", "maker", "dog", "owner"]
 

@@ -5,8 +5,8 @@ import tagframe as tf
 from tag_bench.server import Server
 from tagframe.errors import AnswerRejected
 from tagframe.lm import LM
-from tagframe.retrieval import retrieve_tables
-from tagframe.retrieval.crush import imagine, parse_schema, segments
+from tagframe.retrieval import Question, retrieve_tables
+from tagframe.retrieval.methods.crush import imagine, parse_schema, segments
 
 
 def test_segments_are_tables_with_their_columns():
@@ -44,8 +44,8 @@ def test_the_tables_that_cover_an_imagined_schema_are_found(words):
 def test_a_model_imagines_and_a_failed_call_leaves_rules():
     with Server(lambda request: "singer(id, name)") as server:
         lm = LM("openai/test", api_base=server.url, api_key="none")
-        assert imagine(lm, "Who sang?").subqueries == ("singer:id", "singer:name")
+        assert imagine(lm, Question.of("Who sang?")).subqueries == ("singer:id", "singer:name")
     with Server(lambda request: "no idea") as server:
         lm = LM("openai/test", api_base=server.url, api_key="none")
         with pytest.warns(UserWarning, match="by rules"):
-            assert imagine(lm, "Who sang?").origin == "rules"
+            assert imagine(lm, Question.of("Who sang?")).origin == "rules"

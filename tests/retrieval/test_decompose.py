@@ -2,7 +2,8 @@ import pytest
 
 from tagframe.errors import AnswerRejected
 from tagframe.lm import LM
-from tagframe.retrieval.decompose import decompose, decompose_with, parse_subqueries
+from tagframe.retrieval.decompose import decompose_with, parse_subqueries
+from tagframe.retrieval.question import Question
 
 
 @pytest.mark.parametrize(
@@ -12,25 +13,25 @@ from tagframe.retrieval.decompose import decompose, decompose_with, parse_subque
         ("What are the names of all European countries?", ("European countries:names", "European countries")),
         ("Show each singer's birth year", ("singer", "singer:birth year")),
         ("What's the price?", ("price",)),
-        ("?", ()),
+        ("Which of these?", ()),
     ],
 )
 def test_rules(question, expected):
-    assert decompose(question).subqueries == expected
+    assert Question.of(question).subqueries == expected
 
 
 def test_quoted_text_is_kept_as_values():
-    assert decompose("Who wrote \"The Great Gatsby\" or 'Dracula'?").quoted == ("The Great Gatsby", "Dracula")
+    assert Question.of("Who wrote \"The Great Gatsby\" or 'Dracula'?").quoted == ("The Great Gatsby", "Dracula")
 
 
 def test_an_apostrophe_is_no_quotation_mark():
-    assert decompose("What is the singer's name in the teams' list?").quoted == ()
+    assert Question.of("What is the singer's name in the teams' list?").quoted == ()
 
 
 def test_a_model_takes_the_question_apart(server):
     server.answers = "<sub_c>trip:id</sub_c>\n<sub_c>station : dock count</sub_c><FIN></FIN>"
     lm = LM("openai/test", api_base=server.url, api_key="none")
-    found = decompose_with(lm, "What is the id of the trip that started from the station with most docks?")
+    found = decompose_with(lm, Question.of("What is the id of the trip that started from the station with most docks?"))
     assert found.subqueries == ("trip:id", "station : dock count")
     assert found.origin == "model"
     assert "started from the station with most docks" in server.requests[0].prompt
@@ -40,7 +41,7 @@ def test_nonsense_from_the_model_leaves_the_rules(server):
     server.answers = "I would rather talk about the weather."
     lm = LM("openai/test", api_base=server.url, api_key="none")
     with pytest.warns(UserWarning, match="taken apart by rules"):
-        found = decompose_with(lm, "How many singers do we have?")
+        found = decompose_with(lm, Question.of("How many singers do we have?"))
     assert found.subqueries == ("singers",)
     assert found.origin == "rules"
 

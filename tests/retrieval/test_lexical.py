@@ -1,25 +1,26 @@
 import numpy as np
 
 from tagframe.retrieval.lexical import LexicalIndex
+from tagframe.retrieval.words import terms
 
 
 def test_identifiers_are_split_and_stemmed(schema):
     corpus = schema(**{"a.concertSingers": ["Id"], "a.orders": ["price"], "a.cities": ["name"]})
-    scores = LexicalIndex(corpus.profiles).scores("Which singer gave concerts?")
+    scores = LexicalIndex(corpus.profiles).scores(terms("Which singer gave concerts?"))
     assert [profile.name for profile in corpus.profiles][int(scores.argmax())] == "concertSingers"
     assert np.count_nonzero(scores) == 1
 
 
 def test_no_common_word_scores_zero(schema):
     index = LexicalIndex(schema(**{"a.b": ["c"]}).profiles)
-    assert index.scores("Where does the sun rise?").tolist() == [0.0]
+    assert index.scores(terms("Where does the sun rise?")).tolist() == [0.0]
 
 
 def test_names_without_words_are_no_error(schema):
-    assert LexicalIndex(schema(**{"?.!": ["%"]}).profiles).scores("anything").tolist() == [0.0]
+    assert LexicalIndex(schema(**{"?.!": ["%"]}).profiles).scores(["anything"]).tolist() == [0.0]
 
 
 def test_the_database_can_be_left_out(schema):
     profiles = schema(**{"music.t": ["x"], "sport.t": ["x"]}).profiles
-    assert LexicalIndex(profiles).scores("music").tolist()[1] == 0.0
-    assert LexicalIndex(profiles, with_database=False).scores("music").tolist() == [0.0, 0.0]
+    assert LexicalIndex(profiles).scores(["music"]).tolist()[1] == 0.0
+    assert LexicalIndex(profiles, with_database=False).scores(["music"]).tolist() == [0.0, 0.0]

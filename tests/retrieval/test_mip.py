@@ -7,11 +7,11 @@ import pytest
 
 from tagframe.errors import InvalidArgument, MissingExtra
 from tagframe.retrieval.column_problem import ColumnProblem, JarWeights
-from tagframe.retrieval.selectors.exact import exact
-from tagframe.retrieval.selectors.mip import mip
+from tagframe.retrieval.methods.exact import exact
+from tagframe.retrieval.methods.mip import mip
 
 
-def random_problem(seed):
+def random_problem(seed, anchored=False):
     rng = np.random.default_rng(seed)
     n, q = int(rng.integers(2, 7)), int(rng.integers(0, 4))
     widths = rng.integers(1, 4, n)
@@ -21,16 +21,19 @@ def random_problem(seed):
     omega[table[:, None] == table[None, :]] = 0
     fine = [rng.random((q, width)) - 0.2 for width in widths]
     weights = JarWeights(*rng.choice([0.1, 0.5, 3, 10], 4).tolist())
-    return ColumnProblem(rng.random(n), fine, omega, int(rng.integers(1, n + 1))), weights
+    k = int(rng.integers(1, n + 1))
+    anchor = rng.random(n) < (0.3 if anchored else 0.0)
+    return ColumnProblem(rng.random(n), fine, omega, anchor), k, weights
 
 
 @pytest.mark.parametrize("variant", ["F", "D"])
+@pytest.mark.parametrize("anchored", [False, True])
 @pytest.mark.parametrize("seed", range(12))
-def test_the_program_has_the_optimum_of_the_reduced_search(seed, variant):
+def test_the_program_has_the_optimum_of_the_reduced_search(seed, anchored, variant):
     pytest.importorskip("mip")
-    problem, weights = random_problem(seed)
-    literal = mip(problem, weights, variant=variant)
-    reduced = exact(problem.reduce(), weights, joined=variant != "D")
+    problem, k, weights = random_problem(seed, anchored)
+    literal = mip(problem, k, weights, variant=variant)
+    reduced = exact(problem.reduce(), k, weights, joined=variant != "D")
     assert literal.objective == pytest.approx(reduced.objective, abs=1e-6)
     if reduced.note:
         assert "no solution" in literal.note
@@ -38,35 +41,35 @@ def test_the_program_has_the_optimum_of_the_reduced_search(seed, variant):
 
 def test_the_chosen_tables_are_worth_the_objective():
     pytest.importorskip("mip")
-    problem, weights = random_problem(4)
-    from tagframe.retrieval.selectors.exact import objective
+    problem, k, weights = random_problem(4)
+    from tagframe.retrieval.methods.exact import objective
 
-    literal = mip(problem, weights)
+    literal = mip(problem, k, weights)
     assert literal.objective == pytest.approx(objective(problem.reduce(), literal.indices, weights), abs=1e-6)
 
 
 def test_a_time_limit_says_so():
     pytest.importorskip("mip")
-    problem, weights = random_problem(3)
-    limited = mip(problem, weights, seconds=1e-6)
+    problem, k, weights = random_problem(3)
+    limited = mip(problem, k, weights, seconds=1e-6)
     assert limited.note
-    assert len(limited.indices) == problem.k
+    assert len(limited.indices) == k
 
 
 def test_reduce_keeps_the_best_columns():
     omega = np.zeros((3, 3))
     omega[0, 2] = omega[2, 0] = 0.2
     omega[1, 2] = omega[2, 1] = 0.7
-    problem = ColumnProblem(np.array([0.5, 0.4]), [np.array([[0.1, 0.9]]), np.array([[0.3]])], omega, 2).reduce()
+    problem = ColumnProblem(np.array([0.5, 0.4]), [np.array([[0.1, 0.9]]), np.array([[0.3]])], omega).reduce()
     assert problem.fine.tolist() == [[0.9, 0.3]]
     assert problem.omega.tolist() == [[0.0, 0.7], [0.7, 0.0]]
 
 
 def test_shapes_are_checked():
     with pytest.raises(InvalidArgument):
-        ColumnProblem(np.zeros(2), [np.zeros((1, 1))], np.zeros((1, 1)), 1)
+        ColumnProblem(np.zeros(2), [np.zeros((1, 1))], np.zeros((1, 1)))
     with pytest.raises(InvalidArgument):
-        ColumnProblem(np.zeros(1), [np.zeros((1, 2))], np.zeros((1, 1)), 1)
+        ColumnProblem(np.zeros(1), [np.zeros((1, 2))], np.zeros((1, 1)))
 
 
 def test_without_the_extra_the_error_names_it(monkeypatch):

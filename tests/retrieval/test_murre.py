@@ -7,7 +7,7 @@ from tag_bench.server import Reply, Server
 from tagframe.corpus import ColumnProfile, TableProfile
 from tagframe.lm import LM
 from tagframe.retrieval import retrieve_tables
-from tagframe.retrieval.murre import ModelRewriter, Removal, linearised, murre, parse_completion
+from tagframe.retrieval.methods.murre import ModelRewriter, Removal, linearised, murre, parse_completion
 
 
 def table(id, *columns):

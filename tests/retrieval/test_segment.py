@@ -1,5 +1,6 @@
 from tagframe.corpus import ColumnProfile, TableProfile
-from tagframe.retrieval.segment import Segmenter, segmenter_of, with_words_apart
+from tagframe.embed import vocabulary
+from tagframe.retrieval.segment import Segmenter, with_words_apart
 
 KNOWN = "value trade traded last account service financial construct or code country language id has result".split()
 
@@ -27,5 +28,5 @@ def test_tables_keep_their_ids_under_readable_names():
 
 
 def test_an_embedder_without_a_tokenizer_knows_no_words(words):
-    assert segmenter_of(words).name("TRADEDVALUE") == "TRADEDVALUE"
-    assert segmenter_of(None).name("TRADEDVALUE") == "TRADEDVALUE"
+    assert Segmenter(vocabulary(words)).name("TRADEDVALUE") == "TRADEDVALUE"
+    assert Segmenter(vocabulary(None)).name("TRADEDVALUE") == "TRADEDVALUE"

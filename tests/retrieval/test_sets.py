@@ -3,8 +3,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from tagframe.retrieval.methods.sets import FEATURES, index_sets, set_features, set_masks
 from tagframe.retrieval.problem import RowKind, SelectionProblem, spanning_forest
-from tagframe.retrieval.selectors.sets import FEATURES, index_sets, set_features, set_masks
 from tagframe.retrieval.signals import SIGNALS
 
 

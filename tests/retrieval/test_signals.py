@@ -5,6 +5,7 @@ import pytest
 import tagframe as tf
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.problem import RowKind
+from tagframe.retrieval.question import Question
 from tagframe.retrieval.signals import SIGNALS, Vocabulary, gather, near_duplicates
 
 
@@ -26,10 +27,10 @@ def test_names_found_in_cells_speak_for_their_tables(words):
         {"a.city": pd.DataFrame({"name": ["Prague", "Brno"]}), "a.river": pd.DataFrame({"name": ["Elbe", "Oder"]})}
     )
     index = RetrievalIndex(corpus, words)
-    evidence = gather(index, "How long is the Elbe?")
+    evidence = gather(index, Question.of("How long is the Elbe?"))
     assert signal(evidence, "value").tolist() == [0.0, 1.0]
     assert evidence.rows[evidence.kind == RowKind.VALUE].tolist() == [[0.0, 1.0]]
-    assert signal(gather(index, "tell of elbe"), "plain_value").tolist() == [0.0, 1.0]
+    assert signal(gather(index, Question.of("tell of elbe")), "plain_value").tolist() == [0.0, 1.0]
 
 
 def test_rare_words_of_names_count_more(schema):
@@ -42,7 +43,7 @@ def test_rare_words_of_names_count_more(schema):
 
 
 def test_a_table_is_named_by_its_whole_name(index):
-    evidence = gather(index, "the amount of a loan")
+    evidence = gather(index, Question.of("the amount of a loan"))
     assert signal(evidence, "name_share")[row(index, "bank.loan")] == 1.0
     assert (
         signal(evidence, "column_name")[row(index, "bank.loan")]
@@ -51,7 +52,7 @@ def test_a_table_is_named_by_its_whole_name(index):
 
 
 def test_keys_are_no_attributes(index):
-    evidence = gather(index, "the account of each of them")
+    evidence = gather(index, Question.of("the account of each of them"))
     loan = row(index, "bank.loan")
     assert signal(evidence, "attribute_name")[loan] == 0.0
     assert signal(evidence, "column_name")[loan] > 0.0
@@ -62,7 +63,7 @@ def test_keys_are_no_attributes(index):
 
 
 def test_relevant_neighbours_and_databases_lend(index):
-    evidence = gather(index, "gender of clients and amount of loans")
+    evidence = gather(index, Question.of("gender of clients and amount of loans"))
     disp, product = row(index, "bank.disp"), row(index, "shop.product")
     assert signal(evidence, "neighbour")[disp] > 0.0
     assert signal(evidence, "neighbour")[product] == 0.0
@@ -71,21 +72,21 @@ def test_relevant_neighbours_and_databases_lend(index):
 
 
 def test_given_sub_queries_are_covered_too(index):
-    plain = gather(index, "Tell me of clients")
-    given = gather(index, "Tell me of clients", subqueries=["loan:amount"])
+    plain = gather(index, Question.of("Tell me of clients"))
+    given = gather(index, Question.of("Tell me of clients").with_subqueries(["loan:amount"], "given"))
     assert (given.kind == RowKind.WORD).sum() == (plain.kind == RowKind.WORD).sum() + 1
     assert "loan:amount" in given.label
 
 
 def test_weights_make_shares(index):
-    evidence = gather(index, "the gender of clients with a loan")
+    evidence = gather(index, Question.of("the gender of clients with a loan"))
     of_names = evidence.kind == RowKind.NAME
     assert (evidence.weight[of_names] * evidence.rows[of_names].max(axis=1)).sum() == pytest.approx(1.0)
     assert evidence.weight[evidence.kind == RowKind.WORD].sum() == pytest.approx(1.0)
 
 
 def test_without_an_embedder_the_dense_signals_are_zero(bank):
-    evidence = gather(RetrievalIndex(bank, None), "amount of loans")
+    evidence = gather(RetrievalIndex(bank, None), Question.of("amount of loans"))
     for name in ("dense", "column", "words", "attributes"):
         assert not signal(evidence, name).any()
     assert signal(evidence, "lexical").max() == 1.0

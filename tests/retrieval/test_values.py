@@ -2,6 +2,7 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
+from tagframe.retrieval.question import Question
 from tagframe.retrieval.values import ValueIndex
 
 
@@ -18,43 +19,43 @@ def schools():
 
 
 def test_values_are_found_in_any_case_where_they_stand(schools):
-    (hit,) = ValueIndex(schools.profiles).hits("How many schools are in Alameda?")
+    (hit,) = ValueIndex(schools.profiles).hits(Question.of("How many schools are in Alameda?"))
     assert (hit.text, hit.tables, hit.columns, hit.is_name) == ("Alameda", (0, 1), (0, 0), True)
 
 
 def test_the_longest_run_wins(schools):
-    hits = ValueIndex(schools.profiles).hits("List each high school of Fresno")
+    hits = ValueIndex(schools.profiles).hits(Question.of("List each high school of Fresno"))
     assert [hit.text for hit in hits] == ["high school", "Fresno"]
     assert [hit.is_name for hit in hits] == [False, True]
 
 
 def test_a_value_in_more_columns_is_less_rare(schools):
     index = ValueIndex(schools.profiles)
-    assert index.hits("in Kern")[0].rarity == 1.0
-    assert index.hits("in Fresno")[0].rarity < 1.0
+    assert index.hits(Question.of("in Kern"))[0].rarity == 1.0
+    assert index.hits(Question.of("in Fresno"))[0].rarity < 1.0
 
 
 def test_small_numbers_and_stop_words_say_nothing():
     corpus = tf.open_corpus({"a.t": pd.DataFrame({"n": [1, 2, 1980], "word": ["the", "of", "which"]})})
-    hits = ValueIndex(corpus.profiles).hits("Which of the 2 is from 1980?")
+    hits = ValueIndex(corpus.profiles).hits(Question.of("Which of the 2 is from 1980?"))
     assert [hit.text for hit in hits] == ["1980"]
     assert not hits[0].is_name
 
 
 def test_quoted_values_may_hold_anything():
     corpus = tf.open_corpus({"a.t": pd.DataFrame({"title": ["What, me?", "x"]})})
-    (hit,) = ValueIndex(corpus.profiles).hits('Who wrote "What, me?"', ["What, me?"])
+    (hit,) = ValueIndex(corpus.profiles).hits(Question.of('Who wrote "What, me?"'))
     assert hit.tables == (0,)
 
 
 def test_columns_too_large_for_a_sketch_are_known_by_samples():
     names = [f"name {i}" for i in range(5000)] + ["Ann Lee"] * 9
     corpus = tf.open_corpus({"a.t": pd.DataFrame({"who": names})})
-    assert ValueIndex(corpus.profiles).hits("Where is Ann Lee?")[0].text == "Ann Lee"
+    assert ValueIndex(corpus.profiles).hits(Question.of("Where is Ann Lee?"))[0].text == "Ann Lee"
 
 
 def test_without_rows_there_are_no_values(schema):
-    assert ValueIndex(schema(**{"a.t": ["x"]}).profiles).hits("Alameda") == []
+    assert ValueIndex(schema(**{"a.t": ["x"]}).profiles).hits(Question.of("Alameda")) == []
 
 
 def test_values_are_found_as_they_are_written_or_without_their_signs():
@@ -62,12 +63,12 @@ def test_values_are_found_as_they_are_written_or_without_their_signs():
     index = ValueIndex(tf.open_corpus({"a.t": frame}).profiles)
 
     def found(question):
-        return [hit.text for hit in index.hits(question)]
+        return [hit.text for hit in index.hits(Question.of(question))]
 
     assert found("What is in the TR001_8 atoms?") == ["TR001_8"]
     assert found("Who drove on 2015/11/29?") == ["2015/11/29"]
     assert found("What is di Grassi's result?") == ["di Grassi"]
     assert found("Where did O'Brien live?") == ["O'Brien"]
     assert ValueIndex(tf.open_corpus({"a.t": pd.DataFrame({"x": ["Masques, Block"]})}).profiles).hits(
-        'in "Masques, Block"', ["Masques, Block"]
+        Question.of('in "Masques, Block"')
     )

@@ -1,6 +1,6 @@
 import pytest
 
-from tagframe.retrieval.words import question_words, stem, terms
+from tagframe.retrieval.words import stem, terms, words_in
 
 
 @pytest.mark.parametrize(
@@ -23,4 +23,4 @@ def test_terms_leave_stop_words_out_and_split_identifiers():
 
 
 def test_punctuation_alone_is_no_word():
-    assert question_words("?! … --") == []
+    assert words_in("?! … --") == ()

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tagframe.retrieval.decompose import Decomposer
+from tagframe.retrieval.method import Method
+from tagframe.retrieval.prepare import among_candidates, by_both
 from tagframe.retrieval.problem import Floats, Selection, SelectionProblem, spanning_forest
 
 
@@ -57,18 +60,22 @@ def update(problem: SelectionProblem, context: Context, table: int) -> Context:
 
 
 def greedy(
-    problem: SelectionProblem, weights: GreedyWeights = GreedyWeights(), *, covered_at: float | None = None
+    problem: SelectionProblem,
+    k: int | None = None,
+    weights: GreedyWeights = GreedyWeights(),
+    *,
+    covered_at: float | None = None,
 ) -> Selection:
     """Choose tables one by one, each the best for what is chosen so far (equations 3 and 4).
 
     Args:
         problem: see :class:`SelectionProblem`; anchors are the first context.
+        k: how many; None for all, ranked.
         weights: λ.
         covered_at: θ of section 2: stop as soon as every sub-query is covered this well. None never stops early.
-            With ``problem.k`` None and no θ, all tables are ranked.
 
     >>> omega = np.array([[0, 0, 0.9], [0, 0, 0], [0.9, 0, 0]])
-    >>> greedy(SelectionProblem(r=np.array([0.5, 0.4, 0.3]), omega=omega, k=2), GreedyWeights(link_share=0)).indices
+    >>> greedy(SelectionProblem(r=np.array([0.5, 0.4, 0.3]), omega=omega), 2, GreedyWeights(link_share=0)).indices
     (0, 2)
     """
     scale = {"coarse": weights.coarse, "coverage": weights.coverage, "join": weights.join}
@@ -77,7 +84,7 @@ def greedy(
         context = update(problem, context, table)
     anchors = len(context.selected)
     chosen: list[dict[str, float]] = []
-    for _ in range(problem.size):
+    for _ in range(problem.wanted(k)):
         parts = {name: scale[name] * gain for name, gain in gains(problem, context, weights.link_share).items()}
         utility = np.sum(list(parts.values()), axis=0)
         utility[list(context.selected)] = -np.inf
@@ -90,3 +97,13 @@ def greedy(
     contributions = {name: np.array([parts[name] for parts in chosen]) for name in scale}
     score = np.sum(list(contributions.values()), axis=0) if chosen else np.zeros(0)
     return Selection(context.selected[anchors:], edges, float(score.sum()), score, contributions)
+
+
+GREEDY = Method(
+    "greedy",
+    "takes tables one by one, each the best for what is chosen so far (iterative join-aware retrieval)",
+    by_both,
+    among_candidates,
+    greedy,
+    decomposer=Decomposer(),
+)

@@ -14,9 +14,14 @@ import numpy as np
 
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import TableProfile
+from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.lexical import table_terms
+from tagframe.retrieval.method import Method
+from tagframe.retrieval.methods.ranking import best
+from tagframe.retrieval.prepare import all_tables
 from tagframe.retrieval.problem import Floats, best_first
-from tagframe.retrieval.words import STOP_WORDS, question_words, terms
+from tagframe.retrieval.question import Question
+from tagframe.retrieval.words import STOP_WORDS, terms, words_in
 
 if TYPE_CHECKING:
     from tagframe.lm import LM
@@ -109,7 +114,7 @@ class Removal:
 
     def _rewritten(self, question: str, tables: Sequence[int]) -> str | None:
         held = {term for table in tables for term in table_terms(self._tables[table], with_database=False)}
-        words = [word for word in question_words(question) if word.lower() not in STOP_WORDS]
+        words = [word.text for word in words_in(question) if word.text.lower() not in STOP_WORDS]
         left = [word for word in words if not set(terms(word)) & held]
         database = identifier_words(self._tables[tables[-1]].database) if self._with_database else []
         return f"{' '.join([*database, *left])}. {question}" if left else None
@@ -176,3 +181,22 @@ def parse_completion(answer: str) -> str:
     """
     text = answer.strip()
     return "" if text.rstrip(".").lower() in ("", "none") else text
+
+
+def relevance(index: RetrievalIndex, question: Question, lm: LM | None = None) -> Floats:
+    """The scores of :func:`murre`, rewritten by the model where there is one."""
+    removal = Removal(index.named, with_database=not index.one_database)
+    if lm is None:
+        return murre(question.text, index.similarities, removal, hops=REMOVAL_HOPS)
+    return murre(question.text, index.similarities, ModelRewriter(lm, index.named))
+
+
+MURRE = Method(
+    "murre",
+    "retrieves and rewrites the question in hops",
+    relevance,
+    all_tables,
+    best,
+    takes_coarse=False,
+    asks_model=True,
+)

@@ -13,42 +13,52 @@ where coverage is the sum of the |Q| largest values of r_qi, i ∈ S, after α i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tagframe.retrieval.column_problem import PAPER_WEIGHTS, JarWeights
+from tagframe.retrieval.decompose import Decomposer
+from tagframe.retrieval.method import Method
+from tagframe.retrieval.prepare import among_candidates, by_both
 from tagframe.retrieval.problem import Floats, Selection, SelectionProblem, spanning_forest
 
 Sets = npt.NDArray[np.intp]
 """Shape (m, t): sets of t tables, a row each."""
+
+LINKED_WEIGHTS = JarWeights(link_share=0.5)
+"""What the method maximises: the authors' weights, with the link scores as half of a join."""
 
 _CHUNK = 2048
 _SLACK = 1e-9
 """Sets are kept whose bound is this near to the best found: rounding must not lose the optimum."""
 
 
-def exact(problem: SelectionProblem, weights: JarWeights = PAPER_WEIGHTS, *, joined: bool = True) -> Selection:
+def exact(
+    problem: SelectionProblem, k: int | None = None, weights: JarWeights = PAPER_WEIGHTS, *, joined: bool = True
+) -> Selection:
     """The set of k tables of the largest objective; among equals the one of the lowest indices.
 
     Args:
         problem: see :class:`SelectionProblem`; anchors are in every set, and k does not count them.
+        k: how many; None for all.
         weights: of the terms of the objective.
         joined: whether ω counts and the tables must connect over pairs with ω > 0; False is JAR-D.
 
     Where no k tables connect, the best set that need not is given, and a note says so.
 
     >>> omega = np.array([[0, 0, 0.9], [0, 0, 0.1], [0.9, 0.1, 0]])
-    >>> exact(SelectionProblem(r=np.array([0.50, 0.49, 0.45]), omega=omega, k=2)).indices
+    >>> exact(SelectionProblem(r=np.array([0.50, 0.49, 0.45]), omega=omega), 2).indices
     (0, 2)
     """
-    search = _Search(problem, weights, joined)
+    search = _Search(problem, k, weights, joined)
     best = search.run()
     note = ""
     if best is None:
         note = "no join connects so many tables: chosen as if none were needed"
-        search = _Search(problem, weights, joined=False)
+        search = _Search(problem, k, weights, joined=False)
         best = search.run()
         assert best is not None
     chosen, value = best
@@ -59,7 +69,7 @@ def objective(
     problem: SelectionProblem, tables: npt.ArrayLike, weights: JarWeights = PAPER_WEIGHTS, *, joined: bool = True
 ) -> float:
     """The objective of one set of tables; minus infinity where they do not connect."""
-    search = _Search(problem, weights, joined)
+    search = _Search(problem, None, weights, joined)
     return float(search.values(np.asarray(tables, dtype=np.intp)[None, :])[0])
 
 
@@ -88,10 +98,10 @@ class _Level:
 class _Search:
     """Branch and bound, a level of partial sets at a time, all of them as arrays."""
 
-    def __init__(self, problem: SelectionProblem, weights: JarWeights, joined: bool) -> None:
+    def __init__(self, problem: SelectionProblem, k: int | None, weights: JarWeights, joined: bool) -> None:
         self.joined = joined
         self.anchors = np.flatnonzero(problem.anchor)
-        self.size = problem.size
+        self.size = problem.wanted(k)
         self.coarse = weights.coarse * problem.r
         self.fine = weights.fine * problem.row_weight[:, None] * problem.fine
         self.alpha = weights.coverage
@@ -308,3 +318,13 @@ def _selection(
         {"coarse": coarse[order] if chosen else np.zeros(0), "fine": alone[order] if chosen else np.zeros(0)},
         note=note,
     )
+
+
+EXACT = Method(
+    "exact",
+    "finds the optimum of JAR's program by branch and bound",
+    by_both,
+    among_candidates,
+    partial(exact, weights=LINKED_WEIGHTS),
+    decomposer=Decomposer(),
+)

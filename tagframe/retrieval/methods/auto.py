@@ -13,14 +13,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from tagframe.errors import InvalidArgument
+from tagframe.retrieval.decompose import Decomposer
+from tagframe.retrieval.index import RetrievalIndex
+from tagframe.retrieval.method import Method
+from tagframe.retrieval.methods.sets import FEATURES, LARGEST, set_features, set_masks
+from tagframe.retrieval.prepare import Prepared, anchors
 from tagframe.retrieval.problem import Floats, Selection, SelectionProblem, best_first, spanning_forest
-from tagframe.retrieval.selectors.sets import FEATURES, LARGEST, set_features, set_masks
-from tagframe.retrieval.signals import SIGNALS
+from tagframe.retrieval.question import Question
+from tagframe.retrieval.signals import SIGNALS, Evidence, gather, near_duplicates
+
+if TYPE_CHECKING:
+    from tagframe.lm import LM
 
 POOL = 14
 """Tables of the best prior that sets are made of."""
@@ -39,7 +48,7 @@ class Weights:
 
     Attributes:
         table: of each of :data:`~tagframe.retrieval.signals.SIGNALS`, for the first stage.
-        set: of each of :data:`~tagframe.retrieval.selectors.sets.FEATURES`, for the second.
+        set: of each of :data:`~tagframe.retrieval.methods.sets.FEATURES`, for the second.
 
     Raises:
         InvalidArgument: a name that is none of these.
@@ -157,7 +166,9 @@ def _fixed(problem: SelectionProblem, places: npt.NDArray[np.intp]) -> int:
     return int(sum(1 << bit for bit, place in enumerate(places.tolist()) if problem.anchor[place]))
 
 
-def fitted(problem: SelectionProblem, weights: Weights | None = None, known: Posterior | None = None) -> Selection:
+def fitted(
+    problem: SelectionProblem, k: int | None = None, weights: Weights | None = None, known: Posterior | None = None
+) -> Selection:
     """The tables that the question most probably needs.
 
     With ``k`` None it is the most probable set, with every other table of a chance of at least :data:`NEEDED`; the note
@@ -166,33 +177,35 @@ def fitted(problem: SelectionProblem, weights: Weights | None = None, known: Pos
 
     Args:
         problem: with ``signals``, and the first stage's score as ``r``.
+        k: how many; None lets the posterior say it.
         weights: the shipped ones where None.
         known: the posterior, where it was computed before.
     """
-    if not len(problem.r) or not problem.size:
+    wanted = problem.wanted(k)
+    if not wanted:
         return Selection((), note="there is nothing to choose from" if not len(problem.r) else "")
     weights = shipped_weights() if weights is None else weights
     known = posterior(problem, weights) if known is None else known
     fixed = _fixed(problem, known.places)
     anchors = fixed.bit_count()
     note = ""
-    if problem.k is None:
+    if k is None:
         surely = int(known.masks[known.probability.argmax()])
         mask = surely | sum(1 << bit for bit, chance in enumerate(known.tables().tolist()) if chance >= NEEDED)
         note = _why(known, mask, fixed)
     else:
-        size = min(problem.size + anchors, LARGEST + anchors, len(known.places))
-        known = known.given_at_least(min(2, problem.k) + anchors)
+        size = min(wanted + anchors, LARGEST + anchors, len(known.places))
+        known = known.given_at_least(min(2, k) + anchors)
         mask, _ = known.best(size, fixed)
     chance = np.zeros(len(problem.r))
     chance[known.places] = known.tables()
     chosen = [place for bit, place in enumerate(known.places.tolist()) if (mask & ~fixed) >> bit & 1]
     order = sorted(chosen, key=lambda place: (-chance[place], -problem.r[place], place))
-    if problem.k is not None:  # beyond the largest sets that are scored, the first stage knows better
+    if k is not None:  # beyond the largest sets that are scored, the first stage knows better
         others = [
             place for place in best_first(problem.r).tolist() if place not in chosen and not problem.anchor[place]
         ]
-        order += others[: problem.size - len(order)]
+        order += others[: wanted - len(order)]
     together = [*order, *np.flatnonzero(problem.anchor).tolist()]
     edges, _ = spanning_forest(problem.link, together)
     table_weights = np.array([weights.table.get(name, 0.0) for name in SIGNALS])
@@ -212,3 +225,47 @@ def _why(known: Posterior, mask: int, fixed: int) -> str:
     count = (mask & ~fixed).bit_count()
     tables = "1 table" if count == 1 else f"{count} tables"
     return f"{tables}: the chance that exactly these are needed is {share:.0%}{following}"
+
+
+def evidence(index: RetrievalIndex, question: Question, lm: LM | None = None) -> Evidence:
+    """What speaks for each table: see :func:`~tagframe.retrieval.signals.gather`."""
+    return gather(index, question)
+
+
+def among_promising(
+    index: RetrievalIndex,
+    question: Question,
+    found: Evidence,
+    anchored: int | None = None,
+    weights: Weights | None = None,
+) -> Prepared[SelectionProblem]:
+    """The problem over the tables of the best first stage's score, from the evidence on."""
+    prior = (shipped_weights() if weights is None else weights).prior(found.signals)
+    chosen = best_first(prior)[:POOL].tolist()
+    tables = tuple(sorted({*chosen, *([] if anchored is None else [anchored])}))
+    places = list(tables)
+    problem = SelectionProblem(
+        r=prior[places],
+        fine=found.rows[:, places],
+        omega=index.joinability.matrix(tables),
+        kind=found.kind,
+        row_weight=found.weight,
+        signals=found.signals[places],
+        source=index.database[places],
+        link=index.links.matrix(tables),
+        similarity=near_duplicates(index, tables),
+        anchor=anchors(tables, anchored),
+    )
+    return Prepared(tables, problem, question.told, found)
+
+
+AUTO = Method(
+    "auto",
+    "a fitted posterior over sets of tables, which also says how many",
+    evidence,
+    among_promising,
+    fitted,
+    decomposer=Decomposer(),
+    takes_coarse=False,
+    says_k=True,
+)

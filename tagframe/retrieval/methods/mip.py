@@ -1,26 +1,35 @@
 """Join-aware multi-table retrieval as printed: the mixed-integer program of JAR, equations 1 to 15.
 
 Chen, Zhang, Roth: Is Table Retrieval a Solved Problem? Exploring Join-Aware Multi-Table Retrieval (ACL 2024), section
-3.2 and appendix B. It is here to be read beside the paper and to check :func:`~tagframe.retrieval.selectors.exact`
+3.2 and appendix B. It is here to be read beside the paper and to check :func:`~tagframe.retrieval.methods.exact.exact`
 against, which finds the same optimum some thousand times faster.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
 from tagframe.errors import MissingExtra
 from tagframe.retrieval.column_problem import PAPER_WEIGHTS, ColumnProblem, JarWeights
+from tagframe.retrieval.decompose import Decomposer
+from tagframe.retrieval.method import Method
+from tagframe.retrieval.methods.exact import LINKED_WEIGHTS, exact
+from tagframe.retrieval.prepare import by_both, column_by_column
 from tagframe.retrieval.problem import Selection, best_first
-from tagframe.retrieval.selectors.exact import exact
 
 Variant = Literal["D", "F", "G"]
+
+SECONDS = 60.0
+"""After which the method gives the best set found."""
 
 
 def mip(
     problem: ColumnProblem,
+    k: int | None = None,
     weights: JarWeights = PAPER_WEIGHTS,
     *,
     variant: Variant = "F",
@@ -29,7 +38,8 @@ def mip(
     """The optimum by python-mip with its bundled solver CBC.
 
     Args:
-        problem: relevance and joinability column by column.
+        problem: relevance and joinability column by column; anchors, which the paper has not, are in every set.
+        k: how many, the anchors not counted; None for all.
         weights: of the terms of the objective.
         variant: "D" leaves table-table relevance out, "F" is the full program. "G" is the same program over a problem
             in which declared keys have ω = 1 (see :class:`~tagframe.retrieval.joinability.Joinability`).
@@ -45,14 +55,14 @@ def mip(
     except ImportError as error:
         raise MissingExtra('method "mip" needs the solver: pip install "tagframe[mip]"') from error
 
-    k = min(problem.k, len(problem.r))
-    if not k:
-        return Selection(())
+    size = problem.reduce().wanted(k)
+    if not size:
+        return exact(problem.reduce(), 0, weights, joined=variant != "D")
     model = solver.Model(sense=solver.MAXIMIZE)
     model.verbose = 0
     model.threads = 1
     model.max_mip_gap = model.max_mip_gap_abs = 0.0
-    program = _Program(problem, k, model, solver)
+    program = _Program(problem, size + int(problem.anchor.sum()), model, solver)
     objective = program.relevance(weights)
     if variant != "D":
         objective += program.joins(weights)
@@ -61,10 +71,10 @@ def mip(
     status = model.optimize(max_seconds=seconds if seconds is not None else solver.INF)
     if model.num_solutions == 0:
         why = "has no solution" if status == solver.OptimizationStatus.INFEASIBLE else "gave none in time"
-        selection = exact(problem.reduce(), weights, joined=variant != "D")
+        selection = exact(problem.reduce(), k, weights, joined=variant != "D")
         note = f"the integer program {why}: chosen by exact"
         return Selection(selection.indices, selection.edges, selection.objective, selection.score, note=note)
-    chosen = np.array([i for i, b in enumerate(program.b) if b.x > 0.5])
+    chosen = np.array([i for i, b in enumerate(program.b) if b.x > 0.5 and not problem.anchor[i]])
     order = chosen[best_first(problem.r[chosen])]
     edges = sorted({(min(i, j), max(i, j)) for (i, j), c in program.edges() if c.x > 0.5})
     note = "" if status == solver.OptimizationStatus.OPTIMAL else f"best found in {seconds:g} s, not proven the best"
@@ -99,6 +109,8 @@ class _Program:
         self.c: dict[tuple[int, int], Any] = {}
         # Equation 2, first half.
         model += self.xsum(self.b) == self.K
+        for i in np.flatnonzero(problem.anchor).tolist():
+            model += self.b[i] == 1
 
     def relevance(self, weights: JarWeights) -> Any:
         """Coarse and fine relevance and coverage: the first two terms of the objective, and equation 7."""
@@ -159,3 +171,16 @@ class _Program:
     def edges(self) -> list[tuple[tuple[int, int], Any]]:
         """The pair of tables of each join variable."""
         return [((i, j), self.c[x, y]) for i, j, x, y in self.pairs if (x, y) in self.c]
+
+
+# The columns' joins have the link scores in them.
+COLUMN_WEIGHTS = replace(LINKED_WEIGHTS, link_share=0.0)
+
+MIP = Method(
+    "mip",
+    "solves the program itself, on a solver",
+    by_both,
+    partial(column_by_column, link_share=LINKED_WEIGHTS.link_share),
+    partial(mip, weights=COLUMN_WEIGHTS, seconds=SECONDS),
+    decomposer=Decomposer(),
+)

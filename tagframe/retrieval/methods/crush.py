@@ -7,12 +7,19 @@ Kothyari et al.: CRUSH4SQL (EMNLP 2023); MURRE section 1 tells it. Here the segm
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tagframe.errors import AnswerRejected
-from tagframe.retrieval.decompose import Decomposition, decompose
+from tagframe.retrieval.decompose import Decomposer, taken_apart
+from tagframe.retrieval.index import RetrievalIndex, plain
+from tagframe.retrieval.method import Method
+from tagframe.retrieval.methods.greedy import GreedyWeights, greedy
+from tagframe.retrieval.prepare import among_candidates, both
+from tagframe.retrieval.problem import Floats
+from tagframe.retrieval.question import Question
+from tagframe.retrieval.words import terms
 
 if TYPE_CHECKING:
     from tagframe.lm import LM
@@ -28,6 +35,9 @@ car data(model id, weight)
 
 Question: {question}
 Schema:"""
+
+WEIGHTS = GreedyWeights(coverage=1.0, join=0.0, coarse=1.0)
+"""What tables are chosen by: the segments covered, and the table as a whole."""
 
 _TABLE = re.compile(r"([^\s(),;:][^(),;:\n]*?)\s*\(([^()]*)\)")
 
@@ -60,14 +70,22 @@ def parse_schema(answer: str) -> tuple[str, ...]:
     return segments(line for line in answer.splitlines() if _TABLE.search(line))
 
 
-def imagine(lm: LM, question: str) -> Decomposition:
-    """The segments of the schema that a model imagines; a failed call leaves rules, with a warning."""
-    from tagframe.lm import Prompt
+def imagine(lm: LM, question: Question) -> Question:
+    """The question with the segments of the schema that a model imagines; a failed call leaves it, with a warning."""
+    return taken_apart(lm, question, PROMPT, parse_schema)
 
-    completion = lm.complete([Prompt.of(PROMPT.format(question=question))], accept=parse_schema)[0]
-    if completion.value is None:
-        warnings.warn(
-            f"no schema was imagined, the question was taken apart by rules: {completion.error}", stacklevel=2
-        )
-        return decompose(question)
-    return Decomposition(completion.value, decompose(question).quoted, "model")
+
+def relevance(index: RetrievalIndex, question: Question, lm: LM | None = None) -> Floats:
+    """The relevance of the question together with what was imagined."""
+    segments_apart = " ".join(map(plain, question.subqueries))
+    return both(index, f"{question.text} {segments_apart}", [*question.terms, *terms(segments_apart)])
+
+
+CRUSH = Method(
+    "crush",
+    "takes tables that cover an imagined schema",
+    relevance,
+    among_candidates,
+    partial(greedy, weights=WEIGHTS),
+    decomposer=Decomposer(imagine, segments),
+)

