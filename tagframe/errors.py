@@ -21,6 +21,19 @@ class TagframeError(Exception):
         # KeyError's own __str__ shows the repr of its argument, which would put quotes around a whole sentence.
         return str(self.args[0]) if len(self.args) == 1 else super().__str__()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # An exception's own way calls the class with args, which is less than some of ours are made of; the error
+        # would then be lost on its way out of a worker process, and multiprocessing.Pool would wait for ever.
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(kind: type[TagframeError], args: tuple[Any, ...], attributes: dict[str, Any]) -> TagframeError:
+    """An unpickled error."""
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(attributes)
+    return error
+
 
 class InvalidArgument(TagframeError, ValueError):
     """An argument that cannot be used as it is."""
