@@ -3,18 +3,23 @@
 The value of a setting is found, in this order, in the keyword of a call, in the nearest ``with tagframe.context(…)``,
 in ``tagframe.configure(…)``, in the environment (``TAGFRAME_LM``, ``TAGFRAME_API_BASE``, ``TAGFRAME_STORE``), and last
 in the defaults of :class:`Settings`.
+
+A value means the same in all of them. None is a value: ``store=None`` is no store, ``budget=None`` no budget,
+``lm=None`` no model. What is not given is left to the next layer.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tagframe.errors import InvalidArgument, NotConfigured, did_you_mean
 
@@ -25,6 +30,30 @@ if TYPE_CHECKING:
 
 DEFAULT_STORE = "default"
 """The value of ``store`` that stands for the response store in the user's cache folder."""
+
+
+class NotGiven:
+    """The type of :data:`NOT_GIVEN`."""
+
+    def __repr__(self) -> str:
+        return "not given"
+
+
+NOT_GIVEN: Final = NotGiven()
+"""The default of a keyword that is a setting, for which None is a value."""
+
+
+class Dollars(float):
+    """A budget that was given as a number: one account, which everything under that setting draws on.
+
+    It is opened where the number is given: by a call for that call, by a ``context`` for its block, by ``configure``
+    for all that follows.
+
+    Attributes:
+        account: the :class:`~tagframe.lm.Budget`, made at first use.
+    """
+
+    account: Any = None
 
 
 @dataclass(frozen=True)
@@ -39,8 +68,14 @@ class Settings:
             default.
         corpus: what ``df.tag.retrieve_tables`` and ``tagframe.ask`` search where no corpus is given.
         store: the response store's file, ``"default"`` (the user's cache folder), or None for no store.
-        budget: a limit in calls, tokens or dollars, see :class:`~tagframe.lm.Budget`; a bare number is dollars.
-        concurrency: requests in flight at most.
+        budget: a limit in calls, tokens or dollars, see :class:`~tagframe.lm.Budget`; a bare number is dollars, in an
+            account that is opened where it is given (:class:`Dollars`).
+        concurrency: requests of a call in flight at most.
+        rpm: requests a minute at most, of all calls together that have the same limit for the same model; None for no
+            limit but what the server says.
+        tpm: tokens a minute at most, likewise, by estimate of prompt and answer.
+        context_window: the tokens that the model reads and writes in one request, for a model that litellm's table does
+            not hold.
         progress: whether long work shows a bar; None shows one where standard error is a terminal or a notebook.
     """
 
@@ -52,6 +87,9 @@ class Settings:
     store: str | Path | None = DEFAULT_STORE
     budget: Any = None
     concurrency: int = 64
+    rpm: float | None = None
+    tpm: float | None = None
+    context_window: int | None = None
     progress: bool | None = None
 
 
@@ -63,14 +101,80 @@ _process: dict[str, Any] = {}
 _scope: ContextVar[Mapping[str, Any]] = ContextVar("tagframe_settings")
 
 
-def _checked(changes: Mapping[str, Any]) -> dict[str, Any]:
-    for name in changes:
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _is_place(value: Any) -> bool:
+    return _is_text(value) or isinstance(value, os.PathLike)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+
+
+def _is_rate(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < math.inf
+
+
+def _is_budget(value: Any) -> bool:
+    if isinstance(value, Real):
+        return not isinstance(value, bool) and float(value) >= 0
+    return hasattr(value, "reserve")
+
+
+# What a value must be, and how that is said; None is let through but where Settings has no None.
+_VALUES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "lm": (
+        lambda value: _is_text(value) or hasattr(value, "complete"),
+        "a model is a name as 'openai/gpt-4o-mini', 'replay:STORE', or a tagframe.lm.LM",
+    ),
+    "api_base": (_is_text, "api_base is a URL as 'http://localhost:8000/v1'"),
+    "api_key": (_is_text, "api_key is a text"),
+    "embedder": (
+        lambda value: _is_place(value) or (hasattr(value, "encode") and not isinstance(value, str)),
+        "embedder is a model's name, a folder, or an object with encode(texts)",
+    ),
+    "corpus": (
+        lambda value: not isinstance(value, str | os.PathLike),
+        "corpus is a tagframe.Corpus, as tagframe.open_corpus(…) gives it",
+    ),
+    "store": (
+        _is_place,
+        "store is a file, 'default' for the one in the cache folder, or None for no store",
+    ),
+    "budget": (_is_budget, "budget is a number of dollars, 0 or more, or tagframe.lm.Budget(calls=…, tokens=…)"),
+    "concurrency": (_is_count, "concurrency is the number of requests in flight, at least 1"),
+    "rpm": (_is_rate, "rpm is the requests a minute, above 0, or None for no limit"),
+    "tpm": (_is_rate, "tpm is the tokens a minute, above 0, or None for no limit"),
+    "context_window": (_is_count, "context_window is a number of tokens, at least 1"),
+    "progress": (lambda value: isinstance(value, bool), "progress is True, False, or None for bars where they show"),
+}
+
+
+def checked(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings among ``changes`` that are given, with a number as budget made an account.
+
+    Raises:
+        InvalidArgument: for an unknown setting, or a value that is none.
+    """
+    given = {name: value for name, value in changes.items() if value is not NOT_GIVEN}
+    for name, value in given.items():
         if name not in NAMES:
             raise InvalidArgument(f"no setting {name!r} in {did_you_mean(name, NAMES)}")
-    concurrency = changes.get("concurrency", 1)
-    if not isinstance(concurrency, int) or concurrency < 1:
-        raise InvalidArgument(f"concurrency is the number of requests in flight, at least 1; got {concurrency!r}")
-    return dict(changes)
+        fits, says = _VALUES[name]
+        if (value is None and name == "concurrency") or (value is not None and not fits(value)):
+            raise InvalidArgument(f"{says}; got {'something else' if name == 'api_key' else repr(value)}")
+    connection = [name for name in ("api_base", "api_key") if given.get(name) is not None]
+    if connection and not isinstance(given.get("lm"), str | None):
+        raise InvalidArgument(
+            f"{connection[0]} belongs to the connection that an LM object has already: LM(…, {connection[0]}=…), or"
+            " name the model"
+        )
+    budget = given.get("budget")
+    if isinstance(budget, Real) and not isinstance(budget, Dollars):
+        given["budget"] = Dollars(budget)
+    return given
 
 
 def configure(**changes: Any) -> None:
@@ -83,9 +187,9 @@ def configure(**changes: Any) -> None:
     >>> tf.configure(lm=None, concurrency=64)
 
     Raises:
-        InvalidArgument: for an unknown setting or a concurrency below 1.
+        InvalidArgument: for an unknown setting, or a value that is none.
     """
-    _process.update(_checked(changes))
+    _process.update(checked(changes))
 
 
 @contextmanager
@@ -100,7 +204,7 @@ def context(**changes: Any) -> Iterator[Settings]:
     Raises:
         InvalidArgument: as :func:`configure`.
     """
-    token = _scope.set({**_scope.get({}), **_checked(changes)})
+    token = _scope.set({**_scope.get({}), **checked(changes)})
     try:
         yield current()
     finally:
@@ -108,12 +212,15 @@ def context(**changes: Any) -> Iterator[Settings]:
 
 
 def current(**overrides: Any) -> Settings:
-    """The settings in force here; ``overrides`` are the keywords of a call, and a None among them is not one."""
+    """The settings in force here; ``overrides`` are the keywords of a call, :data:`NOT_GIVEN` where one has none.
+
+    Raises:
+        InvalidArgument: as :func:`configure`.
+    """
     values: dict[str, Any] = {
         name: os.environ[variable] for name, variable in _ENVIRONMENT.items() if os.environ.get(variable)
     }
-    given = {name: value for name, value in overrides.items() if value is not None}
-    for layer in (_process, _scope.get({}), _checked(given)):
+    for layer in (_process, _scope.get({}), checked(overrides)):
         values.update(layer)
     return Settings(**values)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from tagframe.config import NOT_GIVEN
 from tagframe.errors import InvalidArgument, LMError, MissingExtra
 from tagframe.lm import LM, Completions, Prompt, TokenLogprob, Usage, get_lm
 from tagframe.lm.pricing import estimate_tokens
@@ -37,7 +38,7 @@ def lm(
         max_tokens: of an answer; LOTUS's default (512, or 8192 for reasoning models) where None.
         max_ctx_len: the model's context in tokens.
         tokenizer: a ``tokenizers.Tokenizer`` for LOTUS to count tokens with.
-        settings: ``api_base``, ``api_key``, ``store``, ``budget``, ``concurrency``, ``progress`` as in
+        settings: ``api_base``, ``api_key``, ``store``, ``budget``, ``concurrency``, … as in
             :func:`tagframe.configure`.
 
     Raises:
@@ -47,7 +48,8 @@ def lm(
     >>> import lotus, tagframe.lotus  # doctest: +SKIP
     >>> lotus.settings.configure(lm=tagframe.lotus.lm("openai/gpt-4o-mini", budget=2.0))  # doctest: +SKIP
     """
-    return _adapter()(get_lm(lm=model, **settings), temperature, max_tokens, max_ctx_len, tokenizer)  # type: ignore[no-any-return]
+    given = NOT_GIVEN if model is None else model
+    return _adapter()(get_lm(lm=given, **settings), temperature, max_tokens, max_ctx_len, tokenizer)  # type: ignore[no-any-return]
 
 
 @cache

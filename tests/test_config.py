@@ -3,11 +3,13 @@ from __future__ import annotations
 import threading
 from contextvars import copy_context
 
+import numpy as np
 import pytest
 
 import tagframe as tf
 from tagframe import config
 from tagframe.errors import InvalidArgument, NotConfigured
+from tagframe.lm import LM
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +59,53 @@ def test_context_is_of_its_thread_and_of_copies():
 def test_unknown_setting_names_the_nearest():
     with pytest.raises(InvalidArgument, match=r"no setting 'embeder'.*did you mean 'embedder'"):
         tf.configure(embeder="x")
+
+
+BAD = {
+    "lm": ["", 3],
+    "api_base": ["", 8000],
+    "embedder": [7, " "],
+    "corpus": ["bank.sqlite"],
+    "store": ["", 1],
+    "budget": ["a lot", -1, True, float("nan")],
+    "concurrency": [None, True],
+    "rpm": [0, -5, "fast", float("inf")],
+    "tpm": [0, True],
+    "context_window": [0, 2.5],
+    "progress": ["yes"],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD.items() for value in values])
+def test_a_value_that_is_none(name: str, value: object):
+    for settings in (tf.configure, config.current):
+        with pytest.raises(InvalidArgument, match=r"; got "):
+            settings(**{name: value})
+
+
+def test_a_key_that_is_none_is_not_shown():
+    with pytest.raises(InvalidArgument) as refused:
+        tf.configure(api_key=["sk-secret"])
+    assert "sk-secret" not in str(refused.value)
+
+
+def test_numbers_of_numpy_are_numbers():
+    with tf.context(concurrency=np.int64(3), budget=np.float64(0.5), rpm=np.int64(60)) as settings:
+        assert (settings.concurrency, settings.budget, settings.rpm) == (3, 0.5, 60)
+
+
+def test_none_is_a_value_of_a_call_as_of_a_context():
+    with tf.context(lm="openai/x", store="file.db", budget=2.0):
+        assert config.current(store=None, lm=None).store is None
+        assert config.current(store=None, lm=None).lm is None
+        assert config.current(store=config.NOT_GIVEN).store == "file.db"
+        assert repr(config.NOT_GIVEN) == "not given"
+
+
+def test_a_connection_is_of_a_name_not_of_an_object():
+    model = LM("openai/x", api_base="http://here/v1")
+    with pytest.raises(InvalidArgument, match="api_base belongs to the connection"):
+        tf.configure(lm=model, api_base="http://there/v1")
 
 
 @pytest.mark.parametrize("bad", [0, -1, "many", 2.5])

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
+import weakref
 from typing import Any, NamedTuple
 
+from tagframe.config import Dollars
 from tagframe.errors import BudgetExceeded, InvalidArgument
 from tagframe.lm.pricing import Price
 
@@ -48,20 +51,15 @@ class Budget:
         for name, limit in self._limits.items():
             if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 0:
                 raise InvalidArgument(f"a budget's {name} are a number, 0 or more; got {limit!r}")
-        self._lock = threading.Lock()
-        self._spent = self._reserved = NOTHING
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._spent = NOTHING
+        self.forget_requests()
+        _budgets.add(self)
 
-    @classmethod
-    def of(cls, budget: Any) -> Budget | None:
-        """A setting's value as a budget: None, a budget, or a number of dollars."""
-        if budget is None or isinstance(budget, Budget):
-            return budget
-        if isinstance(budget, bool) or not isinstance(budget, int | float):
-            raise InvalidArgument(
-                f"budget is a number of dollars, or tagframe.Budget(calls=…, tokens=…); got {budget!r}"
-            )
-        return cls(dollars=float(budget))
+    def forget_requests(self) -> None:
+        """Have nothing in flight, as in the child of a fork: what is in flight is the parent's, and settled there."""
+        self._lock = threading.Lock()
+        self._reserved = NOTHING
+        self._waiting: set[asyncio.Future[None]] = set()
 
     def __repr__(self) -> str:
         return f"Budget({self._state()})"
@@ -136,19 +134,31 @@ def _plus(one: Cost, other: Cost, sign: int = 1) -> Cost:
     return Cost(*(a + sign * b for a, b in zip(one, other, strict=True)))
 
 
-_accounts: dict[float, Budget] = {}
+_opening = threading.Lock()
+_budgets: weakref.WeakSet[Budget] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    global _opening
+    _opening = threading.Lock()
+    for budget in list(_budgets):
+        budget.forget_requests()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def account_of(setting: Any) -> Budget | None:
-    """The budget of the settings in force: a bare number of dollars is one account for the whole process.
-
-    (A new account for each call would let ten calls spend ten times the number.)
-    """
-    if setting is None or isinstance(setting, Budget):
-        return setting
-    made = Budget.of(setting)
-    assert made is not None
-    return _accounts.setdefault(float(setting), made)
+    """The budget of the settings in force; the account of a bare number of dollars is made at its first use."""
+    if not isinstance(setting, Dollars):
+        given: Budget | None = setting
+        return given
+    with _opening:
+        if setting.account is None:
+            setting.account = Budget(dollars=float(setting))
+        account: Budget = setting.account
+        return account
 
 
 def dollars_of(price: Price | None, tokens_in: int, tokens_out: int) -> float | None:

@@ -21,7 +21,7 @@ from tagframe.errors import (
     ServerFailed,
 )
 from tagframe.lm.budget import NOTHING, NOTHING_BUT_A_CALL, Budget, Cost, dollars_of
-from tagframe.lm.lane import Lane
+from tagframe.lm.lane import Lane, Rates
 from tagframe.lm.pricing import Price, estimate_answer, estimate_tokens, most_tokens
 from tagframe.lm.prompt import Accept, Completion, Parameters, Prompt, accepted
 from tagframe.lm.retry import RetryPolicy
@@ -50,6 +50,7 @@ class Route:
     """Where the requests of a call go, and under which rules.
 
     Attributes:
+        rates: requests and tokens a minute, or None.
         timeout: seconds for one request.
         hedge_after: seconds after which a second request is sent beside a slow one, or None.
         store: where accepted answers are kept, or None.
@@ -58,6 +59,7 @@ class Route:
 
     transport: Transport
     lane: Lane
+    rates: Rates | None
     retry: RetryPolicy
     timeout: float
     hedge_after: float | None
@@ -113,11 +115,11 @@ class Run(Generic[T]):
 
     async def send(self, jobs: Sequence[Job[T]], concurrency: int) -> None:
         """Complete every job; nothing but cancellation is raised."""
-        self._route.lane.gate.resize(concurrency)
         waiting = iter(jobs)
-        async with asyncio.TaskGroup() as workers:
-            for _ in range(min(concurrency, len(jobs))):
-                workers.create_task(self._work(waiting))
+        with self._route.lane.gate.serving(concurrency):
+            async with asyncio.TaskGroup() as workers:
+                for _ in range(min(concurrency, len(jobs))):
+                    workers.create_task(self._work(waiting))
 
     async def _work(self, waiting: Iterator[Job[T]]) -> None:
         for job in waiting:
@@ -170,10 +172,12 @@ class Run(Generic[T]):
 
             return await self._route.retry.again(error, again, self._sleep)
 
-    async def _sleep(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):  # a run that stops does not wait for its backoffs
+    async def _sleep(self, seconds: float) -> bool:
+        """Wait; a run that stops does not wait for its backoffs, and is told so by False."""
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._stopping.wait()
+        return not self._stopping.is_set()
 
     def _stop(self, cause: LMError) -> None:
         self._stopped = self._stopped or cause
@@ -205,8 +209,9 @@ class Run(Generic[T]):
         reserved = await self._reserve(prompt, route.budget) if route.budget is not None else None
         spent: Cost | None = None
         try:
-            tokens = estimate_tokens(prompt) + estimate_answer(self._parameters) if route.lane.counts_tokens else 0
-            started = await route.lane.enter(tokens)
+            if route.rates is not None:
+                await route.rates.take(estimate_tokens(prompt) + estimate_answer(self._parameters), self._sleep)
+            started = await route.lane.enter(route.retry.patience, self._sleep)
             error: LMRequestFailed | None = None
             try:
                 if self._stopped is not None:
@@ -224,7 +229,7 @@ class Run(Generic[T]):
                     spent = NOTHING_BUT_A_CALL
                 raise
             finally:
-                route.lane.leave(started, error)
+                route.lane.leave(started, error, route.retry.patience)
                 meter.seconds += time.monotonic() - started
         finally:
             if route.budget is not None and reserved is not None:

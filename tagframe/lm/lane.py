@@ -3,44 +3,56 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import time
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
 
-from tagframe.errors import InvalidArgument, LMRequestFailed, RateLimited
+from tagframe.errors import LMRequestFailed, RateLimited
 
-if TYPE_CHECKING:
-    from aiolimiter import AsyncLimiter
+Sleep: TypeAlias = Callable[[float], Awaitable[bool]]
+"""Waits so many seconds; False where there is no more use in waiting, since the run has stopped."""
 
 CUT = 0.5
 """What a 429 multiplies the number in flight by (additive increase, multiplicative decrease, as TCP does)."""
 
 
 class AdaptiveLimit:
-    """The number of requests in flight: halved by a 429, grown by one a round of answers, never above ``ceiling``.
+    """The number of requests in flight: halved by a 429, grown by one a round of answers.
 
-    Used from one event loop only.
+    It is never above the ceiling, the largest number that a call under way asks for. Used from one event loop only.
     """
 
-    def __init__(self, ceiling: int) -> None:
-        self.ceiling = ceiling
+    def __init__(self) -> None:
         self.in_flight = 0
-        self._limit = float(ceiling)
-        self._last_cut = float("-inf")
+        self._ceilings: list[int] = []
+        self._limit = math.inf  # what the server takes, as far as a 429 has told
+        self._ceiling_at_cut = 0
+        self._last_cut = -math.inf
         self._waiting: deque[asyncio.Future[None]] = deque()
+
+    @property
+    def ceiling(self) -> int:
+        """The largest number in flight that a call under way asks for."""
+        return max(self._ceilings, default=1)
 
     @property
     def limit(self) -> int:
         """The number in flight at most, now."""
-        return max(1, int(self._limit))
+        return max(1, int(min(self._limit, self.ceiling)))
 
-    def resize(self, ceiling: int) -> None:
-        """Change the ceiling; a limit that no 429 has lowered moves with it."""
-        if self._limit >= self.ceiling or ceiling < self._limit:
-            self._limit = float(ceiling)
-        self.ceiling = ceiling
+    @contextmanager
+    def serving(self, ceiling: int) -> Iterator[None]:
+        """For as long as a call that asks for so many in flight is under way."""
+        self._ceilings.append(ceiling)
         self._wake()
+        try:
+            yield
+        finally:
+            self._ceilings.remove(ceiling)
 
     async def acquire(self) -> None:
         """Wait for a place, in order of arrival."""
@@ -62,13 +74,16 @@ class AdaptiveLimit:
         self._wake()
 
     def answered(self) -> None:
-        """A request came through."""
-        if self._limit < self.ceiling:
-            self._limit = min(float(self.ceiling), self._limit + 1 / self._limit)
+        """A request came through; the limit grows where it is what keeps more from going out."""
+        if self.in_flight >= self._limit - 1:
+            self._limit += 1 / self._limit
+            if self._limit >= self._ceiling_at_cut:
+                self._limit = math.inf
 
     def refused(self, sent_at: float) -> None:
         """A request was told to slow down; those that went out before the last cut do not cut again."""
         if sent_at > self._last_cut:
+            self._ceiling_at_cut = self.ceiling
             self._limit = max(1.0, min(self._limit, float(self.in_flight)) * CUT)
             self._last_cut = time.monotonic()
 
@@ -80,81 +95,111 @@ class AdaptiveLimit:
                 place.set_result(None)
 
 
-class Lane:
-    """All requests of this process to one model of one server pass through its lane.
+class Rates:
+    """Requests and tokens a minute; they go out evenly, a second's worth at once.
 
     Args:
-        requests_per_minute: at most; they go out evenly, a second's worth at once.
-        tokens_per_minute: at most, by the estimate of prompt and answer.
-
-    Raises:
-        InvalidArgument: for a rate that is not positive.
+        rpm: requests a minute at most, or None.
+        tpm: tokens a minute at most, or None.
     """
 
-    def __init__(self, requests_per_minute: float | None = None, tokens_per_minute: float | None = None) -> None:
-        for name, rate in (("requests_per_minute", requests_per_minute), ("tokens_per_minute", tokens_per_minute)):
-            if rate is not None and not rate > 0:
-                raise InvalidArgument(f"{name} is above 0, or None for no limit; got {rate!r}")
-        self.gate = AdaptiveLimit(1)
-        self._requests = _bucket(requests_per_minute)
-        self._tokens = _bucket(tokens_per_minute)
+    def __init__(self, rpm: float | None, tpm: float | None) -> None:
+        self._requests = None if rpm is None else _Bucket(rpm)
+        self._tokens = None if tpm is None else _Bucket(tpm)
+
+    async def take(self, tokens: int, sleep: Sleep) -> None:
+        """Wait until a request of so many tokens is within the rates."""
+        for bucket, amount in ((self._requests, 1), (self._tokens, tokens)):
+            if bucket is not None and (wait := bucket.take(amount)) > 0:
+                await sleep(wait)
+
+
+class _Bucket:
+    """A rate, by the time at which all that was taken has flowed out (the generic cell rate algorithm).
+
+    A bucket of one second: one of a minute would let a whole minute's worth out at once, and another during it.
+    """
+
+    def __init__(self, per_minute: float) -> None:
+        self._seconds_each = 60 / per_minute
+        self._held = max(1.0, self._seconds_each)
+        self._empty_at = 0.0
+
+    def take(self, amount: float) -> float:
+        """Take so much, and give the seconds to wait for it."""
+        now = time.monotonic()
+        self._empty_at = max(self._empty_at, now) + amount * self._seconds_each
+        return max(0.0, self._empty_at - self._held - now)
+
+
+class Lane:
+    """All requests of this process to one model of one server pass through its lane."""
+
+    def __init__(self) -> None:
+        self.gate = AdaptiveLimit()
         self._paused_until = 0.0
 
     @property
-    def counts_tokens(self) -> bool:
-        """Whether tokens a minute are limited."""
-        return self._tokens is not None
+    def paused(self) -> bool:
+        """Whether the server has asked for a pause that is not over."""
+        return time.monotonic() < self._paused_until
 
-    async def enter(self, tokens: int) -> float:
-        """Wait until a request of so many tokens may go out; gives the time for :meth:`leave`."""
+    async def enter(self, patience: float, sleep: Sleep) -> float:
+        """Wait until a request may go out; gives the time for :meth:`leave`.
+
+        Raises:
+            RateLimited: where the server has asked for a pause that lasts longer than ``patience`` seconds from now.
+        """
         await self.gate.acquire()
         try:
             while (wait := self._paused_until - time.monotonic()) > 0:
-                await asyncio.sleep(wait)
-            if self._requests is not None:
-                await _take(self._requests, 1)
-            if self._tokens is not None:
-                await _take(self._tokens, tokens)
+                if wait > patience:
+                    raise RateLimited(
+                        f"not sent: the server asked to wait {wait:.0f} s more, beyond the patience of {patience:g} s",
+                        429,
+                        wait,
+                    )
+                if not await sleep(wait):
+                    break
         except BaseException:
             self.gate.release()
             raise
         return time.monotonic()
 
-    def leave(self, sent_at: float, error: LMRequestFailed | None) -> None:
+    def leave(self, sent_at: float, error: LMRequestFailed | None, patience: float) -> None:
         """A request has ended."""
         if error is None:
             self.gate.answered()
         elif isinstance(error, RateLimited):
             self.gate.refused(sent_at)
-            if error.retry_after is not None:  # what one request is told holds for all
+            # What one request is told holds for all, unless nobody would wait for it: then it ends that request alone,
+            # and the others find out for themselves.
+            if error.retry_after is not None and error.retry_after <= patience:
                 self._paused_until = max(self._paused_until, time.monotonic() + error.retry_after)
         self.gate.release()
 
 
-def _bucket(per_minute: float | None) -> AsyncLimiter | None:
-    if per_minute is None:
+_lanes: dict[tuple[str, str], Lane] = {}
+_rates: dict[tuple[str, str, float | None, float | None], Rates] = {}
+
+
+def lane_of(endpoint: str, model: str) -> Lane:
+    """The lane of a model: what one call learns of the server's limits serves the next."""
+    return _lanes.setdefault((endpoint, model), Lane())
+
+
+def rates_of(endpoint: str, model: str, rpm: float | None, tpm: float | None) -> Rates | None:
+    """The rates of a model, which all calls share that set the same; None where there are none."""
+    if rpm is None and tpm is None:
         return None
-    from aiolimiter import AsyncLimiter
-
-    # A bucket of one second: one of a minute would let a whole minute's worth out at once, and another during it.
-    rate = max(1.0, per_minute / 60)
-    return AsyncLimiter(rate, rate * 60 / per_minute)
+    return _rates.setdefault((endpoint, model, rpm, tpm), Rates(rpm, tpm))
 
 
-async def _take(bucket: AsyncLimiter, amount: float) -> None:
-    while amount > 0:  # a bucket takes no more at once than it holds
-        part = min(amount, bucket.max_rate)
-        await bucket.acquire(part)
-        amount -= part
-
-
-_shared: dict[tuple[str, str], Lane] = {}
-
-
-def shared_lane(endpoint: str, model: str) -> Lane:
-    """The lane of a model that no rate limits: what one call learns of the server's limits serves the next."""
-    return _shared.setdefault((endpoint, model), Lane())
+def _after_fork() -> None:
+    # Their places are held by requests of the parent.
+    _lanes.clear()
+    _rates.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_shared.clear)  # its places are held by requests of the parent
+    os.register_at_fork(after_in_child=_after_fork)

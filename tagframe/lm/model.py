@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, overload
 
-from tagframe.config import Settings, current
+from tagframe.config import Settings, checked, current
 from tagframe.errors import DamagedStore, InvalidArgument, NotConfigured, did_you_mean
-from tagframe.lm.budget import Budget, account_of
+from tagframe.lm.budget import account_of
 from tagframe.lm.call import Call
 from tagframe.lm.dispatch import Route
-from tagframe.lm.lane import Lane, shared_lane
+from tagframe.lm.lane import lane_of, rates_of
 from tagframe.lm.pending import Pending, warn_of_store
-from tagframe.lm.pricing import Price, price_of
+from tagframe.lm.pricing import Price, price_of, window_of
 from tagframe.lm.prompt import Accept, Completions, Parameters, Prompt
 from tagframe.lm.providers import TransportName, connect
 from tagframe.lm.recall import recall
@@ -29,22 +29,22 @@ T = TypeVar("T")
 
 DEFAULT_TIMEOUT = 120.0
 """Seconds for one request."""
-_CALL_SETTINGS = ("store", "budget", "concurrency", "progress")
+_CONNECTION = ("lm", "api_base", "api_key")
+_CALL_SETTINGS = ("store", "budget", "concurrency", "rpm", "tpm", "context_window", "progress")
 
 
 class LM:
     """A language model: prompts in, accepted answers or named errors out.
 
-    ``store``, ``budget``, ``concurrency`` and ``progress`` are those of :func:`tagframe.configure` and
-    :func:`tagframe.context` at each call, unless given here. The connection is the object's own.
+    ``store``, ``budget``, ``concurrency``, ``rpm``, ``tpm``, ``context_window`` and ``progress`` are those of
+    :func:`tagframe.configure` and :func:`tagframe.context` at each call, unless given here. The connection is the
+    object's own.
 
     Args:
         model: a litellm model name (``"openai/gpt-4o-mini"``), or ``"replay:STORE"``, which sends nothing and answers
             from a response store alone.
         api_base: the URL of an OpenAI-compatible server.
         api_key: its key; the provider's environment variable where None.
-        requests_per_minute: at most; they go out evenly.
-        tokens_per_minute: at most, by estimate.
         timeout: seconds for one request.
         retry: how often and after what wait a failed request is sent again.
         hedge_after: seconds after which a slow request is sent a second time beside the first; both are paid. Off by
@@ -52,7 +52,8 @@ class LM:
         price: dollars a token, for a model that litellm's table does not hold.
         transport: ``"http"`` or ``"litellm"`` to overrule the choice by the model's name.
         extra_body: further fields of every request's body, as ``{"seed": 7}`` or ``{"reasoning_effort": "low"}``.
-        settings: ``store``, ``budget``, ``concurrency``, ``progress`` as in :class:`~tagframe.config.Settings`.
+        settings: ``store``, ``budget``, ``concurrency``, ``rpm``, ``tpm``, ``context_window``, ``progress`` as in
+            :class:`~tagframe.config.Settings`.
 
     Raises:
         InvalidArgument: for a value that cannot be used.
@@ -67,8 +68,6 @@ class LM:
         *,
         api_base: str | None = None,
         api_key: str | None = None,
-        requests_per_minute: float | None = None,
-        tokens_per_minute: float | None = None,
         timeout: float = DEFAULT_TIMEOUT,
         retry: RetryPolicy | None = None,
         hedge_after: float | None = None,
@@ -91,8 +90,6 @@ class LM:
         self._settings = _checked(settings)
         self._connection = (api_base, api_key, transport)
         self._transport: Transport | None = None
-        limited = requests_per_minute is not None or tokens_per_minute is not None
-        self._lane = Lane(requests_per_minute, tokens_per_minute) if limited else None
 
     def __repr__(self) -> str:
         endpoint = f", api_base={self._transport.endpoint!r}" if self._transport and self._connection[0] else ""
@@ -100,7 +97,7 @@ class LM:
         return f"LM({self.model!r}{endpoint}{extra})"
 
     def using(self, **settings: Any) -> LM:
-        """The same model and connection with another ``store``, ``budget``, ``concurrency`` or ``progress``."""
+        """The same model and connection with other settings: ``store``, ``budget``, ``concurrency``, …"""
         changed = copy.copy(self)
         changed._settings = self._settings | _checked(settings)
         return changed
@@ -211,6 +208,11 @@ class LM:
         return replace(current(), **self._settings)
 
     @property
+    def context_window(self) -> int | None:
+        """The tokens that the model reads and writes in one request: as set, else by litellm's table, or None."""
+        return self.settings().context_window or window_of(self.model)
+
+    @property
     def replays(self) -> bool:
         """Whether nothing is sent, and a store answers."""
         return self.model.startswith(REPLAY)
@@ -270,13 +272,15 @@ class LM:
             except sqlite3.Error as error:
                 warn_of_store(f"the response store {str(store.path)!r} cannot be written: {error}")
                 store = None
+        settings = self.settings()
         return Route(
             transport=self.transport,
-            lane=self._lane or shared_lane(endpoint, self.model),
+            lane=lane_of(endpoint, self.model),
+            rates=rates_of(endpoint, self.model, settings.rpm, settings.tpm),
             retry=self.retry,
             timeout=self.timeout,
             hedge_after=self.hedge_after,
-            budget=account_of(self.settings().budget),
+            budget=account_of(settings.budget),
             price=self.price or price_of(self.model),
             store=store,
             source=source,
@@ -287,8 +291,7 @@ def _checked(settings: dict[str, Any]) -> dict[str, Any]:
     for name in settings:
         if name not in _CALL_SETTINGS:
             raise InvalidArgument(f"a model has no setting {name!r} in {did_you_mean(name, _CALL_SETTINGS)}")
-    current(**settings)  # raises for values that are none
-    return settings | ({"budget": Budget.of(settings["budget"])} if "budget" in settings else {})
+    return checked(settings)
 
 
 def get_lm(**overrides: Any) -> LM:
@@ -296,8 +299,15 @@ def get_lm(**overrides: Any) -> LM:
 
     Raises:
         NotConfigured: where no model is set.
+        InvalidArgument: for a value that is none, or a setting that a call of a model has no use for.
     """
-    settings = current(**overrides)
+    given = checked(overrides)
+    for name in given:
+        if name not in (*_CONNECTION, *_CALL_SETTINGS):
+            raise InvalidArgument(
+                f"{name}= is no setting of a call to a model in {did_you_mean(name, (*_CONNECTION, *_CALL_SETTINGS))}"
+            )
+    settings = current(**given)
     lm = settings.lm
     if lm is None:
         raise NotConfigured(
@@ -305,8 +315,9 @@ def get_lm(**overrides: Any) -> LM:
             " environment variable TAGFRAME_LM, or --lm in the shell; with api_base= for a server of your own, and"
             " lm='replay:STORE' to answer from stored answers only"
         )
-    given = {name: value for name, value in overrides.items() if name in _CALL_SETTINGS and value is not None}
-    if isinstance(lm, LM):
-        return lm.using(**given) if given else lm
-    made = LM(lm, api_base=settings.api_base, api_key=settings.api_key)
-    return made.using(**given) if given else made
+    own = {name: value for name, value in given.items() if name in _CALL_SETTINGS}
+    if isinstance(lm, str):
+        made = LM(lm, api_base=settings.api_base, api_key=settings.api_key)
+        return made.using(**own) if own else made
+    checked({"lm": lm, "api_base": given.get("api_base"), "api_key": given.get("api_key")})
+    return lm.using(**own) if own else lm

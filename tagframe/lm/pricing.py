@@ -1,4 +1,4 @@
-"""Prices and token counts: litellm's table, read without importing litellm, and estimates before the fact."""
+"""Prices, windows and token counts: litellm's table, read without importing litellm, and estimates before the fact."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from tagframe.lm.prompt import Parameters, Prompt
 
@@ -39,12 +40,22 @@ def price_of(model: str) -> Price | None:
     >>> price_of("openai/my-own-model") is None
     True
     """
-    table = _table()
-    for name in (model, model.partition("/")[2]):
-        entry = table.get(name)
-        if isinstance(entry, dict) and "input_cost_per_token" in entry:
-            return Price(float(entry["input_cost_per_token"]), float(entry.get("output_cost_per_token") or 0.0))
-    return None
+    entry = _entry(model, "input_cost_per_token")
+    if entry is None:
+        return None
+    return Price(float(entry["input_cost_per_token"]), float(entry.get("output_cost_per_token") or 0.0))
+
+
+@lru_cache(maxsize=64)
+def window_of(model: str) -> int | None:
+    """The tokens that a model reads in one request, by its litellm name; None where litellm's table does not say.
+
+    >>> window_of("openai/gpt-4o-mini")
+    128000
+    """
+    entry = _entry(model, "max_input_tokens")
+    tokens = None if entry is None else entry["max_input_tokens"]
+    return tokens if isinstance(tokens, int) and tokens > 0 else None
 
 
 @lru_cache(maxsize=64)
@@ -52,6 +63,16 @@ def provider_of(model: str) -> str | None:
     """litellm's provider of a model that is named without one, as ``"gpt-4o-mini"``; None where unknown."""
     entry = _table().get(model)
     return entry.get("litellm_provider") if isinstance(entry, dict) else None
+
+
+def _entry(model: str, field: str) -> dict[str, Any] | None:
+    """A model's entry in litellm's table, under its name or that without the provider, where it has the field."""
+    table = _table()
+    for name in (model, model.partition("/")[2]):
+        entry = table.get(name)
+        if isinstance(entry, dict) and field in entry:
+            return entry
+    return None
 
 
 def _table() -> dict[str, object]:

@@ -46,7 +46,7 @@ class RetryPolicy:
         self,
         first: LMRequestFailed,
         attempt: Callable[[], Awaitable[T]],
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> T:
         """What ``attempt`` returns once it succeeds, after a first one failed; ``sleep`` waits between attempts.
 
@@ -63,6 +63,9 @@ class RetryPolicy:
                 raise failures.pop()
             return await attempt()
 
+        async def rest(seconds: float) -> None:
+            await sleep(seconds)
+
         def stop(state: tenacity.RetryCallState) -> bool:
             nonlocal refusals
             error = _failure(state)
@@ -78,7 +81,7 @@ class RetryPolicy:
             retry=tenacity.retry_if_exception(lambda error: isinstance(error, LMRequestFailed) and error.retryable),
             stop=stop,
             wait=lambda state: (_failure(state).retry_after or 0.0) + backoff(state),
-            sleep=sleep,
+            sleep=rest,
             reraise=True,
         )
         return await retrying(attempt_after_first)

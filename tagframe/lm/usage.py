@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from collections.abc import Iterable
@@ -81,6 +82,10 @@ class Ledger:
         self._calls: deque[tuple[str, str, Usage]] = deque(maxlen=CALLS_KEPT)
         self._total = Usage()
 
+    def after_fork(self) -> None:
+        """Have a lock that no thread of the parent holds."""
+        self._lock = threading.Lock()
+
     def record(self, description: str, model: str, usage: Usage) -> None:
         """Add one call."""
         with self._lock:
@@ -110,6 +115,8 @@ class Ledger:
 
 
 ledger = Ledger()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=ledger.after_fork)
 
 
 def usage() -> pd.DataFrame:

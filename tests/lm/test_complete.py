@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 import tagframe as tf
 from tag_bench.server import Request, Server
 from tagframe.errors import AnswerRejected, InvalidArgument, NotConfigured
-from tagframe.lm import LM, Completions, Message, Prompt, get_lm
+from tagframe.lm import LM, Budget, Completions, Message, Prompt, get_lm, recorded_by
 
 
 def boolean(text: str) -> bool:
@@ -222,7 +223,8 @@ def test_no_room_for_an_answer(lm: LM):
         ({"model": "openai/x", "concurrency": 0}, "at least 1"),
         ({"model": "openai/x", "timeout": 0}, "timeout is above 0"),
         ({"model": "openai/x", "hedge_after": -1}, "hedge_after is above 0"),
-        ({"model": "openai/x", "tokens_per_minute": 0}, "tokens_per_minute"),
+        ({"model": "openai/x", "tpm": 0}, "tpm is the tokens a minute"),
+        ({"model": "openai/x", "rpm": -1}, "rpm is the requests a minute"),
     ],
 )
 def test_bad_arguments_of_a_model(arguments: dict[str, Any], reason: str):
@@ -246,6 +248,41 @@ def test_get_lm_from_the_settings(server: Server):
         assert get_lm(concurrency=1).settings().concurrency == 1
         assert get_lm().settings().concurrency == 2
     assert server.requests[0].body["model"] == "test"
+
+
+def test_none_given_to_a_call_is_none(server: Server, lm: LM, own_store: Path):
+    with tf.context(lm=lm, budget=Budget(calls=0)):
+        assert not get_lm().complete(prompts(1))[0].ok
+        assert get_lm(budget=None, store=None).complete(prompts(1))[0].ok
+        assert get_lm(budget=None, store=tf.config.NOT_GIVEN).settings().store == str(own_store)
+        with pytest.raises(NotConfigured):
+            get_lm(lm=None)
+    assert recorded_by(own_store) == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"embedder": "nonsense"}, "embedder= is no setting of a call to a model"),
+        ({"corpus": None}, "corpus= is no setting of a call to a model"),
+        ({"api_base": "http://elsewhere/v1"}, "api_base belongs to the connection that an LM object has"),
+        ({"api_key": "sk-other"}, "api_key belongs to the connection"),
+        ({"concurency": 3}, "did you mean 'concurrency'"),
+    ],
+)
+def test_what_a_call_has_no_use_for_is_refused(lm: LM, given: dict[str, Any], reason: str):
+    with tf.context(lm=lm), pytest.raises(InvalidArgument, match=reason):
+        get_lm(**given)
+    with pytest.raises(InvalidArgument, match=reason):
+        get_lm(lm=lm, **given)
+
+
+def test_the_context_window_of_a_model():
+    assert LM("openai/gpt-4o-mini").context_window == 128_000
+    assert LM("openai/my-own").context_window is None
+    assert LM("openai/my-own", context_window=8192).context_window == 8192
+    with tf.context(context_window=4096):
+        assert LM("openai/gpt-4o-mini").context_window == 4096
 
 
 def test_get_lm_of_an_lm_keeps_its_own_settings(lm: LM):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 import re
+import threading
+import time
 from pathlib import Path
 
 import pandas as pd
@@ -13,8 +15,8 @@ import pytest
 import tagframe as tf
 from tag_bench.server import Reply, Server, error
 from tagframe.errors import AnswerRejected, BudgetExceeded, InvalidArgument
-from tagframe.lm import LM, Budget, Price, Prompt, Quote, QuoteEnds, QuotingLM, Usage, total_usage, usage
-from tagframe.lm.lane import AdaptiveLimit, Lane
+from tagframe.lm import LM, Budget, Price, Prompt, Quote, QuoteEnds, QuotingLM, Usage, get_lm, total_usage, usage
+from tagframe.lm.lane import AdaptiveLimit, rates_of
 from tagframe.lm.pricing import estimate_tokens, most_tokens, price_of
 from tagframe.lm.usage import Ledger
 
@@ -92,6 +94,31 @@ def test_a_number_in_the_settings_is_one_account(server: Server):
     assert lm.using(budget=0.11).complete(ROWS[10:13], max_tokens=1).usage.failed == 2  # an account of this object's
 
 
+def test_a_number_means_the_same_wherever_it_is_given(server: Server, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tagframe.config._process", {})
+    lm = LM("openai/test", api_base=server.url, price=Price(0.0, 0.1), store=None)
+    server.answers = lambda request: Reply("True", changes={"usage": {"prompt_tokens": 8, "completion_tokens": 1}})
+
+    def answered(**settings: float) -> int:
+        with tf.context(lm=lm):
+            return sum(get_lm(**settings).complete(ROWS[i : i + 1], max_tokens=1)[0].ok for i in range(4))
+
+    assert answered() == 4
+    for _ in range(2):  # an account is opened where the number is given, and again where it is given again
+        tf.configure(budget=0.21)
+        assert answered() == 2
+        assert answered() == 0
+        with tf.context(budget=0.21):
+            assert answered() == 2
+            assert answered() == 0
+            with tf.context(budget=None):
+                assert answered() == 4
+        with tf.context(lm=lm):
+            whole = get_lm(budget=0.21).complete(ROWS[:4], max_tokens=1)
+            assert [completion.ok for completion in whole] == [True, True, False, False]
+    assert tf.config.current().budget == 0.21
+
+
 def test_answers_from_the_store_cost_no_budget(server: Server, lm: LM):
     lm.complete(ROWS)
     assert lm.using(budget=Budget(calls=0)).complete(ROWS).usage.failed == 0
@@ -112,20 +139,20 @@ def test_a_setting_that_is_no_budget(lm: LM):
 
 
 def test_requests_per_minute(server: Server):
-    lm = LM("openai/test", api_base=server.url, requests_per_minute=1200)
+    lm = LM("openai/test", api_base=server.url, rpm=1200)
     start = asyncio.run(_timed(lm.acomplete(ROWS[:25])))
     assert start >= 0.2  # 20 a second: 5 of the 25 must wait, whatever the machine does
     assert server.count == 25
 
 
 def test_tokens_per_minute(server: Server):
-    lm = LM("openai/test", api_base=server.url, tokens_per_minute=60_000)
+    lm = LM("openai/test", api_base=server.url, tpm=60_000)
     tokens = sum(estimate_tokens(prompt) + 20 for prompt in ROWS)
     assert asyncio.run(_timed(lm.acomplete(ROWS, max_tokens=20))) >= tokens / 1000 - 1.01
 
 
 def test_a_prompt_larger_than_a_seconds_tokens(server: Server):
-    lm = LM("openai/test", api_base=server.url, tokens_per_minute=600_000)
+    lm = LM("openai/test", api_base=server.url, tpm=600_000)
     assert lm.complete([Prompt.of("x" * 40_000)], max_tokens=1)[0].ok
 
 
@@ -136,29 +163,53 @@ async def _timed(waiting: object) -> float:
     return loop.time() - start
 
 
-@pytest.mark.parametrize("rate", [0, -1])
-def test_a_rate_that_is_none(rate: int):
-    with pytest.raises(InvalidArgument):
-        Lane(requests_per_minute=rate)
+def test_calls_with_the_same_rate_share_it(server: Server, lm: LM):
+    async def both() -> None:
+        with tf.context(rpm=1200):
+            await asyncio.gather(lm.acomplete(ROWS[:15]), lm.acomplete(ROWS[15:30]))
+
+    assert asyncio.run(_timed(both())) >= 0.45  # 20 a second: 10 of the 30 must wait
+    assert rates_of("there", "model", 60, None) is rates_of("there", "model", 60, None)
+    assert rates_of("there", "model", None, None) is None
 
 
 def test_the_adaptive_limit_halves_and_grows():
-    limit = AdaptiveLimit(1)
-    limit.resize(64)
-    assert limit.limit == 64
-    limit.in_flight = 64
-    limit.refused(sent_at=1e12)
-    assert limit.limit == 32
-    limit.refused(sent_at=0)  # it went out before the cut
-    assert limit.limit == 32
-    for _ in range(33):
-        limit.answered()
-    assert limit.limit == 33
-    for _ in range(10_000):
-        limit.answered()
-    assert limit.limit == 64
-    limit.resize(8)
-    assert limit.limit == 8
+    limit = AdaptiveLimit()
+    assert limit.limit == 1
+    with limit.serving(64):
+        assert limit.limit == 64
+        limit.in_flight = 64
+        limit.refused(sent_at=1e12)
+        assert limit.limit == 32
+        limit.refused(sent_at=0)  # it went out before the cut
+        assert limit.limit == 32
+        for _ in range(33):
+            limit.answered()
+        assert limit.limit == 33
+        with limit.serving(8):
+            assert limit.limit == 33  # a smaller call takes nothing from a larger one
+        limit.in_flight = 3
+        for _ in range(10_000):
+            limit.answered()
+        assert limit.limit == 33  # with so few in flight, nothing was learned
+        limit.in_flight = 64
+        for _ in range(10_000):
+            limit.answered()
+        assert limit.limit == 64
+    with limit.serving(8):
+        assert limit.limit == 8
+
+
+def test_a_call_of_one_at_a_time_does_not_slow_another(server: Server, lm: LM):
+    server.answers = lambda request: Reply("True", latency=0.5 if request.prompt == "small" else 0.005)
+    big = threading.Thread(target=lambda: lm.using(concurrency=8).complete([Prompt.of(f"row {i}") for i in range(400)]))
+    big.start()
+    while server.in_flight < 8:
+        time.sleep(0.001)
+    lm.using(concurrency=1).complete([Prompt.of("small")])
+    (begun,) = [request.number for request in server.requests if request.prompt == "small"]
+    big.join()
+    assert max(request.in_flight for request in server.requests[begun + 30 :]) >= 8
 
 
 # --- usage --------------------------------------------------------------------------------------------------------

@@ -8,11 +8,14 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 import zlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 
 import pytest
@@ -22,6 +25,7 @@ from tag_bench.server import Reply, Request, Server, error
 from tagframe import errors
 from tagframe.errors import AnswerRejected, LMRequestFailed, RunStopped
 from tagframe.lm import LM, Prompt, RetryPolicy
+from tagframe.lm.lane import lane_of
 
 PATIENT = RetryPolicy(faults=2, refusals=12, first_wait=0.002, longest_wait=0.005)
 ROWS = 100
@@ -168,6 +172,38 @@ def test_a_wait_that_is_too_long_is_not_waited_for(server: Server, lm: LM):
     assert failure.retry_after == 86400
 
 
+def in_a_day() -> str:
+    return format_datetime(datetime.now(UTC) + timedelta(days=1), usegmt=True)
+
+
+@pytest.mark.parametrize("wait", ["86400", "a date"])
+def test_one_row_that_is_told_to_wait_a_day_does_not_stop_the_others(server: Server, lm: LM, wait: str):
+    later = error(429, headers={"Retry-After": in_a_day() if wait == "a date" else wait})
+    server.answers = lambda request: later if request.prompt == "row 7" else answer_of(request.prompt)
+    completions = lm.complete(prompts(500))
+    assert [i for i, completion in enumerate(completions) if not completion.ok] == [7]
+    assert isinstance(completions[7].error, errors.RateLimited)
+    assert completions[7].error.retry_after > 86_000  # type: ignore[operator]
+    assert lm.complete([Prompt.of("the next call")])[0].ok
+
+
+def test_a_pause_that_one_call_waits_for_is_too_long_for_another(server: Server):
+    later = error(429, headers={"Retry-After": "600"})
+    server.answers = lambda request: later if request.prompt == "row 0" else "True"
+    patient = LM("openai/test", api_base=server.url, retry=RetryPolicy(patience=1000), store=None)
+    waiting = threading.Thread(target=patient.complete, args=(prompts(1),), daemon=True)
+    waiting.start()
+    while server.count == 0:
+        time.sleep(0.001)
+    lane = lane_of(patient.transport.endpoint, patient.model)
+    while not lane.paused:
+        time.sleep(0.001)
+    failure = LM("openai/test", api_base=server.url, store=None).complete([Prompt.of("other")])[0].error
+    assert isinstance(failure, errors.RateLimited)
+    assert "not sent: the server asked to wait" in str(failure)
+    assert server.count == 1
+
+
 def test_a_429_lowers_the_number_in_flight_and_it_recovers(server: Server):
     def answers(request: Request) -> str | Reply:
         return error(429) if request.in_flight > 8 else Reply("True", latency=0.005)
@@ -284,6 +320,41 @@ def test_two_processes_on_one_store(server: Server, tmp_path: Path):
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     connection.close()
     assert LM("openai/test", api_base=server.url, store=store).complete(prompts(rows)).usage.stored == rows
+
+
+FORKED = """
+import os, sys, threading, time
+from tagframe.lm import LM, Budget, Prompt
+
+lm = LM("openai/test", api_base=sys.argv[1], store=sys.argv[2], rpm=240, concurrency=2, budget=Budget(calls=2))
+threading.Thread(target=lm.complete, args=([Prompt.of(f"hang {i}") for i in range(9)],), daemon=True).start()
+while not os.path.exists(sys.argv[3]):  # until both requests are in flight
+    time.sleep(0.001)
+pid = os.fork()
+if pid == 0:
+    os._exit(0 if lm.complete([Prompt.of("child")])[0].ok else 1)
+_, status = os.waitpid(pid, 0)
+os._exit(os.waitstatus_to_exitcode(status))  # the parent's own requests hang, and are not waited for
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_in_the_middle_of_a_rate_limited_call(server: Server, tmp_path: Path):
+    arrived = tmp_path / "arrived"
+
+    def answers(request: Request) -> str | Reply:
+        if request.prompt == "child":
+            return "True"
+        if request.in_flight == 2:
+            arrived.touch()
+        return scripted.HANG
+
+    server.answers = answers
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED, server.url, str(tmp_path / "store.db"), str(arrived)],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
 
 
 INTERRUPTED = """
