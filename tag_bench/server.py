@@ -71,6 +71,7 @@ class Reply:
         changes: what replaces parts of the body: ``{"usage": None}`` or a whole ``choices``.
         drop: close the connection and send nothing, or ``"half"`` for the first half of the response.
         hang: never answer.
+        endless: a response whose body never ends.
         code: OpenAI's ``error.code``.
     """
 
@@ -82,6 +83,7 @@ class Reply:
     changes: Mapping[str, Any] = field(default_factory=dict)
     drop: bool | str = False
     hang: bool = False
+    endless: bool = False
     code: str | None = None
     finish_reason: str = "stop"
 
@@ -90,6 +92,7 @@ Answers: TypeAlias = str | Callable[[Request], str | Reply] | list[str | Reply] 
 """One answer for all; a function of the request; a queue; or answers by prompt."""
 
 HANG = Reply(hang=True)
+ENDLESS = Reply(endless=True)
 DROP = Reply(drop=True)
 HALF = Reply(drop="half")
 MALFORMED = Reply(raw=b'{"choices": [{"message": {"content": "Tr')
@@ -250,6 +253,10 @@ class Server:
         if reply.drop is True:
             transport.abort()
             return
+        if reply.endless:
+            transport.write(b"HTTP/1.1 200 X\r\nContent-Type: application/json\r\n\r\n")
+            _write_on(transport)
+            return
         if reply.raw is not None:
             body = reply.raw
         elif reply.status != 200:
@@ -296,6 +303,15 @@ def _send(
         transport.close()
         return
     transport.write(head.encode() + body)
+
+
+def _write_on(transport: asyncio.Transport) -> None:
+    """Write spaces for as long as somebody reads them."""
+    if transport.is_closing():
+        return
+    if transport.get_write_buffer_size() < 2**16:
+        transport.write(b" " * 2**16)
+    asyncio.get_running_loop().call_later(0.0005, _write_on, transport)
 
 
 class ServerProcess:

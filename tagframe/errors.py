@@ -244,6 +244,16 @@ class MalformedResponse(LMRequestFailed):
     retryable = True
 
 
+class ResponseTooLong(MalformedResponse):
+    """The server's response is longer than any chat completion, or has no end; it was not read to the end."""
+
+    retryable = False
+
+
+class AnswerWithheld(LMRequestFailed):
+    """The provider withheld the answer, or a part of it: a content filter, or a refusal."""
+
+
 class RunStopped(LMError):
     """Not sent: an earlier request failed in a way that every other would too; that failure is the cause."""
 
@@ -266,6 +276,10 @@ class StoreWarning(UserWarning):
 
 class AnswerRejected(LMError, ValueError):
     """The model answered, but not in the form that was asked for. Raise it from an ``accept`` function."""
+
+
+class AnswerCut(AnswerRejected):
+    """The answer was cut off at its limit of tokens: half an answer is none, and is not stored."""
 
 
 class ReplayMiss(LMError, LookupError):

@@ -160,6 +160,8 @@ def _read(line: dict[str, Any]) -> tuple[bytes, StoredAnswer, str]:
     if line.get("error") or response.get("status_code", 200) != 200 or "body" not in response:
         raise LMRequestFailed(str(line.get("error")))
     reply = read_reply(response["body"])
+    if reply.truncated:
+        raise LMRequestFailed("the answer was cut off at its limit of tokens")
     answer = StoredAnswer(reply.text, reply.logprobs, reply.tokens_in, reply.tokens_out)
     return _key(line), answer, str(response["body"].get("model", ""))
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from tagframe.errors import (
+    AnswerCut,
     AnswerRejected,
     BudgetExceeded,
     ConnectionFailed,
@@ -133,13 +134,15 @@ class Run(Generic[T]):
             reply = await self._ask(job.prompt, meter)
             text = reply.text
             try:
-                value = accepted(text, self._accept)
+                value = self._value(reply)
             except AnswerRejected as rejection:
+                if reply.unfinished:
+                    raise  # there is no answer to repair
                 self._log(job, "rejected", rejection, text)
                 meter.repaired = 1
-                reply = await self._ask(job.prompt.repair(text, _reason(rejection, reply)), meter)
+                reply = await self._ask(job.prompt.repair(text, str(rejection)), meter)
                 text = reply.text
-                value = accepted(text, self._accept)
+                value = self._value(reply)
         except LMError as error:
             return self._failed(job, error, text, meter)
         except Exception as error:  # a fault of ours or of a library, which must not take the other rows with it
@@ -149,6 +152,13 @@ class Run(Generic[T]):
         self._failed_in_a_row = 0
         await self._keep(job.key, reply, meter)
         return Completion(text, value, None, meter.usage(), reply.logprobs, "sent")
+
+    def _value(self, reply: Reply) -> T:
+        if reply.truncated:
+            limit = self._parameters.limit
+            where = "the server's limit of tokens" if limit is None else f"its limit of {limit} tokens"
+            raise AnswerCut(f"it was cut off at {where}: answer in fewer, or raise max_tokens")
+        return accepted(reply.text, self._accept)
 
     def _failed(self, job: Job[T], error: LMError, text: str | None, meter: _Meter) -> Completion[T]:
         self._log(job, "failed", error, text)
@@ -301,7 +311,3 @@ class Run(Generic[T]):
 def _resolve_soon(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
     with contextlib.suppress(RuntimeError):  # the loop is closed: the process ends
         loop.call_soon_threadsafe(lambda: None if future.done() else future.set_result(None))
-
-
-def _reason(rejection: AnswerRejected, reply: Reply) -> str:
-    return f"{rejection} (it was cut off at max_tokens)" if reply.truncated else str(rejection)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import threading
 import warnings
 from typing import Any
 
@@ -13,6 +14,7 @@ from tagframe.lm.prompt import Parameters, Prompt
 from tagframe.lm.transport import Reply, error_message, failure, read_reply
 
 _LOCAL_PRICES = "LITELLM_LOCAL_MODEL_COST_MAP"
+_importing = threading.RLock()
 
 
 class LiteLLM:
@@ -107,8 +109,17 @@ def _reason(response: Any, error: Exception) -> str:
 
 
 def _litellm() -> Any:
-    if "litellm" in sys.modules:
-        return sys.modules["litellm"]
+    # Warnings and the environment are the whole process': two threads that both set and restored them could leave them
+    # changed for good.
+    with _importing:
+        if "litellm" not in sys.modules:
+            _import_litellm()
+        litellm = sys.modules["litellm"]
+    litellm.suppress_debug_info = True  # type: ignore[attr-defined]  # it prints advertisements on errors otherwise
+    return litellm
+
+
+def _import_litellm() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # deprecations inside litellm are not the user's
         set_by_user = os.environ.get(_LOCAL_PRICES)
@@ -122,5 +133,3 @@ def _litellm() -> Any:
                 del os.environ[_LOCAL_PRICES]
             else:
                 os.environ[_LOCAL_PRICES] = set_by_user
-    litellm.suppress_debug_info = True  # it prints advertisements on errors otherwise
-    return litellm

@@ -10,7 +10,7 @@ import urllib.request
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
-from tagframe.errors import ConnectionFailed, InvalidArgument, MalformedResponse, RequestTimedOut
+from tagframe.errors import ConnectionFailed, InvalidArgument, MalformedResponse, RequestTimedOut, ResponseTooLong
 from tagframe.lm import background
 from tagframe.lm.prompt import Parameters, Prompt
 from tagframe.lm.transport import Reply, error_message, failure, read_reply
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 10.0
 """How long a connection may take to open."""
 KEEPALIVE_SECONDS = 15.0
+MAX_RESPONSE = 32 * 1024**2
+"""Bytes of a response that are read at most: 32,000 tokens with the log probabilities of all alternatives fit."""
 
 _sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
 
@@ -90,7 +92,7 @@ class OpenAIHTTP:
             async with _session().post(
                 self._url, data=data, headers=self._headers, timeout=limit, proxy=self._proxy, allow_redirects=False
             ) as response:
-                raw = await response.read()
+                raw = await _read(response)
         except TimeoutError as error:
             raise RequestTimedOut(f"no answer within {timeout:g} s from {self.endpoint}") from error
         except (aiohttp.ClientError, OSError) as error:
@@ -102,6 +104,25 @@ class OpenAIHTTP:
         except ValueError as error:
             raise MalformedResponse(f"the server's answer is no JSON: {raw[:200]!r}", 200) from error
         return read_reply(body)
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    """The body.
+
+    Raises:
+        ResponseTooLong: where it is longer than :data:`MAX_RESPONSE`, as sent or as unpacked.
+    """
+    if (response.content_length or 0) <= MAX_RESPONSE:
+        parts, size = [], 0
+        async for part in response.content.iter_any():
+            parts.append(part)
+            size += len(part)
+            if size > MAX_RESPONSE:
+                break
+        else:
+            return b"".join(parts)
+    response.close()  # or its end would be waited for
+    raise ResponseTooLong(f"the server's answer is longer than {MAX_RESPONSE:,} bytes", response.status)
 
 
 def _is_reasoning(model: str) -> bool:

@@ -12,6 +12,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Protocol
 
 from tagframe.errors import (
+    AnswerWithheld,
     AuthenticationFailed,
     ContextTooLong,
     LMRequestFailed,
@@ -27,6 +28,7 @@ from tagframe.lm.prompt import Parameters, Prompt, TokenLogprob
 _CONTEXT = re.compile(
     r"context.?(length|window|size)|maximum context|too many tokens|prompt is too long", re.IGNORECASE
 )
+_REASONING = re.compile(r"\s*<(think|thinking|thought|reasoning)>")
 _SHOWN = 500
 
 
@@ -35,14 +37,16 @@ class Reply:
     """A usable answer.
 
     Attributes:
-        text: never empty.
-        truncated: whether the answer was cut off at ``max_tokens``.
+        text: never empty, unless the answer was cut off before it began.
+        truncated: whether the answer was cut off at its limit of tokens, and so is none.
+        unfinished: whether it was cut off inside the model's reasoning.
         tokens_in: None where the server did not say.
         tokens_out: likewise.
     """
 
     text: str
     truncated: bool = False
+    unfinished: bool = False
     tokens_in: int | None = None
     tokens_out: int | None = None
     logprobs: tuple[TokenLogprob, ...] | None = None
@@ -70,7 +74,7 @@ def read_reply(body: Any) -> Reply:
 
     Raises:
         MalformedResponse: where there is no text to be had.
-        LMRequestFailed: where asking again would not help: the text was withheld, or cut off before it began.
+        AnswerWithheld: where a content filter or a refusal withheld it, or its end.
     """
     try:
         choice = body["choices"][0]
@@ -82,21 +86,30 @@ def read_reply(body: Any) -> Reply:
         content = "".join(
             part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str)
         )
-    if not isinstance(content, str) or not content:
-        if finish == "length":
-            raise LMRequestFailed("the answer was cut off before its first visible token: raise max_tokens", 200)
-        if finish == "content_filter" or choice["message"].get("refusal"):
-            raise LMRequestFailed("the provider withheld the answer (content filter or refusal)", 200)
+    truncated = finish == "length"
+    if truncated and content is None:  # all of its tokens went into reasoning that the server keeps apart
+        content = ""
+    empty = not isinstance(content, str) or not content
+    if finish == "content_filter" or (empty and choice["message"].get("refusal")):
+        raise AnswerWithheld("the provider withheld the answer (content filter or refusal)", 200)
+    if not isinstance(content, str) or (empty and not truncated):
         raise MalformedResponse(f"the server's answer has no text: content is {shorten(repr(content))}", 200)
     usage = body.get("usage")
     usage = usage if isinstance(usage, dict) else {}
     return Reply(
         _storable(content),
-        finish == "length",
+        truncated,
+        truncated and _is_reasoning(content),
         _count(usage.get("prompt_tokens")),
         _count(usage.get("completion_tokens")),
         _logprobs(choice.get("logprobs")),
     )
+
+
+def _is_reasoning(text: str) -> bool:
+    """Whether a text that was cut off had not come to its answer yet."""
+    opened = _REASONING.match(text)
+    return not text.strip() or (opened is not None and f"</{opened[1]}>" not in text)
 
 
 def failure(status: int, message: str, headers: Mapping[str, str], secrets: tuple[str, ...] = ()) -> LMRequestFailed:

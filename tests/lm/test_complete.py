@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import tagframe as tf
-from tag_bench.server import Request, Server
-from tagframe.errors import AnswerRejected, InvalidArgument, NotConfigured
+from tag_bench.server import Reply, Request, Server
+from tagframe.errors import AnswerCut, AnswerRejected, AnswerWithheld, InvalidArgument, NotConfigured
 from tagframe.lm import LM, Budget, Completions, Message, Prompt, get_lm, recorded_by
 
 
@@ -111,6 +111,26 @@ def test_an_answer_rejected_twice_is_a_named_error(server: Server, lm: LM):
     assert completions[1].text == "Maybe"
     assert completions.usage.failed == 1
     assert server.count == 4
+
+
+def test_an_answer_cut_off_is_asked_for_once_more_and_never_taken(server: Server, lm: LM, own_store: Path):
+    server.answers = [Reply("The cat sat on", finish_reason="length"), "The cat sat."]
+    completion = lm.complete(prompts(1), max_tokens=4)[0]
+    assert completion.value == "The cat sat."
+    assert completion.usage.repaired == 1
+    assert "cut off at its limit of 4 tokens" in server.requests[1].prompt
+    server.answers = lambda request: Reply("Half a sen", finish_reason="length")
+    for _ in range(2):  # and nothing of it is stored
+        completion = lm.complete([Prompt.of("other")], max_tokens=4)[0]
+        assert isinstance(completion.error, AnswerCut)
+        assert completion.text == "Half a sen"
+    assert server.count == 6
+
+
+def test_an_answer_that_a_filter_cut_is_none(server: Server, lm: LM):
+    server.answers = lambda request: Reply("Half a sen", finish_reason="content_filter")
+    assert isinstance(lm.complete(prompts(1))[0].error, AnswerWithheld)
+    assert server.count == 1
 
 
 def test_any_exception_of_accept_rejects(server: Server, lm: LM):

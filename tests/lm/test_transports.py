@@ -10,7 +10,7 @@ from tag_bench import server as scripted
 from tag_bench.server import Reply, Server, error
 from tagframe import errors
 from tagframe.errors import InvalidArgument, NotConfigured
-from tagframe.lm import LM, Prompt, RetryPolicy
+from tagframe.lm import LM, Parameters, Prompt, RetryPolicy, background
 from tagframe.lm.litellm_transport import LiteLLM
 from tagframe.lm.openai_http import OpenAIHTTP
 from tagframe.lm.providers import connect
@@ -28,9 +28,11 @@ def warm_litellm() -> None:
 
 @pytest.fixture(params=["http", "litellm"])
 def either(request: pytest.FixtureRequest, server: Server) -> LM:
+    # A server that answers has as long as a busy machine may need; only one that never does is waited for.
+    fault = request.node.callspec.params.get("fault")
     return LM(
-        "openai/test", api_base=server.url, api_key="sk-secret", retry=NEVER, timeout=1, transport=request.param,
-        store=None,
+        "openai/test", api_base=server.url, api_key="sk-secret", retry=NEVER, timeout=1 if fault == "hang" else 120,
+        transport=request.param, store=None,
     )  # fmt: skip
 
 
@@ -74,7 +76,8 @@ FAULTS = {
     "empty": (scripted.EMPTY, errors.MalformedResponse, 200),
     "wrong types": (scripted.WRONG_TYPES, errors.MalformedResponse, 200),
     "no choices": (Reply(changes={"choices": []}), errors.MalformedResponse, 200),
-    "cut off": (Reply("", finish_reason="length"), errors.LMRequestFailed, 200),
+    "withheld": (Reply(None, finish_reason="content_filter"), errors.AnswerWithheld, 200),
+    "withheld in the middle": (Reply("The film is", finish_reason="content_filter"), errors.AnswerWithheld, 200),
 }
 
 
@@ -88,6 +91,40 @@ def test_a_fault(server: Server, either: LM, fault: str):
     assert failure.status == status
     assert "sk-secret" not in repr(failure) + "".join(traceback.format_exception(failure))
     assert server.count == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "unfinished"),
+    [
+        ("", True),
+        (None, True),
+        ("<think>The row says", True),
+        ("<think>It does.</think>Tr", False),
+        ("The answer is", False),
+    ],
+)
+def test_an_answer_that_was_cut_off_is_none(server: Server, either: LM, text: str | None, unfinished: bool):
+    server.answers = lambda request: Reply(text, finish_reason="length")
+    reply = background.submit(either.transport.send(Prompt.of("a"), Parameters(), 120)).result()
+    assert reply.truncated
+    assert reply.unfinished == unfinished
+    assert (text or "").endswith(reply.text)  # litellm keeps reasoning apart
+
+
+@pytest.mark.parametrize("declared", [False, True], ids=["without end", "with its length"])
+def test_a_body_without_end(server: Server, monkeypatch: pytest.MonkeyPatch, declared: bool):
+    monkeypatch.setattr("tagframe.lm.openai_http.MAX_RESPONSE", 2**20)
+    server.answers = lambda request: Reply(raw=b" " * (2**20 + 1)) if declared else scripted.ENDLESS
+    lm = LM("openai/test", api_base=server.url, store=None)
+    failure = lm.complete([Prompt.of("a")])[0].error
+    assert type(failure) is errors.ResponseTooLong
+    assert "longer than 1,048,576 bytes" in str(failure)
+    assert server.count == 1  # and is not asked for again
+
+
+def test_a_long_body(server: Server):
+    server.answers = lambda request: "word " * 100_000
+    assert len(LM("openai/test", api_base=server.url, store=None).complete([Prompt.of("a")])[0].text or "") == 500_000
 
 
 def test_wrong_types_beside_a_usable_answer(server: Server, either: LM):
@@ -174,8 +211,6 @@ def test_a_key_with_a_line_feed(server: Server):
 def test_openai_reasoning_models_take_no_temperature():
     transport = connect("openai/gpt-5-mini", api_key="x")
     assert isinstance(transport, OpenAIHTTP)
-    from tagframe.lm import Parameters
-
     body = transport.body(Prompt.of("a"), Parameters(max_tokens=50))
     assert "temperature" not in body
     assert body["max_completion_tokens"] == 50
