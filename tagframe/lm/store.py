@@ -82,6 +82,7 @@ class ResponseStore:
         self._sources: dict[tuple[str, str, str], int] = {}
         self._writer = Writer(self._writing_connection, self._shrink)
         self._connection = self._open()
+        self._file = _file_of(path)
 
     # --- opening --------------------------------------------------------------------------------------------------
 
@@ -241,13 +242,16 @@ class ResponseStore:
     @property
     def trouble(self) -> str | None:
         """Why nothing is stored any more, or None; the caller warns of it."""
-        error = self._writer.trouble
-        return None if error is None else f"the response store {str(self.path)!r} cannot be written: {error}"
+        if self._writer.trouble is not None:
+            return f"the response store {str(self.path)!r} cannot be written: {self._writer.trouble}"
+        if _file_of(self.path) != self._file:
+            return f"the response store {str(self.path)!r} was deleted or replaced while it was open"
+        return None
 
     @property
     def writable(self) -> bool:
         """Whether answers are still kept: not after a failed write, nor where the file or its folder is read-only."""
-        return self.trouble is None and not self.read_only
+        return self._writer.trouble is None and not self.read_only
 
     def put_now(self, answers: Sequence[tuple[bytes, int, StoredAnswer]]) -> bool:
         """Store answers (request, source, answer); False where that would have to wait for another process."""
@@ -353,6 +357,15 @@ def _size(connection: sqlite3.Connection) -> int:
     return int(pages * page)
 
 
+def _file_of(path: Path) -> tuple[int, int] | None:
+    """What tells a file from another that takes its place; None where there is none."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return (stat.st_dev, stat.st_ino)
+
+
 def _puts(answers: Sequence[tuple[bytes, int, StoredAnswer]]) -> list[Write]:
     now = time.time()
     return [(_PUT, _row(*answer, now)) for answer in answers]
@@ -397,7 +410,7 @@ def open_store(path: str | Path) -> ResponseStore:
     with _opening:
         store = _open.get(file)
         if store is not None and not store.closed:
-            if store.trouble is None and file.exists():
+            if store.trouble is None:
                 return store
             store.close()  # failed before, or deleted under our feet: a fresh start
         _open[file] = store = ResponseStore(file)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import tagframe as tf
-from tag_bench.server import Server, error
+from tag_bench.server import Request, Server, error
 from tagframe.errors import AnswerRejected, DamagedStore, NotAStore, ReplayMiss, StoreWarning
 from tagframe.lm import LM, Parameters, Prompt, import_answers, open_store
 from tagframe.lm.prompt import former_keys
@@ -369,6 +369,20 @@ def test_a_store_deleted_between_calls_is_made_anew(server: Server, lm: LM, own_
     for file in own_store.parent.glob("responses.db*"):
         file.unlink()
     assert lm.complete(ROWS[:1])[0].origin == "sent"
+    assert lm.complete(ROWS[:1])[0].origin == "store"
+
+
+def test_a_store_deleted_in_the_middle_is_said(server: Server, lm: LM, own_store: Path):
+    def answers(request: Request) -> str:
+        if request.number == 5:
+            for file in own_store.parent.glob("responses.db*"):
+                file.unlink()
+        return "True"
+
+    server.answers = answers
+    with pytest.warns(StoreWarning, match="was deleted or replaced while it was open"):
+        assert all(completion.ok for completion in lm.using(concurrency=1).complete(ROWS))
+    assert lm.complete(ROWS[:1])[0].origin == "sent"  # a fresh start
     assert lm.complete(ROWS[:1])[0].origin == "store"
 
 
