@@ -6,10 +6,15 @@ VENV := .venv
 VENV3 := .venv-pandas3
 BIN := $(VENV)/bin
 
-.PHONY: help setup setup-pandas3 demo test lint test-pandas3 constraints clean
+# Tests that kill processes, run notebooks, or wait for rates: not for every edit.
+SLOW := tests/lm/test_survival.py tests/lm/test_limits.py tests/lm/test_speed_command.py tests/retrieval/test_bench_fit.py \
+	tests/test_notebooks.py tests/test_demo.py tests/test_lotus.py
+
+.PHONY: help setup setup-pandas3 demo check test lint test-pandas3 constraints clean
 
 help:
 	@echo "make demo    set up, then answer a question over the tables of examples/ (TAGFRAME_LM=model for a live model)"
+	@echo "make check   set up, lint, and run the fast tests on pandas 2: in a minute or two, for everyday use"
 	@echo "make test    set up, lint, and run every test, on pandas 2 with LOTUS and on pandas 3 without"
 	@echo "make setup   the environment alone ($(VENV)); make lint: ruff and mypy"
 
@@ -36,6 +41,9 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+check: lint
+	$(BIN)/python -m pytest -q $(SLOW:%=--ignore=%)
 
 test: lint test-pandas3
 	$(BIN)/python -m pytest
