@@ -102,7 +102,10 @@ class JoinPlan:
         steps: one fewer than the tables.
         sources: what is known of each table, in the order of the plan.
         score: how sure the whole plan is, in [0, 1]: the mean of its steps' scores, 1 for a single table.
-        alternatives: other plans over the same tables, best first; they have none themselves.
+        alternatives: other plans over the same tables that make other columns equal, best first; they have none
+            themselves.
+        ambiguous: those of them that are as sure as this one. Which is meant the data do not say: a table has two
+            references to another, or is reached on two ways.
     """
 
     start: str
@@ -110,6 +113,7 @@ class JoinPlan:
     sources: tuple[PlanTable, ...]
     score: float = 1.0
     alternatives: tuple[JoinPlan, ...] = field(default=(), compare=False, repr=False)
+    ambiguous: tuple[JoinPlan, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -324,6 +328,7 @@ class JoinPlan:
                 for step in self.steps
             ],
             "alternatives": [plan._plain() for plan in self.alternatives],
+            "ambiguous": [plan._plain() for plan in self.ambiguous],
         }
 
     @classmethod
@@ -351,6 +356,7 @@ class JoinPlan:
                 tuple(map(PlanTable.from_json, data["tables"])),
                 float(data["score"]),
                 tuple(cls.from_json(plan) for plan in data["alternatives"]),
+                tuple(cls.from_json(plan) for plan in data.get("ambiguous", ())),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidArgument(f"not the JSON of a join plan: {error!r}") from error

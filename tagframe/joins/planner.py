@@ -6,79 +6,27 @@ import heapq
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
 
 from tagframe.corpus.profile import TableProfile
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
+from tagframe.joins.edges import Edge, Order, edges_of, siblings, table_order
 from tagframe.joins.plan import Cardinality, JoinPlan, JoinStep, PlanTable
 from tagframe.joins.stacks import Stack, best_of, renamed_hints, renamed_keys, stacks_of
-from tagframe.keys.inference import infer_key_pairs
-from tagframe.keys.key_pair import Evidence, KeyPair
-from tagframe.keys.scoring import log_odds, probability
+from tagframe.keys.inference import ACCEPTED, infer_key_pairs
+from tagframe.keys.key_pair import KeyPair
+from tagframe.keys.scoring import log_odds
 from tagframe.keys.unions import infer_unions
 
 _ALTERNATIVES = 5
-_NEAR = 4.0
-"""Keys to one column are nearly as sure where all are likelier than not, or their log odds differ by less: then their
-position decides, or the question."""
-_LATER = 0.01
-"""What each place further to the right costs among them."""
 _FAINT = 0.03
 """Where nothing better connects the tables, a key pair that scores at least this does; its score says so."""
-_ENOUGH = 6.0
-"""Log odds beyond this tell no key from another."""
-_PLAIN_NAME = 4.0
-"""What a name that fits in full is worth beside them."""
-_SIBLING = 2.0
-"""What two references to one missing table lose against a reference, in log odds."""
-
-
-@dataclass(frozen=True)
-class _Edge:
-    """Two tables that may be joined; ``strength`` is in log odds."""
-
-    key: KeyPair
-    strength: float
-
-    @property
-    def ends(self) -> tuple[str, str]:
-        return self.key.left_table, self.key.right_table
-
-    @property
-    def order(self) -> tuple[float, str, tuple[str, ...], str, tuple[str, ...]]:
-        key = self.key
-        return (-self.strength, key.left_table, key.left_columns, key.right_table, key.right_columns)
-
-
-def _siblings(keys: Sequence[KeyPair], wanted: frozenset[str]) -> list[KeyPair]:
-    """Pairs of columns that reference one column of a table that is not among ``wanted``."""
-    by_target: dict[tuple[str, tuple[str, ...]], list[KeyPair]] = defaultdict(list)
-    for key in keys:
-        if key.left_table in wanted and key.right_table not in wanted:
-            by_target[key.right_table, key.right_columns].append(key)
-    found = []
-    for (table, _), group in sorted(by_target.items()):
-        for i, one in enumerate(group):
-            for other in group[i + 1 :]:
-                if one.left_table == other.left_table:
-                    continue
-                strength = min(log_odds(one.score), log_odds(other.score)) - _SIBLING
-                score = probability(strength)
-                names = (one.left_columns, other.left_columns)
-                first, second = (
-                    (one, other) if (one.left_table, names[0]) < (other.left_table, names[1]) else (other, one)
-                )
-                found.append(
-                    KeyPair(
-                        first.left_table,
-                        first.left_columns,
-                        second.left_table,
-                        second.left_columns,
-                        score,
-                        Evidence(origin="shared", reason=f"both reference {table}"),
-                    )
-                )
-    return found
+_HOP = 1.0
+"""What a key costs for each hop that it is away from the table that the plan starts from, in log odds: that table's own
+key to another comes before a way round."""
+_TIE = 0.05
+"""Plans are as sure as each other where their log odds differ by less."""
 
 
 class _Components:
@@ -106,41 +54,41 @@ class _Components:
         return list(found.values())
 
 
-def _planned(key: KeyPair) -> float:
-    """How strongly a plan prefers the key: its log odds, as far as they still tell, and how plainly it is named.
-
-    ``UserId`` is *the* user of a row, ``OwnerUserId`` one of them.
-    """
-    return min(log_odds(key.score), _ENOUGH) + _PLAIN_NAME * key.evidence.name
-
-
-def _ranked(keys: Sequence[KeyPair], tables: Mapping[str, TableProfile], hints: Mapping[KeyPair, float]) -> list[_Edge]:
-    """The keys as edges. Among keys of one table to one column that are nearly as sure, the first column leads."""
-    groups: dict[tuple[str, str, tuple[str, ...]], list[KeyPair]] = defaultdict(list)
-    for key in keys:
-        groups[key.left_table, key.right_table, key.right_columns].append(key)
-    edges = []
-    for (left, _, _), group in groups.items():
-        surest = max(_planned(key) for key in group)
-        places = {column.name: place for place, column in enumerate(tables[left].columns)}
-        group.sort(key=lambda key: tuple(places[name] for name in key.left_columns))
-        for rank, key in enumerate(group):
-            strength = _planned(key)
-            if strength > surest - _NEAR or key.score > 0.5:
-                strength = surest - _LATER * rank
-            edges.append(_Edge(key, strength + hints.get(key, 0.0)))
-    return edges
-
-
-def _tree(tables: Iterable[str], edges: Sequence[_Edge]) -> tuple[list[_Edge], _Components]:
+def _tree(tables: Iterable[str], edges: Sequence[Edge], order: Order) -> tuple[list[Edge], _Components]:
     """Kruskal's maximum spanning tree (or forest)."""
     parts = _Components(tables)
-    chosen = [edge for edge in sorted(edges, key=lambda e: e.order) if parts.join(*edge.ends)]
-    return chosen, parts
+    ranked = sorted(edges, key=lambda edge: (-edge.strength, edge.role, _spelling(edge.key, order)))
+    return [edge for edge in ranked if parts.join(*edge.ends)], parts
 
 
-def _bridged(parts: _Components, edges: Sequence[_Edge], tables: frozenset[str]) -> list[str] | None:
-    """The tables on the cheapest path that leaves the first component and ends in another; None where there is none."""
+def _spelling(key: KeyPair, order: Order) -> tuple[Any, ...]:
+    return order[key.left_table], key.left_columns, order[key.right_table], key.right_columns
+
+
+def _from(start: str, edges: Sequence[Edge]) -> list[Edge]:
+    """The edges as they are wanted from the start: its own key to a table comes before a way round."""
+    neighbours: dict[str, list[str]] = defaultdict(list)
+    for edge in edges:
+        if edge.key.score >= ACCEPTED:
+            one, other = edge.ends
+            neighbours[one].append(other)
+            neighbours[other].append(one)
+    hops = {start: 0}
+    queue = [start]
+    for table in queue:
+        for other in neighbours[table]:
+            if other not in hops:
+                hops[other] = hops[table] + 1
+                queue.append(other)
+    far = len(hops)
+    return [
+        replace(edge, strength=edge.strength - _HOP * min(hops.get(table, far) for table in edge.ends))
+        for edge in edges
+    ]
+
+
+def _bridged(parts: _Components, edges: Sequence[Edge], tables: frozenset[str], order: Order) -> list[str] | None:
+    """The tables on the cheapest path that leaves one component and ends in another; None where there is none."""
     neighbours: dict[str, list[tuple[float, str]]] = defaultdict(list)
     for edge in edges:
         # Each step costs at least something, so that few weaker steps are preferred to many strong ones.
@@ -148,19 +96,21 @@ def _bridged(parts: _Components, edges: Sequence[_Edge], tables: frozenset[str])
         one, other = edge.ends
         neighbours[one].append((cost, other))
         neighbours[other].append((cost, one))
-    origin = parts.groups()[0]
-    heap: list[tuple[float, str, tuple[str, ...]]] = [(0.0, table, ()) for table in origin]
+    first = min(tables, key=lambda table: order[table])
+    origin = [table for table in tables if parts.root(table) == parts.root(first)]
+    heap: list[tuple[float, Any, str, tuple[str, ...]]] = [(0.0, order[table], table, ()) for table in origin]
+    heapq.heapify(heap)
     done: set[str] = set()
     while heap:
-        cost, table, path = heapq.heappop(heap)
+        cost, _, table, path = heapq.heappop(heap)
         if table in done:
             continue
         done.add(table)
-        if table in tables and parts.root(table) != parts.root(origin[0]):
+        if table in tables and parts.root(table) != parts.root(first):
             return [step for step in path if step not in tables]
         for more, other in neighbours[table]:
             if other not in done:
-                heapq.heappush(heap, (cost + more, other, (*path, other)))
+                heapq.heappush(heap, (cost + more, order[other], other, (*path, other)))
     return None
 
 
@@ -199,7 +149,7 @@ def _cardinality(base_is_one: bool, table_is_one: bool) -> Cardinality:
     return "one-to-many" if base_is_one else "many-to-many"
 
 
-def _walk(start: str, keys: Sequence[KeyPair], sources: Mapping[str, PlanTable]) -> list[JoinStep]:
+def _walk(start: str, keys: Sequence[KeyPair], sources: Mapping[str, PlanTable], order: Order) -> list[JoinStep]:
     """The steps from ``start``, those that multiply no rows first, then the surest."""
     steps: list[JoinStep] = []
     joined, left = {start}, list(keys)
@@ -214,7 +164,7 @@ def _walk(start: str, keys: Sequence[KeyPair], sources: Mapping[str, PlanTable])
             one = _side_is_one(sources[table], columns, key)
             cardinality = _cardinality(_side_is_one(sources[base], base_columns, key), one)
             step = JoinStep(table, columns, base, base_columns, cardinality, key)
-            options.append(((not one, -key.score, table, columns, base, base_columns), step))
+            options.append(((not one, -key.score, order[table], columns, order[base], base_columns), step))
         _, step = min(options, key=lambda option: option[0])
         steps.append(step)
         joined.add(step.table)
@@ -222,17 +172,21 @@ def _walk(start: str, keys: Sequence[KeyPair], sources: Mapping[str, PlanTable])
     return steps
 
 
-def _assembled(keys: Sequence[KeyPair], sources: Mapping[str, PlanTable], anchor: str | None) -> JoinPlan:
-    def walk(start: str) -> tuple[tuple[int, bool, int, str], list[JoinStep]]:
-        steps = _walk(start, keys, sources)
-        growing = sum(step.cardinality in ("one-to-many", "many-to-many") for step in steps)
-        return (growing, sources[start].bridge, -(sources[start].rows or 0), start), steps
+def _assembled(
+    keys: Sequence[KeyPair], sources: Mapping[str, PlanTable], order: Order, anchor: str | None
+) -> tuple[Any, JoinPlan]:
+    """The plan along a tree from the anchor or the best start, and what the starts of plans are sorted by."""
 
-    starts = [anchor] if anchor is not None else sorted(sources)
-    (_, _, _, start), steps = min((walk(table) for table in starts), key=lambda found: found[0])
-    order = [start, *(step.table for step in steps)]
-    score = sum(step.score for step in steps) / len(steps) if steps else 1.0
-    return JoinPlan(start, tuple(steps), tuple(sources[table] for table in order), score)
+    def walk(start: str) -> tuple[Any, JoinPlan]:
+        steps = _walk(start, keys, sources, order)
+        growing = sum(step.cardinality in ("one-to-many", "many-to-many") for step in steps)
+        backwards = sum(step.base == step.key.right_table for step in steps)
+        score = sum(step.score for step in steps) / len(steps) if steps else 1.0
+        tables = [start, *(step.table for step in steps)]
+        plan = JoinPlan(start, tuple(steps), tuple(sources[table] for table in tables), score)
+        return (growing, backwards, sources[start].bridge, -(sources[start].rows or 0), order[start]), plan
+
+    return min((walk(table) for table in ([anchor] if anchor is not None else sources)), key=lambda found: found[0])
 
 
 def overruled(plan: JoinPlan, key: KeyPair) -> JoinPlan:
@@ -243,7 +197,8 @@ def overruled(plan: JoinPlan, key: KeyPair) -> JoinPlan:
     if not between:
         path = _path(keys, key.left_table, key.right_table)
         between = [min(path, key=lambda old: (old.score, old.left, old.right))]
-    return _assembled([key if old is between[0] else old for old in keys], sources, plan.start)
+    order = table_order(plan.sources)
+    return _assembled([key if old is between[0] else old for old in keys], sources, order, plan.start)[1]
 
 
 def _path(keys: Sequence[KeyPair], start: str, end: str) -> list[KeyPair]:
@@ -260,10 +215,10 @@ def _path(keys: Sequence[KeyPair], start: str, end: str) -> list[KeyPair]:
     return trail[end]
 
 
-def _alternatives(
-    tree: Sequence[_Edge], edges: Sequence[_Edge], sources: Mapping[str, PlanTable], anchor: str | None
-) -> list[JoinPlan]:
-    """Plans that differ from the best in one edge, best first."""
+def _others(
+    best: JoinPlan, tree: Sequence[Edge], edges: Sequence[Edge], sources: Mapping[str, PlanTable], order: Order
+) -> tuple[list[JoinPlan], list[JoinPlan]]:
+    """Plans that differ from the best in one edge and make other columns equal, best first; and those as sure as it."""
     found = []
     for gone in tree:
         rest = [edge for edge in tree if edge is not gone]
@@ -272,9 +227,21 @@ def _alternatives(
             parts.join(*edge.ends)
         for edge in edges:
             if edge.key != gone.key and parts.root(edge.ends[0]) != parts.root(edge.ends[1]):
-                found.append((gone.strength - edge.strength, edge.order, [*rest, edge]))
-    found.sort(key=lambda entry: entry[:2])
-    return [_assembled([edge.key for edge in chosen], sources, anchor) for _, _, chosen in found[:_ALTERNATIVES]]
+                loss = gone.strength - edge.strength
+                found.append(((loss, edge.role, _spelling(edge.key, order)), [*rest, edge]))
+    found.sort(key=lambda entry: entry[0])
+    others: list[JoinPlan] = []
+    as_sure = 0
+    seen = {frozenset(best.classes())}
+    for (loss, _, _), chosen in found:
+        if len(others) == _ALTERNATIVES:
+            break
+        _, plan = _assembled([edge.key for edge in chosen], sources, order, best.start)
+        if frozenset(plan.classes()) not in seen:
+            seen.add(frozenset(plan.classes()))
+            others.append(plan)
+            as_sure += loss < _TIE
+    return others, others[:as_sure]
 
 
 def _faint_keys(profiles: Sequence[TableProfile], parts: _Components, known: set[KeyPair]) -> list[KeyPair]:
@@ -320,7 +287,7 @@ def plan_joins(
     """Plan how tables are joined.
 
     The plan is the spanning tree whose key pairs are surest. It starts from the anchor or, where there is none, from
-    the table of the finest grain: the one from which the fewest steps multiply rows.
+    the table of the finest grain: the one from which the fewest steps multiply rows or go against a reference.
 
     Args:
         profiles: the tables to join; all of them are in the plan.
@@ -351,30 +318,40 @@ def plan_joins(
         profiles = [profile for profile in profiles if profile.id not in stack_of]
         profiles += [stack.profile for stack in stacks.values()]
         by_id = {profile.id: profile for profile in profiles}
-    usable = [key for key in keys if key.left_table != key.right_table]
+    usable = [key for key in keys if key.left_table != key.right_table and key.score >= _FAINT]
     tables = frozenset(by_id)
     available = {**{profile.id: profile for profile in bridges}, **by_id}
+    order = table_order([*available.values()])
 
-    def edges_among(wanted: frozenset[str]) -> list[_Edge]:
+    def edges_among(wanted: frozenset[str], least: float) -> list[Edge]:
         inside = [key for key in usable if key.tables <= wanted]
         known = set(inside) | {key.reversed() for key in inside}
-        inside += [key for key in _siblings(usable, wanted) if key not in known]
-        return _ranked(inside, available, hints)
+        inside += [key for key in siblings(usable, wanted, order) if key not in known]
+        return edges_of([key for key in inside if key.score >= least], available, hints)
 
-    edges = edges_among(tables)
-    tree, parts = _tree(tables, edges)
-    while len(parts.groups()) > 1:
-        reach = [_Edge(key, log_odds(key.score)) for key in usable if key.tables <= frozenset(available)]
-        added = _bridged(parts, reach, tables)
-        if added is None:
+    least = ACCEPTED
+    while True:
+        parts = _tree(tables, edges_among(tables, least), order)[1]
+        if len(parts.groups()) == 1:
+            break
+        reach = [Edge(key, log_odds(key.score)) for key in usable if key.tables <= frozenset(available)]
+        added = _bridged(parts, [edge for edge in reach if edge.key.score >= least], tables, order)
+        if added is not None:
+            tables |= frozenset(added)
+        elif least > _FAINT:
+            least = _FAINT  # a bridge of sure keys comes before a step that is less likely than not
+        else:
             faint = _faint_keys(profiles, parts, {*usable})
             if not faint:
                 raise _not_connected(parts, usable, profiles)
             usable += faint
-            added = []
-        tables |= frozenset(added)
-        edges = edges_among(tables)
-        tree, parts = _tree(tables, edges)
     sources = {table: _plan_table(available[table], table not in by_id, stacks.get(table)) for table in tables}
-    best = _assembled([edge.key for edge in tree], sources, anchor)
-    return replace(best, alternatives=tuple(_alternatives(tree, edges, sources, anchor)))
+    edges = edges_among(tables, _FAINT)
+    plans = []
+    for start in [anchor] if anchor is not None else tables:
+        wanted = _from(start, edges)
+        tree, _ = _tree(tables, wanted, order)
+        plans.append((*_assembled([edge.key for edge in tree], sources, order, start), tree, wanted))
+    _, best, tree, wanted = min(plans, key=lambda entry: entry[0])
+    alternatives, ambiguous = _others(best, tree, wanted, sources, order)
+    return replace(best, alternatives=tuple(alternatives), ambiguous=tuple(ambiguous))

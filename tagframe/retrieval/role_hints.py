@@ -73,13 +73,13 @@ def role_hints(keys: Sequence[KeyPair], words: Iterable[str]) -> dict[KeyPair, f
     {'g.match.away_team_id': 3.0}
     """
     used = {_stem(piece) for word in words for piece in words_of(word)}
-    groups: dict[tuple[str, str, tuple[str, ...]], list[KeyPair]] = defaultdict(list)
+    groups: dict[frozenset[str], list[KeyPair]] = defaultdict(list)
     for key in keys:
-        groups[key.left_table, key.right_table, key.right_columns].append(key)
+        groups[key.tables].append(key)
     hints: dict[KeyPair, float] = {}
-    for (left, right, _), group in groups.items():
+    for both, group in groups.items():
         # "liked" is no role in a table of likes: every question about the table uses the word.
-        things = {_stem(word) for table in (left, right) for word in words_of(table.partition(".")[2])}
+        things = {_stem(word) for table in both for word in words_of(table.partition(".")[2])}
         names = {key: frozenset(word for column in key.left_columns for word in words_of(column)) for key in group}
         common = frozenset.intersection(*names.values())
         spoken = {

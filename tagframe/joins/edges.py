@@ -1,0 +1,136 @@
+"""Key pairs as edges between tables: how strongly a plan prefers each, and which of several roles leads."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tagframe.corpus.profile import TableProfile
+from tagframe.joins.plan import PlanTable
+from tagframe.keys.key_pair import Evidence, KeyPair
+from tagframe.keys.names import column_name, table_entity
+from tagframe.keys.scoring import log_odds, probability
+
+_ENOUGH = 6.0
+"""Log odds beyond this tell no key from another."""
+_PLAIN_NAME = 4.0
+"""What a name that fits in full is worth beside them."""
+_DECLARED = 5.0
+"""What a declared key has before every inferred one."""
+_NEAR = 4.0
+"""Keys between two tables are nearly as sure where their strengths differ by less: then the question decides, or the
+order of their roles."""
+_SIBLING = 2.0
+"""What two references to one missing table lose against a reference, in log odds."""
+_MAIN_ROLES = frozenset(
+    """home host winner source src origin from start sender buyer owner author creator current main primary first
+    principal""".split()
+)
+_OTHER_ROLES = frozenset(
+    """away visitor guest loser dest destination target to end receiver recipient seller editor edited last previous
+    next related permanent secondary second other alternate old new""".split()
+)
+"""Of several roles of one thing, those that are meant where none is said, and those that are not."""
+
+Order = Mapping[str, Any]
+"""By table id: what ties between tables are settled by. The words of their names, not how a schema prefixes them."""
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Two tables that may be joined.
+
+    Attributes:
+        key: on what.
+        strength: how strongly a plan prefers it, in log odds.
+        role: its place among the keys of these tables that are as strong.
+    """
+
+    key: KeyPair
+    strength: float
+    role: int = 0
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """Both tables."""
+        return self.key.left_table, self.key.right_table
+
+
+def table_order(tables: Iterable[TableProfile | PlanTable]) -> Order:
+    """What tables are sorted by where nothing else tells them apart."""
+    return {table.id: (table_entity(table.name), table.id) for table in tables}
+
+
+def siblings(keys: Sequence[KeyPair], wanted: frozenset[str], order: Order) -> list[KeyPair]:
+    """Pairs of columns that reference one column of a table that is not among ``wanted``."""
+    by_target: dict[tuple[str, tuple[str, ...]], list[KeyPair]] = defaultdict(list)
+    for key in keys:
+        if key.left_table in wanted and key.right_table not in wanted:
+            by_target[key.right_table, key.right_columns].append(key)
+    found = []
+    for (table, _), group in sorted(by_target.items()):
+        group.sort(key=lambda key: (order[key.left_table], key.left_columns))
+        for i, one in enumerate(group):
+            for other in group[i + 1 :]:
+                if one.left_table != other.left_table:
+                    score = probability(min(log_odds(one.score), log_odds(other.score)) - _SIBLING)
+                    evidence = Evidence(origin="shared", reason=f"both reference {table}")
+                    sides = one.left_table, one.left_columns, other.left_table, other.left_columns
+                    found.append(KeyPair(*sides, score, evidence))
+    return found
+
+
+def edges_of(keys: Sequence[KeyPair], tables: Mapping[str, TableProfile], hints: Mapping[KeyPair, float]) -> list[Edge]:
+    """The keys as edges.
+
+    Among keys of one table to one column that are nearly as sure the roles are told apart: by what hints say, and where
+    they say nothing by :func:`_role`. A hint counts only for keys that are nearly as sure as the surest of the two
+    tables, and raises none above a declared one.
+    """
+    strengths = {key: _strength(key) for key in keys}
+    roles: dict[KeyPair, int] = {}
+    groups: dict[tuple[str, str, tuple[str, ...]], list[KeyPair]] = defaultdict(list)
+    for key in keys:
+        groups[key.left_table, key.right_table, key.right_columns].append(key)
+    for (left, _, _), group in groups.items():
+        near = _near(group, strengths)
+        surest = max(strengths[key] for key in near)
+        near.sort(key=lambda key: _role(key, tables[left]))
+        for place, key in enumerate(near):
+            strengths[key], roles[key] = surest, place
+    pairs: dict[frozenset[str], list[KeyPair]] = defaultdict(list)
+    for key in keys:
+        pairs[key.tables].append(key)
+    for group in pairs.values():
+        near = _near(group, strengths)
+        surest = max(strengths[key] for key in near)
+        if any(key in hints for key in near):
+            strengths.update({key: surest + hints.get(key, 0.0) for key in near})
+    return [Edge(key, strengths[key], roles.get(key, 0)) for key in keys]
+
+
+def _strength(key: KeyPair) -> float:
+    """How strongly a plan prefers the key: its log odds, as far as they still tell, and how plainly it is named.
+
+    ``UserId`` is *the* user of a row, ``OwnerUserId`` one of them.
+    """
+    declared = _DECLARED * (key.evidence.origin in ("declared", "given"))
+    return min(log_odds(key.score), _ENOUGH) + _PLAIN_NAME * key.evidence.name + declared
+
+
+def _near(group: Sequence[KeyPair], strengths: Mapping[KeyPair, float]) -> list[KeyPair]:
+    surest = max(strengths[key] for key in group)
+    return [key for key in group if strengths[key] > surest - _NEAR]
+
+
+def _role(key: KeyPair, table: TableProfile) -> Any:
+    """What keys of several roles are sorted by: first the one that is meant where none is said.
+
+    A column called like its own table is the other one: who befriends is ``friend.student_id``, not ``friend_id``.
+    """
+    words = [word for column in key.left_columns for word in column_name(column).entity]
+    own = [thing for thing in table_entity(table.name) if len(thing) > 3]
+    aside = sum(word in _OTHER_ROLES or any(word.startswith(thing) for thing in own) for word in words)
+    return aside - sum(word in _MAIN_ROLES for word in words), -key.evidence.name, key.left_columns
