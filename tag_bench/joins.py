@@ -24,7 +24,8 @@ from tag_bench.lake import synthetic_lake
 from tag_bench.merge_cost import merge_ratio, push_down
 from tagframe.corpus import open_corpus
 from tagframe.corpus.profile import ColumnProfile, TableProfile
-from tagframe.engines.sqlite import connect_readonly, quoted
+from tagframe.engines.base import quoted
+from tagframe.engines.sqlite import connect_readonly
 from tagframe.errors import FanOut, NotConnected
 from tagframe.joins import JoinPlan, plan_joins
 from tagframe.keys import KeyPair, infer_key_pairs

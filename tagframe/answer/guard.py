@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from tagframe.engines.sqlite import connect_readonly
 from tagframe.errors import SQLFailed, UnsafeSQL, did_you_mean
 
 if TYPE_CHECKING:
@@ -94,11 +95,12 @@ def _connection(corpus: Corpus, tables: Mapping[str, str], rows: int | None = No
 
     ``rows`` bounds what is copied where the tables do not live in one SQLite file; None copies all.
     """
-    files = {corpus.sqlite_file(table_id) for table_id in tables.values()}
+    engines = [corpus.engine(table_id) for table_id in tables.values()]
+    files = {engine.path if engine and engine.kind == "sqlite" else None for engine in engines}
     own_names = all(corpus.profile(table_id).name == name for name, table_id in tables.items())
     file = files.pop() if len(files) == 1 else None
     if file is not None and own_names:
-        connection = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)
+        connection = connect_readonly(file)
     else:
         connection = sqlite3.connect(":memory:")
         for name, table_id in tables.items():

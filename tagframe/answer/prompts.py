@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from tagframe.engines.base import quoted
 from tagframe.lm import Message, Prompt
 from tagframe.operators.cells import FENCE_RULE, encode_rows, fence
 
@@ -53,24 +54,15 @@ def describe_tables(tables: Mapping[str, TableProfile]) -> str:
                 continue
             samples = [sample[:_SAMPLE_CHARACTERS] for sample in column.samples[:_SAMPLES]]
             notes = [column.description, ", ".join(json.dumps(sample, ensure_ascii=False) for sample in samples)]
-            lines.append(f"  {quote(column.name)} {column.family},{_comment(notes)}")
+            lines.append(f"  {quoted(column.name)} {column.family},{_comment(notes)}")
         rows = _comment([profile.description, "" if profile.rows is None else f"{profile.rows} rows"])
-        statements.append(f"CREATE TABLE {quote(name)} ({rows}\n" + "\n".join(lines) + "\n);")
+        statements.append(f"CREATE TABLE {quoted(name)} ({rows}\n" + "\n".join(lines) + "\n);")
     return "\n".join(statements)
 
 
 def _comment(notes: Sequence[str]) -> str:
     said = "; ".join(" ".join(note.split()) for note in notes if note)
     return f"  -- {said}" if said else ""
-
-
-def quote(name: str) -> str:
-    """A name as an SQL identifier.
-
-    >>> quote('say "x"')
-    '"say ""x\"""'
-    """
-    return '"' + name.replace('"', '""') + '"'
 
 
 def syn_prompt(

@@ -7,7 +7,6 @@ A catalogue holds sample values of the data, and is therefore readable by its ow
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sqlite3
@@ -22,7 +21,7 @@ import numpy.typing as npt
 
 from tagframe.corpus.knowledge import Knowledge
 from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
-from tagframe.engines.base import ForeignKey
+from tagframe.engines.base import ForeignKey, Stamp
 from tagframe.errors import UnreadableCatalogue
 
 if TYPE_CHECKING:
@@ -39,21 +38,12 @@ _VARIABLES = 500
 
 
 @dataclass(frozen=True)
-class Stamp:
-    """What tells whether a file has changed: its size in bytes, its time of change in ns, and its SHA-256."""
-
-    size: int
-    mtime_ns: int
-    sha256: str
-
-
-@dataclass(frozen=True)
 class IndexedSource:
     """A file as it was when it was indexed.
 
     Attributes:
         key: the file's path below the source's root.
-        kind: see :class:`~tagframe.engines.base.Source`.
+        kind: see :class:`~tagframe.engines.base.Engine`.
         stamp: None for what has no file, and where a table could not be read, so that it is tried again.
         tables: profiles by the tables' names in the file.
     """
@@ -295,23 +285,6 @@ class Catalogue:
 
 def _knowledge(plain: Any) -> Knowledge:
     return Knowledge() if plain is None else Knowledge.from_json(plain)
-
-
-def stamp(path: Path, known: Stamp | None = None) -> Stamp:
-    """The stamp of a file; its content is not read again where size and time are those of ``known``."""
-    # What a writer has not yet moved into the database itself stands in the write-ahead log.
-    log = Path(f"{path}-wal")
-    parts = [path, log] if log.exists() else [path]
-    stats = [part.stat() for part in parts]
-    size, mtime_ns = sum(stat.st_size for stat in stats), max(stat.st_mtime_ns for stat in stats)
-    if known is not None and (size, mtime_ns) == (known.size, known.mtime_ns):
-        return known
-    digest = hashlib.sha256()
-    for part in parts:
-        with part.open("rb") as file:
-            while block := file.read(2**20):
-                digest.update(block)
-    return Stamp(size, mtime_ns, digest.hexdigest())
 
 
 def _create(db: Database) -> None:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from tagframe import results
-from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, Stamp, is_catalogue
+from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue
 from tagframe.corpus.documents import column_document, table_document
 from tagframe.corpus.knowledge import CorpusKeys, Knowledge, KnowledgeStore, find_column
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.tables import TablesFrame, tables_frame
 from tagframe.corpus.vectors import CorpusVectors, VectorStore, corpus_vectors
-from tagframe.engines.base import Source
+from tagframe.engines.base import Engine, Stamp
 from tagframe.errors import (
     ColumnNotFound,
     HiddenColumn,
@@ -43,14 +43,14 @@ class Origin:
         key: what a catalogue calls the source.
         table: the table's name in the source.
         kind: of the source.
-        source: reads it; None where the source is not there any more.
+        engine: reads it; None where the source is not there any more.
         stamp: of the source when it was profiled; None for frames.
     """
 
     key: str
     table: str
     kind: str
-    source: Source | None = None
+    engine: Engine | None = None
     stamp: Stamp | None = None
 
 
@@ -233,7 +233,7 @@ class Corpus:
         """The rows of a table, as they are in the source now.
 
         Integers are never turned into floats: beside nulls they are ``Int64``. Text stays text. See
-        :class:`~tagframe.engines.sqlite.SQLiteSource` and :mod:`tagframe.engines.files` for each source's rules.
+        :class:`~tagframe.engines.sqlite.SQLiteEngine` and :mod:`tagframe.engines.files` for each source's rules.
 
         Args:
             id: as for :meth:`profile`.
@@ -265,23 +265,23 @@ class Corpus:
         if limit is not None and limit < 0:
             raise InvalidArgument(f"limit is a number of rows, at least 0; got {limit!r}")
         origin = self._origins.get(profile.id)
-        if origin is None or origin.source is None:
+        if origin is None or origin.engine is None:
             place = "only its schema is known" if self._root is None else f"{self._root} is not there any more"
             raise SourceNotFound(f"the rows of {profile.id} cannot be read: {place}")
-        if origin.source.path is not None and not origin.source.path.exists():
-            raise SourceNotFound(f"the rows of {profile.id} cannot be read: there is no file {origin.source.path}")
-        frame = origin.source.read(origin.table, columns, limit)
+        if origin.engine.path is not None and not origin.engine.path.exists():
+            raise SourceNotFound(f"the rows of {profile.id} cannot be read: there is no file {origin.engine.path}")
+        frame = origin.engine.scan(origin.table, columns, limit)
         results.remember(frame, table=profile.id)
         return frame
 
-    def sqlite_file(self, id: str) -> Path | None:
-        """The SQLite file that holds the table; None where it comes from elsewhere.
+    def engine(self, id: str) -> Engine | None:
+        """What holds the table; None where the source is not there any more, or only a schema is known.
 
         Raises:
             TableNotFound: no such table.
         """
         origin = self._origins.get(self.profile(id).id)
-        return origin.source.path if origin and origin.source and origin.source.kind == "sqlite" else None
+        return origin.engine if origin else None
 
     def source_table(self, id: str) -> str:
         """What the table is called in its source.

@@ -10,13 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tagframe.corpus.catalogue import is_catalogue
-from tagframe.engines.base import Source
-from tagframe.engines.files import CSV_SUFFIXES, PARQUET_SUFFIXES, CSVSource, ParquetSource
-from tagframe.engines.sqlite import SQLiteSource, is_sqlite_file
+from tagframe.engines.base import Engine
+from tagframe.engines.registry import SUFFIXES, engine_of
 from tagframe.errors import EmptyCorpus, SourceNotFound, UnreadableTable, UnreadableTableWarning
-
-SQLITE_SUFFIXES = (".sqlite", ".sqlite3", ".db", ".db3")
-SUFFIXES = (*SQLITE_SUFFIXES, *CSV_SUFFIXES, *PARQUET_SUFFIXES)
 
 
 @dataclass(frozen=True)
@@ -26,12 +22,12 @@ class SourceFile:
     Attributes:
         key: what the catalogue calls the file: its path below the folder, with "/".
         database: the database of its tables.
-        source: reads it.
+        engine: reads it.
     """
 
     key: str
     database: str
-    source: Source
+    engine: Engine
 
 
 def discover(path: Path) -> list[SourceFile]:
@@ -49,15 +45,15 @@ def discover(path: Path) -> list[SourceFile]:
     if not path.exists():
         raise SourceNotFound(f"there is no file or folder {str(path)!r}")
     if path.is_file():
-        source = SQLiteSource(path) if is_sqlite_file(path) else _source(path)
-        if source is None:
+        engine = engine_of(path, look_inside=True)
+        if engine is None:
             raise UnreadableTable(f"{path} is neither SQLite, CSV nor Parquet; known endings: {', '.join(SUFFIXES)}")
-        database = path.stem if source.kind == "sqlite" else path.absolute().parent.name or "files"
-        return [SourceFile(path.name, database, source)]
-    files = [(file.relative_to(path), source) for file in _walk(path) if (source := _source(file)) is not None]
+        database = path.stem if engine.kind == "sqlite" else path.absolute().parent.name or "files"
+        return [SourceFile(path.name, database, engine)]
+    files = [(file.relative_to(path), engine) for file in _walk(path) if (engine := _engine(file)) is not None]
     if not files:
         raise EmptyCorpus(f"no file with tables in {str(path)!r}; looked for {', '.join(SUFFIXES)}")
-    homes = {file: _home(file, source.kind) for file, source in files}
+    homes = {file: _home(file, engine.kind) for file, engine in files}
     namesakes: dict[str, set[Path]] = defaultdict(set)
     for home in homes.values():
         namesakes[home.name].add(home)
@@ -66,9 +62,9 @@ def discover(path: Path) -> list[SourceFile]:
         SourceFile(
             key=file.as_posix(),
             database=(homes[file].name if len(namesakes[homes[file].name]) == 1 else homes[file].as_posix()) or root,
-            source=source,
+            engine=engine,
         )
-        for file, source in files
+        for file, engine in files
     ]
 
 
@@ -95,13 +91,8 @@ def _warn(error: OSError) -> None:
     warnings.warn(f"left out: {error}", UnreadableTableWarning, stacklevel=2)
 
 
-def _source(file: Path) -> Source | None:
+def _engine(file: Path) -> Engine | None:
     """What reads the file; None for what holds no tables, such as a catalogue that was saved among them."""
-    suffix = file.suffix.lower()
-    if suffix in CSV_SUFFIXES:
-        return CSVSource(file)
-    if suffix in PARQUET_SUFFIXES:
-        return ParquetSource(file)
-    if suffix in SQLITE_SUFFIXES and not (file.is_file() and is_catalogue(file)):
-        return SQLiteSource(file)
-    return None
+    engine = engine_of(file)
+    is_ours = engine is not None and engine.kind == "sqlite" and file.is_file() and is_catalogue(file)
+    return None if is_ours else engine

@@ -16,14 +16,14 @@ from typing import Any
 import pandas as pd
 
 from tagframe.config import current
-from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue, stamp
+from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue
 from tagframe.corpus.corpus import Corpus, Origin
 from tagframe.corpus.discover import SourceFile, discover
 from tagframe.corpus.knowledge import Knowledge, KnowledgeStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
 from tagframe.corpus.vectors import VectorStore
-from tagframe.engines.frames import frame_sources
+from tagframe.engines.frames import frame_engines
 from tagframe.errors import (
     CatalogueWarning,
     EmptyCorpus,
@@ -93,12 +93,12 @@ def _open_frames(frames: Mapping[str, pd.DataFrame]) -> Corpus:
     if not frames:
         raise EmptyCorpus("a corpus needs at least one frame; got an empty mapping")
     profiles, origins = [], {}
-    for database, tables, source in frame_sources(frames, FRAMES_DATABASE):
-        shapes = {shape.name: shape for shape in source.shapes()}
+    for database, tables, engine in frame_engines(frames, FRAMES_DATABASE):
+        shapes = {shape.name: shape for shape in engine.shapes()}
         for table, name in tables.items():
-            profile = profile_table(database, shapes[name], source.chunks(shapes[name]), name=table)
+            profile = profile_table(database, shapes[name], engine.chunks(shapes[name]), name=table)
             profiles.append(profile)
-            origins[profile.id] = Origin(key=source.kind, table=name, kind=source.kind, source=source)
+            origins[profile.id] = Origin(key=engine.kind, table=name, kind=engine.kind, engine=engine)
     return Corpus(profiles, origins)
 
 
@@ -210,34 +210,29 @@ def _index(files: Sequence[SourceFile], known: Mapping[str, IndexedSource], prog
     for file in files:
         old = known.get(file.key)
         try:
-            seen = stamp(_path(file), old.stamp if old else None)
-            if old is not None and old.stamp is not None and seen.sha256 == old.stamp.sha256:
+            seen = file.engine.fingerprint(old.stamp if old else None)
+            if old is not None and old.stamp is not None and seen is not None and seen.sha256 == old.stamp.sha256:
                 result.sources[file.key] = replace(old, stamp=seen)
                 if seen != old.stamp:
                     result.changed.append(file.key)
                 continue
-            shapes = file.source.shapes()
+            shapes = file.engine.shapes()
         except UnreadableTable as error:
             result.problems.append(error)
             continue
         except OSError as error:
-            result.problems.append(UnreadableTable(f"{_path(file)} cannot be read: {error}"))
+            result.problems.append(UnreadableTable(f"{file.engine.identity} cannot be read: {error}"))
             continue
-        result.sources[file.key] = IndexedSource(file.key, file.source.kind, seen, tables[file.key])
+        result.sources[file.key] = IndexedSource(file.key, file.engine.kind, seen, tables[file.key])
         result.changed.append(file.key)
         work += [(file, shape) for shape in shapes]
     for file, shape in _progress(work, progress):
         try:
-            tables[file.key][shape.name] = profile_table(file.database, shape, file.source.chunks(shape))
+            tables[file.key][shape.name] = profile_table(file.database, shape, file.engine.chunks(shape))
         except UnreadableTable as error:
             result.problems.append(error)
             result.sources[file.key] = replace(result.sources[file.key], stamp=None)
     return result
-
-
-def _path(file: SourceFile) -> Path:
-    assert file.source.path is not None
-    return file.source.path
 
 
 def _report(root: Path, indexed: _Indexed) -> None:
@@ -268,7 +263,7 @@ def _assembled(
             database = databases.get(key, profile.database)
             named = replace(profile, database=database, id=f"{database}.{profile.name}")
             profiles.append(named)
-            origins[named.id] = Origin(key, table, indexed.kind, file.source if file else None, indexed.stamp)
+            origins[named.id] = Origin(key, table, indexed.kind, file.engine if file else None, indexed.stamp)
     places = {id: (origin.key, origin.table) for id, origin in origins.items()}
     knowledge = KnowledgeStore(contents.knowledge, catalogue, places)
     vectors = VectorStore(catalogue)

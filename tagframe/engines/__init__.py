@@ -1,1 +1,5 @@
-"""Places that hold tables: their names, their rows, and nothing of what they mean."""
+"""Places that hold tables: their names, their rows, and statements over them; nothing of what they mean.
+
+A new kind of place is a file with an :class:`~tagframe.engines.base.Engine`, and a line in
+:mod:`tagframe.engines.registry`.
+"""

@@ -1,21 +1,31 @@
 """What a place that holds tables can do.
 
-A source is one file, or the frames of one mapping. It names its tables, gives their rows in pieces for profiling, and
-reads a whole table.
+An engine is one file, or the frames of one mapping. It names its tables, gives their rows (in pieces for profiling,
+whole, or some of them), tells whether it has changed, and runs statements over them. Nothing outside this room opens a
+source of tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 CHUNK_ROWS = 50_000
 
 Values = Sequence[Any] | pd.Series
+RowNumbers = npt.NDArray[np.int64]
+ColumnKind = Literal["integer", "text", "null"]
 
 
 @dataclass(frozen=True)
@@ -62,8 +72,54 @@ class Chunk:
     columns: Sequence[Values]
 
 
-class Source(Protocol):
-    """One file, or one mapping of frames, that holds tables."""
+@dataclass(frozen=True)
+class Stamp:
+    """What tells whether a file has changed: its size in bytes, its time of change in ns, and its SHA-256."""
+
+    size: int
+    mtime_ns: int
+    sha256: str
+
+
+class Session(Protocol):
+    """Queries of our own over one state of a place, run where the tables are.
+
+    Tables go by their names in the place. Every method raises :class:`~tagframe.errors.UnreadableTable` where the
+    place cannot answer.
+    """
+
+    @property
+    def kind(self) -> str:
+        """Of the engine."""
+
+    @property
+    def ordered_join(self) -> str:
+        """The kind of inner join that reads tables in the order in which they are written; "" where none does."""
+
+    def fetch(self, query: exp.Query, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        """The rows of a query; ``values`` are those of its named placeholders."""
+
+    def size(self, table: str) -> int:
+        """Rows of a table."""
+
+    def row_number(self, table: str) -> str:
+        """The name of what numbers the rows of a table, in the order in which :meth:`Engine.scan` gives them."""
+
+    def column_kind(self, table: str, column: str) -> tuple[ColumnKind | None, bool]:
+        """What a column holds ("null" where nothing; None for a mixture or another kind), and whether nulls may be."""
+
+    def is_unique(self, table: str, columns: Sequence[str]) -> bool:
+        """Whether no key of these columns repeats, nulls aside."""
+
+    def holds(self, column: exp.Column, kind: Literal["number", "text"]) -> exp.Condition:
+        """A test of whether a row's value is of a kind."""
+
+    def exact(self, column: exp.Column) -> exp.Condition:
+        """The column, compared by its bytes whatever the table declares."""
+
+
+class Engine(Protocol):
+    """One place that holds tables: a file, or a mapping of frames."""
 
     @property
     def path(self) -> Path | None:
@@ -72,6 +128,14 @@ class Source(Protocol):
     @property
     def kind(self) -> str:
         """``"sqlite"``, ``"csv"``, ``"parquet"`` or ``"frames"``."""
+
+    @property
+    def identity(self) -> str:
+        """What the place is called in messages."""
+
+    @property
+    def picks_rows(self) -> bool:
+        """Whether some rows of its tables can be read without the others, as a rule."""
 
     def shapes(self) -> list[TableShape]:
         """The tables, without their rows.
@@ -87,9 +151,57 @@ class Source(Protocol):
             UnreadableTable: the rows cannot be read.
         """
 
-    def read(self, table: str, columns: Sequence[str] | None, limit: int | None) -> pd.DataFrame:
-        """The rows of a table, in the source's order.
+    def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
+        """The rows of a table, in the source's order; all columns, and all rows, where None.
 
         Raises:
             UnreadableTable: the rows cannot be read.
         """
+
+    def numbered(self, table: str, columns: Sequence[str]) -> tuple[RowNumbers, pd.DataFrame] | None:
+        """All rows of these columns, and the numbers by which :meth:`pick` finds them again, ascending.
+
+        None where rows of the table cannot be picked.
+        """
+
+    def pick(self, table: str, columns: Sequence[str], numbers: RowNumbers) -> pd.DataFrame:
+        """The rows of these numbers, which :meth:`numbered` gave, ascending and without duplicates.
+
+        Raises:
+            UnreadableTable: the rows cannot be read.
+        """
+
+    def fingerprint(self, known: Stamp | None = None) -> Stamp | None:
+        """The state of a file; its content is not read again where size and time are those of ``known``.
+
+        None for what lives in memory.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+
+    def session(self) -> AbstractContextManager[Session] | None:
+        """Queries of our own inside the place; None where it only holds rows."""
+
+
+def quoted(identifier: str) -> str:
+    """An identifier as SQL text, whatever it holds.
+
+    >>> quoted('order by"x')
+    '"order by""x"'
+    """
+    return '"' + identifier.replace('"', '""') + '"'
+
+
+def file_stamp(parts: Sequence[Path], known: Stamp | None) -> Stamp:
+    """The stamp of a file that is in these parts; their content is not read where size and time are as known."""
+    stats = [part.stat() for part in parts]
+    size, mtime_ns = sum(stat.st_size for stat in stats), max(stat.st_mtime_ns for stat in stats)
+    if known is not None and (size, mtime_ns) == (known.size, known.mtime_ns):
+        return known
+    digest = hashlib.sha256()
+    for part in parts:
+        with part.open("rb") as file:
+            while block := file.read(2**20):
+                digest.update(block)
+    return Stamp(size, mtime_ns, digest.hexdigest())

@@ -1,4 +1,4 @@
-"""CSV and Parquet files as sources of one table each."""
+"""CSV and Parquet files: one table each."""
 
 from __future__ import annotations
 
@@ -15,12 +15,10 @@ from typing import Any
 
 import pandas as pd
 
-from tagframe.engines.base import CHUNK_ROWS, Chunk, TableShape
+from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape, file_stamp
 from tagframe.engines.frames import frame_chunk
+from tagframe.engines.rows_only import RowsOnly
 from tagframe.errors import UnreadableTable
-
-CSV_SUFFIXES = (".csv", ".tsv")
-PARQUET_SUFFIXES = (".parquet", ".pq")
 
 _DELIMITERS = (",", ";", "\t", "|")
 _SNIFFED_BYTES = 2**18
@@ -32,8 +30,23 @@ _INDEX_LEVEL = re.compile(r"__index_level_[0-9]+__\Z")
 _TEXT = pd.Series(["text"]).dtype
 
 
+class _OneTable(RowsOnly):
+    """A file with one table, named after it."""
+
+    path: Path
+
+    @property
+    def identity(self) -> str:
+        """The file."""
+        return str(self.path)
+
+    def fingerprint(self, known: Stamp | None = None) -> Stamp:
+        """Size, time and content of the file."""
+        return file_stamp([self.path], known)
+
+
 @dataclass(frozen=True)
-class CSVSource:
+class CSVEngine(_OneTable):
     """A delimited text file: the table is named after the file.
 
     The encoding is UTF-8 (with a byte order mark or without), UTF-16 with one, else Windows-1252. The delimiter is a
@@ -63,7 +76,7 @@ class CSVSource:
             for frame in reader:
                 yield frame_chunk(frame)
 
-    def read(self, table: str, columns: Sequence[str] | None, limit: int | None) -> pd.DataFrame:
+    def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """The rows of the one table, in the file's order."""
         options: dict[str, Any] = {"nrows": limit, "low_memory": False, **self._dialect()}
         with self._errors():
@@ -172,7 +185,7 @@ def _plain_dtype(column: pd.Series) -> pd.Series:
 
 
 @dataclass(frozen=True)
-class ParquetSource:
+class ParquetEngine(_OneTable):
     """A Parquet file: the table is named after the file.
 
     Columns are read as pandas reads them, save that integers beside nulls are ``Int64`` (or ``UInt64``), never floats,
@@ -199,7 +212,7 @@ class ParquetSource:
                 # To Parquet "a" is also the beginning of the name "a.b".
                 yield frame_chunk(_from_arrow(batch.select(shape.columns)))
 
-    def read(self, table: str, columns: Sequence[str] | None, limit: int | None) -> pd.DataFrame:
+    def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """The rows of the one table, in the file's order."""
         names = list(self.shapes()[0].columns if columns is None else columns)
         with self._file() as file:

@@ -1,4 +1,4 @@
-"""Frames that live in memory, as a source of tables."""
+"""Frames that live in memory."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from typing import Any
 
 import pandas as pd
 
-from tagframe.engines.base import CHUNK_ROWS, Chunk, TableShape
+from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape
+from tagframe.engines.rows_only import RowsOnly
 from tagframe.errors import InvalidArgument
 
 
-@dataclass(frozen=True)
-class FrameSource:
+@dataclass(frozen=True, eq=False)
+class FrameEngine(RowsOnly):
     """Frames that live in memory, by their names in the source."""
 
     frames: Mapping[str, pd.DataFrame]
     path: None = None
     kind: str = "frames"
+    identity: str = "frames in memory"
 
     def shapes(self) -> list[TableShape]:
         """The frames' names and dtypes."""
@@ -33,12 +35,15 @@ class FrameSource:
         for start in range(0, len(frame), CHUNK_ROWS):
             yield frame_chunk(frame.iloc[start : start + CHUNK_ROWS])
 
-    def read(self, table: str, columns: Sequence[str] | None, limit: int | None) -> pd.DataFrame:
+    def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """A copy of a frame, index included, with its columns' names as text."""
         frame = self.frames[table]
         frame = frame.set_axis([str(name) for name in frame.columns], axis="columns")
         frame = frame if columns is None else frame[list(columns)]
         return (frame if limit is None else frame.head(limit)).copy()
+
+    def fingerprint(self, known: Stamp | None = None) -> None:
+        """None: frames are profiled each time."""
 
 
 def frame_chunk(frame: pd.DataFrame) -> Chunk:
@@ -46,10 +51,10 @@ def frame_chunk(frame: pd.DataFrame) -> Chunk:
     return Chunk(len(frame), [frame.iloc[:, position] for position in range(frame.shape[1])])
 
 
-def frame_sources(
+def frame_engines(
     frames: Mapping[Any, pd.DataFrame], default_database: str
-) -> list[tuple[str, dict[str, str], FrameSource]]:
-    """The frames by database: (database, {name in the corpus: name in the source}, source).
+) -> list[tuple[str, dict[str, str], FrameEngine]]:
+    """The frames by database: (database, {name in the corpus: name in the engine}, engine).
 
     A name with a dot, ``"bank.loan"``, is a table of the database before the first dot.
 
@@ -69,8 +74,8 @@ def frame_sources(
         if table in tables:
             raise InvalidArgument(f"two frames are called {database}.{table}: {tables[table]!r} and {name!r}")
         tables[table] = name
-    source = FrameSource(dict(frames))
-    return [(database, tables, source) for database, tables in databases.items()]
+    engine = FrameEngine(dict(frames))
+    return [(database, tables, engine) for database, tables in databases.items()]
 
 
 def _check_frame(name: Any, frame: Any) -> None:

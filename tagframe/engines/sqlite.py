@@ -1,4 +1,4 @@
-"""SQLite files as a source of tables, opened so that they cannot be changed."""
+"""SQLite files, opened so that they cannot be changed."""
 
 from __future__ import annotations
 
@@ -7,31 +7,29 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import compress
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from tagframe.engines.base import CHUNK_ROWS, Chunk, ForeignKey, TableShape
+from tagframe.engines.base import CHUNK_ROWS, Chunk, ForeignKey, RowNumbers, Stamp, TableShape, file_stamp, quoted
+from tagframe.engines.dtypes import typed_frame, typed_series
+from tagframe.engines.sqlite_session import SQLiteSession, rowid_name, table_columns
 from tagframe.errors import UnreadableTable
+
+SPARSE = 0.25
+"""Rows are picked one by one where they are fewer than this share of the table; else they are picked from all."""
 
 _MAGIC = b"SQLite format 3\x00"
 _CHUNK_BYTES = 128 * 2**20
+_AT_ONCE = 500
 
 
 def is_sqlite_file(path: Path) -> bool:
     """Whether the file starts as SQLite files do. An empty file is a database of no tables to SQLite; not here."""
     with path.open("rb") as file:
         return file.read(len(_MAGIC)) == _MAGIC
-
-
-def quoted(identifier: str) -> str:
-    """An identifier as SQL text, whatever it holds.
-
-    >>> quoted('order by"x')
-    '"order by""x"'
-    """
-    return '"' + identifier.replace('"', '""') + '"'
 
 
 def _qualified(column: str) -> str:
@@ -59,18 +57,28 @@ def connect_readonly(path: Path) -> sqlite3.Connection:
 
 
 @dataclass(frozen=True)
-class SQLiteSource:
-    """The tables of one SQLite file; views, virtual tables and SQLite's own tables are left out."""
+class SQLiteEngine:
+    """The tables of one SQLite file; views, virtual tables and SQLite's own tables are left out.
+
+    Rows are numbered by their row ids. A table without them (``WITHOUT ROWID``, or all three names taken by columns)
+    can only be read whole.
+    """
 
     path: Path
     kind: str = "sqlite"
+    picks_rows: bool = True
+
+    @property
+    def identity(self) -> str:
+        """The file."""
+        return str(self.path)
 
     def shapes(self) -> list[TableShape]:
         """The tables by name, with their declared types and keys."""
         if not is_sqlite_file(self.path):
             raise UnreadableTable(f"{self.path} is not a SQLite database: it is encrypted, damaged or another format")
         with self._connection() as connection:
-            tables = {name: _columns(connection, name) for name in _table_names(connection)}
+            tables = {name: table_columns(connection, name) for name in _table_names(connection)}
             return [
                 TableShape(
                     name,
@@ -95,19 +103,58 @@ class SQLiteSource:
             while cells := cursor.fetchmany(rows):
                 yield Chunk(len(cells), list(zip(*cells, strict=True)))
 
-    def read(self, table: str, columns: Sequence[str] | None, limit: int | None) -> pd.DataFrame:
-        """The rows of a table; see :func:`typed_series` for their dtypes."""
+    def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
+        """The rows of a table; see :func:`~tagframe.engines.dtypes.typed_series` for their dtypes."""
         with self._connection(table) as connection:
             if columns is None:
-                columns = [name for name, _, _ in _columns(connection, table)]
+                columns = [name for name, _, _ in table_columns(connection, table)]
             selected = ", ".join(map(_qualified, columns)) or "NULL"
             rows = connection.execute(
                 f"SELECT {selected} FROM {quoted(table)} AS t LIMIT ?", [-1 if limit is None else limit]
             ).fetchall()
-        if not columns:
-            return pd.DataFrame(index=pd.RangeIndex(len(rows)))
-        cells = zip(*rows, strict=True) if rows else ((),) * len(columns)
-        return pd.DataFrame({name: typed_series(values) for name, values in zip(columns, cells, strict=True)})
+        return typed_frame(rows, columns) if columns else pd.DataFrame(index=pd.RangeIndex(len(rows)))
+
+    def numbered(self, table: str, columns: Sequence[str]) -> tuple[RowNumbers, pd.DataFrame] | None:
+        """Row ids and columns of a whole table; None where it has no row ids."""
+        try:
+            with closing(connect_readonly(self.path)) as connection:
+                rowid = rowid_name(connection, table)
+                return None if rowid is None else _streamed(connection, table, rowid, columns)
+        except (sqlite3.Error, OSError):
+            # A table without row ids, or a file that cannot be read: a scan works, or says what is wrong.
+            return None
+
+    def pick(self, table: str, columns: Sequence[str], numbers: RowNumbers) -> pd.DataFrame:
+        """The rows of these row ids."""
+        with self._connection(table) as connection:
+            rowid = rowid_name(connection, table)
+            query = f"SELECT {', '.join(map(_qualified, columns))} FROM {quoted(table)} AS t"
+            (last,) = connection.execute(f"SELECT count(*) FROM {quoted(table)}").fetchone()
+            cells: list[tuple[object, ...]] = []
+            if len(numbers) > SPARSE * last:
+                ids = connection.execute(f"SELECT {rowid} FROM {quoted(table)} ORDER BY {rowid}")
+                known = np.fromiter((id for (id,) in ids), dtype=np.int64, count=last)
+                cells += compress(connection.execute(f"{query} ORDER BY {rowid}"), np.isin(known, numbers).tolist())
+            else:
+                wanted: list[int] = numbers.tolist()
+                for start in range(0, len(wanted), _AT_ONCE):
+                    some = ", ".join(map(str, wanted[start : start + _AT_ONCE]))
+                    cells += connection.execute(f"{query} WHERE {rowid} IN ({some}) ORDER BY {rowid}")
+        if len(cells) != len(numbers):
+            raise UnreadableTable(f"table {table!r} of {self.path} changed while it was read: try again")
+        return typed_frame(cells, columns)
+
+    def fingerprint(self, known: Stamp | None = None) -> Stamp:
+        """Size, time and content of the file, and of what a writer has not yet moved from its log into it."""
+        log = Path(f"{self.path}-wal")
+        return file_stamp([self.path, log] if log.exists() else [self.path], known)
+
+    @contextmanager
+    def session(self) -> Iterator[SQLiteSession]:
+        """All statements see one state of the file."""
+        with self._connection() as connection:
+            connection.execute("BEGIN")
+            yield SQLiteSession(connection)
 
     @contextmanager
     def _connection(self, table: str | None = None) -> Iterator[sqlite3.Connection]:
@@ -119,19 +166,39 @@ class SQLiteSource:
             raise UnreadableTable(f"{place} cannot be read: {error}") from error
 
 
-def typed_series(values: Sequence[Any]) -> pd.Series:
-    """Cells of SQLite as a column whose dtype loses nothing.
+def _streamed(
+    connection: sqlite3.Connection, table: str, rowid: str, columns: Sequence[str]
+) -> tuple[RowNumbers, pd.DataFrame]:
+    """Row ids and columns of a whole table. Numbers are packed a chunk at a time: as Python's they take ten times the
+    memory."""
+    shown = ", ".join([f"t.{rowid}", *map(_qualified, columns)])
+    query = f"SELECT {shown} FROM {quoted(table)} AS t ORDER BY t.{rowid}"
+    cursor = connection.execute(query)
+    ids: list[RowNumbers] = []
+    chunks: list[list[pd.Series]] = [[] for _ in columns]
+    while cells := cursor.fetchmany(CHUNK_ROWS):
+        numbers, *values = zip(*cells, strict=True)
+        ids.append(np.array(numbers, dtype=np.int64))
+        for series, column in zip(chunks, values, strict=True):
+            series.append(typed_series(column))
+    joined = [_joined(series) for series in chunks]
+    if any(series is None for series in joined):
+        whole = connection.execute(query).fetchall()
+        return np.array([row[0] for row in whole], dtype=np.int64), typed_frame([row[1:] for row in whole], columns)
+    data = dict(zip(columns, joined, strict=True))
+    rowids = np.concatenate(ids) if ids else np.empty(0, dtype=np.int64)
+    return rowids, pd.DataFrame(data, index=pd.RangeIndex(len(rowids)), copy=False)
 
-    Integers are ``int64``, or ``Int64`` beside nulls. Floats are ``float64``, with integers among them where float64
-    can hold those exactly. Text has pandas' own text dtype. Columns of bytes, of mixed types and of nulls only are
-    ``object``.
-    """
-    types = set(map(type, values)) - {type(None)}
-    if types == {int}:
-        return pd.Series(values, dtype="Int64" if None in values else "int64")
-    if types in ({float}, {int, float}) and all(abs(v) <= 2**53 for v in values if type(v) is int):
-        return pd.Series(values, dtype="float64")
-    return pd.Series(values) if types == {str} else pd.Series(values, dtype=object)
+
+def _joined(chunks: Sequence[pd.Series]) -> pd.Series | None:
+    """The chunks as the column that :func:`typed_series` would have made of all their cells; None where it may be
+    another."""
+    dtypes = {str(chunk.dtype) for chunk in chunks}
+    if dtypes == {"int64", "Int64"}:
+        return pd.concat([chunk.astype("Int64") for chunk in chunks], ignore_index=True)
+    if not chunks:
+        return typed_series(())
+    return pd.concat(chunks, ignore_index=True) if len(dtypes) == 1 else None
 
 
 def _table_names(connection: sqlite3.Connection) -> list[str]:
@@ -142,12 +209,6 @@ def _table_names(connection: sqlite3.Connection) -> list[str]:
         query = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
         names = [name for (name,) in connection.execute(query)]
     return sorted(name for name in names if not name.lower().startswith("sqlite_"))
-
-
-def _columns(connection: sqlite3.Connection, table: str) -> list[tuple[str, str, int]]:
-    """(name, declared type, place in the primary key or 0) of each column, generated ones too, hidden ones not."""
-    rows = connection.execute(f"PRAGMA table_xinfo({quoted(table)})")
-    return [(name, declared, key) for _, name, declared, _, _, key, hidden in rows if hidden != 1]
 
 
 def _primary_key(columns: list[tuple[str, str, int]]) -> tuple[str, ...]:

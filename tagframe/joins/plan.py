@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tagframe.engines.sqlite import quoted
 from tagframe.errors import ColumnNotFound, HiddenColumn, InvalidArgument, TableNotFound, did_you_mean
 from tagframe.keys.key_pair import Evidence, KeyPair, column_id
 
@@ -207,57 +206,29 @@ class JoinPlan:
             known = dict.fromkeys(f"{source.name}.{column}" for source in self.sources for column in source.columns)
         raise ColumnNotFound(f"no column {name!r} in the plan's tables: {did_you_mean(name, known)}")
 
-    def sql(self, *, columns: Sequence[str] | None = None, how: How = "inner", limit: int | None = None) -> str:
-        """The plan as one SQL statement (SQLite's dialect), with the column names of the merged frame.
+    def sql(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        how: How = "inner",
+        limit: int | None = None,
+        dialect: str = "sqlite",
+    ) -> str:
+        """The plan as one SQL statement, with the column names of the merged frame.
 
         Args:
             columns: those to select, as in :func:`~tagframe.merging.run_plan`; all where None.
             how: the kind of every join.
             limit: at most so many rows.
+            dialect: of which database, by sqlglot's name: ``"sqlite"``, ``"postgres"``, ``"duckdb"``, ``"mysql"``, ….
+
+        Raises:
+            InvalidArgument: a dialect that sqlglot does not know, or one that cannot say this: MySQL has no full outer
+                join of more than two tables.
         """
-        many = len({source.database for source in self.sources}) > 1
-        names = self.column_names()
-        by_id = {source.id: source for source in self.sources}
-        shown = Counter(source.name.casefold() for source in self.sources)
+        from tagframe.joins.statement import join_statement, rendered
 
-        def alias(table: str) -> str:
-            source = by_id[table]
-            return quoted(source.name if shown[source.name.casefold()] == 1 else source.id)
-
-        def in_full(source: PlanTable) -> str:
-            return f"{quoted(source.database)}.{quoted(source.name)}" if many else quoted(source.name)
-
-        def from_item(table: str) -> str:
-            source = by_id[table]
-            if source.parts:
-                selects = []
-                for part in source.parts:
-                    shown = ", ".join(quoted(column) for column in source.columns if column != source.origin)
-                    origin = part.id.replace("'", "''")
-                    selects.append(f"SELECT {shown}, '{origin}' AS {quoted(source.origin)} FROM {in_full(part)}")
-                return f"({' UNION ALL '.join(selects)}) AS {alias(table)}"
-            full = in_full(source)
-            return full if full == alias(table) else f"{full} AS {alias(table)}"
-
-        wanted = list(names) if columns is None else [self.find_column(name) for name in columns]
-        first: dict[str, tuple[str, str]] = {}
-        for key in wanted:
-            first.setdefault(names[key], key)
-        items = []
-        for name, (table, column) in first.items():
-            item = f"{alias(table)}.{quoted(column)}"
-            items.append(item if name == column else f"{item} AS {quoted(name)}")
-        lines = ["SELECT " + ", ".join(items or ["1"]), "FROM " + from_item(self.start)]
-        word = {"inner": "JOIN", "left": "LEFT JOIN", "outer": "FULL OUTER JOIN"}[how]
-        for step in self.steps:
-            on = " AND ".join(
-                f"{alias(step.base)}.{quoted(mine)} = {alias(step.table)}.{quoted(theirs)}"
-                for mine, theirs in zip(step.base_columns, step.columns, strict=True)
-            )
-            lines.append(f"{word} {from_item(step.table)} ON {on}")
-        if limit is not None:
-            lines.append(f"LIMIT {int(limit)}")
-        return "\n".join(lines)
+        return rendered(join_statement(self, columns, how, limit), dialect)
 
     def use(self, key: str | KeyPair) -> JoinPlan:
         """A new plan in which two tables are joined on other columns.

@@ -24,7 +24,7 @@ from tagframe.joins.plan import How, JoinPlan, JoinStep
 from tagframe.keys.composite import Read
 from tagframe.keys.matching import Positions, match_rows
 from tagframe.merging.joined_rows import JoinedRows, Mask, Matched, taken
-from tagframe.merging.pushdown import merge_in_sqlite
+from tagframe.merging.pushdown import merge_in_engine
 from tagframe.merging.report import MergeReport, StepReport
 from tagframe.merging.stacking import StackedRows
 from tagframe.merging.table_rows import CorpusRows, FunctionRows, Rows
@@ -87,7 +87,7 @@ def run_plan(
     filters = {plan.find_column(name): value for name, value in where.items()} if isinstance(where, Mapping) else {}
     picks = how != "outer" and not isinstance(where, str) and not (where is None and limit is None)
     if picks and isinstance(read, Corpus):
-        pushed = merge_in_sqlite(plan, read, wanted, filters, how=how, limit=limit)
+        pushed = merge_in_engine(plan, read, wanted, filters, how=how, limit=limit)
         if pushed is not None and not (pushed[1].lost and on_loss == "raise"):
             _warn_of_loss(pushed[1], on_loss)
             return pushed

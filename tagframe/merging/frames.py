@@ -16,7 +16,7 @@ import pandas as pd
 from tagframe import results
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
-from tagframe.engines.frames import FrameSource, frame_sources
+from tagframe.engines.frames import FrameEngine, frame_engines
 from tagframe.errors import InvalidArgument
 from tagframe.joins.plan import How, JoinPlan
 from tagframe.joins.planner import plan_joins
@@ -45,22 +45,22 @@ class _Tables:
 
     def __init__(self, frames: Frames) -> None:
         self.are_named = isinstance(frames, Mapping)
-        self._places: dict[str, tuple[str, str, FrameSource, str]] = {}
-        for database, tables, source in frame_sources(_named(frames), _DATABASE):
+        self._places: dict[str, tuple[str, str, FrameEngine, str]] = {}
+        for database, tables, engine in frame_engines(_named(frames), _DATABASE):
             for name, key in tables.items():
-                self._places[f"{database}.{name}"] = (database, name, source, key)
+                self._places[f"{database}.{name}"] = (database, name, engine, key)
 
     @cached_property
     def profiles(self) -> list[TableProfile]:
         found = []
-        for database, name, source, key in self._places.values():
-            shape = next(shape for shape in source.shapes() if shape.name == key)
-            found.append(profile_table(database, shape, source.chunks(shape), name=name))
+        for database, name, engine, key in self._places.values():
+            shape = next(shape for shape in engine.shapes() if shape.name == key)
+            found.append(profile_table(database, shape, engine.chunks(shape), name=name))
         return found
 
     def read(self, table: str, columns: Sequence[str]) -> pd.DataFrame:
-        _, _, source, key = self._places[table]
-        return source.read(key, columns, None)
+        _, _, engine, key = self._places[table]
+        return engine.scan(key, columns)
 
     def keys(self, similarity: Similarity | None) -> list[KeyPair]:
         return infer_key_pairs(self.profiles, similarity=similarity, across_sources=True, read=self.read)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from tagframe.engines.dtypes import nullable
 from tagframe.keys.matching import Counts, Matches, Positions
 
 Mask = npt.NDArray[np.bool_]
@@ -152,9 +153,7 @@ def taken(series: pd.Series, rows: Positions | None) -> pd.Series:
         return pd.Series(series.array.copy(), copy=False)
     is_missing = bool(len(rows)) and int(rows.min()) < 0
     if is_missing and isinstance(series.dtype, np.dtype) and series.dtype.kind in "iub":
-        name = series.dtype.name
-        nullable: Any = "boolean" if name == "bool" else name.replace("uint", "UInt").replace("int", "Int")
-        series = series.astype(nullable)
+        series = series.astype(nullable(series.dtype))
     # An array of numpy's own is taken as such: wrapped ones are looked through for missing values on the way.
     values: Any = series.to_numpy() if isinstance(series.dtype, np.dtype) else series.array
     found = pd.api.extensions.take(values, rows, allow_fill=True) if is_missing else values.take(rows)

@@ -1,6 +1,6 @@
-"""Joins that run inside a SQLite file, so that only the rows of the result are loaded.
+"""Joins that run inside an engine, so that only the rows of the result are loaded.
 
-A plan runs there where SQL's answer is the same as pandas', which is checked and not assumed: one file holds all
+A plan runs there where SQL's answer is the same as pandas', which is checked and not assumed: one engine holds all
 tables, no step repeats a row, keys are all integers or all text, and no text is left that might match after coercion.
 What cannot be told is left to :func:`tagframe.merging.run_plan`. Text is compared by its bytes: two texts that are no
 UTF-8 and differ do not match here.
@@ -8,35 +8,35 @@ UTF-8 and differ do not match here.
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from tagframe.corpus import Corpus
-from tagframe.engines.sqlite import connect_readonly, quoted, typed_series
+from tagframe.engines.base import ColumnKind, Engine, Session
+from tagframe.engines.dtypes import EXACT, typed_series
+from tagframe.errors import UnreadableTable
 from tagframe.joins.plan import How, JoinPlan, JoinStep
 from tagframe.merging.joined_rows import taken
 from tagframe.merging.report import MergeReport, StepReport
-from tagframe.merging.table_rows import SPARSE, rowid_name
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 ColumnKey = tuple[str, str]
 
-_FEW = 10_000
-"""Results of so few rows are fetched in any case; larger ones where they are a small part of the start table."""
+_FEW, _SPARSE = 10_000, 0.25
+"""Results of so few rows are fetched in any case; larger ones where they are at most this share of the start table."""
 _MOST_VALUES = 1_000
-_EXACT = 2**53
 
 
-def merge_in_sqlite(
+def merge_in_engine(
     plan: JoinPlan,
     corpus: Corpus,
     wanted: Mapping[str, ColumnKey],
@@ -55,40 +55,36 @@ def merge_in_sqlite(
         how: the kind of every join.
         limit: rows at most.
     """
-    path = _one_file(plan, corpus)
-    conditions = _conditions(plan, filters)
-    if path is None or conditions is None or how == "outer":
+    engine, conditions = _one_engine(plan, corpus), _conditions(plan, filters)
+    session = None if engine is None or conditions is None or how == "outer" else engine.session()
+    if session is None or conditions is None:
         return None
     try:
-        with closing(connect_readonly(path)) as connection:
-            connection.execute("BEGIN")  # all statements see one state of the file
-            tables = {table: _Table(connection, f"t{place}", *_names(corpus, table))
-                      for place, table in enumerate(plan.tables)}  # fmt: skip
-            return _Join(connection, plan, tables, how).run(wanted, conditions, limit)
-    except (sqlite3.Error, OSError):
-        # A table without row ids, or a file that cannot be read: the plain way works, or says what is wrong.
+        with session as queries:
+            tables = {
+                table: _Table(queries, f"t{place}", corpus.source_table(table))
+                for place, table in enumerate(plan.tables)
+            }
+            return _Join(queries, plan, tables, how).run(wanted, conditions, limit)
+    except UnreadableTable:
+        # A table whose rows have no numbers, or one that cannot be read: the plain way works, or says what is wrong.
         return None
 
 
-def _one_file(plan: JoinPlan, corpus: Corpus) -> Path | None:
+def _one_engine(plan: JoinPlan, corpus: Corpus) -> Engine | None:
     if any(source.parts for source in plan.sources):
         return None
-    files = {corpus.sqlite_file(table) for table in plan.tables}
-    return files.pop() if len(files) == 1 else None
-
-
-def _names(corpus: Corpus, table: str) -> tuple[str, str | None]:
-    """The table's name in the file, and what its row ids are called."""
-    return corpus.source_table(table), rowid_name(corpus.profile(table))
+    engines = [corpus.engine(table) for table in plan.tables]
+    return engines[0] if all(engine is engines[0] or engine == engines[0] for engine in engines) else None
 
 
 @dataclass(frozen=True)
 class _Condition:
-    """``where`` on one column: SQL with ``{}`` in place of the column, and its parameters."""
+    """``where`` on one column: it is null, or one of some values of one kind."""
 
     column: ColumnKey
-    sql: str
-    values: tuple[Any, ...]
+    kind: Literal["null", "number", "text"]
+    values: tuple[Any, ...] = ()
 
 
 def _conditions(plan: JoinPlan, filters: Mapping[ColumnKey, Any]) -> list[_Condition] | None:
@@ -99,18 +95,17 @@ def _conditions(plan: JoinPlan, filters: Mapping[ColumnKey, Any]) -> list[_Condi
 def _condition(column: ColumnKey, value: Any) -> _Condition | None:
     """``column == value``, or one of several, without SQL's conversions; None for what is not as plain as that."""
     if value is None or value is pd.NA:
-        return _Condition(column, "{} IS NULL", ())
+        return _Condition(column, "null")
     values = tuple(value) if isinstance(value, (list, tuple, set, frozenset)) else (value,)
-    marks = ", ".join("?" * len(values))
     if len(values) <= _MOST_VALUES and all(map(_is_plain_number, values)):
-        return _Condition(column, f"typeof({{}}) IN ('integer', 'real') AND {{}} IN ({marks})", values)
+        return _Condition(column, "number", values)
     if len(values) <= _MOST_VALUES and all(map(_is_plain_text, values)):
-        return _Condition(column, f"typeof({{}}) = 'text' AND {{}} COLLATE BINARY IN ({marks})", values)
+        return _Condition(column, "text", values)
     return None
 
 
 def _is_plain_number(value: Any) -> bool:
-    return type(value) in (int, float) and abs(value) < _EXACT
+    return type(value) in (int, float) and abs(value) < EXACT
 
 
 def _is_plain_text(value: Any) -> bool:
@@ -119,69 +114,41 @@ def _is_plain_text(value: Any) -> bool:
 
 
 class _Table:
-    """One table of the file, as the statement calls it."""
+    """One table of the engine, as the statement calls it."""
 
-    def __init__(self, connection: sqlite3.Connection, alias: str, name: str, rowid: str | None) -> None:
-        if rowid is None:
-            raise sqlite3.OperationalError(f"the row ids of {name} are hidden by columns of their names")
-        self._connection = connection
-        self.alias, self.name = alias, name
-        self.id = f"{alias}.{rowid}"
-        self.item = f"{quoted(name)} AS {alias}"
+    def __init__(self, session: Session, alias: str, name: str) -> None:
+        self._session, self._name, self._alias = session, name, alias
+        self._number = session.row_number(name)
+
+    @property
+    def number(self) -> exp.Column:
+        """What numbers its rows."""
+        return self.column(self._number)
 
     @cached_property
     def size(self) -> int:
         """Its rows."""
-        return int(self._connection.execute(f"SELECT count(*) FROM {quoted(self.name)}").fetchone()[0])
+        return self._session.size(self._name)
 
-    @cached_property
-    def _indexes(self) -> list[sqlite3.Row]:
-        return self._connection.execute(f"PRAGMA index_list({quoted(self.name)})").fetchall()
+    def item(self) -> exp.Expr:
+        """The table in FROM or JOIN."""
+        from sqlglot import exp
 
-    @cached_property
-    def numbered_by(self) -> str | None:
-        """The column that is the row id (INTEGER PRIMARY KEY), which nothing but integers can be in."""
-        columns = self._connection.execute(f"PRAGMA table_xinfo({quoted(self.name)})").fetchall()
-        keys = [(name, declared) for _, name, declared, _, _, key, _ in columns if key]
-        is_alias = len(keys) == 1 and keys[0][1].upper() == "INTEGER"
-        return keys[0][0] if is_alias and all(origin != "pk" for _, _, _, origin, _ in self._indexes) else None
+        return exp.alias_(exp.Table(this=exp.to_identifier(self._name, quoted=True)), self._alias, table=True)
 
-    def column(self, name: str) -> str:
-        """A column in SQL."""
-        return f"{self.alias}.{quoted(name)}"
+    def column(self, name: str) -> exp.Column:
+        """A column of it."""
+        from sqlglot import exp
 
-    def kind(self, column: str) -> tuple[str | None, bool]:
-        """What the column holds, and whether it may have nulls.
+        return exp.column(exp.to_identifier(name, quoted=True), table=self._alias)
 
-        "integer", "text" or, where all is null, "null"; None for any other or for a mixture.
-        """
-        if column == self.numbered_by:
-            return "integer", False
-        name = self.column(column)
-        first = self._first(f"typeof({name})", f"{name} IS NOT NULL")
-        if first not in ("integer", "text"):
-            return ("null" if first is None else None), True
-        if self._first("1", f"typeof({name}) <> '{first}'") is None:
-            return first, False
-        return (first if self._first("1", f"typeof({name}) NOT IN ('{first}', 'null')") is None else None), True
-
-    def _first(self, shown: str, condition: str) -> Any:
-        row = self._connection.execute(f"SELECT {shown} FROM {self.item} WHERE {condition} LIMIT 1").fetchone()
-        return None if row is None else row[0]
+    def kind(self, column: str) -> tuple[ColumnKind | None, bool]:
+        """What the column holds, and whether it may have nulls."""
+        return self._session.column_kind(self._name, column)
 
     def is_unique(self, columns: Sequence[str]) -> bool:
         """Whether no key repeats, nulls aside."""
-        if self.numbered_by in columns:
-            return True
-        for _, index, unique, _, partial in self._indexes:
-            parts = {part for _, _, part in self._connection.execute(f"PRAGMA index_info({quoted(index)})")}
-            if unique and not partial and parts <= set(columns):
-                return True
-        names = [self.column(column) for column in columns]
-        filled = " AND ".join(f"{name} IS NOT NULL" for name in names)
-        grouped = ", ".join(f"{name} COLLATE BINARY" for name in names)
-        twice = f"SELECT 1 FROM {self.item} WHERE {filled} GROUP BY {grouped} HAVING count(*) > 1 LIMIT 1"
-        return self._connection.execute(twice).fetchone() is None
+        return self._session.is_unique(self._name, columns)
 
 
 @dataclass(frozen=True)
@@ -193,10 +160,10 @@ class _Keys:
 
 
 class _Join:
-    """A plan as statements over one file."""
+    """A plan as queries over one engine."""
 
-    def __init__(self, connection: sqlite3.Connection, plan: JoinPlan, tables: Mapping[str, _Table], how: How) -> None:
-        self._connection, self._plan, self._tables, self._how = connection, plan, tables, how
+    def __init__(self, session: Session, plan: JoinPlan, tables: Mapping[str, _Table], how: How) -> None:
+        self._session, self._plan, self._tables, self._how = session, plan, tables, how
         self._start = tables[plan.start]
 
     def run(
@@ -211,12 +178,13 @@ class _Join:
             if key and key.is_text and step.matched + step.null_keys < step.rows_in:
                 return None  # " Prague" may be "prague"
         rows = kept if limit is None else min(kept, limit)
-        if rows > max(_FEW, SPARSE * self._start.size):
+        if rows > max(_FEW, _SPARSE * self._start.size):
             return None
         frame = self._frame(wanted, conditions, rows)
         joined = steps[-1].rows_out if steps else self._start.size
         lost = self._start.size - joined
-        return frame, MergeReport(self._plan.start, self._start.size, steps, rows, lost, joined - kept, "sqlite")
+        kind = self._session.kind
+        return frame, MergeReport(self._plan.start, self._start.size, steps, rows, lost, joined - kept, kind)
 
     def _keys(self, step: JoinStep) -> _Keys | None:
         """None where SQL might compare otherwise than pandas."""
@@ -228,30 +196,34 @@ class _Join:
             is_text, has_nulls = is_text or "text" in (kind, other), has_nulls or nulls
         return _Keys(is_text, has_nulls or (self._how == "left" and step.base != self._plan.start))
 
-    def _on(self, step: JoinStep) -> str:
+    def _on(self, step: JoinStep) -> list[exp.Expr]:
         base, table = self._tables[step.base], self._tables[step.table]
-        return " AND ".join(
-            f"{base.column(mine)} COLLATE BINARY = {table.column(theirs)}"
+        return [
+            self._session.exact(base.column(mine)).eq(table.column(theirs))
             for mine, theirs in zip(step.base_columns, step.columns, strict=True)
-        )
+        ]
 
     def _counted(self, keys: Sequence[_Keys], conditions: Sequence[_Condition]) -> tuple[tuple[StepReport, ...], int]:
         """All steps in one pass over the start table, and how many joined rows fit the conditions.
 
         A row that an inner join loses finds no later partner.
         """
+        from sqlglot import exp
+
         started = time.perf_counter()
-        shown, source, alive = ["count(*)"], f"FROM {self._start.item}", "1"
+        shown: list[exp.Expr] = [exp.Count(this=exp.Star())]
+        query = exp.select().from_(self._start.item())
+        alive: list[exp.Expr] = []
         for step, key in zip(self._plan.steps, keys, strict=True):
             base, table = self._tables[step.base], self._tables[step.table]
-            filled = " AND ".join(f"{base.column(column)} IS NOT NULL" for column in step.base_columns)
-            nulls = f"total({alive} AND NOT ({filled}))" if key.has_nulls else "0"
-            shown += [f"count({table.id})", f"count(DISTINCT {table.id})", nulls]
-            source += f"\nLEFT JOIN {table.item} ON {self._on(step)} AND {alive}"
-            alive = f"{table.id} IS NOT NULL" if self._how == "inner" else "1"
+            shown += [exp.Count(this=table.number), exp.Count(this=exp.Distinct(expressions=[table.number]))]
+            empty = [base.column(column).is_(exp.null()) for column in step.base_columns]
+            shown.append(_how_many(exp.and_(*alive, exp.or_(*empty))) if key.has_nulls else exp.Literal.number(0))
+            query = query.join(table.item(), on=exp.and_(*self._on(step), *alive), join_type="left")
+            alive = [table.number.is_(exp.null()).not_()] if self._how == "inner" else []
         tests, values = self._tests(conditions)
-        shown.append(f"total({alive} AND {tests})")
-        rows, *counts, kept = self._connection.execute(f"SELECT {', '.join(shown)}\n{source}", values).fetchone()
+        shown.append(_how_many(exp.and_(*alive, *tests)) if alive or tests else exp.Count(this=exp.Star()))
+        ((rows, *counts, kept),) = self._session.fetch(query.select(*shown), values)
         seconds = (time.perf_counter() - started) / max(1, len(keys))
         found = []
         for place, step in enumerate(self._plan.steps):
@@ -267,38 +239,60 @@ class _Join:
                     unmatched_left=rows - matched,
                     unmatched_right=self._tables[step.table].size - used,
                     fan_out=1.0 if matched else 0.0,
-                    null_keys=int(nulls),
+                    null_keys=nulls,
                     coerced=0,
                     seconds=seconds,
                 )
             )
             rows = rows_out
-        return tuple(found), int(kept)
+        return tuple(found), kept
 
-    def _tests(self, conditions: Sequence[_Condition]) -> tuple[str, list[Any]]:
-        tests = []
+    def _tests(self, conditions: Sequence[_Condition]) -> tuple[list[exp.Expr], dict[str, Any]]:
+        """The conditions, and the values of their placeholders."""
+        from sqlglot import exp
+
+        tests: list[exp.Expr] = []
+        values: dict[str, Any] = {}
         for condition in conditions:
-            table, column = condition.column
-            tests.append(condition.sql.replace("{}", self._tables[table].column(column)))
-        return " AND ".join(tests) or "1", [value for condition in conditions for value in condition.values]
+            table, name = condition.column
+            column = self._tables[table].column(name)
+            if condition.kind == "null":
+                tests.append(column.is_(exp.null()))
+                continue
+            names = [f"v{len(values) + place}" for place in range(len(condition.values))]
+            values.update(zip(names, condition.values, strict=True))
+            compared = self._session.exact(column) if condition.kind == "text" else column
+            tests.append(self._session.holds(column, condition.kind))
+            tests.append(exp.In(this=compared, expressions=[exp.Placeholder(this=name) for name in names]))
+        return tests, values
 
     def _frame(self, wanted: Mapping[str, ColumnKey], conditions: Sequence[_Condition], rows: int) -> pd.DataFrame:
+        from sqlglot import exp
+
         needed = list(dict.fromkeys([self._plan.start, *(table for table, _ in wanted.values())]))
         columns = [self._tables[table].column(column) for table, column in wanted.values()]
-        shown = ", ".join([*(self._tables[table].id for table in needed), *columns])
+        query = exp.select(*[self._tables[table].number for table in needed], *columns).from_(self._start.item())
         # Rows are taken in the order of the start table until there are enough; a condition may know a better way.
-        word = "LEFT JOIN" if self._how == "left" else "JOIN" if conditions else "CROSS JOIN"
-        joins = [f"{word} {self._tables[step.table].item} ON {self._on(step)}" for step in self._plan.steps]
+        word = "left" if self._how == "left" else "" if conditions else self._session.ordered_join
+        for step in self._plan.steps:
+            query = query.join(self._tables[step.table].item(), on=exp.and_(*self._on(step)), join_type=word)
         tests, values = self._tests(conditions)
-        lines = [f"SELECT {shown}", f"FROM {self._start.item}", *joins, f"WHERE {tests}"]
-        # Each row of the start table stands in the result once: its row id alone puts the rows in order.
-        lines.append(f"ORDER BY {self._start.id} LIMIT {rows}")
-        cells = self._connection.execute("\n".join(lines), values).fetchall()
+        if tests:
+            query = query.where(*tests)
+        # Each row of the start table stands in the result once: its number alone puts the rows in order.
+        cells = self._session.fetch(query.order_by(self._start.number).limit(rows), values)
         by_column = list(zip(*cells, strict=True)) if cells else [()] * (len(needed) + len(columns))
-        present = {table: [id is not None for id in by_column[place]] for place, table in enumerate(needed)}
+        present = {table: [number is not None for number in by_column[place]] for place, table in enumerate(needed)}
         data = {}
         for (name, (table, _)), column in zip(wanted.items(), by_column[len(needed) :], strict=False):
             is_there = np.array(present[table], dtype=bool)
             places = None if is_there.all() else np.where(is_there, np.cumsum(is_there) - 1, -1)
             data[name] = taken(typed_series(tuple(compress(column, present[table]))), places)
         return pd.DataFrame(data, index=pd.RangeIndex(len(cells)), copy=False)
+
+
+def _how_many(condition: exp.Expr) -> exp.Count:
+    """How many rows fit."""
+    from sqlglot import exp
+
+    return exp.Count(this=exp.Case(ifs=[exp.If(this=condition, true=exp.Literal.number(1))]))

@@ -13,14 +13,13 @@ import numpy as np
 import pandas as pd
 
 from tagframe.corpus import Corpus
+from tagframe.engines.dtypes import EXACT, nullable
 from tagframe.errors import ColumnNotFound, InvalidArgument, TableNotFound, did_you_mean
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.stacks import ORIGIN
 from tagframe.keys.matching import Positions
 from tagframe.keys.unions import UnionGroup
 from tagframe.merging.table_rows import Rows
-
-_EXACT = 2**53
 
 
 def stack(
@@ -142,10 +141,7 @@ def _one_series(parts: Sequence[pd.Series]) -> pd.Series:
     dtypes = list({str(part.dtype): part.dtype for part in filled}.values())
     target = dtypes[0] if len(dtypes) == 1 and not isinstance(dtypes[0], pd.CategoricalDtype) else _common(filled)
     if any(part.isna().any() for part in parts) and isinstance(target, np.dtype) and target.kind in "iub":
-        name = target.name
-        target = pd.api.types.pandas_dtype(
-            "boolean" if name == "bool" else name.replace("uint", "UInt").replace("int", "Int")
-        )
+        target = nullable(target)
     return pd.concat([_as(part, target) for part in parts], ignore_index=True)
 
 
@@ -162,9 +158,8 @@ def _common(parts: Sequence[pd.Series]) -> Any:
         masked = any(part.dtype != kind for part, kind in zip(parts, kinds, strict=True))
         integers = [part for part, kind in zip(parts, kinds, strict=True) if kind.kind in "iu"]
         if found.kind in "iu":
-            name = found.name.replace("uint", "UInt").replace("int", "Int")
-            return pd.api.types.pandas_dtype(name) if masked else found
-        if all(bool(part.abs().max() <= _EXACT) for part in integers):
+            return nullable(found) if masked else found
+        if all(bool(part.abs().max() <= EXACT) for part in integers):
             return np.dtype(np.float64)
     return np.dtype(object)
 

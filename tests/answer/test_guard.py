@@ -84,7 +84,7 @@ BAD = [
 def test_anything_else_is_refused(sql, corpus):
     with pytest.raises(UnsafeSQL):
         run_sql(sql, corpus, TABLES)
-    file = corpus.sqlite_file("cinema.film")
+    file = corpus.engine("cinema.film").path
     with sqlite3.connect(file) as connection:
         assert connection.execute("SELECT count(*) FROM film").fetchone() == (3,)
     connection.close()

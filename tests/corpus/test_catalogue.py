@@ -17,8 +17,9 @@ import pytest
 import tagframe as tf
 from tagframe.corpus import TableProfile
 from tagframe.corpus import index as index_module
-from tagframe.corpus.catalogue import VERSION, Catalogue, Contents, is_catalogue, stamp
+from tagframe.corpus.catalogue import VERSION, Catalogue, Contents, is_catalogue
 from tagframe.corpus.profile import ColumnProfile
+from tagframe.engines.sqlite import SQLiteEngine
 from tagframe.errors import CatalogueWarning, InvalidArgument, SourceNotFound, UnreadableCatalogue
 
 
@@ -160,7 +161,7 @@ class TestSaved:
         assert_same(corpus, again)
         assert len(profiled) == 2
         assert again.read("loan").equals(corpus.read("loan"))
-        assert again.sqlite_file("loan") == bank
+        assert again.engine("loan").path == bank
 
     def test_follows_its_source(self, bank, tmp_path, profiled):
         saved = tf.open_corpus(bank).save(tmp_path / "index")
@@ -195,7 +196,7 @@ class TestSaved:
         with pytest.warns(CatalogueWarning, match=r"bank\.sqlite.* is not there: its tables can be found but not read"):
             corpus = tf.open_corpus(saved)
         assert corpus.ids == ("bank.client", "bank.loan")
-        assert corpus.sqlite_file("loan") is None
+        assert corpus.engine("loan") is None
         with pytest.raises(SourceNotFound, match=r"bank\.sqlite is not there any more"):
             corpus.read("loan")
 
@@ -337,14 +338,15 @@ def test_a_failed_write_leaves_the_old_contents(tmp_path):
 def test_stamps(tmp_path):
     path = tmp_path / "f"
     path.write_bytes(b"abc")
-    known = stamp(path)
-    assert stamp(path, known) is known
+    stamp = SQLiteEngine(path).fingerprint
+    known = stamp()
+    assert stamp(known) is known
     os.utime(path, ns=(5, 5))
-    assert stamp(path, known).sha256 == known.sha256
+    assert stamp(known).sha256 == known.sha256
     path.write_bytes(b"abd")
-    assert stamp(path, known).sha256 != known.sha256
+    assert stamp(known).sha256 != known.sha256
     Path(f"{path}-wal").write_bytes(b"more")
-    assert stamp(path).size == 7
+    assert stamp().size == 7
 
 
 def test_no_file_is_an_empty_catalogue(tmp_path):

@@ -167,7 +167,7 @@ class TestFrames:
         assert corpus.ids == ("bank.a.b", "bank.loan", "frames.client", "shop.loan")
         assert corpus.profile("bank.loan").name == "loan"
         assert corpus.read("shop.loan").equals(frame)
-        assert corpus.sqlite_file("client") is None
+        assert corpus.engine("client").kind == "frames"
         assert corpus.source_table("bank.loan") == "bank.loan"
 
     def test_the_frame_given_is_not_shared(self):
@@ -247,7 +247,7 @@ class TestCorpus:
         with pytest.raises(TableNotFound, match=f"no table '{re.escape(wrong)}' in") as raised:
             corpus.profile(wrong)
         assert (f"did you mean {right!r}?" in str(raised.value)) == (right is not None)
-        for call in (corpus.read, corpus.sqlite_file, corpus.source_table, corpus.text, corpus.column_texts):
+        for call in (corpus.read, corpus.engine, corpus.source_table, corpus.text, corpus.column_texts):
             with pytest.raises(TableNotFound):
                 call(wrong)
 
@@ -278,7 +278,7 @@ class TestCorpus:
         corpus = Corpus([TableProfile("b.t", "b", "t", ()), TableProfile("a.t", "a", "t", ())])
         assert corpus.ids == ("a.t", "b.t")
         assert corpus.tables["rows"].isna().all()
-        assert corpus.sqlite_file("a.t") is None
+        assert corpus.engine("a.t") is None
         assert corpus.source_table("a.t") == "t"
         with pytest.raises(SourceNotFound, match=r"rows of a\.t cannot be read: only its schema is known"):
             corpus.read("a.t")

@@ -37,7 +37,7 @@ def test_a_csv_file_is_a_table_of_its_folder(csv):
     assert frame["id"].dtype == "int64"
     assert frame["amount"].dtype == "float64"
     assert frame["purpose"].dtype == pd.Series(["a"]).dtype
-    assert corpus.sqlite_file("loan") is None
+    assert corpus.engine("loan").kind == "csv"
 
 
 def test_integers_beside_empty_cells_stay_integers(csv):

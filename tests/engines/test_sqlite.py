@@ -11,7 +11,8 @@ import pytest
 
 import tagframe as tf
 from tagframe.corpus import ForeignKey
-from tagframe.engines.sqlite import SQLiteSource, connect_readonly, typed_series
+from tagframe.engines.dtypes import typed_series
+from tagframe.engines.sqlite import SQLiteEngine, connect_readonly
 from tagframe.errors import UnreadableTable
 
 
@@ -25,7 +26,7 @@ def test_tables_keys_and_types(bank):
     assert [column.declared_type for column in loan.columns] == ["INTEGER", "INTEGER", "REAL"]
     assert [column.family for column in loan.columns] == ["integer", "integer", "real"]
     assert corpus.profile("client").column("born").family == "date"
-    assert corpus.sqlite_file("loan") == bank
+    assert corpus.engine("loan") == SQLiteEngine(bank)
     assert corpus.source_table("bank.loan") == "loan"
 
 
@@ -140,11 +141,11 @@ def test_reading_is_in_pieces(sqlite_file, monkeypatch):
     path = sqlite_file("CREATE TABLE t (a TEXT, b BLOB);")
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.executemany("INSERT INTO t VALUES (?, ?)", [("é" * 1000, b"x" * 3000)] * 200)
-    source = SQLiteSource(path)
-    (shape,) = source.shapes()
-    assert [chunk.rows for chunk in source.chunks(shape)] == [200]
+    engine = SQLiteEngine(path)
+    (shape,) = engine.shapes()
+    assert [chunk.rows for chunk in engine.chunks(shape)] == [200]
     monkeypatch.setattr("tagframe.engines.sqlite._CHUNK_BYTES", 400_000)
-    assert [chunk.rows for chunk in source.chunks(shape)] == [100, 100]
+    assert [chunk.rows for chunk in engine.chunks(shape)] == [100, 100]
 
 
 def test_the_file_cannot_be_changed_and_gets_no_company(bank):

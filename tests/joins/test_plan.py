@@ -7,10 +7,12 @@ import sqlite3
 
 import pandas as pd
 import pytest
+import sqlglot
+from sqlglot import exp
 
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.errors import ColumnNotFound, InvalidArgument, NotConnected, TableNotFound
-from tagframe.joins import JoinPlan, plan_joins
+from tagframe.joins import JoinPlan, JoinStep, PlanTable, plan_joins
 from tagframe.keys import Evidence, KeyPair
 from tagframe.retrieval.role_hints import role_hints
 
@@ -121,7 +123,7 @@ def test_not_connected_names_the_nearest_evidence():
 def test_one_table_is_a_plan_and_none_is_not():
     plan = plan_joins([CITY], KEYS)
     assert (plan.start, plan.steps, plan.score) == ("d.city", (), 1.0)
-    assert plan.sql() == 'SELECT "city"."id", "city"."name"\nFROM "city"'
+    assert plan.sql() == 'SELECT\n  "city"."id",\n  "city"."name"\nFROM "city"'
     with pytest.raises(InvalidArgument, match="got none"):
         plan_joins([], KEYS)
 
@@ -178,6 +180,34 @@ def test_sql_quotes_what_needs_it():
     connection.close()
     assert frame.to_dict("list") == {"select": [1, 2], 'or"der.a b': [7, 8], "group.a b": [5, 6]}
     assert plan.use('or"der.a b = group.id.x').steps[0].columns == ("id.x",)
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres", "duckdb", "mysql"])
+@pytest.mark.parametrize("how", ["inner", "left", "outer"])
+def test_sql_is_of_the_dialect_that_is_asked_for(dialect, how):
+    columns = ("id", 'or"der', "city_id")
+    parts = tuple(PlanTable(f"d.sales_{year}", "d", f"sales_{year}", columns) for year in (2023, 2024))
+    sales = PlanTable("d.sales", "d", "sales", (*columns, "it's"), parts=parts, origin="it's")
+    step = JoinStep("d.city", ("id",), "d.sales", ("city_id",), "many-to-one", TOWN)
+    plan = JoinPlan("d.sales", (step,), (sales, PlanTable("d.city", "d", "city", ("id", "name"))))
+    text = plan.sql(how=how, limit=3, dialect=dialect)
+    statement = sqlglot.parse_one(text, read=dialect)
+    assert {item.name for item in statement.find_all(exp.Table)} == {"sales_2023", "sales_2024", "city"}
+    assert all(name.args["quoted"] for name in statement.find_all(exp.Identifier) if name.name != "_t")
+    unions = [union for union in statement.find_all(exp.Union) if "sales_2024" in union.sql()]
+    assert unions
+    assert not any(union.args["distinct"] for union in unions)
+    assert ('`or"der`' if dialect == "mysql" else '"or""der"') in text
+    assert ("FULL OUTER JOIN" in text) == (how == "outer" and dialect != "mysql")
+    assert statement.args["limit"].expression.this == "3"
+
+
+def test_sql_of_a_dialect_that_is_none_or_cannot_say_it():
+    plan = plan_joins([GAME, TEAM, CITY], KEYS)
+    with pytest.raises(InvalidArgument, match=r"no SQL dialect 'postgre'.*mean postgres"):
+        plan.sql(dialect="postgre")
+    with pytest.raises(InvalidArgument, match="mysql has no full outer join"):
+        plan.sql(how="outer", dialect="mysql")
 
 
 def test_tables_of_one_name_in_two_databases_are_told_apart():

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tagframe.corpus import Corpus, open_corpus
 from tagframe.corpus.corpus import Origin
 from tagframe.corpus.profile import ColumnProfile, TableProfile
-from tagframe.engines.sqlite import SQLiteSource
+from tagframe.engines.sqlite import SQLiteEngine
 from tagframe.errors import FanOut, RowsLost, RowsLostWarning
 from tagframe.joins import JoinPlan, JoinStep, PlanTable
 from tagframe.keys import KeyPair
@@ -29,12 +29,12 @@ TABLES = {"fact": ("id", "k", "m", "x"), "dim": ("k", "name", "m"), "town": ("m"
 
 def corpus_of(path: Path, tables: dict[str, tuple[str, ...]]) -> Corpus:
     """The tables of a file, with names only: nothing is profiled."""
-    source = SQLiteSource(path)
+    engine = SQLiteEngine(path)
     profiles = [
         TableProfile(f"d.{name}", "d", name, tuple(ColumnProfile(c, i, "text") for i, c in enumerate(columns)))
         for name, columns in tables.items()
     ]
-    return Corpus(profiles, {f"d.{name}": Origin("d", name, "sqlite", source) for name in tables})
+    return Corpus(profiles, {f"d.{name}": Origin("d", name, "sqlite", engine) for name in tables})
 
 
 def step(base: str, table: str, *columns: str) -> JoinStep:
@@ -65,7 +65,7 @@ def write(path: Path, rows: dict[str, list[tuple[Any, ...]]], declared: str = ""
 
 def by_pandas(monkeypatch: pytest.MonkeyPatch, *args: Any, **options: Any) -> tuple[pd.DataFrame, MergeReport]:
     with monkeypatch.context() as patch:
-        patch.setattr("tagframe.merging.execution.merge_in_sqlite", lambda *args, **options: None)
+        patch.setattr("tagframe.merging.execution.merge_in_engine", lambda *args, **options: None)
         return run_plan(*args, **options)
 
 
@@ -222,4 +222,12 @@ def test_tables_of_two_files_or_without_row_ids_are_joined_by_pandas(tmp_path):
         connection.commit()
     plan = plan_of(step("fact", "dim", "k"))
     frame, report = run_plan(plan, open_corpus(tmp_path / "d.sqlite"), limit=1)
+    assert (report.engine, frame["name"].tolist()) == ("pandas", ["a"])
+
+
+def test_frames_of_two_corpora_are_joined_by_pandas():
+    """Engines of frames are compared by what they are: frames have no truth value."""
+    one = open_corpus({"d.fact": pd.DataFrame({"id": [1], "k": [1]})})
+    two = open_corpus({"d.dim": pd.DataFrame({"k": [1], "name": ["a"]})})
+    frame, report = run_plan(plan_of(step("fact", "dim", "k")), one.union(two), columns=["id", "name"], limit=1)
     assert (report.engine, frame["name"].tolist()) == ("pandas", ["a"])

@@ -1,0 +1,88 @@
+"""A join plan as a SQL statement, of no dialect in particular."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from sqlglot import Dialect, ErrorLevel, UnsupportedError, exp
+from sqlglot.dialects import MySQL
+
+from tagframe.errors import InvalidArgument
+from tagframe.joins.plan import How, JoinPlan, PlanTable
+
+_JOINS = {"inner": "", "left": "left", "outer": "full outer"}
+
+
+def join_statement(plan: JoinPlan, columns: Sequence[str] | None, how: How, limit: int | None) -> exp.Select:
+    """The statement that :meth:`~tagframe.joins.plan.JoinPlan.sql` renders."""
+    names = plan.column_names()
+    tables = _Tables(plan)
+    wanted = list(names) if columns is None else [plan.find_column(name) for name in columns]
+    first: dict[str, tuple[str, str]] = {}
+    for key in wanted:
+        first.setdefault(names[key], key)
+    shown: list[exp.Expr] = [
+        tables.column(table, column) if name == column else exp.alias_(tables.column(table, column), name, quoted=True)
+        for name, (table, column) in first.items()
+    ]
+    query = exp.select(*shown or [exp.Literal.number(1)]).from_(tables.item(plan.start))
+    for step in plan.steps:
+        pairs = zip(step.base_columns, step.columns, strict=True)
+        equal = [tables.column(step.base, mine).eq(tables.column(step.table, theirs)) for mine, theirs in pairs]
+        query = query.join(tables.item(step.table), on=exp.and_(*equal), join_type=_JOINS[how])
+    return query if limit is None else query.limit(limit)
+
+
+def rendered(query: exp.Select, dialect: str) -> str:
+    """The statement as text; raises as :meth:`~tagframe.joins.plan.JoinPlan.sql`."""
+    try:
+        spoken = Dialect.get_or_raise(dialect)
+    except ValueError as error:
+        raise InvalidArgument(f"no SQL dialect {dialect!r}: {error}") from error
+    joins = query.args.get("joins") or []
+    if isinstance(spoken, MySQL) and len(joins) > 1 and any(join.side == "FULL" for join in joins):
+        raise InvalidArgument(f"{dialect} has no full outer join, and only one can be said otherwise: how='left', say")
+    try:
+        return query.sql(dialect=spoken, pretty=True, unsupported_level=ErrorLevel.RAISE)
+    except UnsupportedError as error:
+        raise InvalidArgument(f"{dialect} cannot say this plan: {error}") from error
+
+
+class _Tables:
+    """The tables of a plan, as a statement calls them: by name, or by id where two share a name."""
+
+    def __init__(self, plan: JoinPlan) -> None:
+        self._by_id = {source.id: source for source in plan.sources}
+        self._named = Counter(source.name.casefold() for source in plan.sources)
+        self._many = len({source.database for source in plan.sources}) > 1
+
+    def column(self, table: str, column: str) -> exp.Column:
+        """A column of a table."""
+        return exp.column(_name(column), table=_name(self._alias(table)))
+
+    def item(self, table: str) -> exp.Expr:
+        """The table in FROM or JOIN; a stack as the union of its parts."""
+        source, alias = self._by_id[table], self._alias(table)
+        if source.parts:
+            parts: list[exp.Query] = [self._part(source, part) for part in source.parts]
+            stack = exp.union(*parts, distinct=False) if len(parts) > 1 else parts[0]
+            return stack.subquery(_name(alias))
+        item = self._in_full(source)
+        return item if alias == source.name and not self._many else exp.alias_(item, _name(alias), table=True)
+
+    def _part(self, stack: PlanTable, part: PlanTable) -> exp.Select:
+        columns = [exp.column(_name(column)) for column in stack.columns if column != stack.origin]
+        origin = exp.alias_(exp.Literal.string(part.id), stack.origin, quoted=True)
+        return exp.select(*columns, origin).from_(self._in_full(part))
+
+    def _alias(self, table: str) -> str:
+        source = self._by_id[table]
+        return source.name if self._named[source.name.casefold()] == 1 else source.id
+
+    def _in_full(self, source: PlanTable) -> exp.Table:
+        return exp.Table(this=_name(source.name), db=_name(source.database) if self._many else None)
+
+
+def _name(name: str) -> exp.Identifier:
+    return exp.to_identifier(name, quoted=True)
