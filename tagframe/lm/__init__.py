@@ -2,16 +2,20 @@
 
 from tagframe.lm.batch import Import, export_requests, import_answers, recorded_by
 from tagframe.lm.budget import Budget
+from tagframe.lm.call import Arrived, Batch
 from tagframe.lm.model import LM, get_lm
 from tagframe.lm.pricing import Price
 from tagframe.lm.prompt import Completion, Completions, Message, Parameters, Prompt, TokenLogprob
 from tagframe.lm.quote import Quote, QuoteEnds, QuotingLM
 from tagframe.lm.retry import RetryPolicy
 from tagframe.lm.store import default_path, open_store
+from tagframe.lm.stream import Stream
 from tagframe.lm.usage import Usage, total_usage, usage
 
 __all__ = [
     "LM",
+    "Arrived",
+    "Batch",
     "Budget",
     "Completion",
     "Completions",
@@ -24,6 +28,7 @@ __all__ = [
     "QuoteEnds",
     "QuotingLM",
     "RetryPolicy",
+    "Stream",
     "TokenLogprob",
     "Usage",
     "default_path",

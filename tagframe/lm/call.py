@@ -1,81 +1,178 @@
-"""One call of ``complete``: its distinct prompts, what answered each, and the completions in order."""
+"""One call under way: batches of prompts come in, each distinct prompt is a job, and completions go out as jobs end."""
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Generic, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from tagframe.errors import AnswerRejected, InvalidArgument
-from tagframe.lm.dispatch import Job
-from tagframe.lm.prompt import Accept, Completion, Completions, Parameters, Prompt, accepted, request_keys
+from tagframe.lm.prompt import Accept, Completion, Parameters, Prompt, accepted, request_keys
 from tagframe.lm.store import StoredAnswer
 from tagframe.lm.usage import DUPLICATE, FAILED_DUPLICATE, FROM_STORE, Usage, total
 
 T = TypeVar("T")
 
 
-class Call(Generic[T]):
-    """The prompts of a call, deduplicated; each distinct one is a :class:`Job`.
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch(Generic[T]):
+    """Prompts that are asked alike, and waited for together.
 
-    Raises:
-        InvalidArgument: for something among the prompts that is none, or that has no JSON form.
+    Attributes:
+        prompts: any number, in any order; identical ones are asked once.
+        accept: parses an answer's text into a value, or raises :class:`~tagframe.errors.AnswerRejected`.
+        temperature: of sampling.
+        max_tokens: of an answer.
+        logprobs: whether to ask for the log probabilities of the answer's tokens.
     """
 
-    def __init__(self, prompts: Sequence[Prompt], accept: Accept[T] | None, parameters: Parameters) -> None:
+    prompts: Sequence[Prompt]
+    accept: Accept[T] | None = None
+    temperature: float = 0.0
+    max_tokens: int | None = None
+    logprobs: bool = False
+
+
+Arrived: TypeAlias = Mapping[Batch[Any], Mapping[int, Completion[Any]]]
+"""Completions as they arrive: of which batch, and of the prompt at which place in it."""
+
+
+@dataclass(slots=True)
+class Job(Generic[T]):
+    """A distinct prompt of a call, and in the end its completion.
+
+    Attributes:
+        batch: the first in which it stands, at ``place``.
+        repeats: where else it stands, as long as it has no completion. (None for none: most jobs stand in one place,
+            and what is not made need not be looked at by the garbage collector.)
+    """
+
+    key: bytes
+    prompt: Prompt
+    accept: Accept[T] | None
+    parameters: Parameters
+    batch: Batch[T]
+    place: int
+    repeats: list[tuple[Batch[T], int]] | None = None
+    completion: Completion[T] | None = None
+
+    def take_stored(self, answer: StoredAnswer) -> AnswerRejected | None:
+        """Have a stored answer for completion; gives the reason where ``accept`` rejects it."""
+        try:
+            value = accepted(answer.text, self.accept)
+        except AnswerRejected as rejection:
+            return rejection
+        self.completion = Completion(answer.text, value, None, FROM_STORE, answer.logprobs, "store")
+        return None
+
+
+class Call:
+    """The jobs of a call, and what has arrived and was not taken yet.
+
+    Used from two threads: the caller's, which adds and takes, and the one that ends the jobs.
+
+    Attributes:
+        turn: done as soon as a batch is whole that was not when :meth:`take` was last called.
+    """
+
+    def __init__(self) -> None:
         self.started = time.monotonic()
-        self.accept = accept
-        self.parameters = parameters
-        for prompt in prompts:
+        self.turn: Future[None] = Future()
+        self._jobs: dict[int, dict[bytes, Job[Any]]] = {}  # by the id of accept: another one makes another value
+        self._left: dict[Batch[Any], int] = {}  # prompts of each batch that have no completion yet
+        self._arrived: dict[Batch[Any], dict[int, Completion[Any]]] = {}
+        self._usages: list[Usage] = []  # of what has arrived since they were last summed
+        self._used = Usage()
+        self._lock = threading.Lock()
+
+    def add(self, batch: Batch[Any], parameters: Parameters) -> list[Job[Any]]:
+        """Take a batch in; gives its prompts that are new to the call, each once.
+
+        Raises:
+            InvalidArgument: for something among the prompts that is none, or that has no JSON form.
+        """
+        for prompt in batch.prompts:
             if not isinstance(prompt, Prompt):
                 raise InvalidArgument(f"complete takes Prompts, see Prompt.of(user, system); got {prompt!r}")
         try:
-            self._keys = request_keys(prompts, parameters)
+            keys = request_keys(batch.prompts, parameters)
         except (TypeError, AttributeError) as error:
             raise InvalidArgument(f"a prompt or parameter has no JSON form: {error}") from error
-        self._jobs: dict[bytes, Job[T]] = {}
-        for key, prompt in zip(self._keys, prompts, strict=True):
-            if key not in self._jobs:
-                self._jobs[key] = Job(key, prompt)
+        accept, new = batch.accept, []
+        with self._lock:
+            if keys:
+                self._left[batch] = len(keys)
+            jobs = self._jobs.setdefault(id(accept), {})  # whose jobs keep it alive, so that no other has its id
+            for place, (key, prompt) in enumerate(zip(keys, batch.prompts, strict=True)):
+                job = jobs.get(key)
+                if job is None:
+                    job = jobs[key] = Job(key, prompt, accept, parameters, batch, place)
+                    new.append(job)
+                elif job.completion is None:
+                    job.repeats = job.repeats or []
+                    job.repeats.append((batch, place))
+                else:
+                    self._deliver(batch, place, _repeated(job.completion))
+        return new
 
-    def __len__(self) -> int:
-        return len(self._keys)
+    def end(self, jobs: Iterable[Job[Any]]) -> None:
+        """These jobs have their completion now: it arrives at every place where they stand."""
+        with self._lock:
+            for job in jobs:
+                completion = job.completion
+                assert completion is not None
+                self._deliver(job.batch, job.place, completion)
+                if job.repeats is not None:
+                    for batch, place in job.repeats:
+                        self._deliver(batch, place, _repeated(completion))
+                    job.repeats = None
+
+    def _deliver(self, batch: Batch[Any], place: int, completion: Completion[Any]) -> None:
+        self._arrived.setdefault(batch, {})[place] = completion
+        self._usages.append(completion.usage)
+        left = self._left[batch] = self._left[batch] - 1
+        if not left:
+            del self._left[batch]
+            self._wake()
+
+    def _wake(self) -> None:
+        if not self.turn.done():
+            self.turn.set_result(None)
+
+    def wake(self) -> None:
+        """Have :attr:`turn` done, for nothing more will arrive by itself."""
+        with self._lock:
+            self._wake()
 
     @property
-    def distinct(self) -> int:
-        """How many of the prompts differ."""
-        return len(self._jobs)
+    def waiting(self) -> bool:
+        """Whether anything is still to arrive, or to be taken."""
+        return bool(self._left or self._arrived)
 
     @property
-    def jobs(self) -> list[Job[T]]:
-        """The distinct prompts that have no completion yet."""
-        return [job for job in self._jobs.values() if job.completion is None]
+    def unanswered(self) -> bool:
+        """Whether anything is still to arrive."""
+        return bool(self._left)
 
-    def take(self, stored: Mapping[bytes, StoredAnswer]) -> None:
-        """Complete what the store has an acceptable answer for; one that ``accept`` now rejects is asked anew."""
-        for key, answer in stored.items():
-            try:
-                value = accepted(answer.text, self.accept)
-            except AnswerRejected:
-                continue
-            self._jobs[key].completion = Completion(answer.text, value, None, FROM_STORE, answer.logprobs, "store")
+    def take(self) -> Arrived:
+        """What has arrived since the last time."""
+        with self._lock:
+            arrived, self._arrived = self._arrived, {}
+            if self.turn.done():
+                self.turn = Future()
+        return arrived
 
     def usage(self) -> Usage:
         """What the answers that there are have cost so far."""
-        done = (job.completion.usage for job in self._jobs.values() if job.completion is not None)
-        return replace(total(done), seconds=time.monotonic() - self.started)
+        with self._lock:
+            self._used = total((self._used, *self._usages))
+            self._usages.clear()
+            return replace(self._used, seconds=time.monotonic() - self.started)
 
-    def completions(self) -> Completions[T]:
-        """All completions, in the order of the prompts."""
-        seen: set[bytes] = set()
-        ordered: list[Completion[T]] = []
-        for key in self._keys:
-            completion = self._jobs[key].completion
-            assert completion is not None
-            if key in seen:
-                repeat = DUPLICATE if completion.ok else FAILED_DUPLICATE
-                completion = replace(completion, usage=repeat, origin="duplicate")
-            seen.add(key)
-            ordered.append(completion)
-        return Completions(ordered, replace(total(c.usage for c in ordered), seconds=time.monotonic() - self.started))
+
+def _repeated(completion: Completion[T]) -> Completion[T]:
+    usage = DUPLICATE if completion.ok else FAILED_DUPLICATE
+    return replace(completion, usage=usage, origin="duplicate")

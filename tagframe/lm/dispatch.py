@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, TypeVar
 
 from tagframe.errors import (
     AnswerCut,
@@ -22,9 +23,10 @@ from tagframe.errors import (
     ServerFailed,
 )
 from tagframe.lm.budget import NOTHING, NOTHING_BUT_A_CALL, Budget, Cost, dollars_of
+from tagframe.lm.call import Job
 from tagframe.lm.lane import Lane, Rates
 from tagframe.lm.pricing import Price, estimate_answer, estimate_tokens, most_tokens
-from tagframe.lm.prompt import Accept, Completion, Parameters, Prompt, accepted
+from tagframe.lm.prompt import Completion, Parameters, Prompt, accepted
 from tagframe.lm.retry import RetryPolicy
 from tagframe.lm.store import ResponseStore, StoredAnswer
 from tagframe.lm.transport import Reply, Transport
@@ -35,15 +37,6 @@ T = TypeVar("T")
 SERVER_IS_ILL = (ConnectionFailed, RateLimited, RequestTimedOut, ServerFailed)
 HOPELESS = 100
 """So many rows that fail like this one after the other, each after all its retries, stop the run."""
-
-
-@dataclass(slots=True)
-class Job(Generic[T]):
-    """A distinct prompt of a call, and in the end its completion."""
-
-    key: bytes
-    prompt: Prompt
-    completion: Completion[T] | None = None
 
 
 @dataclass(frozen=True)
@@ -71,11 +64,12 @@ class Route:
 
 
 class _Meter:
-    """What one prompt has cost so far."""
+    """How one job is asked, and what it has cost so far."""
 
-    __slots__ = ("dollars", "repaired", "retried", "seconds", "sent", "tokens_in", "tokens_out")
+    __slots__ = ("dollars", "parameters", "repaired", "retried", "seconds", "sent", "tokens_in", "tokens_out")
 
-    def __init__(self) -> None:
+    def __init__(self, parameters: Parameters) -> None:
+        self.parameters = parameters
         self.sent = self.retried = self.repaired = self.tokens_in = self.tokens_out = 0
         self.dollars: float | None = 0.0
         self.seconds = 0.0
@@ -94,47 +88,61 @@ class _Meter:
         )
 
 
-class Run(Generic[T]):
+class Run:
     """One call's sending.
+
+    Args:
+        route: where to, and under which rules.
+        concurrency: jobs under way at most.
+        ended: told of each job, on the loop, as soon as it has its completion.
 
     Attributes:
         done: prompts that have ended, for the progress bar.
         dollars: what they cost; None where the price is unknown.
     """
 
-    def __init__(self, route: Route, parameters: Parameters, accept: Accept[T] | None) -> None:
+    def __init__(self, route: Route, concurrency: int, ended: Callable[[Job[Any]], None]) -> None:
         self.done = 0
         self.dollars: float | None = 0.0 if route.price is not None else None
         self._route = route
-        self._parameters = parameters
-        self._accept = accept
+        self._concurrency = concurrency
+        self._ended = ended
+        self._waiting: deque[Job[Any]] = deque()
+        self._working = 0
         self._stopped: LMError | None = None
         self._stopping = asyncio.Event()
         self._failed_in_a_row = 0
         self._answers: list[tuple[bytes, int, StoredAnswer]] = []
         self._on_disk: asyncio.Future[None]
 
-    async def send(self, jobs: Sequence[Job[T]], concurrency: int) -> None:
-        """Complete every job; nothing but cancellation is raised."""
-        waiting = iter(jobs)
-        with self._route.lane.gate.serving(concurrency):
-            async with asyncio.TaskGroup() as workers:
-                for _ in range(min(concurrency, len(jobs))):
-                    workers.create_task(self._work(waiting))
+    async def send(self, jobs: Sequence[Job[Any]]) -> None:
+        """Complete these jobs too; nothing but cancellation is raised.
 
-    async def _work(self, waiting: Iterator[Job[T]]) -> None:
-        for job in waiting:
+        All jobs of the run wait in one line, so that some of these may end after this, sent by the workers of others.
+        """
+        self._waiting.extend(jobs)
+        with self._route.lane.gate.serving(self._concurrency):
+            async with asyncio.TaskGroup() as workers:
+                for _ in range(min(self._concurrency - self._working, len(jobs))):
+                    self._working += 1
+                    workers.create_task(self._work())
+
+    async def _work(self) -> None:
+        while self._waiting:
+            job = self._waiting.popleft()
             job.completion = await self._complete(job)
             self.done += 1
+            self._ended(job)
+        self._working -= 1
 
-    async def _complete(self, job: Job[T]) -> Completion[T]:
-        meter = _Meter()
+    async def _complete(self, job: Job[Any]) -> Completion[Any]:
+        meter = _Meter(job.parameters)
         text: str | None = None
         try:
             reply = await self._ask(job.prompt, meter)
             text = reply.text
             try:
-                value = self._value(reply)
+                value = _value(job, reply)
             except AnswerRejected as rejection:
                 if reply.unfinished:
                     raise  # there is no answer to repair
@@ -142,7 +150,7 @@ class Run(Generic[T]):
                 meter.repaired = 1
                 reply = await self._ask(job.prompt.repair(text, str(rejection)), meter)
                 text = reply.text
-                value = self._value(reply)
+                value = _value(job, reply)
         except LMError as error:
             return self._failed(job, error, text, meter)
         except Exception as error:  # a fault of ours or of a library, which must not take the other rows with it
@@ -153,14 +161,7 @@ class Run(Generic[T]):
         await self._keep(job.key, reply, meter)
         return Completion(text, value, None, meter.usage(), reply.logprobs, "sent")
 
-    def _value(self, reply: Reply) -> T:
-        if reply.truncated:
-            limit = self._parameters.limit
-            where = "the server's limit of tokens" if limit is None else f"its limit of {limit} tokens"
-            raise AnswerCut(f"it was cut off at {where}: answer in fewer, or raise max_tokens")
-        return accepted(reply.text, self._accept)
-
-    def _failed(self, job: Job[T], error: LMError, text: str | None, meter: _Meter) -> Completion[T]:
+    def _failed(self, job: Job[Any], error: LMError, text: str | None, meter: _Meter) -> Completion[Any]:
         self._log(job, "failed", error, text)
         if isinstance(error, SERVER_IS_ILL):
             self._failed_in_a_row += 1
@@ -216,11 +217,11 @@ class Run(Generic[T]):
 
     async def _send_one(self, prompt: Prompt, meter: _Meter) -> Reply:
         route = self._route
-        reserved = await self._reserve(prompt, route.budget) if route.budget is not None else None
+        reserved = await self._reserve(prompt, meter, route.budget) if route.budget is not None else None
         spent: Cost | None = None
         try:
             if route.rates is not None:
-                await route.rates.take(estimate_tokens(prompt) + estimate_answer(self._parameters), self._sleep)
+                await route.rates.take(estimate_tokens(prompt) + estimate_answer(meter.parameters), self._sleep)
             started = await route.lane.enter(route.retry.patience, self._sleep)
             error: LMRequestFailed | None = None
             try:
@@ -228,7 +229,7 @@ class Run(Generic[T]):
                     raise self._not_sent(self._stopped)
                 meter.sent += 1
                 spent = reserved  # what was sent counts as paid, until the server says what it took
-                reply = await route.transport.send(prompt, self._parameters, route.timeout)
+                reply = await route.transport.send(prompt, meter.parameters, route.timeout)
                 spent = self._charge(prompt, reply, meter)
                 return reply
             except LMRequestFailed as failed:
@@ -245,11 +246,11 @@ class Run(Generic[T]):
             if route.budget is not None and reserved is not None:
                 route.budget.settle(reserved, spent or NOTHING)
 
-    async def _reserve(self, prompt: Prompt, budget: Budget) -> Cost:
+    async def _reserve(self, prompt: Prompt, meter: _Meter, budget: Budget) -> Cost:
         """Set aside the most that a request can cost; where that passes the budget, nothing more is sent."""
         if self._stopped is not None:
             raise self._not_sent(self._stopped)
-        tokens_in, tokens_out = most_tokens(prompt), estimate_answer(self._parameters)
+        tokens_in, tokens_out = most_tokens(prompt), estimate_answer(meter.parameters)
         try:
             cost = budget.cost(tokens_in + tokens_out, dollars_of(self._route.price, tokens_in, tokens_out))
             await budget.reserve(cost)
@@ -302,10 +303,18 @@ class Run(Generic[T]):
             loop = asyncio.get_running_loop()
             store.put(answers, lambda: _resolve_soon(loop, on_disk))
 
-    def _log(self, job: Job[T], kind: str, reason: LMError, answer: str | None) -> None:
+    def _log(self, job: Job[Any], kind: str, reason: LMError, answer: str | None) -> None:
         store = self._route.store
         if store is not None and store.writable and not isinstance(reason, BudgetExceeded | RunStopped):
             store.put_log(job.key, self._route.source, kind, str(reason), answer, job.prompt.to_dicts())
+
+
+def _value(job: Job[T], reply: Reply) -> T:
+    if reply.truncated:
+        limit = job.parameters.limit
+        where = "the server's limit of tokens" if limit is None else f"its limit of {limit} tokens"
+        raise AnswerCut(f"it was cut off at {where}: answer in fewer, or raise max_tokens")
+    return accepted(reply.text, job.accept)
 
 
 def _resolve_soon(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:

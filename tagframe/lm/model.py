@@ -12,17 +12,17 @@ from typing import Any, TypeVar, overload
 from tagframe.config import Settings, checked, current
 from tagframe.errors import DamagedStore, InvalidArgument, NotConfigured, did_you_mean
 from tagframe.lm.budget import account_of
-from tagframe.lm.call import Call
+from tagframe.lm.call import Batch, Job
 from tagframe.lm.dispatch import Route
 from tagframe.lm.lane import lane_of, rates_of
-from tagframe.lm.pending import Pending, warn_of_store
 from tagframe.lm.pricing import Price, price_of, window_of
-from tagframe.lm.prompt import Accept, Completions, Parameters, Prompt
+from tagframe.lm.prompt import Accept, Completions, Prompt
 from tagframe.lm.providers import TransportName, connect
 from tagframe.lm.recall import recall
-from tagframe.lm.replay import REPLAY, take
+from tagframe.lm.replay import REPLAY, ReplayStream
 from tagframe.lm.retry import RetryPolicy
 from tagframe.lm.store import ResponseStore, open_store
+from tagframe.lm.stream import Stream, warn_of_store
 from tagframe.lm.transport import Transport
 
 T = TypeVar("T")
@@ -168,8 +168,8 @@ class LM:
             NotAStore: where ``store`` names a file of another program.
             ReplayMiss: where a store that is replayed lacks answers.
         """
-        parameters = Parameters(temperature, max_tokens, logprobs, self.extra_body)
-        return self._answer(prompts, accept, parameters, description)
+        with self.stream(description) as stream:
+            return stream.complete(Batch(prompts, accept, temperature, max_tokens, logprobs))
 
     async def acomplete(
         self,
@@ -182,24 +182,16 @@ class LM:
         description: str = "",
     ) -> Completions[Any]:
         """:meth:`complete`, awaited."""
-        parameters = Parameters(temperature, max_tokens, logprobs, self.extra_body)
-        return await self._aanswer(prompts, accept, parameters, description)
+        async with await asyncio.to_thread(self.stream, description) as stream:
+            return await stream.acomplete(Batch(prompts, accept, temperature, max_tokens, logprobs))
 
-    def _answer(
-        self, prompts: Sequence[Prompt], accept: Accept[Any] | None, parameters: Parameters, description: str
-    ) -> Completions[Any]:
-        pending = Pending(self, prompts, accept, parameters, description)
-        if pending.future is not None:
-            pending.wait()
-        return pending.finish()
+    def stream(self, description: str = "") -> Stream:
+        """An open call, for what asks further prompts as answers arrive; :meth:`complete` is one batch of one.
 
-    async def _aanswer(
-        self, prompts: Sequence[Prompt], accept: Accept[Any] | None, parameters: Parameters, description: str
-    ) -> Completions[Any]:
-        pending = await asyncio.to_thread(Pending, self, prompts, accept, parameters, description)
-        if pending.future is not None:
-            await pending.await_()
-        return await asyncio.to_thread(pending.finish)
+        Raises:
+            NotAStore: where ``store`` names a file of another program.
+        """
+        return ReplayStream(self, description) if self.replays else Stream(self, description)
 
     # --- what a call needs ----------------------------------------------------------------------------------------
 
@@ -246,21 +238,21 @@ class LM:
             warn_of_store(f"no response store: {error}")
             return None
 
-    def take_stored(self, call: Call[Any]) -> ResponseStore | None:
-        """Complete what the store holds; gives the store, or None where it cannot be used."""
-        store = self.open_store()
-        if store is None:
-            return None
-        if self.replays:
-            take(call, store)
-            return store
+    def take_stored(self, jobs: Sequence[Job[Any]], store: ResponseStore) -> bool:
+        """Complete the jobs, which are of one batch, of which the store holds an acceptable answer.
+
+        An answer that ``accept`` now rejects is asked for anew. Gives False, with a warning, if nothing can be read.
+        """
+        keys, prompts = [job.key for job in jobs], [job.prompt for job in jobs]
         try:
-            keys, prompts = [job.key for job in call.jobs], [job.prompt for job in call.jobs]
-            call.take(recall(store, keys, prompts, call.parameters, self.transport.endpoint, self.model))
+            stored = recall(store, keys, prompts, jobs[0].parameters, self.transport.endpoint, self.model)
         except sqlite3.Error as error:
             warn_of_store(f"the response store {str(store.path)!r} cannot be read: {error}")
-            return None
-        return store
+            return False
+        for job in jobs:
+            if (answer := stored.get(job.key)) is not None:
+                job.take_stored(answer)
+        return True
 
     def route(self, store: ResponseStore | None) -> Route:
         """Where the requests of a call go."""

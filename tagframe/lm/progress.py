@@ -6,8 +6,6 @@ import sys
 import warnings
 from typing import Any
 
-SECONDS_BETWEEN_UPDATES = 0.1
-
 
 def wanted(progress: bool | None) -> bool:
     """Whether a bar is shown; None shows one where standard error is a terminal, or in a notebook."""
@@ -18,21 +16,24 @@ def wanted(progress: bool | None) -> bool:
 
 
 class Bar:
-    """A tqdm bar of rows, with their rate and dollars; shows nothing where not ``shown``."""
+    """A tqdm bar of rows, with their rate and dollars; shows nothing where not ``wanted``, or without rows."""
 
-    def __init__(self, rows: int, description: str, shown: bool) -> None:
+    def __init__(self, description: str, wanted: bool) -> None:
+        self._description = description
+        self._wanted = wanted
         self._bar: Any = None
         self._done = 0
-        if shown and rows:
+
+    def grow(self, rows: int) -> None:
+        """So many more rows are to be done."""
+        if self._bar is not None:
+            self._bar.total += rows
+            self._bar.refresh()
+        elif self._wanted:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of tqdm.auto, in a notebook without ipywidgets
                 from tqdm.auto import tqdm
-            self._bar = tqdm(total=rows, desc=description or None, unit="row", dynamic_ncols=True)
-
-    @property
-    def shown(self) -> bool:
-        """Whether there is anything to update."""
-        return self._bar is not None
+            self._bar = tqdm(total=rows, desc=self._description or None, unit="row", dynamic_ncols=True)
 
     def update(self, done: int, dollars: float | None) -> None:
         """So many rows are done, for so many dollars."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -10,12 +9,12 @@ from typing import Any
 
 from tagframe.errors import AnswerRejected, LMError
 from tagframe.lm.budget import dollars_of
-from tagframe.lm.call import Call
-from tagframe.lm.dispatch import Job
+from tagframe.lm.call import Batch, Job
 from tagframe.lm.model import LM
-from tagframe.lm.pricing import estimate_answer, estimate_tokens, price_of
-from tagframe.lm.prompt import Accept, Completion, Completions, Parameters, Prompt, accepted
-from tagframe.lm.store import ResponseStore
+from tagframe.lm.pricing import ASSUMED_ANSWER, estimate_tokens, price_of
+from tagframe.lm.prompt import Completion, Prompt, accepted
+from tagframe.lm.replay import take
+from tagframe.lm.stream import Stream
 from tagframe.lm.usage import Usage
 
 ASSUMED_SECONDS = 1.0
@@ -106,51 +105,60 @@ class QuotingLM(LM):
         self._settings = self._settings | settings
         return self
 
-    def _answer(
-        self, prompts: Sequence[Prompt], accept: Accept[Any] | None, parameters: Parameters, description: str
-    ) -> Completions[Any]:
-        call: Call[Any] = Call(prompts, accept, parameters)
-        store = self.take_stored(call)
-        jobs = call.jobs
-        self.quote += self._quote(call, jobs, store)
-        if jobs and self._guess is None:
+    def stream(self, description: str = "") -> Stream:
+        """An open call that sends nothing."""
+        return _QuotingStream(self, description, self._guess)
+
+
+class _QuotingStream(Stream):
+    def __init__(self, lm: QuotingLM, description: str, guess: Callable[[Prompt], str] | None) -> None:
+        super().__init__(lm, description)
+        self._quoting = lm
+        self._guess = guess
+
+    def _answer(self, jobs: list[Job[Any]], batch: Batch[Any]) -> None:
+        if self._store is not None and jobs:
+            if self._quoting.replays:
+                take(jobs, self._store)
+            elif not self._quoting.take_stored(jobs, self._store):
+                self._store = None
+        unknown = [job for job in jobs if job.completion is None]
+        self._quoting.quote += self._quote(batch, len(jobs), unknown)
+        if unknown and self._guess is None:
             raise self._ends("this call's answers")
-        for job in jobs:
+        for job in unknown:
             assert self._guess is not None
             text = self._guess(job.prompt)
             try:
-                value = accepted(text, accept)
+                value = accepted(text, job.accept)
             except AnswerRejected as rejection:
                 raise self._ends(f"an acceptable guess instead of {text!r} ({rejection})") from rejection
             job.completion = Completion(text, value, None, Usage(rows=1), None, "sent")
-        return call.completions()
-
-    async def _aanswer(
-        self, prompts: Sequence[Prompt], accept: Accept[Any] | None, parameters: Parameters, description: str
-    ) -> Completions[Any]:
-        return await asyncio.to_thread(self._answer, prompts, accept, parameters, description)
+        self._call.end(jobs)
 
     def _ends(self, what: str) -> QuoteEnds:
-        self.quote = replace(self.quote, whole=False)
-        return QuoteEnds(f"a quote cannot go on without {what}; so far: {self.quote}")
+        self._quoting.quote = replace(self._quoting.quote, whole=False)
+        return QuoteEnds(f"a quote cannot go on without {what}; so far: {self._quoting.quote}")
 
-    def _quote(self, call: Call[Any], jobs: Sequence[Job[Any]], store: ResponseStore | None) -> Quote:
-        seconds: float | None = None
-        answer_tokens: float | None = None
-        if store is not None and not self.replays:
-            seconds, answer_tokens = store.measured(self.transport.endpoint, self.model)
+    def _quote(self, batch: Batch[Any], distinct: int, unknown: Sequence[Job[Any]]) -> Quote:
+        lm, seconds, answer_tokens = self._quoting, None, None
+        if self._store is not None and not lm.replays:
+            seconds, answer_tokens = self._store.measured(lm.transport.endpoint, lm.model)
         if answer_tokens is None:
-            answer_tokens = estimate_answer(call.parameters)
-        tokens_in = sum(estimate_tokens(job.prompt) for job in jobs)
-        tokens_out = round(answer_tokens * len(jobs))
-        rounds = math.ceil(len(jobs) / self.settings().concurrency)
+            answer_tokens = batch.max_tokens or ASSUMED_ANSWER
+        tokens_in = sum(estimate_tokens(job.prompt) for job in unknown)
+        tokens_out = round(answer_tokens * len(unknown))
+        rounds = math.ceil(len(unknown) / self._settings.concurrency)
         return Quote(
-            rows=len(call),
-            calls=len(jobs),
-            deduplicated=len(call) - call.distinct,
-            stored=call.distinct - len(jobs),
+            rows=len(batch.prompts),
+            calls=len(unknown),
+            deduplicated=len(batch.prompts) - distinct,
+            stored=distinct - len(unknown),
             tokens_in=tokens_in,
             tokens_out=tokens_out,
-            dollars=dollars_of(self.price or price_of(self.model), tokens_in, tokens_out) if jobs else 0.0,
+            dollars=dollars_of(lm.price or price_of(lm.model), tokens_in, tokens_out) if unknown else 0.0,
             seconds=rounds * (ASSUMED_SECONDS if seconds is None else seconds),
         )
+
+    def _record(self) -> None:
+        """Nothing was asked, so nothing is on the account."""

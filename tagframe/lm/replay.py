@@ -3,65 +3,81 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from tagframe.errors import AnswerRejected, ReplayMiss
-from tagframe.lm.call import Call
-from tagframe.lm.dispatch import Job
-from tagframe.lm.prompt import Completion, Parameters, Prompt, accepted, request_keys
+from tagframe.errors import ReplayMiss
+from tagframe.lm.call import Arrived, Batch, Job
+from tagframe.lm.prompt import Completion, Parameters, Prompt, request_keys
 from tagframe.lm.recall import recall
 from tagframe.lm.store import ResponseStore, StoredAnswer
-from tagframe.lm.usage import FAILED_IN_STORE, FROM_STORE
+from tagframe.lm.stream import Stream
+from tagframe.lm.usage import FAILED_IN_STORE
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from tagframe.lm.model import LM
 
 REPLAY = "replay:"
 """What a model's name starts with where a store stands in for it."""
 
 
-def replay(call: Call[T], store: ResponseStore) -> None:
-    """Complete every job of the call from the store, whatever endpoint and model answered.
+class ReplayStream(Stream):
+    """A stream that a store answers, whatever endpoint and model the answers are of.
+
+    What the store lacks does not arrive; once nothing else is left to be taken, all of it is one
+    :class:`~tagframe.errors.ReplayMiss`, so that whoever asks in several rounds goes as far as the answers reach.
+    """
+
+    def __init__(self, lm: LM, description: str) -> None:
+        super().__init__(lm, description)
+        self._asked = 0
+        self._repairs = 0
+        self._missing: list[tuple[Prompt, Parameters]] = []
+
+    def _answer(self, jobs: list[Job[Any]], batch: Batch[Any]) -> None:
+        assert self._store is not None
+        missing, repairs = take(jobs, self._store)
+        self._asked += len(batch.prompts)
+        self._repairs += repairs
+        self._missing += missing
+        self._call.end(job for job in jobs if job.completion is not None)
+        if missing:
+            self._call.wake()
+
+    def _taken(self) -> Arrived:
+        arrived = super()._taken()
+        if not arrived and self._missing:
+            assert self._store is not None
+            raise _miss(self._store, self._missing, self._asked, self._repairs)
+        return arrived
+
+
+def take(jobs: Sequence[Job[Any]], store: ResponseStore) -> tuple[list[tuple[Prompt, Parameters]], int]:
+    """Complete what the store can; gives what it lacks, and how many of that are repairs.
 
     An answer that ``accept`` rejects is repaired as a live one would be: the repairing prompt is looked up too.
-
-    Raises:
-        ReplayMiss: once all that is there has been used; what is not there is noted in the store.
     """
-    missing, repairs = take(call, store)
-    if missing:
-        raise _miss(store, missing, call, repairs)
-
-
-def take(call: Call[T], store: ResponseStore) -> tuple[list[Prompt], int]:
-    """Complete what the store can; gives the prompts that it lacks, and how many of them are repairs."""
-    jobs = call.jobs
-    missing: list[Prompt] = []
-    rejected: list[tuple[Job[T], Prompt]] = []
-    for job, answer in zip(jobs, _find(store, [job.prompt for job in jobs], call.parameters), strict=True):
+    missing: list[tuple[Prompt, Parameters]] = []
+    rejected: list[tuple[Job[Any], Prompt]] = []
+    for job, answer in zip(jobs, _find(store, [(job.prompt, job.parameters) for job in jobs]), strict=True):
         if answer is None:
-            missing.append(job.prompt)
-        elif rejection := _complete(job, call, answer):
+            missing.append((job.prompt, job.parameters))
+        elif rejection := job.take_stored(answer):
             rejected.append((job, job.prompt.repair(answer.text, str(rejection))))
     first_misses = len(missing)
-    repairs = _find(store, [prompt for _, prompt in rejected], call.parameters)
+    repairs = _find(store, [(prompt, job.parameters) for job, prompt in rejected])
     for (job, prompt), answer in zip(rejected, repairs, strict=True):
         if answer is None:
-            missing.append(prompt)
-        elif rejection := _complete(job, call, answer):
+            missing.append((prompt, job.parameters))
+        elif rejection := job.take_stored(answer):
             job.completion = Completion(answer.text, None, rejection, FAILED_IN_STORE, None, "store")
     return missing, len(missing) - first_misses
 
 
-def _complete(job: Job[T], call: Call[T], answer: StoredAnswer) -> AnswerRejected | None:
-    try:
-        value = accepted(answer.text, call.accept)
-    except AnswerRejected as rejection:
-        return rejection
-    job.completion = Completion(answer.text, value, None, FROM_STORE, answer.logprobs, "store")
-    return None
-
-
-def _find(store: ResponseStore, prompts: list[Prompt], parameters: Parameters) -> list[StoredAnswer | None]:
+def _find(store: ResponseStore, asked: Sequence[tuple[Prompt, Parameters]]) -> list[StoredAnswer | None]:
+    if not asked:
+        return []
+    prompts, parameters = [prompt for prompt, _ in asked], asked[0][1]  # those of one batch are asked alike
     exact = request_keys(prompts, parameters)
     found = recall(store, exact, prompts, parameters)
     without = [i for i, key in enumerate(exact) if key not in found]
@@ -70,16 +86,18 @@ def _find(store: ResponseStore, prompts: list[Prompt], parameters: Parameters) -
     return [found.get(key) or found_general.get(general.get(i, b"")) for i, key in enumerate(exact)]
 
 
-def _miss(store: ResponseStore, missing: list[Prompt], call: Call[T], repairs: int) -> ReplayMiss:
-    parameters = call.parameters.to_dict()
-    keys = request_keys(missing, call.parameters)
-    fact = f"{len(missing)} of {len(call)} prompts have no answer in {str(store.path)!r}"
+def _miss(store: ResponseStore, missing: Sequence[tuple[Prompt, Parameters]], asked: int, repairs: int) -> ReplayMiss:
+    fact = f"{len(missing)} of {asked} prompts have no answer in {str(store.path)!r}"
     if repairs:
         fact += f" ({repairs} of them ask to repair an answer that was rejected)"
     try:
         store.note_missing(
-            (key, {"messages": prompt.to_dicts(), **parameters}, prompt.sample)
-            for key, prompt in zip(keys, missing, strict=True)
+            (
+                request_keys([prompt], parameters)[0],
+                {"messages": prompt.to_dicts(), **parameters.to_dict()},
+                prompt.sample,
+            )
+            for prompt, parameters in missing
         )
     except sqlite3.Error as error:
         return ReplayMiss(f"{fact}, and they cannot be noted in it: {error}")

@@ -1,0 +1,205 @@
+"""An open call: prompts go in as they come, completions come out as they arrive.
+
+A stream is begun and waited for in the caller's thread (or task); the background loop sends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import Future
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+
+from tagframe.errors import StoreWarning
+from tagframe.lm import background
+from tagframe.lm.call import Arrived, Batch, Call, Job
+from tagframe.lm.dispatch import Run
+from tagframe.lm.progress import Bar, wanted
+from tagframe.lm.prompt import Completion, Completions, Parameters
+from tagframe.lm.store import ResponseStore
+from tagframe.lm.usage import Usage, ledger
+
+if TYPE_CHECKING:
+    from tagframe.lm.model import LM
+
+T = TypeVar("T")
+
+_SECONDS_BETWEEN_ARRIVALS = 0.1
+"""A batch that is whole is handed over at once; what has arrived of others, and the bar's state, this often."""
+_SECONDS_TO_STOP = 0.4
+
+
+class _Sending(NamedTuple):
+    future: Future[None]
+    ended: threading.Event  # a cancelled future is done before what it stands for has ended
+
+
+class Stream:
+    """An open call of a model; made by :meth:`LM.stream`.
+
+    Use it as a context manager (``with`` where :meth:`take` is called, ``async with`` where :meth:`atake` is): what is
+    not sent when the block is left is not sent at all, and what was answered is kept::
+
+        with lm.stream("colours") as stream:
+            stream.put(Batch(prompts))
+            while arrived := stream.take():
+                …
+    """
+
+    def __init__(self, lm: LM, description: str) -> None:
+        self._lm = lm
+        self._description = description
+        self._call = Call()
+        self._settings = lm.settings()
+        self._store: ResponseStore | None = lm.open_store()
+        self._run: Run | None = None
+        self._bar = Bar(description, wanted(self._settings.progress))
+        self._sendings: list[_Sending] = []
+        self._awaited: tuple[Future[None], asyncio.Future[None]] | None = None
+
+    # --- asking ---------------------------------------------------------------------------------------------------
+
+    def put(self, batch: Batch[Any]) -> None:
+        """Ask these prompts too: what the store holds has arrived at once, the rest is sent.
+
+        Raises:
+            InvalidArgument: for something that is no prompt.
+            NotConfigured: where the model needs a key or a URL and none is set.
+        """
+        parameters = Parameters(batch.temperature, batch.max_tokens, batch.logprobs, self._lm.extra_body)
+        self._answer(self._call.add(batch, parameters), batch)
+
+    def _answer(self, jobs: list[Job[Any]], batch: Batch[Any]) -> None:
+        """See to it that every job ends, now or later."""
+        if self._store is not None and jobs and not self._lm.take_stored(jobs, self._store):
+            self._store = None
+        self._call.end(job for job in jobs if job.completion is not None)
+        jobs = [job for job in jobs if job.completion is None]
+        if not jobs:
+            return
+        if self._run is None:
+            self._run = Run(self._lm.route(self._store), self._settings.concurrency, self._end)
+        self._sendings = [sending for sending in self._sendings if not sending.ended.is_set()]
+        self._bar.grow(len(jobs))
+        ended = threading.Event()
+        future = background.submit(self._send(self._run, jobs, ended))
+        future.add_done_callback(lambda _: self._call.wake() if future.cancelled() or future.exception() else None)
+        self._sendings.append(_Sending(future, ended))
+
+    @staticmethod
+    async def _send(run: Run, jobs: Sequence[Job[Any]], ended: threading.Event) -> None:
+        try:
+            await run.send(jobs)
+        finally:
+            ended.set()
+
+    def _end(self, job: Job[Any]) -> None:
+        self._call.end((job,))
+
+    # --- waiting --------------------------------------------------------------------------------------------------
+
+    def take(self) -> Arrived:
+        """What has arrived since the last time; waits where nothing has. Empty where nothing is under way.
+
+        A batch is waited for until it is whole, but never longer than a tenth of a second where some of it has arrived.
+        """
+        while self._call.waiting:
+            with contextlib.suppress(TimeoutError):
+                self._call.turn.result(_SECONDS_BETWEEN_ARRIVALS)
+            if arrived := self._taken():
+                return arrived
+        return {}
+
+    async def atake(self) -> Arrived:
+        """:meth:`take`, awaited."""
+        while self._call.waiting:
+            await asyncio.wait((self._awaitable(self._call.turn),), timeout=_SECONDS_BETWEEN_ARRIVALS)
+            if arrived := self._taken():
+                return arrived
+        return {}
+
+    def _awaitable(self, turn: Future[None]) -> asyncio.Future[None]:
+        if self._awaited is None or turn is not self._awaited[0]:
+            self._awaited = (turn, asyncio.wrap_future(turn))
+        return self._awaited[1]
+
+    def _taken(self) -> Arrived:
+        for sending in self._sendings:
+            if sending.future.done():
+                sending.future.result()  # raises what would otherwise be waited for without end
+        if self._run is not None:
+            self._bar.update(self._run.done, self._run.dollars)
+        return self._call.take()
+
+    def complete(self, batch: Batch[T]) -> Completions[T]:
+        """All of one batch, in its prompts' order; the usage is the stream's."""
+        self.put(batch)
+        completions: dict[int, Completion[T]] = {}
+        while arrived := self.take():
+            completions.update(arrived.get(batch, {}))
+        return Completions([completions[place] for place in range(len(batch.prompts))], self.usage())
+
+    async def acomplete(self, batch: Batch[T]) -> Completions[T]:
+        """:meth:`complete`, awaited."""
+        await asyncio.to_thread(self.put, batch)
+        completions: dict[int, Completion[T]] = {}
+        while arrived := await self.atake():
+            completions.update(arrived.get(batch, {}))
+        return Completions([completions[place] for place in range(len(batch.prompts))], self.usage())
+
+    def usage(self) -> Usage:
+        """What the answers that have arrived cost so far."""
+        return self._call.usage()
+
+    # --- leaving --------------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._awaited is not None:
+            self._awaited[1].cancel()  # its loop may end before what it stands for
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        """Stop what is under way, and say what became of the store; a stream is closed once."""
+        if self._run is not None:
+            self._bar.update(self._run.done, self._run.dollars)
+        self._bar.close()
+        if self._call.unanswered:
+            for sending in self._sendings:
+                sending.future.cancel()
+            for sending in self._sendings:
+                sending.ended.wait(_SECONDS_TO_STOP)
+            if self._store is not None:
+                self._store.flush(_SECONDS_TO_STOP)
+        self._record()
+        self._run = None  # which holds this stream: without the circle, all is freed at once
+
+    def _record(self) -> None:
+        ledger.record(self._description, self._lm.model, self.usage())
+        if self._store is None or self._run is None:
+            return
+        if self._store.read_only:
+            warn_of_store(f"the response store {str(self._store.path)!r} is read-only")
+        elif self._store.trouble is not None:
+            warn_of_store(self._store.trouble)
+
+
+def warn_of_store(trouble: str) -> None:
+    """Warn that answers are not stored."""
+    warnings.warn(f"{trouble}; the run goes on, and its answers are not stored", StoreWarning, stacklevel=2)
