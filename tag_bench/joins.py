@@ -12,6 +12,7 @@ import time
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Any
 import click
 import pandas as pd
 
+import tagframe
 from tag_bench.gold_joins import Column, GoldJoins, Schema, gold_joins
 from tag_bench.lake import synthetic_lake
 from tag_bench.merge_cost import merge_ratio, push_down
@@ -29,7 +31,6 @@ from tagframe.engines.sqlite import connect_readonly
 from tagframe.errors import FanOut, NotConnected
 from tagframe.joins import JoinPlan, plan_joins
 from tagframe.keys import KeyPair, infer_key_pairs
-from tagframe.merging import run_plan
 from tagframe.retrieval.role_hints import role_hints
 
 Link = frozenset[str]
@@ -330,22 +331,22 @@ def _merged_rows(plan: JoinPlan, database: Database) -> pd.DataFrame | None:
         sources=tuple(replace(source, columns=(*source.columns, _ROW)) for source in plan.sources),
         alternatives=(),
     )
-    names = {source.id: source.name for source in plan.sources}
-    connection = connect_readonly(database.file)
-
-    def read(table: str, columns: Sequence[str]) -> pd.DataFrame:
-        shown = [f"rowid AS {quoted(_ROW)}" if column == _ROW else quoted(column) for column in columns]
-        return pd.read_sql(f"SELECT {', '.join(shown)} FROM {quoted(names[table])}", connection)
-
-    wanted = [f"{source.id}.{_ROW}" for source in plan.sources]
+    columns: dict[str, set[str]] = {table: set() for table in plan.tables}
+    for step in plan.steps:
+        columns[step.base].update(step.base_columns)
+        columns[step.table].update(step.columns)
+    frames = {}
+    with closing(connect_readonly(database.file)) as connection:
+        for source in plan.sources:
+            shown = [f"rowid AS {quoted(_ROW)}", *map(quoted, sorted(columns[source.id]))]
+            frames[source.id] = pd.read_sql(f"SELECT {', '.join(shown)} FROM {quoted(source.name)}", connection)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            frame, _ = run_plan(numbered, read, on_loss="allow", columns=wanted)
+            wanted = [f"{source.id}.{_ROW}" for source in plan.sources]
+            frame = tagframe.merge(frames, plan=numbered, on_loss="allow", columns=wanted)
     except FanOut:
         return None
-    finally:
-        connection.close()
     chosen = {numbered.column_names()[source.id, _ROW]: source.name.lower() for source in plan.sources}
     return frame.rename(columns=chosen)
 

@@ -7,7 +7,7 @@ import statistics
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tagframe.corpus import open_corpus
+import tagframe
+from tagframe.corpus import Corpus, open_corpus
 from tagframe.joins import JoinPlan, JoinStep, PlanTable
 from tagframe.keys import Evidence, KeyPair
 from tagframe.merging import run_plan
@@ -33,11 +34,11 @@ def merge_ratio(rows: int) -> dict[str, float]:
     """
     clean, padded = _frames(rows, padded=False), _frames(rows, padded=True)
     plan = _plan(clean)
-    ours = _seconds(lambda: run_plan(plan, _reader(clean)))
+    ours = _seconds(lambda: tagframe.merge(clean, plan=plan))
     plain = _seconds(lambda: _plain(clean))
-    ours_coerced = _seconds(lambda: run_plan(plan, _reader(padded)))
+    ours_coerced = _seconds(lambda: tagframe.merge(padded, plan=plan))
     plain_coerced = _seconds(lambda: _plain_converted(padded))
-    memory = _peak(lambda: run_plan(plan, _reader(clean))) / _peak(lambda: _plain(clean))
+    memory = _peak(lambda: tagframe.merge(clean, plan=plan)) / _peak(lambda: _plain(clean))
     return {
         "clean": round(ours / plain, 3),
         "coerced": round(ours_coerced / plain_coerced, 3),
@@ -73,7 +74,8 @@ def push_down(rows: int) -> dict[str, dict[str, Any]]:
             "where": {"where": {"customer_name": "customer 7"}},
         }
         for name, option in options.items():
-            inside, whole = partial(run_plan, plan, corpus, **option), partial(run_plan, plan, corpus.read, **option)
+            inside = partial(run_plan, plan, corpus, **option)
+            whole = partial(_merged_whole, plan, corpus, option)
             found[name] = {
                 "engine": inside()[1].engine,
                 "seconds": round(_seconds(inside, 3), 3),
@@ -110,8 +112,8 @@ def _plan(frames: Mapping[str, pd.DataFrame]) -> JoinPlan:
     return JoinPlan("shop.sale", tuple(steps), sources)
 
 
-def _reader(frames: Mapping[str, pd.DataFrame]) -> Callable[[str, Sequence[str]], pd.DataFrame]:
-    return lambda table, columns: frames[table][list(columns)]
+def _merged_whole(plan: JoinPlan, corpus: Corpus, option: Mapping[str, Any]) -> pd.DataFrame:
+    return tagframe.merge({table: corpus.read(table) for table in plan.tables}, plan=plan, **option)
 
 
 def _plain(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

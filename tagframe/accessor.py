@@ -14,9 +14,9 @@ from tagframe import config, results
 
 if TYPE_CHECKING:
     from tagframe.corpus import Corpus
-    from tagframe.joins import JoinPlan
+    from tagframe.joins import How, JoinPlan, On
     from tagframe.lm import Quote
-    from tagframe.merging import MergeReport
+    from tagframe.merging import MergeReport, Reaction, Where
     from tagframe.operators import OnError
     from tagframe.retrieval import RetrievedTables
 
@@ -75,13 +75,25 @@ class TagAccessor:
                 search = search.union(open_corpus({anchor: self._frame}))
             return retrieve_tables(search, question, k=k, method=method, anchor=anchor, decomposition=decomposition)
 
-    def merge(self, *others: pd.DataFrame, plan: JoinPlan | None = None, **options: Any) -> pd.DataFrame:
-        """This frame joined with others on inferred keys, each of its rows once.
+    def merge(
+        self,
+        *others: pd.DataFrame,
+        on: On | None = None,
+        plan: JoinPlan | None = None,
+        how: How = "inner",
+        on_fanout: Reaction = "raise",
+        on_loss: Reaction = "warn",
+        columns: Sequence[str] | None = None,
+        where: Where | None = None,
+        limit: int | None = None,
+    ) -> pd.DataFrame:
+        """This frame joined with others, each of its rows once; see :func:`tagframe.merge`.
 
         Args:
             *others: frames; how they join, and through which of them, is found from their data and names.
-            plan: how to join them, instead; see :func:`tagframe.join_plan`.
-            **options: those of :func:`tagframe.merging.run_plan`: how, on_fanout, on_loss, columns, where, limit.
+            on: how they join, instead: ``"day"``, ``["country", "year"]``, ``"buyer = id"``, ….
+            plan: the whole plan, instead; see :func:`tagframe.join_plan`.
+            how, on_fanout, on_loss, columns, where, limit: as for :func:`tagframe.merging.run_plan`.
 
         Raises:
             NotConnected: no key pairs connect the frames.
@@ -89,7 +101,18 @@ class TagAccessor:
         """
         from tagframe.merging import merge
 
-        return merge([self._frame, *others], plan, **options)
+        return merge(
+            self._frame,
+            *others,
+            on=on,
+            plan=plan,
+            how=how,
+            on_fanout=on_fanout,
+            on_loss=on_loss,
+            columns=columns,
+            where=where,
+            limit=limit,
+        )
 
     @property
     def merge_report(self) -> MergeReport:

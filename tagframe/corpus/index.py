@@ -8,10 +8,10 @@ import sqlite3
 import sys
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pandas as pd
 
@@ -23,6 +23,7 @@ from tagframe.corpus.knowledge import Knowledge, KnowledgeStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
 from tagframe.corpus.vectors import VectorStore
+from tagframe.engines.base import Chunk, TableShape
 from tagframe.engines.frames import frame_engines
 from tagframe.errors import (
     CatalogueWarning,
@@ -73,7 +74,7 @@ def open_corpus(
     if isinstance(source, Mapping):
         if catalogue is not None:
             raise InvalidArgument("frames are profiled in memory; corpus.save(path) writes a catalogue of them")
-        return _open_frames(source)
+        return open_frames(source)
     if not isinstance(source, str | os.PathLike):
         raise InvalidArgument(
             f"a corpus is opened from a path, or from frames by name as in {{'loan': frame}}; "
@@ -89,16 +90,33 @@ def open_corpus(
     return _open_files(path, files, keeper.load(), keeper, progress)
 
 
-def _open_frames(frames: Mapping[str, pd.DataFrame]) -> Corpus:
+class ProfileFrame(Protocol):
+    """Makes the profile of a frame."""
+
+    def __call__(self, database: str, shape: TableShape, chunks: Iterable[Chunk], *, name: str) -> TableProfile:
+        """What :func:`~tagframe.corpus.profiler.profile_table` makes, or as much of it as is needed."""
+
+
+def open_frames(frames: Mapping[str, pd.DataFrame], profile: ProfileFrame = profile_table) -> Corpus:
+    """Frames as a corpus; see :func:`open_corpus`.
+
+    Args:
+        frames: by name.
+        profile: makes their profiles.
+
+    Raises:
+        EmptyCorpus: there are none.
+        InvalidArgument: frames that cannot be tables.
+    """
     if not frames:
         raise EmptyCorpus("a corpus needs at least one frame; got an empty mapping")
     profiles, origins = [], {}
     for database, tables, engine in frame_engines(frames, FRAMES_DATABASE):
         shapes = {shape.name: shape for shape in engine.shapes()}
         for table, name in tables.items():
-            profile = profile_table(database, shapes[name], engine.chunks(shapes[name]), name=table)
-            profiles.append(profile)
-            origins[profile.id] = Origin(key=engine.kind, table=name, kind=engine.kind, engine=engine)
+            found = profile(database, shapes[name], engine.chunks(shapes[name]), name=table)
+            profiles.append(found)
+            origins[found.id] = Origin(key=engine.kind, table=name, kind=engine.kind, engine=engine)
     return Corpus(profiles, origins)
 
 

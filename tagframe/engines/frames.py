@@ -56,11 +56,12 @@ def frame_engines(
 ) -> list[tuple[str, dict[str, str], FrameEngine]]:
     """The frames by database: (database, {name in the corpus: name in the engine}, engine).
 
-    A name with a dot, ``"bank.loan"``, is a table of the database before the first dot.
+    A name with a dot, ``"bank.loan"``, is a table of the database before the first dot. Index levels that have a name
+    are columns, the first ones; an index without a name is left out.
 
     Raises:
         InvalidArgument: a name that is no text or is empty, a value that is no frame, columns that are a MultiIndex or
-            have one name twice.
+            have one name twice, an index level that cannot be a column.
     """
     databases: dict[str, dict[str, str]] = {}
     for name, frame in frames.items():
@@ -74,7 +75,7 @@ def frame_engines(
         if table in tables:
             raise InvalidArgument(f"two frames are called {database}.{table}: {tables[table]!r} and {name!r}")
         tables[table] = name
-    engine = FrameEngine(dict(frames))
+    engine = FrameEngine({name: _with_levels(name, frame) for name, frame in frames.items()})
     return [(database, tables, engine) for database, tables in databases.items()]
 
 
@@ -95,3 +96,27 @@ def _check_frame(name: Any, frame: Any) -> None:
             f"{name!r} has more than one column called {', '.join(map(repr, twice))} (names are compared as text); "
             "rename them, or keep the first ones with frame.loc[:, ~frame.columns.duplicated()]"
         )
+
+
+def _with_levels(name: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with the named levels of its index as its first columns."""
+    if list(frame.index.names) == [None]:
+        return frame
+    if None in frame.index.names:
+        raise InvalidArgument(
+            f"the index of {name!r} has levels without a name, {list(frame.index.names)}: name them, by "
+            "frame.index.set_names, or drop them, by frame.reset_index(drop=True)"
+        )
+    levels = list(map(str, frame.index.names))
+    columns = list(map(str, frame.columns))
+    for place, level in enumerate(levels):
+        values = frame.index.get_level_values(place)
+        is_twice = levels.index(level) != place
+        if is_twice or (level in columns and not values.equals(pd.Index(frame.iloc[:, columns.index(level)]))):
+            raise InvalidArgument(
+                f"{name!r} has an index level {level!r} and a column or another level of that name, of unlike values: "
+                "rename one, as by frame.rename_axis('other')"
+            )
+    new = [place for place, level in enumerate(levels) if level not in columns]
+    found = frame.reset_index(new) if new else frame
+    return found if len(new) == len(levels) else found.reset_index(drop=True)

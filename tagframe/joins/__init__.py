@@ -1,6 +1,7 @@
 """How a set of tables connects: the plan that joins them."""
 
-from tagframe.joins.plan import JoinPlan, JoinStep, PlanTable
+from tagframe.joins.key_text import NamedTable, On, keys_on
+from tagframe.joins.plan import How, JoinPlan, JoinStep, PlanTable
 from tagframe.joins.planner import plan_joins
 
-__all__ = ["JoinPlan", "JoinStep", "PlanTable", "plan_joins"]
+__all__ = ["How", "JoinPlan", "JoinStep", "NamedTable", "On", "PlanTable", "keys_on", "plan_joins"]

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tagframe.errors import ColumnNotFound, HiddenColumn, InvalidArgument, TableNotFound, did_you_mean
-from tagframe.keys.key_pair import Evidence, KeyPair, column_id
+from tagframe.errors import ColumnNotFound, HiddenColumn, InvalidArgument, did_you_mean
+from tagframe.joins.key_text import NamedTable, find_table, key_of
+from tagframe.keys.key_pair import KeyPair, column_id
 
 Cardinality = Literal["many-to-one", "one-to-one", "one-to-many", "many-to-many"]
 How = Literal["inner", "left", "outer"]
@@ -130,15 +131,21 @@ class JoinPlan:
         Raises:
             TableNotFound: the plan has no such table, or two of that name.
         """
-        for source in self.sources:
-            if source.id == table or table in [name for part in source.parts for name in (part.id, part.name)]:
-                return source
-        named = [source for source in self.sources if source.name.casefold() == table.casefold()]
-        if len(named) == 1:
-            return named[0]
-        if named:
-            raise TableNotFound(f"two tables are called {table!r}: say {' or '.join(repr(s.id) for s in named)}")
-        raise TableNotFound(f"no table {table!r} in the plan: {did_you_mean(table, [s.id for s in self.sources])}")
+        return self._by_id(find_table(table, self._named()).id)
+
+    def _by_id(self, id: str) -> PlanTable:
+        return next(source for source in self.sources if source.id == id)
+
+    def _named(self) -> list[NamedTable]:
+        return [
+            NamedTable(
+                source.id,
+                source.name,
+                source.columns,
+                tuple(name for part in source.parts for name in (part.id, part.name)),
+            )
+            for source in self.sources
+        ]
 
     def classes(self) -> list[frozenset[tuple[str, str]]]:
         """The sets of (table, column) that the plan makes equal."""
@@ -180,31 +187,36 @@ class JoinPlan:
         return names
 
     def find_column(self, name: str) -> tuple[str, str]:
-        """The (table id, column) that ``column``, ``table.column`` or ``database.table.column`` means.
+        """The (table id, column) that a name means: of the merged frame, or ``[[database.]table.]column``.
 
         Raises:
             ColumnNotFound: none, or more than one that the plan does not make equal.
             HiddenColumn: its user has hidden it.
         """
+        names = self.column_names()
+        for key, shown in names.items():
+            if shown == name:
+                return key
         found: list[tuple[str, str]] = []
         hidden: list[tuple[str, str]] = []
         for source in self.sources:
             for column in source.columns:
                 if name in (column, f"{source.name}.{column}", f"{source.id}.{column}"):
                     (hidden if column in source.hidden else found).append((source.id, column))
-        names = self.column_names()
         if hidden and not found:
             at = ".".join(hidden[0])
             raise HiddenColumn(f"column {name!r} is hidden ({at}): tables may join on it, and no result has it")
         if len({names[key] for key in found}) == 1:
             return found[0]
         if found:
-            where = ", ".join(repr(f"{table}.{column}") for table, column in found)
+            where = ", ".join(repr(names[key]) for key in found)
             raise ColumnNotFound(f"column {name!r} is in more than one table: say one of {where}")
-        known = dict.fromkeys(column for source in self.sources for column in source.columns)
         if "." in name:
-            known = dict.fromkeys(f"{source.name}.{column}" for source in self.sources for column in source.columns)
-        raise ColumnNotFound(f"no column {name!r} in the plan's tables: {did_you_mean(name, known)}")
+            known = [f"{source.name}.{column}" for source in self.sources for column in source.columns]
+        else:
+            known = [column for source in self.sources for column in source.columns]
+        known += names.values()
+        raise ColumnNotFound(f"no column {name!r} in the plan's tables: {did_you_mean(name, dict.fromkeys(known))}")
 
     def sql(
         self,
@@ -244,39 +256,7 @@ class JoinPlan:
         """
         from tagframe.joins.planner import overruled
 
-        return overruled(self, key if isinstance(key, KeyPair) else self._parsed(key))
-
-    def _parsed(self, text: str) -> KeyPair:
-        sides: tuple[list[str], list[str]] = ([], [])
-        tables: list[set[str]] = [set(), set()]
-        for part in text.replace(" AND ", " and ").split(" and "):
-            halves = [half.strip() for half in part.split("=")]
-            if len(halves) != 2 or not all("." in half for half in halves):
-                raise InvalidArgument(f'a join is written "table.column = other.column"; got {text!r}')
-            for side, half in enumerate(halves):
-                table, column = self._qualified(half)
-                tables[side].add(table)
-                sides[side].append(column)
-        if len(tables[0]) != 1 or len(tables[1]) != 1 or tables[0] == tables[1]:
-            raise InvalidArgument(f"a join is between two tables; got {text!r}")
-        evidence = Evidence(origin="given", reason="given by hand")
-        return KeyPair(tables[0].pop(), tuple(sides[0]), tables[1].pop(), tuple(sides[1]), 1.0, evidence)
-
-    def _qualified(self, text: str) -> tuple[str, str]:
-        """Table id and column of ``table.column``; either may hold dots itself."""
-        for cut in [i for i, letter in enumerate(text) if letter == "."][::-1]:
-            try:
-                source = self.source(text[:cut])
-            except TableNotFound:
-                continue
-            folded = {column.casefold(): column for column in source.columns}
-            column = text[cut + 1 :]
-            if column in source.columns:
-                return source.id, column
-            if column.casefold() in folded:
-                return source.id, folded[column.casefold()]
-            raise ColumnNotFound(f"no column {column!r} in {source.id}: {did_you_mean(column, source.columns)}")
-        raise TableNotFound(f"no table of {text!r} in the plan: {did_you_mean(text, [s.id for s in self.sources])}")
+        return overruled(self, key if isinstance(key, KeyPair) else key_of(key, self._named()))
 
     def to_json(self) -> str:
         """The plan as JSON text that :meth:`from_json` reads; with its alternatives."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 import heapq
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tagframe.corpus.profile import TableProfile
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
 from tagframe.joins.edges import Edge, Order, edges_of, siblings, table_order
+from tagframe.joins.key_text import NamedTable, text_of
+from tagframe.joins.nearest import nearest_pairs
 from tagframe.joins.plan import Cardinality, JoinPlan, JoinStep, PlanTable
 from tagframe.joins.stacks import Stack, best_of, renamed_hints, renamed_keys, stacks_of
 from tagframe.keys.inference import ACCEPTED, infer_key_pairs
@@ -27,6 +29,8 @@ _HOP = 1.0
 key to another comes before a way round."""
 _TIE = 0.05
 """Plans are as sure as each other where their log odds differ by less."""
+_WANTED = 100.0
+"""A key that the plan has to have is stronger than any other."""
 
 
 class _Components:
@@ -216,11 +220,21 @@ def _path(keys: Sequence[KeyPair], start: str, end: str) -> list[KeyPair]:
 
 
 def _others(
-    best: JoinPlan, tree: Sequence[Edge], edges: Sequence[Edge], sources: Mapping[str, PlanTable], order: Order
+    best: JoinPlan,
+    tree: Sequence[Edge],
+    edges: Sequence[Edge],
+    sources: Mapping[str, PlanTable],
+    order: Order,
+    kept: Collection[KeyPair],
 ) -> tuple[list[JoinPlan], list[JoinPlan]]:
-    """Plans that differ from the best in one edge and make other columns equal, best first; and those as sure as it."""
+    """Plans that differ from the best in one edge and make other columns equal, best first; and those as sure as it.
+
+    ``kept`` are keys that all of them have.
+    """
     found = []
     for gone in tree:
+        if gone.key in kept:
+            continue
         rest = [edge for edge in tree if edge is not gone]
         parts = _Components(sources)
         for edge in rest:
@@ -254,31 +268,44 @@ def _faint_keys(profiles: Sequence[TableProfile], parts: _Components, known: set
     ]
 
 
-def _not_connected(parts: _Components, all_keys: Sequence[KeyPair], profiles: Sequence[TableProfile]) -> NotConnected:
-    groups = parts.groups()
-    shown = " | ".join("{" + ", ".join(group) + "}" for group in groups)
-    across = [
-        key
-        for key in [*all_keys, *infer_key_pairs(profiles, declared=False, min_score=0.0, across_sources=True)]
-        if key.left_table in parts.parent
-        and key.right_table in parts.parent
-        and parts.root(key.left_table) != parts.root(key.right_table)
-    ]
+def _not_connected(parts: _Components, keys: Sequence[KeyPair], profiles: Sequence[TableProfile]) -> NotConnected:
+    shown = " | ".join("{" + ", ".join(group) + "}" for group in parts.groups())
     unions = "".join(
-        f"; {' and '.join(group.tables)} have the same columns: stack them with tagframe.stack"
+        f". {' and '.join(group.tables)} have the same columns: stack them with tagframe.stack"
         for group in infer_unions(profiles)
     )
-    near = f"; the nearest is {max(across, key=lambda key: key.score)!r}" if across else "; no evidence links them"
+    near = nearest_pairs(profiles, {table: parts.root(table) for table in parts.parent}, keys)
+    if not near:
+        return NotConnected(
+            f"no key pairs connect the tables: {shown}; no evidence links them{unions}. Pass what you know of them, "
+            'on="table.column = other.column", or fewer tables'
+        )
+    names = list(map(NamedTable.of, profiles))
+    pairs = "; ".join(f"{text_of(key, names)} ({key.score:.2f}{_because(key)})" for key in near)
     return NotConnected(
-        f"no key pairs connect the tables: {shown}{near}{unions}. Pass a key pair of your own, bridge tables or "
-        "fewer tables"
+        f"no key pairs connect the tables: {shown}. Nearest: {pairs}{unions}. If a pair is right, pass it: "
+        f'on="{text_of(near[0], names)}"'
     )
+
+
+def _because(key: KeyPair) -> str:
+    return f", {key.evidence.reason}" if key.evidence.reason else ""
+
+
+def _checked(given: Sequence[KeyPair], tables: Iterable[str]) -> Sequence[KeyPair]:
+    parts = _Components(tables)
+    for key in given:
+        if not parts.join(key.left_table, key.right_table):
+            pairs = ", ".join(f"{pair.left} = {pair.right}" for pair in given)
+            raise InvalidArgument(f"a plan joins each table once, and these key pairs go in a circle: {pairs}")
+    return given
 
 
 def plan_joins(
     profiles: Sequence[TableProfile],
     keys: Sequence[KeyPair],
     *,
+    given: Sequence[KeyPair] = (),
     anchor: str | None = None,
     role_hints: Mapping[KeyPair, float] | None = None,
     bridges: Sequence[TableProfile] = (),
@@ -293,13 +320,14 @@ def plan_joins(
         profiles: the tables to join; all of them are in the plan.
         keys: key pairs, of these and of other tables: two columns that reference one column of a table that is not
             asked for are joined directly.
+        given: key pairs that the plan has to have, whatever speaks for others between their tables.
         anchor: id of the table whose rows the plan starts from.
         role_hints: what speaks for a key pair beside its score, in log odds: it decides between two ways to join.
         bridges: tables that may be added where the others do not connect without.
         stack_unions: whether tables of one shape (``sales_2023``, ``sales_2024``) are joined as one table, their stack.
 
     Raises:
-        InvalidArgument: no profiles.
+        InvalidArgument: no profiles, or given key pairs that close a circle.
         NotConnected: no key pairs connect the tables; the message names the parts and the nearest evidence.
         TableNotFound: the anchor is not among the profiles.
     """
@@ -309,10 +337,13 @@ def plan_joins(
     if anchor is not None and anchor not in by_id:
         raise TableNotFound(f"the anchor {anchor!r} is not among the tables: {did_you_mean(anchor, by_id)}")
     hints = role_hints or {}
+    keys = [*_checked(given, by_id), *(key for key in keys if key.tables not in {pair.tables for pair in given})]
+    kept = frozenset(given)
     stacks = {stack.profile.id: stack for stack in stacks_of(profiles)} if stack_unions else {}
     if stacks:
         renamed = renamed_keys(keys, [*stacks.values()])
         keys, hints = best_of(renamed.values()), renamed_hints(hints, renamed)
+        kept = frozenset(renamed[key] for key in given if key in renamed)
         stack_of = {part.id: stack.profile.id for stack in stacks.values() for part in stack.parts}
         anchor = stack_of.get(anchor, anchor) if anchor is not None else None
         profiles = [profile for profile in profiles if profile.id not in stack_of]
@@ -327,7 +358,8 @@ def plan_joins(
         inside = [key for key in usable if key.tables <= wanted]
         known = set(inside) | {key.reversed() for key in inside}
         inside += [key for key in siblings(usable, wanted, order) if key not in known]
-        return edges_of([key for key in inside if key.score >= least], available, hints)
+        edges = edges_of([key for key in inside if key.score >= least], available, hints)
+        return [replace(edge, strength=_WANTED) if edge.key in kept else edge for edge in edges]
 
     least = ACCEPTED
     while True:
@@ -353,5 +385,5 @@ def plan_joins(
         tree, _ = _tree(tables, wanted, order)
         plans.append((*_assembled([edge.key for edge in tree], sources, order, start), tree, wanted))
     _, best, tree, wanted = min(plans, key=lambda entry: entry[0])
-    alternatives, ambiguous = _others(best, tree, wanted, sources, order)
+    alternatives, ambiguous = _others(best, tree, wanted, sources, order, kept)
     return replace(best, alternatives=tuple(alternatives), ambiguous=tuple(ambiguous))

@@ -1,17 +1,20 @@
 """Plans carried out: merges that account for every row, and tables of one shape stacked."""
 
-from tagframe.merging.execution import run_plan
-from tagframe.merging.frames import infer_keys, join_plan, merge, merge_frames_with_report
+from tagframe.merging.execution import Reaction, Where, run_plan
+from tagframe.merging.frames import infer_keys, join_plan, merge
+from tagframe.merging.planning import plan_tables
 from tagframe.merging.report import MergeReport, StepReport
 from tagframe.merging.stacking import stack
 
 __all__ = [
     "MergeReport",
+    "Reaction",
     "StepReport",
+    "Where",
     "infer_keys",
     "join_plan",
     "merge",
-    "merge_frames_with_report",
+    "plan_tables",
     "run_plan",
     "stack",
 ]

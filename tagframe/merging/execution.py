@@ -21,16 +21,15 @@ from tagframe.errors import (
     RowsMultipliedWarning,
 )
 from tagframe.joins.plan import How, JoinPlan, JoinStep
-from tagframe.keys.composite import Read
 from tagframe.keys.matching import Positions, match_rows
 from tagframe.merging.joined_rows import JoinedRows, Mask, Matched, taken
 from tagframe.merging.pushdown import merge_in_engine
 from tagframe.merging.report import MergeReport, StepReport
 from tagframe.merging.stacking import StackedRows
-from tagframe.merging.table_rows import CorpusRows, FunctionRows, Rows
+from tagframe.merging.table_rows import CorpusRows, Rows
 
 Reaction = Literal["raise", "warn", "allow"]
-Filters = Mapping[str, Any]
+Where = Mapping[str, Any] | str
 
 HARDLY_A_KEY = 0.1
 """The score below which a merge warns; between small tables true keys may score below one half."""
@@ -41,30 +40,31 @@ ColumnKey = tuple[str, str]
 
 def run_plan(
     plan: JoinPlan,
-    read: Read | Corpus,
+    corpus: Corpus,
     *,
     how: How = "inner",
     on_fanout: Reaction = "raise",
     on_loss: Reaction = "warn",
     columns: Sequence[str] | None = None,
-    where: Filters | str | None = None,
+    where: Where | None = None,
     limit: int | None = None,
 ) -> tuple[pd.DataFrame, MergeReport]:
     """Join the tables of a plan.
 
     Args:
         plan: which tables, in which order, on which columns.
-        read: the corpus of the tables, or a function that gives the named columns of one. With a corpus, and ``where``
-            or ``limit``, tables of SQLite files are not read whole. Where all are in one file, no step repeats a row
-            and no key needs coercion, SQLite joins them, and only the rows of the result are read (``where`` as a
-            mapping to values, or none); the report's ``engine`` says so. Else the key columns are read whole, and of
-            the others only the rows of the result.
+        corpus: the corpus of the tables. With ``where`` or ``limit``, tables of SQLite files are not read whole. Where
+            all are in one file, no step repeats a row and no key needs coercion, SQLite joins them, and only the rows
+            of the result are read (``where`` as a mapping to values, or none); the report's ``engine`` says so. Else
+            the key columns are read whole, and of the others only the rows of the result.
         how: the kind of every join. "left" keeps the rows of the start table.
         on_fanout: what to do where a step repeats rows of the start table.
         on_loss: what to do where rows of the start table are lost; other tables lose rows by nature.
-        columns: those of the result, as ``column``, ``table.column`` or ``database.table.column``; all where None.
-        where: keeps the joined rows that fit: a mapping from a column to a value, a list of values or a function from
-            the column to booleans; or an expression for :meth:`pandas.DataFrame.query` over the result's columns.
+        columns: those of the result, by the name that they have there, or as ``column``, ``table.column`` or
+            ``database.table.column``; all where None.
+        where: keeps the joined rows that fit: a mapping from a column, named as for ``columns``, to a value, a list of
+            values or a function from the column to booleans; or an expression for :meth:`pandas.DataFrame.query` over
+            the result's columns.
         limit: at most so many rows.
 
     Returns:
@@ -86,12 +86,12 @@ def run_plan(
     everything = _wanted(plan, names, None)
     filters = {plan.find_column(name): value for name, value in where.items()} if isinstance(where, Mapping) else {}
     picks = how != "outer" and not isinstance(where, str) and not (where is None and limit is None)
-    if picks and isinstance(read, Corpus):
-        pushed = merge_in_engine(plan, read, wanted, filters, how=how, limit=limit)
+    if picks:
+        pushed = merge_in_engine(plan, corpus, wanted, filters, how=how, limit=limit)
         if pushed is not None and not (pushed[1].lost and on_loss == "raise"):
             _warn_of_loss(pushed[1], on_loss)
             return pushed
-    source = StackedRows(CorpusRows(read) if isinstance(read, Corpus) else FunctionRows(read), plan)
+    source = StackedRows(CorpusRows(corpus), plan)
     tested = {*filters, *(everything.values() if isinstance(where, str) else ())}
     late = {key for key in wanted.values() if picks and source.may_pick(key[0])}
     result = _Merge(plan, source, names, how, tested | ({*wanted.values()} - late), late)

@@ -1,75 +1,32 @@
-"""Keys, plans and merges of plain frames, with no corpus.
+"""Keys, plans and merges of frames, which are opened as a corpus for the call.
 
-Frames are given as a mapping from names, or as a sequence; those of a sequence are called ``frame_1``, ``frame_2``, ….
-The first frame is the anchor: the plan starts from its rows. Frames of one shape in a mapping ({"sales_2023": …,
-"sales_2024": …}) are stacked and joined as one; in a sequence they are not, since nothing but their columns says so.
+Frames are given one by one, as a list, or by name; see :func:`~tagframe.merging.given_frames.named_frames` for what a
+frame without a name is called. The first one is the anchor: the plan starts from its rows. An index is used as far as
+its levels have names: they are columns, the first ones of their frame, and so of the result, whose own index is fresh.
+Frames of one shape that are given by name ({"sales_2023": …, "sales_2024": …}) are stacked and joined as one; in a list
+they are not, since nothing but their columns says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
-from typing import Any
+from collections.abc import Sequence
 
 import pandas as pd
 
 from tagframe import results
-from tagframe.corpus.profile import TableProfile
-from tagframe.corpus.profiler import profile_table
-from tagframe.engines.frames import FrameEngine, frame_engines
 from tagframe.errors import InvalidArgument
+from tagframe.joins.key_text import On
 from tagframe.joins.plan import How, JoinPlan
-from tagframe.joins.planner import plan_joins
 from tagframe.keys.inference import infer_key_pairs
-from tagframe.keys.key_columns import unnamed
 from tagframe.keys.key_pair import KeyPair
 from tagframe.keys.names import Similarity
-from tagframe.merging.execution import Reaction, run_plan
-from tagframe.merging.report import MergeReport
-
-Frames = Mapping[str, pd.DataFrame] | Sequence[pd.DataFrame]
-
-_DATABASE = "frames"
+from tagframe.merging.execution import Reaction, Where, run_plan
+from tagframe.merging.given_frames import Frames, GivenFrames
+from tagframe.merging.planning import plan_tables
 
 
-def _named(frames: Frames) -> dict[str, pd.DataFrame]:
-    if isinstance(frames, pd.DataFrame):
-        raise InvalidArgument("pass the frames as a list or a mapping from names; got a single frame")
-    if isinstance(frames, Mapping):
-        return dict(frames)
-    return {unnamed(number): frame for number, frame in enumerate(frames, start=1)}
-
-
-class _Tables:
-    """Frames by table id, and their profiles, made when first asked for."""
-
-    def __init__(self, frames: Frames) -> None:
-        self.are_named = isinstance(frames, Mapping)
-        self._places: dict[str, tuple[str, str, FrameEngine, str]] = {}
-        for database, tables, engine in frame_engines(_named(frames), _DATABASE):
-            for name, key in tables.items():
-                self._places[f"{database}.{name}"] = (database, name, engine, key)
-
-    @cached_property
-    def profiles(self) -> list[TableProfile]:
-        found = []
-        for database, name, engine, key in self._places.values():
-            shape = next(shape for shape in engine.shapes() if shape.name == key)
-            found.append(profile_table(database, shape, engine.chunks(shape), name=name))
-        return found
-
-    def read(self, table: str, columns: Sequence[str]) -> pd.DataFrame:
-        _, _, engine, key = self._places[table]
-        return engine.scan(key, columns)
-
-    def keys(self, similarity: Similarity | None) -> list[KeyPair]:
-        return infer_key_pairs(self.profiles, similarity=similarity, across_sources=True, read=self.read)
-
-
-def infer_keys(*frames: pd.DataFrame | Frames, similarity: Similarity | None = None) -> list[KeyPair]:
+def infer_keys(*frames: Frames, similarity: Similarity | None = None) -> list[KeyPair]:
     """The key pairs between frames, best first; see :func:`~tagframe.keys.infer_key_pairs`.
-
-    The frames are given one by one, or as one list or mapping from names.
 
     >>> import pandas as pd
     >>> loans = pd.DataFrame({"loan_id": [1, 2, 3], "client_id": [20, 10, 20]})
@@ -77,78 +34,107 @@ def infer_keys(*frames: pd.DataFrame | Frames, similarity: Similarity | None = N
     >>> [(key.left, key.right) for key in infer_keys({"loans": loans, "clients": clients})]
     [('frames.loans.client_id', 'frames.clients.client_id')]
 
+    Args:
+        *frames: one by one, or as one list or mapping from names.
+        similarity: likeness in meaning of two names, in [0, 1].
+
     Raises:
-        InvalidArgument: what is not a frame, or a frame with a MultiIndex or two columns of one name.
+        InvalidArgument: no frames, what is not a frame, or columns or index levels that cannot be told apart.
     """
-    given: Any = frames[0] if len(frames) == 1 and not isinstance(frames[0], pd.DataFrame) else frames
-    return _Tables(given).keys(similarity)
+    given = GivenFrames.of(frames)
+    return infer_key_pairs(given.corpus.profiles, similarity=similarity, across_sources=True, read=given.corpus.read)
 
 
 def join_plan(
-    frames: Frames, *, keys: Sequence[KeyPair] | None = None, similarity: Similarity | None = None
+    *frames: Frames,
+    on: On | None = None,
+    keys: Sequence[KeyPair] | None = None,
+    similarity: Similarity | None = None,
 ) -> JoinPlan:
     """The plan that joins the frames, from the first one; see :func:`~tagframe.joins.plan_joins`.
 
+    >>> import pandas as pd
+    >>> orders = pd.DataFrame({"order": [1, 2, 3], "buyer": [20, 10, 20]})
+    >>> customers = pd.DataFrame({"id": [10, 20], "name": ["Ann", "Bo"]})
+    >>> print(join_plan({"orders": orders, "customers": customers}, on="orders.buyer = customers.id"))
+    frames.orders
+    └─ frames.orders.buyer = frames.customers.id  (many-to-one, 1.00)
+
     Args:
-        frames: a mapping from names, or a sequence.
-        keys: instead of inferred ones.
-        similarity: likeness in meaning of two names.
+        *frames: one by one, or as one list or mapping from names.
+        on: key pairs to join on, as for :func:`merge`.
+        keys: the key pairs to choose from, in place of inferred ones.
+        similarity: likeness in meaning of two names, in [0, 1].
 
     Raises:
-        InvalidArgument: what is not a frame, or a frame with a MultiIndex or two columns of one name.
+        InvalidArgument: no frames, what is not a frame, columns or index levels that cannot be told apart, or an
+            ``on`` that is not understood.
+        TableNotFound, ColumnNotFound: ``on`` names no table or column of the frames.
         NotConnected: no key pairs connect the frames.
     """
-    return _planned(_Tables(frames), keys, similarity)
+    return _plan(GivenFrames.of(frames), on, keys, similarity)
 
 
-def _planned(tables: _Tables, keys: Sequence[KeyPair] | None, similarity: Similarity | None) -> JoinPlan:
-    profiles = tables.profiles
-    if keys is None:
-        keys = tables.keys(similarity)
-    anchor = profiles[0].id if profiles else None
-    return plan_joins(profiles, keys, anchor=anchor, stack_unions=tables.are_named)
+def _plan(
+    given: GivenFrames, on: On | None, keys: Sequence[KeyPair] | None = None, similarity: Similarity | None = None
+) -> JoinPlan:
+    return plan_tables(given.corpus, given.ids, on=on, keys=keys, similarity=similarity, stack_unions=given.are_named)
 
 
-def merge(frames: Frames, plan: JoinPlan | None = None, **options: Any) -> pd.DataFrame:
-    """Merge frames along a plan, by default the inferred one; ``frame.tag.merge_report`` accounts for every row.
+def merge(
+    *frames: Frames,
+    on: On | None = None,
+    plan: JoinPlan | None = None,
+    how: How = "inner",
+    on_fanout: Reaction = "raise",
+    on_loss: Reaction = "warn",
+    columns: Sequence[str] | None = None,
+    where: Where | None = None,
+    limit: int | None = None,
+) -> pd.DataFrame:
+    """Merge frames; ``frame.tag.merge_report`` accounts for every row.
 
     >>> import pandas as pd
     >>> loans = pd.DataFrame({"loan_id": [1, 2, 3], "client_id": [20, 10, 20]})
     >>> clients = pd.DataFrame({"client_id": [10, 20, 30], "name": ["Ann", "Bo", "Cy"]})
-    >>> merge({"loans": loans, "clients": clients})
+    >>> merge(loans, clients)
        loan_id  client_id name
     0        1         20   Bo
     1        2         10  Ann
     2        3         20   Bo
 
     Args:
-        frames: a mapping from names, or a sequence; the plan starts from the first.
-        plan: how to join them.
-        **options: those of :func:`tagframe.merging.run_plan`: how, on_fanout, on_loss, columns, where, limit.
+        *frames: one by one, or as one list or mapping from names. The rows of the first one are kept as they are:
+            each once, in their order.
+        on: how they join, instead of inferred keys: ``"orders.buyer = customers.id"``, ``"buyer = id"`` where each
+            name is in one frame, ``"day"`` for a column that frames share, or a list: names in a list are one key of
+            several columns, ``["country", "year"]``. Frames that these leave apart are joined on inferred keys.
+        plan: the whole plan, instead; see :func:`join_plan`.
+        how, on_fanout, on_loss, columns, where, limit: as for :func:`~tagframe.merging.run_plan`.
+
+    Returns:
+        A frame with a fresh index; columns that clash carry their table's name.
 
     Raises:
+        InvalidArgument: no frames, what is not a frame, columns or index levels that cannot be told apart, or an
+            argument that is not understood.
+        TableNotFound, ColumnNotFound: an argument names no table or column of the frames.
         NotConnected: no key pairs connect the frames.
-        FanOut: a step would repeat rows of the frame that the plan starts from.
+        FanOut: a step would repeat rows of the first frame.
+        RowsLost: rows of the first frame are lost, with ``on_loss="raise"``.
     """
-    frame, report = merge_frames_with_report(frames, plan, **options)
+    if plan is not None and on is not None:
+        raise InvalidArgument("pass on= or plan=, not both: plan.use(…) gives a plan with another key")
+    given = GivenFrames.of(frames, profiled=plan is None)
+    frame, report = run_plan(
+        _plan(given, on) if plan is None else plan,
+        given.corpus,
+        how=how,
+        on_fanout=on_fanout,
+        on_loss=on_loss,
+        columns=columns,
+        where=where,
+        limit=limit,
+    )
     results.remember(frame, merge_report=report)
     return frame
-
-
-def merge_frames_with_report(
-    frames: Frames,
-    plan: JoinPlan | None = None,
-    *,
-    how: How = "inner",
-    on_fanout: Reaction = "raise",
-    on_loss: Reaction = "warn",
-    columns: Sequence[str] | None = None,
-    where: Mapping[str, Any] | str | None = None,
-    limit: int | None = None,
-) -> tuple[pd.DataFrame, MergeReport]:
-    """The merged frame and its report; see :func:`merge`, and :func:`tagframe.merging.run_plan` for keywords."""
-    tables = _Tables(frames)
-    plan = _planned(tables, None, None) if plan is None else plan
-    return run_plan(
-        plan, tables.read, how=how, on_fanout=on_fanout, on_loss=on_loss, columns=columns, where=where, limit=limit
-    )

@@ -6,79 +6,60 @@ their ids overlap and mean different rows, so that no key is between them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from tagframe.corpus import Corpus
+from tagframe.corpus.index import FRAMES_DATABASE
 from tagframe.engines.dtypes import EXACT, nullable
-from tagframe.errors import ColumnNotFound, InvalidArgument, TableNotFound, did_you_mean
+from tagframe.errors import ColumnNotFound, InvalidArgument, did_you_mean
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.stacks import ORIGIN
 from tagframe.keys.matching import Positions
-from tagframe.keys.unions import UnionGroup
+from tagframe.merging.given_frames import Frames, GivenFrames
 from tagframe.merging.table_rows import Rows
 
 
-def stack(
-    tables: UnionGroup | Sequence[str],
-    read: Corpus | Mapping[str, pd.DataFrame],
-    *,
-    columns: Sequence[str] | None = None,
-    source: str | None = ORIGIN,
-) -> pd.DataFrame:
-    """Tables of the same columns on top of each other.
+def stack(*frames: Frames, columns: Sequence[str] | None = None, source: str | None = ORIGIN) -> pd.DataFrame:
+    """Frames of the same columns on top of each other.
 
     >>> one, two = pd.DataFrame({"id": [1], "sum": [2.5]}), pd.DataFrame({"Sum": [4.0], "ID": [1]})
-    >>> stack(["sales_2023", "sales_2024"], {"sales_2023": one, "sales_2024": two})
+    >>> stack({"sales_2023": one, "sales_2024": two})
        id  sum source_table
     0   1  2.5   sales_2023
     1   1  4.0   sales_2024
 
     Args:
-        tables: a group that :func:`~tagframe.keys.infer_unions` found, or ids of tables.
-        read: the corpus of the tables, or frames by their ids.
+        *frames: one by one, or as one list or mapping from names. Index levels that have a name are columns.
         columns: which of them, in this order; all where None.
-        source: name of the column that says which table a row is from; None for no such column.
+        source: name of the column that says which frame a row is from; None for no such column. A frame without a
+            name is called by the table that it was read from, else ``frame_1``, ``frame_2``, … by its place.
 
     Returns:
-        The rows of the first table, then of the second, …, with a fresh index, and the columns in the order and the
-        spelling of the first table; case does not count. A dtype that all tables have is kept. Integers become
-        ``Int64`` beside nulls, and ``float64`` beside reals where that holds them exactly; dtypes that do not go
-        together become ``object``.
+        The rows of the first frame, then of the second, …, with a fresh index, and the columns in the order and the
+        spelling of the first; case does not count. A dtype that all frames have is kept. Integers become ``Int64``
+        beside nulls, and ``float64`` beside reals where that holds them exactly; dtypes that do not go together become
+        ``object``.
 
     Raises:
-        TableNotFound: no table of an id.
-        ColumnNotFound: a table lacks a column that another has.
-        InvalidArgument: no tables, two columns of one name, or a column that is called like ``source``.
+        ColumnNotFound: a frame lacks a column that another has.
+        InvalidArgument: no frames, what is not a frame, columns or index levels that cannot be told apart, or a column
+            that is called like ``source``.
     """
-    ids = list(tables.tables if isinstance(tables, UnionGroup) else tables)
-    if isinstance(tables, str) or not ids:
-        raise InvalidArgument(f"stack takes the ids of tables, at least one; got {tables!r}")
-    if isinstance(read, Corpus):
-        known = [[column.name for column in read.profile(table).columns] for table in ids]
-    else:
-        for table in ids:
-            if table not in read:
-                raise TableNotFound(f"no frame {table!r} in {did_you_mean(table, read)}")
-        known = [list(map(str, read[table].columns)) for table in ids]
-    names = list(known[0] if columns is None else columns)
+    given = GivenFrames.of(frames, profiled=False)
+    known = {id: [column.name for column in given.corpus.profile(id).columns] for id in given.ids}
+    first = given.ids[0]
+    names = list(known[first] if columns is None else columns)
     if source is not None and source.casefold() in map(str.casefold, names):
         raise InvalidArgument(f"the tables have a column {source!r} already: name the new one otherwise, with source=")
     if columns is None:
-        for table, own in zip(ids, known, strict=True):
-            spelt(ids[0], names, own)  # what this table has, the first must have
-            spelt(table, own, names)
-    frames = []
-    for table, own in zip(ids, known, strict=True):
-        wanted = spelt(table, own, names)
-        if isinstance(read, Corpus):
-            frames.append(read.read(table, wanted))
-        else:
-            frames.append(read[table].set_axis(own, axis="columns")[wanted])
-    return stacked(ids, frames, names, source)
+        for id, own in known.items():
+            spelt(first, names, own)  # what this table has, the first must have
+            spelt(id, own, names)
+    parts = [given.corpus.read(id, spelt(id, own, names)) for id, own in known.items()]
+    return stacked([id.removeprefix(f"{FRAMES_DATABASE}.") for id in given.ids], parts, names, source)
 
 
 def spelt(table: str, own: Sequence[str], names: Sequence[str]) -> list[str]:

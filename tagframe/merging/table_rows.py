@@ -1,4 +1,4 @@
-"""Where a merge takes its rows from: a function that reads columns, or a corpus.
+"""Where a merge takes its rows from.
 
 Where the engine can pick rows, only the key columns are read whole; of the others, only rows of the result.
 """
@@ -12,7 +12,6 @@ import pandas as pd
 
 from tagframe.corpus import Corpus
 from tagframe.engines.base import RowNumbers
-from tagframe.keys.composite import Read
 from tagframe.keys.matching import Positions
 
 
@@ -27,25 +26,6 @@ class Rows(Protocol):
 
     def some(self, table: str, columns: Sequence[str], numbers: Positions) -> pd.DataFrame | None:
         """These rows (ascending, no duplicates), or None where there is no way to read some only."""
-
-
-class FunctionRows:
-    """Rows that a function gives; there is no way to read some of them only."""
-
-    def __init__(self, read: Read) -> None:
-        self._read = read
-
-    def may_pick(self, table: str) -> bool:
-        """Never."""
-        return False
-
-    def whole(self, table: str, columns: Sequence[str]) -> pd.DataFrame:
-        """What the function gives."""
-        return self._read(table, columns)
-
-    def some(self, table: str, columns: Sequence[str], numbers: Positions) -> pd.DataFrame | None:
-        """None."""
-        return None
 
 
 class CorpusRows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -9,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from tagframe import results
-from tagframe.errors import NotConnected
-from tagframe.joins import JoinPlan, plan_joins
+from tagframe.errors import InvalidArgument, NotConnected
+from tagframe.joins import How, JoinPlan, NamedTable, On, keys_on, plan_joins
 from tagframe.keys import KeyPair
-from tagframe.merging import MergeReport, run_plan
+from tagframe.merging import MergeReport, Reaction, Where, run_plan
 from tagframe.retrieval.role_hints import role_hints
 
 if TYPE_CHECKING:
@@ -73,15 +74,20 @@ class RetrievedTables:
         Raises:
             NotConnected: no key pairs connect the tables.
         """
+        return self._plan()
+
+    def _plan(self, on: On | None = None) -> JoinPlan:
         positions = {profile.id: position for position, profile in enumerate(self.corpus.profiles)}
         members = [positions[table] for table in self.ids]
         assert self._index is not None
         links = self._index.links
         around = links.of_databases(members)
         keys = links.keys([*members, *around])
+        profiles = [self.corpus.profiles[member] for member in members]
         return plan_joins(
-            [self.corpus.profiles[member] for member in members],
+            profiles,
             keys,
+            given=[] if on is None else keys_on(on, list(map(NamedTable.of, profiles))),
             anchor=self.anchor,
             role_hints=role_hints(keys, self.question.split()),
             bridges=[self.corpus.profiles[table] for table in around if table not in members],
@@ -95,27 +101,47 @@ class RetrievedTables:
         except NotConnected:
             return []
 
-    def merge(self, plan: JoinPlan | None = None, **options: Any) -> pd.DataFrame:
+    def merge(
+        self,
+        plan: JoinPlan | None = None,
+        *,
+        on: On | None = None,
+        how: How = "inner",
+        on_fanout: Reaction = "raise",
+        on_loss: Reaction = "warn",
+        columns: Sequence[str] | None = None,
+        where: Where | None = None,
+        limit: int | None = None,
+    ) -> pd.DataFrame:
         """The tables joined along the plan; ``frame.tag.merge_report`` accounts for every row.
 
         Args:
             plan: how to join them, instead of :attr:`join_plan`.
-            **options: those of :func:`tagframe.merging.run_plan`: how, columns, limit, on_fanout, ….
+            on: key pairs to join on, where they should be others: ``"orders.buyer = customers.id"``, ``"day"``, … as
+                for :func:`tagframe.merge`.
+            how, on_fanout, on_loss, columns, where, limit: as for :func:`tagframe.merging.run_plan`.
 
         Raises:
             NotConnected: no key pairs connect the tables.
             FanOut: a step would repeat rows of the table that the plan starts from.
+            InvalidArgument, TableNotFound, ColumnNotFound: an argument is not understood, or is not of these tables.
         """
-        frame, report = self.merge_with_report(plan, **options)
+        if plan is not None and on is not None:
+            raise InvalidArgument("pass on= or a plan, not both: plan.use(…) gives a plan with another key")
+        plan = plan or (self.join_plan if on is None else self._plan(on))
+        frame, report = run_plan(
+            plan,
+            self.corpus,
+            how=how,
+            on_fanout=on_fanout,
+            on_loss=on_loss,
+            columns=columns,
+            where=where,
+            limit=limit,
+        )
         results.remember(frame, merge_report=report)
-        return frame
-
-    def merge_with_report(self, plan: JoinPlan | None = None, **options: Any) -> tuple[pd.DataFrame, MergeReport]:
-        """The merged frame and its report; see :meth:`merge`."""
-        plan = self.join_plan if plan is None else plan
-        frame, report = run_plan(plan, self.corpus, **options)
         self._merged["last"] = (plan, report)
-        return frame, report
+        return frame
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each table, best first: id, score, probability (NaN where there is none), reasons (a list)."""

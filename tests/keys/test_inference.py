@@ -15,14 +15,13 @@ from tagframe.engines.base import ForeignKey
 from tagframe.errors import InvalidArgument
 from tagframe.keys import KeyPair, infer_key_pairs, infer_unions
 from tagframe.merging import infer_keys
-from tagframe.merging.frames import _Tables
 
 RANDOM = np.random.default_rng(7)
 
 
 def pairs(frames: dict[str, pd.DataFrame], **options) -> set[tuple[str, str]]:
     """Inferred keys without the database."""
-    found = infer_key_pairs(_Tables(frames).profiles, **options)
+    found = infer_key_pairs(open_corpus(frames).profiles, **options)
     return {(key.left.removeprefix("frames."), key.right.removeprefix("frames.")) for key in found}
 
 
@@ -124,7 +123,7 @@ def test_a_sketch_knows_its_error():
     size = 20_000
     shops = pd.DataFrame({"shop_code": [f"shop {i}" for i in range(size)]})
     sales = pd.DataFrame({"shop_code": [f"shop {i}" for i in range(0, 2 * size, 2)] * 2})
-    profiles = _Tables({"sales": sales, "shops": shops}).profiles
+    profiles = open_corpus({"sales": sales, "shops": shops}).profiles
     from tagframe.keys.containment import overlap
 
     found = overlap(profiles[0].columns[0].sketch, profiles[1].columns[0].sketch)
@@ -172,7 +171,7 @@ def test_tables_of_one_shape_are_a_union_and_not_joined():
         for year in (2023, 2024)
     }
     frames["shops"] = pd.DataFrame({"shop_id": range(1, 10), "town": list("abcdefghi")})
-    (group,) = infer_unions(_Tables(frames).profiles)
+    (group,) = infer_unions(open_corpus(frames).profiles)
     assert (group.tables, group.differ) == (("frames.sales_2023", "frames.sales_2024"), ("2023", "2024"))
     assert pairs(frames) == {("sales_2023.shop_id", "shops.shop_id"), ("sales_2024.shop_id", "shops.shop_id")}
 
@@ -182,14 +181,14 @@ def test_meaning_helps_where_names_differ():
     friends = pd.DataFrame({"student_id": ids(60, 30), "since": ids(60, 20)})
     friends.loc[0, "student_id"] = 30
     frames = {"Highschooler": pupils, "Friend": friends}
-    plain = infer_key_pairs(_Tables(frames).profiles, min_score=0.0)[0]
-    helped = infer_key_pairs(_Tables(frames).profiles, min_score=0.0, similarity=lambda one, other: 0.9)[0]
+    plain = infer_key_pairs(open_corpus(frames).profiles, min_score=0.0)[0]
+    helped = infer_key_pairs(open_corpus(frames).profiles, min_score=0.0, similarity=lambda one, other: 0.9)[0]
     assert helped.score > plain.score
     assert helped.evidence.similarity == 0.9
 
 
 def test_the_order_of_the_tables_changes_nothing():
-    profiles = _Tables({"employees": EMPLOYEES, "departments": DEPARTMENTS}).profiles
+    profiles = open_corpus({"employees": EMPLOYEES, "departments": DEPARTMENTS}).profiles
     assert infer_key_pairs(profiles) == infer_key_pairs(profiles[::-1])
     assert [key.score for key in infer_key_pairs(profiles)] == [key.score for key in infer_key_pairs(profiles[::-1])]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from accounted import merged
 
 from tagframe.errors import InvalidArgument, NotConnected
-from tagframe.merging import infer_keys, join_plan, merge_frames_with_report
+from tagframe.merging import infer_keys, join_plan
 
 SALES = pd.DataFrame({"sale_no": [7, 8, 9], "shop_id": [2, 1, 2]}, index=[30, 10, 20])
 SHOPS = pd.DataFrame({"shop_id": [1, 2], "town": ["Brno", "Cheb"]}, index=[5, 5])
@@ -17,7 +18,7 @@ def test_frames_in_a_list_are_called_by_their_place():
     (key,) = infer_keys([SALES, SHOPS])
     assert (key.left, key.right) == ("frames.frame_1.shop_id", "frames.frame_2.shop_id")
     assert join_plan([SALES, SHOPS]).start == "frames.frame_1"
-    frame, report = merge_frames_with_report([SALES, SHOPS])
+    frame, report = merged([SALES, SHOPS])
     assert frame["town"].tolist() == ["Cheb", "Brno", "Cheb"]
     assert frame.index.tolist() == [0, 1, 2]
     assert report.start == "frames.frame_1"
@@ -25,22 +26,22 @@ def test_frames_in_a_list_are_called_by_their_place():
 
 def test_the_first_frame_is_the_anchor():
     with pytest.raises(Exception, match=r"would repeat 1 rows of frames\.frame_1"):
-        merge_frames_with_report([SHOPS, SALES])
-    frame, _ = merge_frames_with_report([SHOPS, SALES], on_fanout="allow")
+        merged([SHOPS, SALES])
+    frame, _ = merged([SHOPS, SALES], on_fanout="allow")
     assert frame["sale_no"].tolist() == [8, 7, 9]
 
 
 def test_a_plan_overruled_by_hand_is_followed():
     other = SHOPS.assign(manager_shop=[2, 1])
     plan = join_plan({"sales": SALES, "shops": other}).use("sales.shop_id = shops.manager_shop")
-    frame, _ = merge_frames_with_report({"sales": SALES, "shops": other}, plan)
+    frame, _ = merged({"sales": SALES, "shops": other}, plan)
     assert frame["town"].tolist() == ["Brno", "Cheb", "Brno"]
 
 
 @pytest.mark.parametrize(
     ("frames", "message"),
     [
-        (SALES, "a list or a mapping"),
+        ([SALES, join_plan(SALES, SHOPS)], "by name: plan="),
         ([SALES, "x"], "is a str, not a pandas.DataFrame"),
         ([SALES, pd.DataFrame([[1, 2]], columns=["a", "a"])], "more than one column called 'a'"),
         ([pd.DataFrame([[1]], columns=pd.MultiIndex.from_tuples([("a", "b")]))], "MultiIndex"),
@@ -49,7 +50,7 @@ def test_a_plan_overruled_by_hand_is_followed():
 )
 def test_what_is_no_frame_or_has_no_plain_columns_is_refused(frames, message):
     with pytest.raises(InvalidArgument, match=message):
-        merge_frames_with_report(frames)
+        merged(frames)
 
 
 def test_frames_that_do_not_connect_are_named():
@@ -59,14 +60,14 @@ def test_frames_that_do_not_connect_are_named():
 
 
 def test_a_single_frame_is_itself():
-    frame, report = merge_frames_with_report([SALES])
+    frame, report = merged([SALES])
     pd.testing.assert_frame_equal(frame, SALES.reset_index(drop=True))
     assert report.steps == ()
 
 
 def test_columns_that_are_not_text_are_taken_by_their_text():
     left = pd.DataFrame({0: [1, 2], "shop_id": [1, 2]})
-    frame, _ = merge_frames_with_report({"left": left, "shops": SHOPS})
+    frame, _ = merged({"left": left, "shops": SHOPS})
     assert list(frame.columns) == ["0", "shop_id", "town"]
 
 

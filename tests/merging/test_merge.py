@@ -9,6 +9,7 @@ import sqlite3
 import numpy as np
 import pandas as pd
 import pytest
+from accounted import merged
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,7 +25,7 @@ from tagframe.errors import (
 )
 from tagframe.joins import JoinPlan, JoinStep, PlanTable, plan_joins
 from tagframe.keys import Evidence, KeyPair, infer_key_pairs
-from tagframe.merging import join_plan, merge_frames_with_report, run_plan
+from tagframe.merging import join_plan, run_plan
 from tagframe.merging.table_rows import CorpusRows
 
 LOANS = pd.DataFrame({"loan_id": [1, 2, 3, 4], "client_id": [20, 10, 20, 30], "amount": [5.0, 6.0, 7.0, 8.0]})
@@ -45,11 +46,11 @@ def one_step(left: pd.DataFrame, right: pd.DataFrame, on: str = "k") -> JoinPlan
 
 def run(left: pd.DataFrame, right: pd.DataFrame, **options):
     frames = {"d.left": left, "d.right": right}
-    return run_plan(one_step(left, right), lambda table, columns: frames[table][list(columns)], **options)
+    return merged(frames, one_step(left, right), **options)
 
 
 def test_a_chain_of_three_tables_keeps_the_facts_rows_in_order():
-    frame, report = merge_frames_with_report(BANK)
+    frame, report = merged(BANK)
     assert frame["loan_id"].tolist() == [1, 2, 3, 4]
     assert frame["clients.name"].tolist() == ["Bo", "Ann", "Bo", "Cy"]
     assert frame["towns.name"].tolist() == ["Cheb", "Brno", "Cheb", "Brno"]
@@ -59,7 +60,7 @@ def test_a_chain_of_three_tables_keeps_the_facts_rows_in_order():
 
 def test_the_inputs_are_left_as_they_were():
     before = {name: frame.copy() for name, frame in BANK.items()}
-    frame, _ = merge_frames_with_report(BANK)
+    frame, _ = merged(BANK)
     frame.loc[:, "amount"] = 0.0
     for name, source in BANK.items():
         pd.testing.assert_frame_equal(source, before[name])
@@ -69,13 +70,13 @@ def test_a_step_that_repeats_rows_of_the_start_is_refused_with_the_rows():
     plan = join_plan({"bank.clients": CLIENTS, "bank.loans": LOANS})
     assert plan.start == "bank.clients"
     with pytest.raises(FanOut, match=r"would repeat 1 rows of bank\.clients") as refusal:
-        merge_frames_with_report({"bank.clients": CLIENTS, "bank.loans": LOANS})
+        merged({"bank.clients": CLIENTS, "bank.loans": LOANS})
     assert refusal.value.rows["client_id"].tolist() == [20]
 
 
 def test_a_fan_out_that_is_allowed_is_reported():
     with pytest.warns(RowsMultipliedWarning, match=r"bank\.clients"):
-        frame, report = merge_frames_with_report({"bank.clients": CLIENTS, "bank.loans": LOANS}, on_fanout="warn")
+        frame, report = merged({"bank.clients": CLIENTS, "bank.loans": LOANS}, on_fanout="warn")
     assert frame["loan_id"].tolist() == [2, 1, 3, 4]
     assert report.steps[0].fan_out == pytest.approx(4 / 3)
 
@@ -84,12 +85,12 @@ def test_lost_rows_are_warned_of_raised_or_kept():
     loans = pd.concat([LOANS, pd.DataFrame({"loan_id": [5], "client_id": [99], "amount": [1.0]})], ignore_index=True)
     frames = {"bank.loans": loans, "bank.clients": CLIENTS}
     with pytest.warns(RowsLostWarning, match=r"1 of 5 rows of bank\.loans"):
-        frame, report = merge_frames_with_report(frames)
+        frame, report = merged(frames)
     assert (len(frame), report.lost) == (4, 1)
     with pytest.raises(RowsLost) as refusal:
-        merge_frames_with_report(frames, on_loss="raise")
+        merged(frames, on_loss="raise")
     assert refusal.value.rows["loan_id"].tolist() == [5]
-    kept, report = merge_frames_with_report(frames, how="left", on_loss="raise")
+    kept, report = merged(frames, how="left", on_loss="raise")
     assert kept["loan_id"].tolist() == [1, 2, 3, 4, 5]
     assert str(kept["town_id"].dtype) == "Int64"
     assert kept["town_id"].isna().tolist() == [False] * 4 + [True]
@@ -151,31 +152,29 @@ def test_two_spellings_on_the_right_are_not_confused():
 
 
 def test_columns_where_and_limit():
-    frame, report = merge_frames_with_report(
-        BANK, columns=["towns.name", "loan_id"], where={"client_id": [20, 30]}, limit=2
-    )
+    frame, report = merged(BANK, columns=["towns.name", "loan_id"], where={"client_id": [20, 30]}, limit=2)
     assert frame.to_dict("list") == {"towns.name": ["Cheb", "Cheb"], "loan_id": [1, 3]}
     assert (report.rows, report.filtered) == (2, 1)
-    by_text, _ = merge_frames_with_report(BANK, columns=["loan_id"], where="amount > 5.5 and `towns.name` == 'Brno'")
+    by_text, _ = merged(BANK, columns=["loan_id"], where="amount > 5.5 and `towns.name` == 'Brno'")
     assert by_text["loan_id"].tolist() == [2, 4]
-    by_function, _ = merge_frames_with_report(BANK, columns=["loan_id"], where={"amount": lambda amounts: amounts > 7})
+    by_function, _ = merged(BANK, columns=["loan_id"], where={"amount": lambda amounts: amounts > 7})
     assert by_function["loan_id"].tolist() == [4]
-    none, _ = merge_frames_with_report(BANK, limit=0)
+    none, _ = merged(BANK, limit=0)
     assert len(none) == 0
     assert none.dtypes["amount"] == "float64"
 
 
 def test_what_is_misspelt_or_has_two_meanings_is_said():
     with pytest.raises(ColumnNotFound, match="did you mean"):
-        merge_frames_with_report(BANK, columns=["amuont"])
+        merged(BANK, columns=["amuont"])
     with pytest.raises(ColumnNotFound, match="more than one table"):
-        merge_frames_with_report(BANK, columns=["name"])
+        merged(BANK, columns=["name"])
     with pytest.raises(InvalidArgument, match="how is one of 'inner', 'left', 'outer'; got 'cross'"):
-        merge_frames_with_report(BANK, how="cross")
+        merged(BANK, how="cross")
     with pytest.raises(InvalidArgument, match="limit"):
-        merge_frames_with_report(BANK, limit=-1)
+        merged(BANK, limit=-1)
     with pytest.raises(InvalidArgument, match=r"say \['name'\]"):
-        merge_frames_with_report(BANK, columns="name")
+        merged(BANK, columns="name")
 
 
 def test_empty_and_all_null_frames_give_no_rows():
@@ -199,13 +198,13 @@ def test_a_composite_key_matches_on_all_its_columns():
         PlanTable("d.right", "d", "right", ("a", "b", "w"), 3),
     )
     frames = {"d.left": left, "d.right": right}
-    frame, report = run_plan(JoinPlan("d.left", (step,), sources), lambda t, c: frames[t][list(c)], on_loss="allow")
+    frame, report = merged(frames, JoinPlan("d.left", (step,), sources), on_loss="allow")
     assert frame.to_dict("list") == {"a": [1, 1], "b": ["x", "y"], "v": [0, 1], "w": [0, 1]}
     assert report.steps[0].null_keys == 1
 
 
 def test_the_report_reads_as_sentences_and_as_a_frame():
-    _, report = merge_frames_with_report(BANK)
+    _, report = merged(BANK)
     lines = repr(report).split("\n")
     assert lines[1].strip() == ("bank.loans.client_id = bank.clients.client_id: 4 of 4 rows match; 4 rows out.")
     frame = report.to_frame()
@@ -218,7 +217,7 @@ def test_the_plans_sql_gives_the_rows_of_the_merge():
     for name, frame in BANK.items():
         frame.to_sql(name.split(".")[1], connection, index=False)
     plan = join_plan(BANK)
-    frame, _ = merge_frames_with_report(BANK, plan)
+    frame, _ = merged(BANK, plan)
     rows = pd.read_sql(plan.sql(), connection)
     pd.testing.assert_frame_equal(rows.sort_values("loan_id", ignore_index=True), frame)
     connection.close()
@@ -242,7 +241,7 @@ def bank(tmp_path) -> Corpus:
 def test_a_corpus_gives_the_same_rows_as_its_frames(bank, options):
     plan = plan_joins(bank.profiles, infer_key_pairs(bank.profiles))
     frames = {"bank.loans": LOANS.iloc[1:], "bank.clients": CLIENTS, "bank.towns": TOWNS}
-    expected, _ = merge_frames_with_report(frames, plan, **options)
+    expected, _ = merged(frames, plan, **options)
     frame, report = run_plan(plan, bank, **options)
     pd.testing.assert_frame_equal(frame, expected, check_dtype=False)
     assert report.rows == len(frame)
@@ -331,7 +330,7 @@ def test_a_key_that_is_hardly_one_is_followed_with_a_warning():
     frames = {"d.a": pd.DataFrame({"x": [1, 2]}), "d.b": pd.DataFrame({"y": [2, 1]})}
     doubtful = plan_joins([left, right], [KeyPair("d.a", ("x",), "d.b", ("y",), 0.03)])
     with pytest.warns(DoubtfulJoinWarning, match=r"d\.a\.x = d\.b\.y \(0\.03\)"):
-        frame, _ = run_plan(doubtful, lambda table, columns: frames[table][list(columns)])
+        frame, _ = merged(frames, doubtful)
     assert len(frame) == 2
     given = KeyPair("d.a", ("x",), "d.b", ("y",), 0.03, Evidence(origin="given"))
-    run_plan(plan_joins([left, right], [given]), lambda table, columns: frames[table][list(columns)])
+    merged(frames, plan_joins([left, right], [given]))

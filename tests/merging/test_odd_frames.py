@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from accounted import merged
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tagframe as tf
 from tagframe.errors import FanOut, InvalidArgument, NotConnected, RowsLost, RowsLostWarning
-from tagframe.merging import infer_keys, join_plan, merge_frames_with_report
+from tagframe.merging import infer_keys, join_plan
 
 NUMBERS = np.random.default_rng(5).permutation(np.arange(1001, 1041))
 """Keys of forty clients."""
@@ -29,7 +31,7 @@ def assert_joined(frames: dict[str, pd.DataFrame], expected: list[str]) -> pd.Da
     """The key is found, and each loan has the town of its client."""
     (key,) = infer_keys(frames)
     assert (key.left, key.right) == ("frames.loans.client_id", "frames.clients.client_id")
-    frame, report = merge_frames_with_report(frames, on_loss="raise")
+    frame, report = merged(frames, on_loss="raise")
     assert frame["loan_id"].tolist() == frames["loans"]["loan_id"].tolist()
     assert frame["town"].tolist() == expected
     assert frame["client_id"].dtype == frames["loans"]["client_id"].dtype
@@ -74,7 +76,7 @@ def test_keys_of_any_type_are_found_and_joined(mine, theirs, request):
     if request.node.callspec.id == "bytes":  # columns of bytes take part in no key: it has to be given
         assert infer_keys(frames) == []
         with pytest.raises(NotConnected):
-            merge_frames_with_report(frames)
+            merged(frames)
     else:
         assert_joined(frames, TOWNS)
 
@@ -88,31 +90,58 @@ def test_values_of_any_type_are_carried_along():
     pd.testing.assert_frame_equal(frame[[*note]], frames["loans"][[*note]])
 
 
-def test_a_repeated_or_many_levelled_index_is_not_used():
+def test_a_repeated_index_without_a_name_is_not_used():
     frames = bank(NUMBERS, TAKEN)
     frames["loans"].index = pd.Index([7] * 120)
-    frames["clients"].index = pd.MultiIndex.from_product([["a", "b"], range(20)])
+    frames["clients"].index = pd.Index(list("ab") * 20)
     frame = assert_joined(frames, TOWNS)
     assert frame.index.equals(pd.RangeIndex(120))
     frames["loans"].loc[:, "client_id"] = frames["loans"]["client_id"].where(np.arange(120) != 3, 5000)
     with pytest.raises(RowsLost) as refusal:
-        merge_frames_with_report(frames, join_plan(bank(NUMBERS, TAKEN)), on_loss="raise")
+        merged(frames, join_plan(bank(NUMBERS, TAKEN)), on_loss="raise")
     assert refusal.value.rows["loan_id"].tolist() == [3]
     with pytest.raises(FanOut) as repeated:
-        merge_frames_with_report({"clients": frames["clients"], "loans": frames["loans"]})
+        merged({"clients": frames["clients"], "loans": frames["loans"]})
     assert set(repeated.value.rows["client_id"]) <= set(NUMBERS)
+
+
+def test_index_levels_with_a_name_are_columns():
+    frames = bank(NUMBERS, TAKEN)
+    expected, _ = merged(frames)
+    levels = {"loans": frames["loans"].set_index("loan_id"), "clients": frames["clients"].set_index("client_id")}
+    found, _ = merged(levels)
+    pd.testing.assert_frame_equal(found, expected)
+    assert levels["loans"].index.name == "loan_id"
+    several = {**levels, "clients": frames["clients"].assign(zone="north").set_index(["zone", "client_id"])}
+    assert list(merged(several)[0].columns) == ["loan_id", "client_id", "zone", "town"]
+    kept_twice = {**frames, "clients": frames["clients"].set_index("client_id", drop=False)}
+    pd.testing.assert_frame_equal(merged(kept_twice)[0], expected)
+    assert infer_keys(levels) == infer_keys(frames)
+
+
+def test_index_levels_that_cannot_be_columns_are_refused():
+    frames = bank(NUMBERS, TAKEN)
+    frames["clients"].index = pd.MultiIndex.from_product([["a", "b"], range(20)])
+    with pytest.raises(InvalidArgument, match=r"levels without a name.*reset_index\(drop=True\)"):
+        tf.merge(frames)
+    frames["clients"].index = pd.Index(range(40), name="town")
+    with pytest.raises(InvalidArgument, match="an index level 'town' and a column"):
+        tf.merge(frames)
+    frames["clients"].index = pd.MultiIndex.from_product([["a", "b"], range(20)], names=["zone", "zone"])
+    with pytest.raises(InvalidArgument, match="'zone'"):
+        tf.merge(frames)
 
 
 def test_nan_is_no_key_and_is_counted():
     taken = np.where(np.arange(120) % 10 == 0, np.nan, TAKEN)
     client = np.append(NUMBERS[:-1].astype(float), np.nan)
     with pytest.warns(RowsLostWarning):
-        frame, report = merge_frames_with_report(bank(client, taken))
+        frame, report = merged(bank(client, taken))
     (step,) = report.steps
     assert step.null_keys == 12
     assert (step.matched + step.unmatched_left, report.lost) == (120, step.unmatched_left)
     assert frame["client_id"].notna().all()
-    left, kept = merge_frames_with_report(bank(client, taken), how="left")
+    left, kept = merged(bank(client, taken), how="left")
     assert left["loan_id"].tolist() == list(range(120))
     assert left["town"].isna().sum() == kept.steps[0].unmatched_left == step.unmatched_left
 
@@ -124,9 +153,9 @@ def test_keys_that_are_all_null_match_nothing(null):
     if isinstance(null, str):
         # Blank text is a value to a join, as it is to SQL; it repeats here.
         with pytest.raises(FanOut):
-            merge_frames_with_report(frames, plan)
+            merged(frames, plan)
         return
-    frame, report = merge_frames_with_report(frames, plan, on_loss="allow")
+    frame, report = merged(frames, plan, on_loss="allow")
     assert (len(frame), report.lost, report.steps[0].null_keys, report.steps[0].unmatched_right) == (0, 120, 120, 40)
     assert list(frame.columns) == ["loan_id", "client_id", "town"]
 
@@ -140,13 +169,13 @@ def test_empty_frames_keep_their_columns_and_dtypes(empty):
             frames[name] = frames[name].head(0)
     infer_keys(frames)  # says nothing wrong; there may be a key by name alone
     for how in ("inner", "left", "outer"):
-        frame, report = merge_frames_with_report(frames, plan, how=how, on_loss="allow")
+        frame, report = merged(frames, plan, how=how, on_loss="allow")
         rows = {"inner": 0, "left": len(frames["loans"]), "outer": len(frames["loans"]) + len(frames["clients"])}[how]
         assert (len(frame), report.rows) == (rows, rows)
         assert list(frame.columns) == ["loan_id", "client_id", "town"]
         assert frame["loan_id"].dtype in ("int64", "Int64")
     with pytest.raises(NotConnected):
-        merge_frames_with_report({"a": pd.DataFrame(), "b": pd.DataFrame()})
+        merged({"a": pd.DataFrame(), "b": pd.DataFrame()})
 
 
 TWICE = pd.DataFrame([[1, 2]], columns=["client_id", "client_id"])
@@ -156,7 +185,7 @@ LEVELS = pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_product([["client"], 
 @pytest.mark.parametrize(
     ("frame", "message"), [(TWICE, "more than one column called 'client_id'"), (LEVELS, "MultiIndex")]
 )
-@pytest.mark.parametrize("call", [infer_keys, join_plan, merge_frames_with_report])
+@pytest.mark.parametrize("call", [infer_keys, join_plan, merged])
 def test_columns_that_cannot_be_told_apart_are_refused_with_a_way_out(call, frame, message):
     with pytest.raises(InvalidArgument, match=message) as refusal:
         call({**bank(NUMBERS, TAKEN), "odd": frame})
@@ -170,7 +199,7 @@ def test_a_large_key_is_found_and_keeps_every_row():
               "clients": pd.DataFrame({"client_id": numbers, "weight": numbers / 8})}  # fmt: skip
     (key,) = [key for key in infer_keys(frames) if key.score > 0.5]
     assert (key.left, key.right) == ("frames.loans.client_id", "frames.clients.client_id")
-    frame, report = merge_frames_with_report(frames, on_loss="raise")
+    frame, report = merged(frames, on_loss="raise")
     np.testing.assert_array_equal(frame["weight"], taken / 8)
     assert report.steps[0].fan_out == 1.0
 
@@ -182,7 +211,7 @@ def test_a_composite_key_may_hold_what_cannot_be_hashed():
     stays = pd.DataFrame({"house_id": [[a] for a, _ in chosen], "room_id": [b for _, b in chosen], "nights": 3})
     (key,) = infer_keys({"stays": stays, "rooms": rooms})
     assert key.right_columns == ("house_id", "room_id")
-    frame, _ = merge_frames_with_report({"stays": stays, "rooms": rooms}, on_loss="raise")
+    frame, _ = merged({"stays": stays, "rooms": rooms}, on_loss="raise")
     assert frame["size"].tolist() == [pairs.index(pair) for pair in chosen]
 
 
@@ -198,7 +227,7 @@ def test_reports_add_up_and_the_order_of_rows_changes_nothing(facts, dims, towns
     }  # fmt: skip
     plan = CHAIN.use("clients.town_id = towns.town_id")
     options = {"how": how, "on_fanout": "allow", "on_loss": "allow"}
-    frame, report = merge_frames_with_report(frames, plan, **options)
+    frame, report = merged(frames, plan, **options)
     rows = report.start_rows
     for step in report.steps:
         assert step.rows_in == rows == step.matched + step.unmatched_left
@@ -209,7 +238,7 @@ def test_reports_add_up_and_the_order_of_rows_changes_nothing(facts, dims, towns
         assert step.rows_out == rows
     assert report.rows == len(frame) == rows
     shuffled = {name: one.iloc[random.sample(range(len(one)), len(one))] for name, one in frames.items()}
-    again, other = merge_frames_with_report(shuffled, plan, **options)
+    again, other = merged(shuffled, plan, **options)
     numbers = ["rows_in", "rows_out", "matched", "unmatched_left", "unmatched_right", "fan_out", "null_keys"]
     pd.testing.assert_frame_equal(other.to_frame()[numbers], report.to_frame()[numbers])
     as_text = [

@@ -8,12 +8,13 @@ from contextlib import closing
 import numpy as np
 import pandas as pd
 import pytest
+from accounted import merged
 
 from tagframe.corpus import open_corpus
-from tagframe.errors import ColumnNotFound, InvalidArgument, NotConnected, TableNotFound
+from tagframe.errors import ColumnNotFound, InvalidArgument, NotConnected
 from tagframe.joins import JoinPlan, plan_joins
 from tagframe.keys import infer_key_pairs, infer_unions
-from tagframe.merging import join_plan, merge_frames_with_report, run_plan, stack
+from tagframe.merging import join_plan, run_plan, stack
 from tagframe.retrieval.role_hints import role_hints
 
 PRODUCTS = pd.DataFrame({"product_id": range(1, 21), "name": [f"p{i}" for i in range(20)]})
@@ -36,7 +37,7 @@ def test_a_plan_joins_the_stack_as_one_table_and_the_report_says_so():
     plan = join_plan(SHOP)
     assert (plan.start, plan.tables) == ("shop.sales", ("shop.sales", "shop.product"))
     assert [step.cardinality for step in plan.steps] == ["many-to-one"]
-    frame, report = merge_frames_with_report(SHOP)
+    frame, report = merged(SHOP)
     stacked = pd.concat([SHOP["shop.sales_2023"], SHOP["shop.sales_2024"]], ignore_index=True)
     pd.testing.assert_frame_equal(frame[list(stacked.columns)], stacked)
     assert frame["source_table"].value_counts().to_dict() == {"shop.sales_2024": 300, "shop.sales_2023": 200}
@@ -72,9 +73,9 @@ def test_the_stack_comes_from_a_corpus_and_its_sql_gives_the_same_rows(tmp_path)
     pd.testing.assert_frame_equal(some, expected.reset_index(drop=True))
     assert report.engine == "pandas"
     (group,) = infer_unions(corpus.profiles)
-    pd.testing.assert_frame_equal(
-        stack(group, corpus, columns=["amount", "sale_id"], source=None), frame[["amount", "sale_id"]]
-    )
+    columns = ["source_table", "amount", "sale_id"]
+    by_hand = stack(*map(corpus.read, group.tables), columns=columns[1:])
+    pd.testing.assert_frame_equal(by_hand[columns], frame[columns])
 
 
 def test_frames_of_a_list_are_not_stacked_since_nothing_names_them():
@@ -106,23 +107,28 @@ def test_frames_of_a_list_are_not_stacked_since_nothing_names_them():
 )
 def test_no_value_changes_on_the_way(columns, dtype, values):
     frames = parts(*columns)
-    found = stack([*frames], frames, source=None)["x"]
+    found = stack(frames, source=None)["x"]
     assert str(found.dtype).replace("[us]", "[ns]").replace("[s]", "[ns]") == dtype
     assert repr(found.tolist()) == repr(values)
 
 
 def test_what_does_not_stack_is_said():
-    frames = {"a": pd.DataFrame({"x": [1], "y": [2]}), "b": pd.DataFrame({"X": [3]}), "c": pd.DataFrame({"x": [1]})}
-    with pytest.raises(ColumnNotFound, match="no column 'y' in b"):
-        stack(["a", "b"], frames)
-    with pytest.raises(ColumnNotFound, match="no column 'y' in b"):
-        stack(["b", "a"], frames)
-    assert stack(["a", "b"], frames, columns=["x"])["x"].tolist() == [1, 3]
-    with pytest.raises(TableNotFound, match="did you mean"):
-        stack(["a", "aa"], frames)
+    a, b, c = pd.DataFrame({"x": [1], "y": [2]}), pd.DataFrame({"X": [3]}), pd.DataFrame({"x": [1]})
+    with pytest.raises(ColumnNotFound, match=r"no column 'y' in frames\.b"):
+        stack({"a": a, "b": b})
+    with pytest.raises(ColumnNotFound, match=r"no column 'y' in frames\.b"):
+        stack({"b": b, "a": a})
+    assert stack({"a": a, "b": b}, columns=["x"])["x"].tolist() == [1, 3]
     with pytest.raises(InvalidArgument, match="source="):
-        stack(["b", "c"], frames, source="x")
-    with pytest.raises(InvalidArgument, match="at least one"):
-        stack([], frames)
+        stack(b, c, source="x")
+    with pytest.raises(InvalidArgument, match="got none"):
+        stack([])
     with pytest.raises(InvalidArgument, match="of one name"):
-        stack(["d"], {"d": pd.DataFrame([[1, 2]], columns=["x", "X"])})
+        stack({"d": pd.DataFrame([[1, 2]], columns=["x", "X"])})
+
+
+def test_frames_are_stacked_one_by_one_in_a_list_or_by_name():
+    one, two = pd.DataFrame({"x": [1]}), pd.DataFrame({"x": [2]}, index=pd.Index([7], name="id"))
+    assert stack(one, one).to_dict("list") == {"x": [1, 1], "source_table": ["frame_1", "frame_2"]}
+    assert stack([one, one]).equals(stack(one, one))
+    assert stack({"a": two, "b.c": two}).to_dict("list") == {"id": [7, 7], "x": [2, 2], "source_table": ["a", "b.c"]}

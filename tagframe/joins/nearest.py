@@ -1,0 +1,55 @@
+"""What comes nearest to a key between tables that nothing connects, for the message that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tagframe.corpus.profile import TableProfile
+from tagframe.keys.containment import overlap
+from tagframe.keys.inference import infer_key_pairs
+from tagframe.keys.key_pair import Evidence, KeyPair
+
+_SHOWN = 3
+_MOST_COLUMNS = 400
+"""More columns than that are not compared each with each for a message."""
+
+
+def nearest_pairs(
+    profiles: Sequence[TableProfile], part_of: Mapping[str, str], known: Sequence[KeyPair]
+) -> list[KeyPair]:
+    """At most three key pairs between parts, the likeliest first.
+
+    Args:
+        profiles: the tables.
+        part_of: which part each is in, by id.
+        known: key pairs between them that are likely enough to be looked at first.
+
+    Returns:
+        What key inference thinks possible; where that is nothing, columns that share values, or a name.
+    """
+
+    def is_across(key: KeyPair) -> bool:
+        left, right = part_of.get(key.left_table), part_of.get(key.right_table)
+        return left is not None and right is not None and left != right
+
+    inferred = infer_key_pairs(profiles, declared=False, min_score=0.0, across_sources=True)
+    found = [key for key in dict.fromkeys([*known, *inferred]) if is_across(key)]
+    if not found and sum(len(profile.columns) for profile in profiles) <= _MOST_COLUMNS:
+        found = [key for key in _alike(profiles) if is_across(key)]
+    return sorted(found, key=lambda key: (-key.score, key.left, key.right))[:_SHOWN]
+
+
+def _alike(profiles: Sequence[TableProfile]) -> Iterator[KeyPair]:
+    """Columns of two tables that share values or a name. The score is only an order: below that of any key."""
+    for place, left in enumerate(profiles):
+        for right in profiles[place + 1 :]:
+            for mine in left.columns:
+                for theirs in right.columns:
+                    shared = overlap(mine.sketch, theirs.sketch)
+                    share = shared.share if shared is not None and mine.family == theirs.family else 0.0
+                    is_named_alike = mine.name.casefold() == theirs.name.casefold()
+                    if share or is_named_alike:
+                        reason = f"{share:.0%} of the values found" if shared is not None else ""
+                        evidence = Evidence(contained=share, name=float(is_named_alike), reason=reason)
+                        score = 1e-5 * (share + is_named_alike) / 2
+                        yield KeyPair(left.id, (mine.name,), right.id, (theirs.name,), score, evidence)
