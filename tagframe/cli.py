@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,61 @@ def retrieve(
         _print_json(found.to_dict())
     else:
         click.echo(repr(found))
+
+
+@main.command()
+@_corpus
+@click.argument("tables", nargs=-1, required=True)
+@click.option("--on", multiple=True, help='How they join: "loan.account_id = account.id" (several times, if need be).')
+@click.option("--how", type=click.Choice(["inner", "left", "outer"]), default="inner", help="The kind of every join.")
+@click.option("--column", "columns", multiple=True, help="A column of the result (several times); all where none.")
+@click.option("--where", help="Keep the rows that fit, as \"amount > 100 and city == 'Brno'\".")
+@click.option("--limit", type=click.IntRange(min=0), help="Rows at most.")
+@click.option("--on-fanout", type=click.Choice(["raise", "warn", "allow"]), default="raise",
+              help="What to do where rows of the first table would be repeated.")  # fmt: skip
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the rows to this .csv or .parquet file.")
+@_json
+def merge(
+    corpus: Path,
+    tables: tuple[str, ...],
+    on: tuple[str, ...],
+    columns: tuple[str, ...],
+    output: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Join TABLES of CORPUS, keeping the rows of the first one, and account for every row.
+
+    Tables that connect the others are joined too. Without -o the rows are printed as CSV, and the report beside them
+    on standard error. With --json the report is printed instead, as one JSON object.
+
+    Example: tagframe merge bank.sqlite loan client --how left -o loans.csv
+    """
+    from tagframe.merging import plan_tables, run_plan
+
+    if output is not None and output.suffix.casefold() not in (".csv", ".parquet"):
+        raise click.BadParameter(f"{output} is neither a .csv nor a .parquet file", param_hint="-o")
+    opened = tagframe.open_corpus(corpus)
+    wanted = [opened.profile(table) for table in tables]
+    databases = {profile.database for profile in wanted}
+    others = [profile.id for profile in opened if profile.database in databases and profile not in wanted]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        plan = plan_tables(opened, [profile.id for profile in wanted], on=on or None, bridges=others)
+        frame, report = run_plan(plan, opened, columns=columns or None, **options)
+    said = [str(warning.message) for warning in caught]
+    if output is not None and output.suffix.casefold() == ".parquet":
+        frame.to_parquet(output, index=False)
+    elif output is not None:
+        frame.to_csv(output, index=False)
+    if as_json:
+        _print_json({**report.to_dict(), "columns": list(frame.columns), "output": output, "warnings": said})
+        return
+    if output is None:
+        click.echo(frame.to_csv(index=False), nl=False)
+    for text in said:
+        click.echo(f"Warning: {text}", err=True)
+    click.echo(repr(report), err=output is None)
 
 
 @main.command()

@@ -235,7 +235,7 @@ def plan_html(plan: JoinPlan, report: MergeReport | None = None) -> str:
 
 
 def report_html(report: MergeReport) -> str:
-    """A merge report in a notebook: a row a step, then a sentence a step."""
+    """A merge report in a notebook: a row a step, then a sentence for each step that lost, repeated or coerced rows."""
     return _page(_report(report))
 
 
@@ -312,10 +312,12 @@ def _report(report: MergeReport) -> str:
         cells = [_escaped(f"{step.left} = {step.right}"), *(f"{count:,}" for count in counts)]
         rows.append([*cells, f"{step.fan_out:.2f}", f"{step.unmatched_right:,}", f"{step.rows_out:,}"])
     lines = repr(report).split("\n")
-    stacks = lines[1 : 1 + len(report.stacks)]
-    sentences = "".join(f"<li>{_escaped(text.strip())}</li>" for text in [*stacks, *map(str, report.steps)])
-    steps = f"{_table(names, rows, words={'join'})}<ul>{sentences}</ul>" if rows else ""
-    return f"<p>{_escaped(lines[0])}</p>{steps}<p>{_escaped(lines[-1].strip())}</p>"
+    stacks = [line.strip() for line in lines[1 : 1 + len(report.stacks)]]
+    troubles = [f"{step.left} = {step.right}: {'; '.join(step.troubles)}." for step in report.steps if step.troubles]
+    told = "".join(f"<li>{_escaped(text)}</li>" for text in [*stacks, *troubles])
+    steps = _table(names, rows, words={"join"}) if rows else ""
+    sentences = f"<ul>{told}</ul>" if told else ""
+    return f"<p>{_escaped(lines[0])}</p>{steps}{sentences}<p>{_escaped(lines[-1].strip())}</p>"
 
 
 def _table(names: Sequence[str], rows: Iterable[Sequence[str]], words: set[str]) -> str:

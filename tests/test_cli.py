@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+import tagframe as tf
 from tagframe import config
 from tagframe.cli import main
 from tagframe.lm import import_answers
@@ -36,7 +39,7 @@ def run(*arguments: object, status: int = 0) -> str:
     return result.stdout if status == 0 else result.output
 
 
-@pytest.mark.parametrize("command", ["tables", "retrieve", "ask", "index"])
+@pytest.mark.parametrize("command", ["tables", "retrieve", "merge", "ask", "index"])
 def test_help_has_an_example(command):
     text = run(command, "--help")
     assert f"Example: tagframe {command} " in text
@@ -82,6 +85,45 @@ def test_index_then_open(tmp_path):
     assert json.loads(run("tables", catalogue, "--json")) == json.loads(run("tables", DATA, "--json"))
 
 
+def test_merge_prints_rows_and_accounts_for_them(tmp_path):
+    result = CliRunner().invoke(main, ["merge", str(DATA), "festival.films", "directors", "--limit", "2"])
+    assert result.exit_code == 0, result.output
+    rows = pd.read_csv(io.StringIO(result.stdout))
+    assert len(rows) == 2
+    assert {"title", "director_id", "country"} <= set(rows.columns)
+    assert "2 rows in the result" in result.stderr
+    for name, read in (("films.csv", pd.read_csv), ("films.parquet", pd.read_parquet)):
+        said = run(
+            "merge", DATA, "films", "directors", "--column", "title", "--column", "country", "-o", tmp_path / name
+        )
+        assert said.startswith("Merged from festival.films")
+        written = read(tmp_path / name)
+        assert (list(written.columns), len(written)) == (["title", "country"], len(festival_films()))
+
+
+def test_merge_takes_keys_and_a_condition_and_reports_as_json(tmp_path):
+    path = tmp_path / "films.csv"
+    on = "films.director_id = directors.director_id"
+    told = json.loads(run("merge", DATA, "films", "directors", "--on", on, "--where", "country == 'Portugal'",
+                          "--how", "left", "-o", path, "--json"))  # fmt: skip
+    assert told["rows"] == len(pd.read_csv(path)) > 0
+    assert told["start"] == "festival.films"
+    assert told["output"] == str(path)
+    (step,) = told["steps"]
+    assert (step["left"], step["right"]) == ("festival.films.director_id", "festival.directors.director_id")
+    assert step["matched"] == step["rows_in"] == told["start_rows"]
+    assert told["warnings"] == []
+
+
+def test_merge_adds_the_tables_that_connect_the_others():
+    told = json.loads(run("merge", DATA, "screenings", "directors", "--json"))
+    assert {step["right"].split(".")[1] for step in told["steps"]} == {"films", "directors"}
+
+
+def festival_films() -> pd.DataFrame:
+    return tf.open_corpus(DATA).read("festival.films")
+
+
 def test_ask(store):
     answer = json.loads(run("ask", DATA, QUESTION, "-k", 4, "--lm", store, "--json"))
     assert answer["answer"].startswith("Lisbon")
@@ -102,6 +144,9 @@ def test_ask_reads_the_environment(store, monkeypatch):
         (("retrieve", DATA, "  "), "question"),
         (("retrieve", DATA, QUESTION, "--method", "gredy"), "did you mean 'greedy'"),
         (("ask", DATA, QUESTION), "no language model"),
+        (("merge", DATA, "flims"), "did you mean 'films'"),
+        (("merge", DATA, "directors", "films"), "would repeat"),
+        (("merge", DATA, "films", "directors", "--on", "title = nme"), "no table has a column 'nme'"),
     ],
 )
 def test_errors_are_one_sentence(arguments, says):
@@ -109,3 +154,7 @@ def test_errors_are_one_sentence(arguments, says):
     assert text.startswith("Error: ")
     assert says in text
     assert "Traceback" not in text
+
+
+def test_merge_writes_no_other_kind_of_file():
+    assert "neither a .csv nor a .parquet file" in run("merge", DATA, "films", "-o", "films.xlsx", status=2)

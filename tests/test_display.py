@@ -9,12 +9,13 @@ from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
+from accounted import merged
 
 import tagframe as tf
 from tagframe.display import found_html, join_graph, join_tree
 from tagframe.joins import JoinPlan, JoinStep, PlanTable
 from tagframe.keys import Evidence, KeyPair
-from tagframe.merging import join_plan, merge_frames_with_report
+from tagframe.merging import join_plan
 from tagframe.retrieval import RetrievedTables, TableHit, retrieve_tables
 
 FRAMES = {
@@ -95,7 +96,7 @@ def found() -> RetrievedTables:
 
 def test_the_graph_shows_tables_keys_cardinality_and_what_matched():
     plan = join_plan(FRAMES, keys=[KeyPair("shop.sales", ("shop_id",), "shop.shops", ("shop_id",))])
-    _, report = merge_frames_with_report(FRAMES, plan, on_loss="allow")
+    _, report = merged(FRAMES, plan, on_loss="allow")
     shown = texts(join_graph(plan, report))
     assert {"sales", "6 rows", "shops", "3 rows", "shop_id", "n:1", "match 83%"} <= set(shown)
 
@@ -107,7 +108,7 @@ def test_without_a_report_it_says_how_sure_the_key_is():
 def test_a_report_of_another_plan_says_nothing_of_this_one():
     plan = join_plan(GAMES)
     other = plan.alternatives[0]
-    _, report = merge_frames_with_report(GAMES, other)
+    _, report = merged(GAMES, other)
     assert any(text.startswith("match") for text in texts(join_graph(other, report)))
     assert not any(text.startswith("match") for text in texts(join_graph(plan, report)))
 
@@ -191,7 +192,7 @@ def test_names_are_escaped_everywhere():
         "shop.shops": FRAMES["shop.shops"].rename(columns=marked),
     }
     plan = join_plan(frames, keys=[KeyPair(f"shop.{HOSTILE}", ("<i>id",), "shop.shops", ("<i>id",))])
-    _, report = merge_frames_with_report(frames, plan, on_loss="allow")
+    _, report = merged(frames, plan, on_loss="allow")
     hit = TableHit(f"shop.{HOSTILE}", 1.0, (f"named in the question: {HOSTILE}",))
     found = RetrievedTables(HOSTILE, [hit], tf.open_corpus(frames), note=HOSTILE)
     page = Tags(found_html(found, plan, report))
@@ -265,14 +266,17 @@ def test_tables_that_do_not_connect_say_so():
     assert "no key pairs connect them" in repr(found)
 
 
-def test_a_report_shows_a_row_and_a_sentence_a_step():
-    _, report = merge_frames_with_report(FRAMES, on_loss="allow")
+def test_a_report_shows_a_row_a_step_and_a_sentence_for_what_went_wrong():
+    _, report = merged(FRAMES, on_loss="allow")
     page = Tags(report._repr_html_())
     assert page.tags.count("tr") == 2
+    assert page.tags.count("li") == 1
     assert "frames" not in page.words
     assert "Merged from shop.sales (6 rows):" in page.words
-    assert any("5 of 6 rows match; 1 do not" in text for text in page.words)
-    _, alone = merge_frames_with_report({"shop.shops": FRAMES["shop.shops"]})
+    assert "shop.sales.shop_id = shop.shops.shop_id: 1 of 6 rows have no partner." in page.words
+    whole = {**FRAMES, "shop.sales": FRAMES["shop.sales"].head(5)}
+    assert "li" not in Tags(merged(whole)[1]._repr_html_()).tags
+    _, alone = merged({"shop.shops": FRAMES["shop.shops"]})
     assert "3 rows in the result." in Tags(alone._repr_html_()).words
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -37,19 +38,33 @@ class StepReport:
     coerced: int
     seconds: float
 
-    def __str__(self) -> str:
-        share = f"{self.matched:,} of {self.rows_in:,} rows match"
-        notes = []
+    @property
+    def troubles(self) -> list[str]:
+        """What of the step to know before using the rows, in words; nothing where each row has its one partner."""
+        found = []
         if self.unmatched_left:
-            nulls = f" ({self.null_keys:,} with a null key)" if self.null_keys else ""
-            notes.append(f"{self.unmatched_left:,} do not{nulls}")
+            found.append(f"{self.unmatched_left:,} of {self.rows_in:,} rows have no partner{self._with_nulls()}")
+        return found + self._changes()
+
+    def _with_nulls(self) -> str:
+        return f" ({self.null_keys:,} with a null key)" if self.null_keys else ""
+
+    def _changes(self) -> list[str]:
+        found = []
         if self.fan_out > 1:
-            notes.append(f"a matched row becomes {self.fan_out:.2f} rows on average")
+            found.append(f"a matched row becomes {self.fan_out:.2f} rows on average")
+        if self.coerced:
+            found.append(f"{self.coerced:,} match only after coercion")
+        return found
+
+    def __str__(self) -> str:
+        notes = [f"{self.matched:,} of {self.rows_in:,} rows match"]
+        if self.unmatched_left:
+            notes.append(f"{self.unmatched_left:,} do not{self._with_nulls()}")
+        notes += self._changes()
         if self.unmatched_right:
             notes.append(f"{self.unmatched_right:,} rows of the new table stay unused")
-        if self.coerced:
-            notes.append(f"{self.coerced:,} match only after coercion")
-        return f"{self.left} = {self.right}: " + "; ".join([share, *notes]) + f"; {self.rows_out:,} rows out."
+        return f"{self.left} = {self.right}: " + "; ".join(notes) + f"; {self.rows_out:,} rows out."
 
 
 @dataclass(frozen=True)
@@ -80,6 +95,11 @@ class MergeReport:
         """One row for each step, with the attributes of :class:`StepReport` as columns."""
         names = [field.name for field in dataclasses.fields(StepReport)]
         return pd.DataFrame([dataclasses.asdict(step) for step in self.steps], columns=names)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as ``tagframe merge --json`` prints them."""
+        stacks = [{"id": id, "tables": list(parts)} for id, parts in self.stacks]
+        return {**dataclasses.asdict(self), "steps": [*map(dataclasses.asdict, self.steps)], "stacks": stacks}
 
     def __repr__(self) -> str:
         lines = [f"Merged from {self.start} ({self.start_rows:,} rows):"]

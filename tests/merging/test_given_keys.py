@@ -114,7 +114,7 @@ def test_retrieved_tables_take_keys_as_text():
     assert found.merge(on="orders.agent = customers.id")["name"].tolist() == ["Ann", "Ann", "Bo"]
     assert found.merge(on="buyer = customers.id")["name"].tolist() == ["Bo", "Ann", "Bo"]
     with pytest.raises(InvalidArgument, match="not both"):
-        found.merge(found.join_plan, on="buyer = customers.id")
+        found.merge(tf.join_plan(SHOP, on="buyer = customers.id"), on="buyer = customers.id")
 
 
 def test_columns_and_where_take_the_names_of_the_result():
