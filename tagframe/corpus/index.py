@@ -22,6 +22,7 @@ from tagframe.corpus.discover import SourceFile, discover
 from tagframe.corpus.knowledge import Knowledge, KnowledgeStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
+from tagframe.corpus.schema import Schema, schema_profiles
 from tagframe.corpus.vectors import VectorStore
 from tagframe.engines.base import Chunk, TableShape
 from tagframe.engines.frames import frame_engines
@@ -38,8 +39,9 @@ FRAMES_DATABASE = "frames"
 
 
 def open_corpus(
-    source: str | os.PathLike[str] | Mapping[str, pd.DataFrame],
+    source: str | os.PathLike[str] | Mapping[str, pd.DataFrame] | None = None,
     *,
+    schema: Schema | None = None,
     catalogue: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
 ) -> Corpus:
@@ -52,6 +54,9 @@ def open_corpus(
         source: a SQLite file (a database named after it); a folder of SQLite, CSV and Parquet files (a subfolder is a
             database); a CSV or Parquet file; a catalogue written by :meth:`Corpus.save` or ``tagframe index``; or
             frames by name, ``"table"`` or ``"database.table"``.
+        schema: instead of a source, tables whose rows are elsewhere: ``CREATE TABLE`` statements, a file of them, or
+            columns by table (``{"loan": ["loan_id", "amount"]}``, or types by column). Tables are retrieved and planned
+            from their names and types; there is nothing to merge.
         catalogue: the file that keeps the profiles; None for one in the user's cache folder.
         progress: whether a bar shows the tables being profiled; None for the setting of that name, which
             unless set shows one in a terminal or notebook where it takes long.
@@ -60,17 +65,23 @@ def open_corpus(
         The corpus. What could not be read is warned of, and in ``corpus.problems``.
 
     Raises:
-        SourceNotFound: no such file or folder.
+        SourceNotFound: no such file or folder, or no such file of a schema.
         EmptyCorpus: there is no table in it.
         UnreadableTable: nothing in it can be read, or the file is of no known format.
         UnreadableCatalogue: a catalogue that was named is damaged, of another version or not writable.
-        InvalidArgument: frames that cannot be tables.
+        InvalidArgument: frames that cannot be tables, a schema that cannot be read, both or neither.
 
     >>> import pandas as pd, tagframe as tf
     >>> corpus = tf.open_corpus({"singer": pd.DataFrame({"name": ["Ada", "Bo"], "age": [31, None]})})
     >>> corpus.profile("singer").column("age").nulls
     1
     """
+    if (source is None) == (schema is None):
+        raise InvalidArgument("a corpus is opened from a source or from a schema=, one of them")
+    if schema is not None:
+        if catalogue is not None:
+            raise InvalidArgument("a schema is read in memory; corpus.save(path) writes a catalogue of it")
+        return Corpus(schema_profiles(schema))
     if isinstance(source, Mapping):
         if catalogue is not None:
             raise InvalidArgument("frames are profiled in memory; corpus.save(path) writes a catalogue of them")

@@ -1,0 +1,161 @@
+"""Tables known by their schema alone: retrieval, key inference and plans work from names and declared types."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tagframe.corpus.profile import ColumnProfile, TableProfile, TypeFamily
+from tagframe.engines.base import ForeignKey
+from tagframe.errors import EmptyCorpus, InvalidArgument, SourceNotFound
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+Schema = str | os.PathLike[str] | Mapping[str, Sequence[str] | Mapping[str, str]]
+"""``CREATE TABLE`` statements, a file of them, or columns by table: names, or types by name."""
+
+_FAMILIES: dict[str, TypeFamily] = {
+    r"bool|bit\b": "boolean",
+    r"interval": "text",
+    r"\w*int|\w*serial|year\b": "integer",
+    r"real|double|float|dec|num|money": "real",
+    r"date|time": "date",
+    r"blob|bytea|\w*binary|image": "blob",
+}
+"""By the beginning of the declared type; the first that fits counts."""
+
+
+def declared_family(declared: str) -> TypeFamily:
+    """The type family that a declared type lets expect; text where the word is not known.
+
+    >>> [declared_family(word) for word in ("BIGINT UNSIGNED", "varchar(20)", "numeric(8, 2)", "timestamp", "")]
+    ['integer', 'text', 'real', 'date', 'text']
+    """
+    word = declared.strip().lower()
+    return next((family for pattern, family in _FAMILIES.items() if re.match(pattern, word)), "text")
+
+
+def schema_profiles(schema: Schema, database: str | None = None, *, dialect: str | None = None) -> list[TableProfile]:
+    """The profiles of tables of which only the schema is known.
+
+    Args:
+        schema: ``CREATE TABLE`` statements as text, a file of them (``.sql``, ``.ddl``), or columns by table.
+        database: what the tables belong to, where their names do not say; the file's name, else ``"schema"``.
+        dialect: of the statements, as sqlglot calls it; None for what most dialects share.
+
+    Raises:
+        SourceNotFound: no such file.
+        EmptyCorpus: there is no table in it.
+        InvalidArgument: the statements do not parse, a table is there twice, or columns are no names.
+    """
+    if isinstance(schema, Mapping):
+        profiles = [_from_columns(name, columns, database or "schema") for name, columns in schema.items()]
+    elif isinstance(schema, str) and re.search(r"\bcreate\b", schema, re.IGNORECASE):
+        profiles = list(_from_statements(schema, database or "schema", dialect))
+    elif isinstance(schema, str | os.PathLike):
+        path = Path(schema).expanduser()
+        if not path.is_file():
+            raise SourceNotFound(f"there is no file {str(path)!r}, and it holds no CREATE TABLE statement itself")
+        profiles = list(_from_statements(path.read_text(encoding="utf-8"), database or path.stem, dialect))
+    else:
+        raise InvalidArgument(
+            f"a schema is CREATE TABLE statements, a file of them, or columns by table; got a {type(schema).__name__}"
+        )
+    if not profiles:
+        raise EmptyCorpus("there is no table in the schema")
+    return profiles
+
+
+def _from_columns(name: str, columns: Sequence[str] | Mapping[str, str], database: str) -> TableProfile:
+    if not isinstance(name, str) or not name:
+        raise InvalidArgument(f"a table's name is text; got {name!r}")
+    types = columns if isinstance(columns, Mapping) else dict.fromkeys(columns, "")
+    if isinstance(columns, str) or not all(isinstance(word, str) for pair in types.items() for word in pair):
+        raise InvalidArgument(f"the columns of {name!r} are a list of names, or types by name; got {columns!r}")
+    if len(types) < len(columns):
+        raise InvalidArgument(f"{name!r} has a column twice: {list(columns)!r}")
+    stated, dot, table = name.partition(".")
+    return _profile((stated if dot else database), (table if dot else name), types)
+
+
+def _profile(
+    database: str, name: str, types: Mapping[str, str], primary: Sequence[str] = (), foreign: Sequence[ForeignKey] = ()
+) -> TableProfile:
+    columns = tuple(
+        ColumnProfile(column, place, declared_family(declared), declared)
+        for place, (column, declared) in enumerate(types.items())
+    )
+    return TableProfile(f"{database}.{name}", database, name, columns, None, tuple(primary), tuple(foreign))
+
+
+def _from_statements(text: str, database: str, dialect: str | None) -> Iterator[TableProfile]:
+    import sqlglot
+    from sqlglot import exp
+
+    try:
+        statements = sqlglot.parse(text, dialect=dialect)
+    except sqlglot.errors.SqlglotError as error:
+        raise InvalidArgument(f"the schema does not parse: {str(error).splitlines()[0]}") from error
+    created = [s for s in statements if isinstance(s, exp.Create) and isinstance(s.this, exp.Schema)]
+    added: dict[str, list[ForeignKey]] = {}
+    for statement in statements:
+        if isinstance(statement, exp.Alter):
+            added.setdefault(statement.this.name.casefold(), []).extend(_foreign_keys(statement))
+    primary = {statement.this.this.name.casefold(): _primary(statement.this) for statement in created}
+    for statement in created:
+        table = statement.this.this
+        types = {
+            column.name: _type(column) for column in statement.this.expressions if isinstance(column, exp.ColumnDef)
+        }
+        if not types:
+            raise InvalidArgument(f"the statement for {table.name!r} names no column: {statement.sql()[:200]!r}")
+        keys = [*_foreign_keys(statement.this), *added.get(table.name.casefold(), [])]
+        # A reference that names no columns is to the primary key.
+        whole = [
+            key
+            if key.other_columns
+            else ForeignKey(key.columns, key.other_table, primary.get(key.other_table.casefold(), ()))
+            for key in keys
+        ]
+        own = table.db or database
+        yield _profile(
+            own, table.name, types, primary[table.name.casefold()], [key for key in whole if key.other_columns]
+        )
+
+
+def _type(column: exp.ColumnDef) -> str:
+    kind = column.args.get("kind")
+    return "" if kind is None else str(kind.sql())
+
+
+def _primary(schema: exp.Schema) -> tuple[str, ...]:
+    from sqlglot import exp
+
+    for constraint in schema.find_all(exp.PrimaryKey):
+        return tuple(part.name for part in constraint.expressions)
+    return tuple(
+        column.name for column in schema.find_all(exp.ColumnDef) if column.find(exp.PrimaryKeyColumnConstraint)
+    )
+
+
+def _foreign_keys(node: exp.Expression) -> Iterator[ForeignKey]:
+    from sqlglot import exp
+
+    for found in node.find_all(exp.ForeignKey):
+        yield _reference(tuple(part.name for part in found.expressions), found.args["reference"])
+    for column in node.find_all(exp.ColumnDef):
+        for reference in column.find_all(exp.Reference):
+            yield _reference((column.name,), reference)
+
+
+def _reference(columns: tuple[str, ...], reference: Any) -> ForeignKey:
+    from sqlglot import exp
+
+    target = reference.this
+    if isinstance(target, exp.Schema):
+        return ForeignKey(columns, target.this.name, tuple(part.name for part in target.expressions))
+    return ForeignKey(columns, target.name, ())

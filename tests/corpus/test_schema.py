@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import pytest
+
+import tagframe as tf
+from tagframe.corpus.schema import schema_profiles
+from tagframe.engines.base import ForeignKey
+from tagframe.errors import EmptyCorpus, InvalidArgument, SourceNotFound
+
+BANK = """
+-- a comment
+CREATE TABLE client (client_id INTEGER PRIMARY KEY, name VARCHAR(40), born DATE);
+CREATE TABLE account (account_id BIGINT, owner INT REFERENCES client, balance NUMERIC(12, 2), PRIMARY KEY (account_id));
+CREATE TABLE disposition (
+    account_id BIGINT, client_id INT, role TEXT,
+    PRIMARY KEY (account_id, client_id),
+    FOREIGN KEY (account_id) REFERENCES account (account_id),
+    FOREIGN KEY (client_id) REFERENCES client (client_id)
+);
+CREATE INDEX by_role ON disposition (role);
+"""
+
+
+def test_statements():
+    client, account, disposition = schema_profiles(BANK)
+    assert [column.family for column in client.columns] == ["integer", "text", "date"]
+    assert client.primary_key == ("client_id",)
+    assert account.foreign_keys == (ForeignKey(("owner",), "client", ("client_id",)),)
+    assert account.column("balance").declared_type.startswith("DECIMAL")
+    assert account.column("balance").family == "real"
+    assert disposition.primary_key == ("account_id", "client_id")
+    assert [key.other_table for key in disposition.foreign_keys] == ["account", "client"]
+    assert (disposition.id, disposition.rows) == ("schema.disposition", None)
+
+
+def test_keys_that_are_added_later():
+    a, b = schema_profiles(
+        "CREATE TABLE s.a (x INT PRIMARY KEY); CREATE TABLE s.b (y INT);"
+        "ALTER TABLE s.b ADD CONSTRAINT k FOREIGN KEY (y) REFERENCES s.a (x);"
+    )
+    assert (a.id, b.foreign_keys) == ("s.a", (ForeignKey(("y",), "a", ("x",)),))
+
+
+def test_a_corpus_of_schemas_retrieves_and_plans(tmp_path):
+    file = tmp_path / "bank.sql"
+    file.write_text(BANK.replace(" REFERENCES client,", ","))
+    corpus = tf.open_corpus(schema=file)
+    assert corpus.ids == ("bank.account", "bank.client", "bank.disposition")
+    assert corpus.tables["rows"].isna().all()
+    found = corpus.tables.tag.retrieve_tables("Which clients have which role at an account?", k=2)
+    assert {hit.id for hit in found.tables} <= set(corpus.ids)
+    plan = corpus.tables.tag.retrieve_tables("roles of clients in dispositions and their accounts", k=3).join_plan
+    assert {str(step) for step in plan.steps} == {
+        "bank.disposition.account_id = bank.account.account_id",
+        "bank.disposition.client_id = bank.client.client_id",
+    }
+    with pytest.raises(SourceNotFound, match="only its schema is known"):
+        found.merge()
+
+
+def test_columns_by_table():
+    corpus = tf.open_corpus(schema={"loan": ["loan_id", "client_id"], "crm.client": {"client_id": "INT", "name": ""}})
+    assert corpus.ids == ("crm.client", "schema.loan")
+    assert corpus.profile("client").column("client_id").family == "integer"
+    assert corpus.profile("loan").column("loan_id").distinct is None
+
+
+def test_a_schema_is_saved_and_opened(tmp_path):
+    corpus = tf.open_corpus(schema=BANK)
+    corpus.describe("client.born", "date of birth")
+    corpus.save(tmp_path / "bank.catalogue")
+    again = tf.open_corpus(tmp_path / "bank.catalogue")
+    assert again.profiles[1].column("born").description == "date of birth"
+    assert again.profile("account").foreign_keys == corpus.profile("account").foreign_keys
+
+
+@pytest.mark.parametrize(
+    ("schema", "error", "message"),
+    [
+        ("nowhere.sql", SourceNotFound, "no file 'nowhere.sql'"),
+        ("CREATE TABLE a (", InvalidArgument, "does not parse"),
+        ("CREATE VIEW v AS SELECT 1", EmptyCorpus, "no table"),
+        ({}, EmptyCorpus, "no table"),
+        ({"a": "x"}, InvalidArgument, "list of names"),
+        ({"a": ["x", "x"]}, InvalidArgument, "twice"),
+        ({"a": [1]}, InvalidArgument, "list of names"),
+        (7, InvalidArgument, "got a int"),
+        ("CREATE TABLE a (x INT); CREATE TABLE a (y INT);", InvalidArgument, "unique"),
+    ],
+)
+def test_what_is_no_schema(schema, error, message):
+    with pytest.raises(error, match=message):
+        tf.open_corpus(schema=schema)
+
+
+def test_a_source_or_a_schema():
+    for arguments in ({}, {"source": "x.sqlite", "schema": BANK}):
+        with pytest.raises(InvalidArgument, match="one of them"):
+            tf.open_corpus(**arguments)
+    with pytest.raises(InvalidArgument, match=r"corpus\.save"):
+        tf.open_corpus(schema=BANK, catalogue="x")
