@@ -69,18 +69,22 @@ class _Box:
         return self.y + self.header + _LINE * (self.columns.index(column) + 0.5)
 
 
-def join_graph(plan: JoinPlan, report: MergeReport | None = None) -> str:
+def join_graph(plan: JoinPlan, report: MergeReport | None = None, *, beside: JoinPlan | None = None) -> str:
     """The plan as SVG: tables as boxes with their key columns, steps as lines with cardinality and match share.
 
     Args:
         plan: the start table stands on the left, what is joined to it on its right.
         report: of a merge along the plan; with it, each line says what share of the rows matched, else how sure the
             key is. Dashed lines are keys that are less likely than not, dashed boxes bridge tables.
+        beside: another plan over the same tables; the lines that it does not have are drawn heavy.
     """
     boxes = _boxes(plan)
     width, height = _place(boxes, plan.steps)
     shares = _shares(plan, report)
-    lines = [_lines(boxes, step, share) for step, share in zip(plan.steps, shares, strict=True)]
+    known = {step.key for step in plan.steps} if beside is None else {step.key for step in beside.steps}
+    lines = [
+        _lines(boxes, step, share, heavy=step.key not in known) for step, share in zip(plan.steps, shares, strict=True)
+    ]
     title = f"Join plan: {', '.join(box.title for box in boxes.values())}"
     inner = "".join([*lines, *map(_box, boxes.values())])
     # A wide graph shrinks to the page as long as it can be read; then it scrolls.
@@ -164,11 +168,13 @@ def _shares(plan: JoinPlan, report: MergeReport | None) -> list[str]:
     return shares
 
 
-def _lines(boxes: dict[str, _Box], step: JoinStep, share: str) -> str:
+def _lines(boxes: dict[str, _Box], step: JoinStep, share: str, *, heavy: bool = False) -> str:
     """A step: one line for each pair of columns, labelled once."""
     left, right = boxes[step.base], boxes[step.table]
     doubtful = step.score < _DOUBTFUL
     dashes = ' stroke-dasharray="5 4"' if doubtful else ""
+    stroke = 'stroke-opacity="1" stroke-width="2.5"' if heavy else 'stroke-opacity="0.6"'
+    weight = "bold" if heavy else "normal"
     mark = f"{'doubtful ' if doubtful else ''}{_MARKS[step.cardinality]}"
     x1, x2 = left.x + left.width, right.x
     bend = x1 + _BEND
@@ -176,7 +182,7 @@ def _lines(boxes: dict[str, _Box], step: JoinStep, share: str) -> str:
     heights = [(left.line(a), right.line(b)) for a, b in zip(step.base_columns, step.columns, strict=True)]
     paths = "".join(
         f'<path d="M{x1:.1f} {y1:.1f} C{middle:.1f} {y1:.1f} {middle:.1f} {y2:.1f} {bend:.1f} {y2:.1f} H{x2:.1f}" '
-        f'fill="none" stroke="currentColor" stroke-opacity="0.6"{dashes}/>'
+        f'fill="none" stroke="currentColor" {stroke}{dashes}/>'
         for y1, y2 in heights
     )
     y = min(y2 for _, y2 in heights)
@@ -184,8 +190,8 @@ def _lines(boxes: dict[str, _Box], step: JoinStep, share: str) -> str:
     tooltip = f"{step} ({step.cardinality}, {_percent(step.score)} sure{f'; {reason}' if reason else ''})"
     return (
         f"<g><title>{_escaped(tooltip)}</title>{paths}"
-        + _text(x2 - 5, y - 4, mark, anchor="end", size=11)
-        + _text(x2 - 5, y + 12, share, anchor="end", size=11)
+        + _text(x2 - 5, y - 4, mark, anchor="end", size=11, weight=weight)
+        + _text(x2 - 5, y + 12, share, anchor="end", size=11, weight=weight)
         + "</g>"
     )
 
@@ -300,8 +306,13 @@ def _legend(plan: JoinPlan, report: MergeReport | None) -> str:
 def _alternatives(plan: JoinPlan) -> str:
     if not plan.alternatives:
         return ""
-    items = "".join(f"<li>{_escaped(text)}</li>" for text in alternative_lines(plan))
-    return f"<details><summary>{_other_ways(plan)}</summary><ul>{items}</ul></details>"
+    figures = "".join(
+        f'<figure style="margin:14px 0 0"><figcaption style="padding-bottom:6px">{_escaped(text)}</figcaption>'
+        f"{join_graph(other, beside=plan)}</figure>"
+        for other, text in zip(plan.alternatives, alternative_lines(plan), strict=True)
+    )
+    legend = _small("heavy line: where it is not the way above; plan.use(…) takes a join that is written as here")
+    return f"<details><summary>{_other_ways(plan)}</summary>{legend}{figures}</details>"
 
 
 def _report(report: MergeReport) -> str:
