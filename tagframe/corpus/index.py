@@ -76,9 +76,9 @@ def open_corpus(
     >>> corpus.profile("singer").column("age").nulls
     1
     """
-    if (source is None) == (schema is None):
-        raise InvalidArgument("a corpus is opened from a source or from a schema=, one of them")
     if schema is not None:
+        if source is not None:
+            raise InvalidArgument("a corpus is opened from a source or from a schema=; got both")
         if catalogue is not None:
             raise InvalidArgument("a schema is read in memory; corpus.save(path) writes a catalogue of it")
         return Corpus(schema_profiles(schema))
