@@ -22,7 +22,7 @@ from tagframe.keys.scoring import log_odds
 from tagframe.keys.unions import infer_unions
 
 _ALTERNATIVES = 5
-_FAINT = 0.03
+_FAINT = 0.007
 """Where nothing better connects the tables, a key pair that scores at least this does; its score says so."""
 _HOP = 1.0
 """What a key costs for each hop that it is away from the table that the plan starts from, in log odds: that table's own

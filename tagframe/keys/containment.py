@@ -21,6 +21,10 @@ from tagframe.corpus.profile import ColumnProfile, Sketch
 
 _HIT = 0.985
 """The chance that a value of a referencing column has its target; the rest dangle."""
+_LOOSE = 0.03
+"""The share of referencing columns of which more dangle: any share of their values, small ones likelier."""
+_LOOSE_HITS = 4.0
+"""How much likelier: the first parameter of a beta distribution whose second is 1."""
 _VALUES = 40
 """Values beyond this many add nothing: they are not independent draws."""
 MOST = 8.0
@@ -100,6 +104,20 @@ def _inside_by_accident(run: Run) -> float:
     return min(0.95, max(1e-3, small + 0.5 * width))
 
 
+def _drawn(hits: float, misses: float) -> float:
+    """The log likelihood of so many hits and misses where a column references another.
+
+    A mixture: of most columns hardly a value dangles, of some any share does, as where rows of the target were deleted.
+    """
+    strict = math.log(1 - _LOOSE) + hits * math.log(_HIT) + misses * math.log(1 - _HIT)
+    loose = math.log(_LOOSE * _LOOSE_HITS) + _log_beta(hits + _LOOSE_HITS, misses + 1.0)
+    return max(strict, loose) + math.log1p(math.exp(-abs(strict - loose)))
+
+
+def _log_beta(a: float, b: float) -> float:
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+
+
 def _reaches_the_end(values: int, high: int, run: Run, ends_there: float) -> float:
     """Log likelihood ratio of a column's largest value, given that it lies within a dense run.
 
@@ -139,7 +157,7 @@ def log_ratio(
         if target.low <= 10 and (target.density > 0.02 or run.high <= _SMALL):
             # Ids that were counted up and thinned out later are dense where they are small.
             accident = 0.95
-        ratio = hits * math.log(_HIT / accident) + misses * math.log((1 - _HIT) / (1 - accident))
+        ratio = _drawn(hits, misses) - hits * math.log(accident) - misses * math.log(1 - accident)
         if target.low <= run.low and run.high <= target.high:
             ratio -= math.log(_inside_by_accident(target))
             if accident > 0.5:
@@ -150,5 +168,5 @@ def log_ratio(
         # A short code ("F", "3") is met by accident more easily than a long one.
         length = np.mean([len(sample) for sample in column.samples]) if column.samples else 4.0
         accident = 0.4 if length <= 1.5 else 0.25 if length <= 3 else 0.1
-        ratio = hits * math.log(_HIT / accident) + misses * math.log((1 - _HIT) / (1 - accident))
+        ratio = _drawn(hits, misses) - hits * math.log(accident) - misses * math.log(1 - accident)
     return float(min(MOST, max(-MOST, ratio)))

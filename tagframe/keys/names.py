@@ -35,16 +35,33 @@ SELF_ROLES = _PERSON_ROLES | frozenset(
 )
 """Words for another row of the same table: ``manager_id`` of employees, ``parent_id`` of categories."""
 _PERSONS = frozenset(
-    "employee person people staff worker user member student player customer client author teacher emp human".split()
+    """employee person staff worker user member student player customer client author teacher emp human candidate
+    guest patient male female husband wife bride groom father mother man woman""".split()
 )
+_ANYONE = frozenset({"person", "human", "individual", "party"})
+"""Tables of these hold persons of every kind."""
+_TRAILING_ROLES = frozenset(
+    """home away winner loser source src dest destination origin target from to sender receiver buyer seller in out
+    first second one two a b""".split()
+)
+"""Roles that may stand after the key word: ``team_id_home``."""
+_PREPOSITIONS = frozenset({"in", "at", "by", "for", "on", "with", "from"})
+_TITLES = frozenset({"name", "title", "label"})
+_IRREGULAR = {
+    "people": "person", "children": "child", "men": "man", "women": "woman", "wives": "wife", "movies": "movie",
+    "cookies": "cookie", "calories": "calorie", "indices": "index", "vertices": "vertex", "matrices": "matrix",
+    "statuses": "status",
+}  # fmt: skip
 _NOT_PLACES = frozenset({"email", "mail", "ip", "mac", "web", "url"})
 """What makes an address no address: those are not rows of a table of addresses."""
 _JOINED_KEY = re.compile(r"(\w{3,}?)(id|key|code)\Z")
 _NOT_JOINED = frozenset(
     """paid unpaid valid invalid grid hybrid android avoid solid liquid fluid rapid humid madrid monkey turkey whiskey
-    hockey jockey donkey barcode zipcode postcode""".split()
+    hockey jockey donkey barcode zipcode postcode said laid void acid kid lid skid avid arid amid fluid squid druid
+    paid did hid raid maid braid""".split()
 )
 """Words that end like a key word and have none."""
+_SHORT_KEY = re.compile(r"([a-z]{1,4})(id)\Z")
 _LINK_PREFIX = frozenset({"link", "linked", "to", "ref", "fk", "the", "a", "of", "in", "by", "for"})
 _TABLE_WORDS = frozenset({"tbl", "table", "ref", "dim", "fact", "lookup", "list", "master", "data", "info", "1k"})
 _PIECES = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_A-Za-z]+")
@@ -56,12 +73,16 @@ def singular(word: str) -> str:
     >>> [singular(word) for word in ("races", "countries", "status", "matches", "address", "series")]
     ['race', 'country', 'status', 'match', 'address', 'series']
     """
+    if word in _IRREGULAR:
+        return _IRREGULAR[word]
     if len(word) <= 3 or word.endswith(("ss", "us", "is", "series", "species")):
         return word
     if word.endswith("ies"):
         return word[:-3] + "y"
     if word.endswith(("sses", "shes", "ches", "xes", "zes")):
         return word[:-2]
+    if len(word) > 4 and word.endswith("uses") and word[-5] not in "aou":
+        return word[:-2]  # campuses, buses; not houses and causes
     return word[:-1] if word.endswith("s") else word
 
 
@@ -121,11 +142,20 @@ def column_name(name: str) -> Name:
 
     >>> column_name("link_to_member").entity, column_name("atom_id2").entity, column_name("Id").entity
     (('member',), ('atom',), ())
+    >>> column_name("team_id_home").entity, column_name("apid").entity
+    (('home', 'team'), ('ap',))
     """
     parts = list(words(name))
+    if len(parts) > 2 and parts[-1] in _TRAILING_ROLES and parts[-2] in STRONG_KEY_WORDS:
+        parts.insert(0, parts.pop())
+    if len(parts) > 1 and parts[-1] == "is":
+        parts.pop()  # "genre_is"
     # "A10" is no tenth A: an ordinal follows a word.
     while len(parts) > 1 and parts[-1].isdigit() and len(parts[-2]) > 1:
         parts.pop()
+    short = _SHORT_KEY.match(parts[-1]) if parts and parts[-1] not in KEY_WORDS | _NOT_JOINED else None
+    if short:
+        parts[-1:] = [short[1], short[2]]
     entity = list(parts)
     key_word = 0.0
     while entity and entity[-1] in KEY_WORDS:
@@ -146,7 +176,8 @@ def table_entity(name: str) -> tuple[str, ...]:
     >>> table_entity("Ref_Template_Types"), table_entity("car_makers"), table_entity("data")
     (('template', 'type'), ('car', 'maker'), ('data',))
     """
-    parts = words(name)
+    # "t_customer", "a_team": one letter before the name is a schema's habit.
+    parts = words(name[2:] if len(name) > 3 and name[1] == "_" and name[0].isalpha() else name)
     kept = tuple(word for word in parts if word not in _TABLE_WORDS and not word.isdigit())
     return kept or parts
 
@@ -177,7 +208,23 @@ def about(column: str, table: str) -> float:
         return 0.75
     if len(entity) == len(thing) == 1 and len(entity[0]) >= 3 and thing[0].startswith(entity[0]):
         return 0.55
+    # "member in charge" is a member; "lost in battle" a battle.
+    cut = next((place for place, word in enumerate(entity) if place and word in _PREPOSITIONS), 0)
+    if cut and _ends(entity[:cut], thing):
+        return 0.8
+    if thing[-1] in _ANYONE and len(thing) == 1 and entity[-1] in _PERSONS:
+        return 0.5
     return 0.0
+
+
+def _is_short_for(short: str, word: str) -> bool:
+    """Whether the letters are some of the word's, in their order, from its first one on.
+
+    >>> _is_short_for("ap", "airport"), _is_short_for("dept", "department"), _is_short_for("port", "airport")
+    (True, True, False)
+    """
+    rest = iter(word)
+    return short[:1] == word[:1] and len(short) < len(word) and all(letter in rest for letter in short)
 
 
 @lru_cache(maxsize=65536)
@@ -193,7 +240,26 @@ def own(column: str, table: str) -> float:
     direct = about(column, table)
     # Who gave the number may stand between the thing and the key word.
     issued = name.key_word == 1.0 and name.entity[: len(thing)] == thing
-    return max(direct if direct != 0.9 else 0.5, 0.8 if issued else 0.0)
+    short = name.key_word == 1.0 and len(name.entity) == 1 and _stands_for(name.entity[0], thing)
+    return max(direct if direct not in (0.9, 0.5) else 0.5, 0.8 if issued else 0.75 if short else 0.0)
+
+
+def _stands_for(short: str, thing: tuple[str, ...]) -> bool:
+    """Whether the letters are short for a word of the table's name, or the initials of all."""
+    return _is_short_for(short, thing[-1]) or short == "".join(word[0] for word in thing)
+
+
+@lru_cache(maxsize=65536)
+def calls(column: str, table: str) -> bool:
+    """Whether the column holds what the rows of its own table are called.
+
+    >>> calls("model_name", "chip_model"), calls("g_name", "genre"), calls("name", "team"), calls("coach_name", "team")
+    (True, True, True, False)
+    """
+    parts, thing = column_name(column).words, table_entity(table)
+    if not parts or parts[-1] not in _TITLES:
+        return False
+    return all(word in thing or (len(word) < 3 and _stands_for(word, thing)) for word in parts[:-1])
 
 
 @dataclass(frozen=True)
@@ -247,12 +313,25 @@ def match(column: str, table: str, other_column: str, other_table: str) -> NameM
         options.append(NameMatch(0.95, f"{shown} is a role of {other_column}", "role", direct=True))
     elif not other.generic and other.key_word and _ends(name.entity, other.entity):
         options.append(NameMatch(0.85 if name.key_word else 0.6, f"{shown} is a role of {other_column}", "role"))
+    elif len(other.words) == 1 and not other.generic and name.words and _is_role_of_word(name.words, other.words[0]):
+        options.append(NameMatch(0.6, f"{shown} is a role of {other_column}", "role"))
     listed = not name.key_word and _is_plural(column)  # "tags" of a post are many tags, not the key of one
     if means and not listed and home >= 0.55 and (other.key_word or other.entity == name.entity):
         exact = bool(name.key_word) and not other.entity and name.words[len(name.entity) :] == other.words
         score = means if exact else means * (0.95 if name.key_word else 0.75)
         options.append(NameMatch(score, f"{shown} names {other_table}.{other_column}", "thing", direct=exact))
+    elif means >= 0.8 and not listed and not name.key_word and (calls(other_column, other_table) or not home):
+        score = means * (0.75 if calls(other_column, other_table) else 0.5)
+        options.append(NameMatch(score, f"{shown} names {other_table}.{other_column}", "thing"))
     return max(options, key=lambda option: option.score)
+
+
+def _is_role_of_word(words: tuple[str, ...], other: str) -> bool:
+    """``super_ssn`` and ``essn`` are roles of ``ssn``."""
+    last = words[-1]
+    if last == other:
+        return len(words) > 1
+    return len(other) >= 3 and last.endswith(other) and len(last) - len(other) <= 2
 
 
 def _within(column: str, table: str, name: Name, other: Name) -> NameMatch:

@@ -119,6 +119,51 @@ def test_dangling_values_are_seen_in_the_evidence():
     assert "99% of the values found" in repr(key)
 
 
+def test_a_target_of_the_same_name_is_referenced_though_a_fifth_of_the_values_dangle():
+    customers = pd.DataFrame({"customer_id": range(1001, 1081), "city": [f"c{i % 7}" for i in range(80)]})
+    for share in (0.95, 0.85, 0.8, 0.7):
+        inside = RANDOM.choice(customers["customer_id"], int(400 * share))
+        outside = RANDOM.choice(np.arange(5001, 5001 + round(80 * (1 - share) / share)), 400 - len(inside))
+        orders = pd.DataFrame({"order_no": range(400), "customer_id": np.concatenate([inside, outside])})
+        assert pairs({"orders": orders, "customers": customers}) == {("orders.customer_id", "customers.customer_id")}
+
+
+def test_a_prefix_before_the_key_of_another_table_is_a_role():
+    """More rows than a sketch holds, of which one in a hundred dangles, as in lists of flights."""
+    airports = pd.DataFrame(
+        {"apid": RANDOM.permutation(np.arange(1, 9000))[:8000], "city": [f"c{i}" for i in range(8000)]}
+    )
+    ends = [RANDOM.choice(np.append(airports["apid"], np.arange(9000, 9080)), 67_000) for _ in range(2)]
+    routes = pd.DataFrame({"rid": range(67_000), "src_apid": ends[0], "dst_apid": ends[1]})
+    assert pairs({"routes": routes, "airports": airports}) == {
+        ("routes.src_apid", "airports.apid"),
+        ("routes.dst_apid", "airports.apid"),
+    }
+
+
+def test_a_column_called_like_a_table_references_what_its_rows_are_called():
+    genres = pd.DataFrame({"g_name": ["folk", "blues", "modern"], "rating": [7, 9, 8]})
+    artists = pd.DataFrame(
+        {"artist_name": list("abcde"), "preferred_genre": ["folk", "blues", "blues", "modern", "folk"]}
+    )
+    songs = pd.DataFrame({"song_name": list("tuvw"), "genre_is": ["modern", "folk", "blues", "blues"]})
+    assert pairs({"genre": genres, "artist": artists, "song": songs}) == {
+        ("artist.preferred_genre", "genre.g_name"),
+        ("song.genre_is", "genre.g_name"),
+    }
+
+
+def test_a_role_may_follow_the_thing_and_persons_are_found_by_what_they_are():
+    people = pd.DataFrame({"person_id": range(101, 141), "name": [f"n{i}" for i in range(40)]})
+    events = pd.DataFrame({"event_id": range(1, 31), "person_in_charge_id": RANDOM.choice(people["person_id"], 30)})
+    weddings = pd.DataFrame({"year": range(2001, 2011), "male_id": range(101, 111), "female_id": range(121, 131)})
+    assert pairs({"people": people, "events": events, "wedding": weddings}) == {
+        ("events.person_in_charge_id", "people.person_id"),
+        ("wedding.male_id", "people.person_id"),
+        ("wedding.female_id", "people.person_id"),
+    }
+
+
 def test_a_sketch_knows_its_error():
     size = 20_000
     shops = pd.DataFrame({"shop_code": [f"shop {i}" for i in range(size)]})
