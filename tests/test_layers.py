@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import subprocess
 import sys
 from pathlib import Path
@@ -13,18 +14,9 @@ import tagframe
 
 PACKAGE = Path(tagframe.__file__).parent
 
-# A room may import itself, and the rooms of lower layers.
-LAYERS = [
-    {"errors", "config", "results"},
-    {"embed", "lm", "engines", "display"},
-    {"corpus"},
-    {"keys"},
-    {"joins"},
-    {"merging"},
-    {"retrieval", "operators"},
-    {"answer"},
-    {"lotus", "accessor", "cli", "__init__"},
-]
+# CONTRIBUTING.md says which way imports go: a room may import itself, and the rooms on the lines above its own.
+PAGE = (Path(__file__).resolve().parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+LAYERS = [line.split(", ") for line in PAGE.split("<!-- layers -->")[1].split("```")[1].splitlines()[1:]]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 
 
@@ -32,26 +24,45 @@ def modules() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
 
 
+def name_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+NAMES = {name_of(path): path for path in modules()}
+
+
 def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def imported_rooms(path: Path) -> set[str]:
-    """Rooms that a module imports when it runs: what stands under TYPE_CHECKING is only read by a type checker."""
+def skipped(tree: ast.Module) -> set[ast.AST]:
+    """What stands under TYPE_CHECKING: it is only read by a type checker."""
+    return {
+        child
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+        for statement in node.body
+        for child in ast.walk(statement)
+    }
+
+
+def imported_modules(path: Path) -> set[str]:
+    """The modules of tagframe that a module imports when it runs, in functions too."""
+    tree = ast.parse(path.read_text())
     found = set()
-    skipped: set[ast.AST] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
-            skipped.update(child for statement in node.body for child in ast.walk(statement))
-        if node in skipped:
-            continue
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("tagframe."):
-            found.add(node.module.split(".")[1])
-        elif isinstance(node, ast.ImportFrom) and node.module == "tagframe":
-            found.update(alias.name for alias in node.names if alias.name in LEVEL)
+    for node in set(ast.walk(tree)) - skipped(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "tagframe":
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                found.add(full if full in NAMES else str(node.module))
         elif isinstance(node, ast.Import):
-            found.update(alias.name.split(".")[1] for alias in node.names if alias.name.startswith("tagframe."))
+            found.update(alias.name for alias in node.names if alias.name.split(".")[0] == "tagframe")
     return found
+
+
+def imported_rooms(path: Path) -> set[str]:
+    return {name.split(".")[1] for name in imported_modules(path) if "." in name}
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
@@ -71,6 +82,44 @@ def test_siblings_that_must_not_know_each_other():
             assert not imported & {"engines", "corpus", "operators"}, path
         if room in ("engines", "corpus", "keys", "joins", "merging"):
             assert "lm" not in imported, path
+
+
+def test_no_files_import_each_other_in_a_circle():
+    imports = {name: imported_modules(path) & set(NAMES) - {name} for name, path in NAMES.items()}
+    try:
+        tuple(graphlib.TopologicalSorter(imports).static_order())
+    except graphlib.CycleError as error:
+        pytest.fail(f"a circle: {' → '.join(error.args[1])}")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*modules(), *sorted((PACKAGE.parent / "tag_bench").rglob("*.py"))],
+    ids=lambda path: path.parent.name + path.name,
+)
+def test_private_names_stay_in_their_file_or_class(path: Path):
+    tree = ast.parse(path.read_text())
+    own = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and is_self(node.value)}
+    own |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    own |= {node.target.id for node in ast.walk(tree) if isinstance(node, ast.AnnAssign) and is_name(node.target)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tagframe"):
+            taken = [alias.name for alias in node.names if is_private(alias.name)]
+            assert not taken, f"{path.name} takes {taken} of {node.module}"
+        if isinstance(node, ast.Attribute) and is_private(node.attr) and not is_self(node.value):
+            assert node.attr in own, f"{path.name}, line {node.lineno}, reaches for {node.attr}"
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__") and name != "_"
+
+
+def is_self(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and node.id in ("self", "cls")
+
+
+def is_name(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name)
 
 
 def test_importing_tagframe_loads_nothing_heavy():
