@@ -95,7 +95,7 @@ def test_no_files_import_each_other_in_a_circle():
 @pytest.mark.parametrize(
     "path",
     [*modules(), *sorted((PACKAGE.parent / "tag_bench").rglob("*.py"))],
-    ids=lambda path: path.parent.name + path.name,
+    ids=lambda path: f"{path.parent.name}/{path.name}",
 )
 def test_private_names_stay_in_their_file_or_class(path: Path):
     tree = ast.parse(path.read_text())

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tagframe.corpus.profile import TableProfile
-from tagframe.joins.plan import PlanTable
+from tagframe.joins.steps import Order
 from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.keys.names import column_name, table_entity
 from tagframe.keys.scoring import log_odds, probability
@@ -34,9 +34,6 @@ _OTHER_ROLES = frozenset(
 )
 """Of several roles of one thing, those that are meant where none is said, and those that are not."""
 
-Order = Mapping[str, Any]
-"""By table id: what ties between tables are settled by. The words of their names, not how a schema prefixes them."""
-
 
 @dataclass(frozen=True)
 class Edge:
@@ -56,11 +53,6 @@ class Edge:
     def ends(self) -> tuple[str, str]:
         """Both tables."""
         return self.key.left_table, self.key.right_table
-
-
-def table_order(tables: Iterable[TableProfile | PlanTable]) -> Order:
-    """What tables are sorted by where nothing else tells them apart."""
-    return {table.id: (table_entity(table.name), table.id) for table in tables}
 
 
 def siblings(keys: Sequence[KeyPair], wanted: frozenset[str], order: Order) -> list[KeyPair]:

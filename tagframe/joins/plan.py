@@ -6,91 +6,12 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from tagframe.errors import ColumnNotFound, HiddenColumn, InvalidArgument, did_you_mean
 from tagframe.joins.key_text import NamedTable, find_table, key_of
-from tagframe.keys.key_pair import KeyPair, column_id
-
-Cardinality = Literal["many-to-one", "one-to-one", "one-to-many", "many-to-many"]
-How = Literal["inner", "left", "outer"]
-
-
-@dataclass(frozen=True)
-class PlanTable:
-    """What a plan has to know of a table.
-
-    Attributes:
-        id: ``database.table``.
-        database, name: as in the source.
-        columns: all of them, in order.
-        rows: None where they are not known.
-        unique: columns in which no value repeats.
-        bridge: whether it was added only to connect the others.
-        parts: the tables of one shape that it is the stack of; none for a table as it is in its source.
-        origin: the column of a stack that says which part a row is from.
-        hidden: columns that may be joined on, and are in no result.
-    """
-
-    id: str
-    database: str
-    name: str
-    columns: tuple[str, ...]
-    rows: int | None = None
-    unique: tuple[str, ...] = ()
-    bridge: bool = False
-    parts: tuple[PlanTable, ...] = ()
-    origin: str = ""
-    hidden: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values that :meth:`from_json` reads."""
-        plain = {**vars(self), **{name: list(vars(self)[name]) for name in ("columns", "unique", "hidden")}}
-        return {**plain, "parts": [part.to_json() for part in self.parts]}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> PlanTable:
-        """Read what :meth:`to_json` wrote."""
-        parts = tuple(cls.from_json(part) for part in data.get("parts", ()))
-        names = {name: tuple(data.get(name, ())) for name in ("columns", "unique", "hidden")}
-        return cls(**{**data, **names, "parts": parts})
-
-
-@dataclass(frozen=True)
-class JoinStep:
-    """One table joined to those before it.
-
-    Attributes:
-        table, columns: the table that the step brings in, and its key columns.
-        base, base_columns: the table that it is joined to, and that one's key columns.
-        cardinality: read from ``base`` to ``table``: a "many-to-one" step repeats no row of what is there already.
-        key: the key pair behind it, whichever way round.
-    """
-
-    table: str
-    columns: tuple[str, ...]
-    base: str
-    base_columns: tuple[str, ...]
-    cardinality: Cardinality
-    key: KeyPair
-
-    @property
-    def left(self) -> str:
-        """``database.table.column`` on the side that is there already."""
-        return column_id(self.base, self.base_columns)
-
-    @property
-    def right(self) -> str:
-        """``database.table.column`` on the side that the step brings in."""
-        return column_id(self.table, self.columns)
-
-    @property
-    def score(self) -> float:
-        """How sure the key is, in [0, 1]."""
-        return self.key.score
-
-    def __str__(self) -> str:
-        return f"{self.left} = {self.right}"
+from tagframe.joins.steps import How, JoinStep, Order, PlanTable, path_between, steps_from, table_order
+from tagframe.keys.key_pair import KeyPair
 
 
 @dataclass(frozen=True)
@@ -114,6 +35,23 @@ class JoinPlan:
     score: float = 1.0
     alternatives: tuple[JoinPlan, ...] = field(default=(), compare=False, repr=False)
     ambiguous: tuple[JoinPlan, ...] = field(default=(), compare=False, repr=False)
+
+    @classmethod
+    def along(
+        cls, keys: Sequence[KeyPair], sources: Mapping[str, PlanTable], order: Order, anchor: str | None
+    ) -> tuple[Any, JoinPlan]:
+        """The plan along a tree of keys from the anchor or the best start, and what such plans are sorted by."""
+
+        def walk(start: str) -> tuple[Any, JoinPlan]:
+            steps = steps_from(start, keys, sources, order)
+            growing = sum(step.cardinality in ("one-to-many", "many-to-many") for step in steps)
+            backwards = sum(step.base == step.key.right_table for step in steps)
+            score = sum(step.score for step in steps) / len(steps) if steps else 1.0
+            tables = [start, *(step.table for step in steps)]
+            plan = cls(start, tuple(steps), tuple(sources[table] for table in tables), score)
+            return (growing, backwards, sources[start].bridge, -(sources[start].rows or 0), order[start]), plan
+
+        return min((walk(table) for table in ([anchor] if anchor is not None else sources)), key=lambda found: found[0])
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -254,9 +192,16 @@ class JoinPlan:
             InvalidArgument: not of that form, or both sides in one table.
             TableNotFound, ColumnNotFound: the plan has no such table or column.
         """
-        from tagframe.joins.planner import overruled
-
-        return overruled(self, key if isinstance(key, KeyPair) else key_of(key, self._named()))
+        new = key if isinstance(key, KeyPair) else key_of(key, self._named())
+        keys = [step.key for step in self.steps]
+        old = next((known for known in keys if known.tables == new.tables), None)
+        if old is None:
+            path = path_between(keys, new.left_table, new.right_table)
+            old = min(path, key=lambda known: (known.score, known.left, known.right))
+        sources = {source.id: source for source in self.sources}
+        return JoinPlan.along(
+            [new if known is old else known for known in keys], sources, table_order(self.sources), self.start
+        )[1]
 
     def to_json(self) -> str:
         """The plan as JSON text that :meth:`from_json` reads; with its alternatives."""

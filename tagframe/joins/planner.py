@@ -11,11 +11,12 @@ from typing import Any
 
 from tagframe.corpus.profile import TableProfile
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
-from tagframe.joins.edges import Edge, Order, edges_of, siblings, table_order
+from tagframe.joins.edges import Edge, edges_of, siblings
 from tagframe.joins.key_text import NamedTable, text_of
 from tagframe.joins.nearest import nearest_pairs
-from tagframe.joins.plan import Cardinality, JoinPlan, JoinStep, PlanTable
+from tagframe.joins.plan import JoinPlan
 from tagframe.joins.stacks import Stack, best_of, renamed_hints, renamed_keys, stacks_of
+from tagframe.joins.steps import Order, PlanTable, table_order
 from tagframe.keys.inference import ACCEPTED, infer_key_pairs
 from tagframe.keys.key_pair import KeyPair
 from tagframe.keys.scoring import log_odds
@@ -139,86 +140,6 @@ def _plan_table(table: TableProfile, bridge: bool, stack: Stack | None = None) -
     return replace(plain, parts=tuple(_plan_table(part, False) for part in stack.parts), origin=stack.origin)
 
 
-def _side_is_one(source: PlanTable, columns: tuple[str, ...], key: KeyPair) -> bool:
-    if any(column in source.unique for column in columns):
-        return True
-    referenced = (key.right_table, key.right_columns) == (source.id, columns)
-    unknown = not source.rows or len(columns) > 1
-    return referenced and unknown and key.evidence.origin != "shared"
-
-
-def _cardinality(base_is_one: bool, table_is_one: bool) -> Cardinality:
-    if table_is_one:
-        return "one-to-one" if base_is_one else "many-to-one"
-    return "one-to-many" if base_is_one else "many-to-many"
-
-
-def _walk(start: str, keys: Sequence[KeyPair], sources: Mapping[str, PlanTable], order: Order) -> list[JoinStep]:
-    """The steps from ``start``, those that multiply no rows first, then the surest."""
-    steps: list[JoinStep] = []
-    joined, left = {start}, list(keys)
-    while left:
-        options = []
-        for key in left:
-            if (key.left_table in joined) == (key.right_table in joined):
-                continue
-            forward = key.left_table in joined
-            base, base_columns = (key.left_table, key.left_columns) if forward else (key.right_table, key.right_columns)
-            table, columns = (key.right_table, key.right_columns) if forward else (key.left_table, key.left_columns)
-            one = _side_is_one(sources[table], columns, key)
-            cardinality = _cardinality(_side_is_one(sources[base], base_columns, key), one)
-            step = JoinStep(table, columns, base, base_columns, cardinality, key)
-            options.append(((not one, -key.score, order[table], columns, order[base], base_columns), step))
-        _, step = min(options, key=lambda option: option[0])
-        steps.append(step)
-        joined.add(step.table)
-        left.remove(step.key)
-    return steps
-
-
-def _assembled(
-    keys: Sequence[KeyPair], sources: Mapping[str, PlanTable], order: Order, anchor: str | None
-) -> tuple[Any, JoinPlan]:
-    """The plan along a tree from the anchor or the best start, and what the starts of plans are sorted by."""
-
-    def walk(start: str) -> tuple[Any, JoinPlan]:
-        steps = _walk(start, keys, sources, order)
-        growing = sum(step.cardinality in ("one-to-many", "many-to-many") for step in steps)
-        backwards = sum(step.base == step.key.right_table for step in steps)
-        score = sum(step.score for step in steps) / len(steps) if steps else 1.0
-        tables = [start, *(step.table for step in steps)]
-        plan = JoinPlan(start, tuple(steps), tuple(sources[table] for table in tables), score)
-        return (growing, backwards, sources[start].bridge, -(sources[start].rows or 0), order[start]), plan
-
-    return min((walk(table) for table in ([anchor] if anchor is not None else sources)), key=lambda found: found[0])
-
-
-def overruled(plan: JoinPlan, key: KeyPair) -> JoinPlan:
-    """The plan with the step between the key's tables exchanged; see :meth:`JoinPlan.use`."""
-    sources = {source.id: source for source in plan.sources}
-    keys = [step.key for step in plan.steps]
-    between = [old for old in keys if old.tables == key.tables]
-    if not between:
-        path = _path(keys, key.left_table, key.right_table)
-        between = [min(path, key=lambda old: (old.score, old.left, old.right))]
-    order = table_order(plan.sources)
-    return _assembled([key if old is between[0] else old for old in keys], sources, order, plan.start)[1]
-
-
-def _path(keys: Sequence[KeyPair], start: str, end: str) -> list[KeyPair]:
-    """The keys of a tree between two of its tables."""
-    trail: dict[str, list[KeyPair]] = {start: []}
-    queue = [start]
-    for table in queue:
-        for key in keys:
-            if table in key.tables:
-                (other,) = key.tables - {table}
-                if other not in trail:
-                    trail[other] = [*trail[table], key]
-                    queue.append(other)
-    return trail[end]
-
-
 def _others(
     best: JoinPlan,
     tree: Sequence[Edge],
@@ -250,7 +171,7 @@ def _others(
     for (loss, _, _), chosen in found:
         if len(others) == _ALTERNATIVES:
             break
-        _, plan = _assembled([edge.key for edge in chosen], sources, order, best.start)
+        _, plan = JoinPlan.along([edge.key for edge in chosen], sources, order, best.start)
         if frozenset(plan.classes()) not in seen:
             seen.add(frozenset(plan.classes()))
             others.append(plan)
@@ -383,7 +304,7 @@ def plan_joins(
     for start in [anchor] if anchor is not None else tables:
         wanted = _from(start, edges)
         tree, _ = _tree(tables, wanted, order)
-        plans.append((*_assembled([edge.key for edge in tree], sources, order, start), tree, wanted))
+        plans.append((*JoinPlan.along([edge.key for edge in tree], sources, order, start), tree, wanted))
     _, best, tree, wanted = min(plans, key=lambda entry: entry[0])
     alternatives, ambiguous = _others(best, tree, wanted, sources, order, kept)
     return replace(best, alternatives=tuple(alternatives), ambiguous=tuple(ambiguous))

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from sqlglot import Dialect, ErrorLevel, UnsupportedError, exp
 from sqlglot.dialects import MySQL
 
 from tagframe.errors import InvalidArgument
-from tagframe.joins.plan import How, JoinPlan, PlanTable
+from tagframe.joins.steps import How, PlanTable
+
+if TYPE_CHECKING:
+    from tagframe.joins.plan import JoinPlan
 
 _JOINS = {"inner": "", "left": "left", "outer": "full outer"}
 

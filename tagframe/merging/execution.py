@@ -20,7 +20,8 @@ from tagframe.errors import (
     RowsLostWarning,
     RowsMultipliedWarning,
 )
-from tagframe.joins.plan import How, JoinPlan, JoinStep
+from tagframe.joins.plan import JoinPlan
+from tagframe.joins.steps import How, JoinStep
 from tagframe.keys.matching import Positions, match_rows
 from tagframe.merging.joined_rows import JoinedRows, Mask, Matched, taken
 from tagframe.merging.pushdown import merge_in_engine

@@ -16,7 +16,8 @@ import pandas as pd
 from tagframe import results
 from tagframe.errors import InvalidArgument
 from tagframe.joins.key_text import On
-from tagframe.joins.plan import How, JoinPlan
+from tagframe.joins.plan import JoinPlan
+from tagframe.joins.steps import How
 from tagframe.keys.inference import infer_key_pairs
 from tagframe.keys.key_pair import KeyPair
 from tagframe.keys.names import Similarity

@@ -22,7 +22,8 @@ from tagframe.corpus import Corpus
 from tagframe.engines.base import ColumnKind, Engine, Session
 from tagframe.engines.dtypes import EXACT, typed_series
 from tagframe.errors import UnreadableTable
-from tagframe.joins.plan import How, JoinPlan, JoinStep
+from tagframe.joins.plan import JoinPlan
+from tagframe.joins.steps import How, JoinStep
 from tagframe.merging.joined_rows import taken
 from tagframe.merging.report import MergeReport, StepReport
 

@@ -1,0 +1,151 @@
+"""The steps of a plan, and the order in which a tree of key pairs is walked from its start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tagframe.corpus.profile import TableProfile
+from tagframe.keys.key_pair import KeyPair, column_id
+from tagframe.keys.names import table_entity
+
+Cardinality = Literal["many-to-one", "one-to-one", "one-to-many", "many-to-many"]
+How = Literal["inner", "left", "outer"]
+
+
+@dataclass(frozen=True)
+class PlanTable:
+    """What a plan has to know of a table.
+
+    Attributes:
+        id: ``database.table``.
+        database, name: as in the source.
+        columns: all of them, in order.
+        rows: None where they are not known.
+        unique: columns in which no value repeats.
+        bridge: whether it was added only to connect the others.
+        parts: the tables of one shape that it is the stack of; none for a table as it is in its source.
+        origin: the column of a stack that says which part a row is from.
+        hidden: columns that may be joined on, and are in no result.
+    """
+
+    id: str
+    database: str
+    name: str
+    columns: tuple[str, ...]
+    rows: int | None = None
+    unique: tuple[str, ...] = ()
+    bridge: bool = False
+    parts: tuple[PlanTable, ...] = ()
+    origin: str = ""
+    hidden: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values that :meth:`from_json` reads."""
+        plain = {**vars(self), **{name: list(vars(self)[name]) for name in ("columns", "unique", "hidden")}}
+        return {**plain, "parts": [part.to_json() for part in self.parts]}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> PlanTable:
+        """Read what :meth:`to_json` wrote."""
+        parts = tuple(cls.from_json(part) for part in data.get("parts", ()))
+        names = {name: tuple(data.get(name, ())) for name in ("columns", "unique", "hidden")}
+        return cls(**{**data, **names, "parts": parts})
+
+
+@dataclass(frozen=True)
+class JoinStep:
+    """One table joined to those before it.
+
+    Attributes:
+        table, columns: the table that the step brings in, and its key columns.
+        base, base_columns: the table that it is joined to, and that one's key columns.
+        cardinality: read from ``base`` to ``table``: a "many-to-one" step repeats no row of what is there already.
+        key: the key pair behind it, whichever way round.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    base: str
+    base_columns: tuple[str, ...]
+    cardinality: Cardinality
+    key: KeyPair
+
+    @property
+    def left(self) -> str:
+        """``database.table.column`` on the side that is there already."""
+        return column_id(self.base, self.base_columns)
+
+    @property
+    def right(self) -> str:
+        """``database.table.column`` on the side that the step brings in."""
+        return column_id(self.table, self.columns)
+
+    @property
+    def score(self) -> float:
+        """How sure the key is, in [0, 1]."""
+        return self.key.score
+
+    def __str__(self) -> str:
+        return f"{self.left} = {self.right}"
+
+
+Order = Mapping[str, Any]
+"""By table id: what ties between tables are settled by. The words of their names, not how a schema prefixes them."""
+
+
+def table_order(tables: Iterable[TableProfile | PlanTable]) -> Order:
+    """What tables are sorted by where nothing else tells them apart."""
+    return {table.id: (table_entity(table.name), table.id) for table in tables}
+
+
+def _side_is_one(source: PlanTable, columns: tuple[str, ...], key: KeyPair) -> bool:
+    if any(column in source.unique for column in columns):
+        return True
+    referenced = (key.right_table, key.right_columns) == (source.id, columns)
+    unknown = not source.rows or len(columns) > 1
+    return referenced and unknown and key.evidence.origin != "shared"
+
+
+def _cardinality(base_is_one: bool, table_is_one: bool) -> Cardinality:
+    if table_is_one:
+        return "one-to-one" if base_is_one else "many-to-one"
+    return "one-to-many" if base_is_one else "many-to-many"
+
+
+def steps_from(start: str, keys: Sequence[KeyPair], sources: Mapping[str, PlanTable], order: Order) -> list[JoinStep]:
+    """The steps from ``start``, those that multiply no rows first, then the surest."""
+    steps: list[JoinStep] = []
+    joined, left = {start}, list(keys)
+    while left:
+        options = []
+        for key in left:
+            if (key.left_table in joined) == (key.right_table in joined):
+                continue
+            forward = key.left_table in joined
+            base, base_columns = (key.left_table, key.left_columns) if forward else (key.right_table, key.right_columns)
+            table, columns = (key.right_table, key.right_columns) if forward else (key.left_table, key.left_columns)
+            one = _side_is_one(sources[table], columns, key)
+            cardinality = _cardinality(_side_is_one(sources[base], base_columns, key), one)
+            step = JoinStep(table, columns, base, base_columns, cardinality, key)
+            options.append(((not one, -key.score, order[table], columns, order[base], base_columns), step))
+        _, step = min(options, key=lambda option: option[0])
+        steps.append(step)
+        joined.add(step.table)
+        left.remove(step.key)
+    return steps
+
+
+def path_between(keys: Sequence[KeyPair], start: str, end: str) -> list[KeyPair]:
+    """The keys of a tree between two of its tables."""
+    trail: dict[str, list[KeyPair]] = {start: []}
+    queue = [start]
+    for table in queue:
+        for key in keys:
+            if table in key.tables:
+                (other,) = key.tables - {table}
+                if other not in trail:
+                    trail[other] = [*trail[table], key]
+                    queue.append(other)
+    return trail[end]
