@@ -31,7 +31,7 @@ def submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
     """
     if threading.current_thread() is _thread:
         coroutine.close()
-        raise RuntimeError("an accept function must not call the model: it runs on the thread that would answer")
+        raise RuntimeError("the thread that answers cannot wait for an answer")
     return asyncio.run_coroutine_threadsafe(coroutine, _running_loop())
 
 

@@ -28,11 +28,12 @@ NOTHING_BUT_A_CALL = Cost(1, 0, 0.0)
 class Budget:
     """An account in calls, tokens or dollars; every call that is made under it draws on it.
 
-    Before a request goes out, the most that it can cost is reserved: one call, a token for each byte of the prompt, and
-    ``max_tokens`` for the answer. (Where no ``max_tokens`` is set, 256 stand in for it: only a call that sets it is
-    bounded in tokens and dollars.) What the server then says was used replaces the reservation. A request that does not
-    fit into what is left waits for those in flight; if it still does not fit, it and all after it end with
-    :class:`~tagframe.errors.BudgetExceeded`, and what was answered is kept.
+    Before a request goes out, the most that it can cost is reserved: one call, a token for each byte of the prompt (an
+    image's tokens are not known), and ``max_tokens`` for the answer, which is set to 4,096 under a limit of tokens or
+    dollars where it is not given. What the server then says was used replaces the reservation; where it does not say,
+    the reservation counts as spent. A request that does not fit into what is left waits for those in flight; if it
+    still does not fit, it and all after it end with :class:`~tagframe.errors.BudgetExceeded`, and what was answered is
+    kept.
 
     Args:
         calls: requests sent, with retries, repairs and hedges.
@@ -73,6 +74,11 @@ class Budget:
     def left(self) -> dict[str, float]:
         """What may still be spent of each thing that is limited; never below 0."""
         return {name: max(0.0, limit - getattr(self._spent, name)) for name, limit in self._limits.items()}
+
+    @property
+    def bounds_answers(self) -> bool:
+        """Whether the length of an answer matters: tokens or dollars are limited."""
+        return self._limits.keys() != {"calls"}
 
     def _state(self) -> str:
         return ", ".join(

@@ -1,14 +1,12 @@
-"""Sending: the prompts of one call that no store answered, as fast as the lane and the budget allow."""
+"""One call's sending: the prompts that no store answered, each to its answer or its named error."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from tagframe.errors import (
     AnswerCut,
@@ -19,73 +17,37 @@ from tagframe.errors import (
     LMRequestFailed,
     RateLimited,
     RequestTimedOut,
+    ResponseTooLong,
     RunStopped,
     ServerFailed,
 )
-from tagframe.lm.budget import NOTHING, NOTHING_BUT_A_CALL, Budget, Cost, dollars_of
+from tagframe.lm.attempts import HOPELESS, Attempts, Meter, Route
 from tagframe.lm.call import Job
-from tagframe.lm.lane import Lane, Rates
-from tagframe.lm.pricing import Price, estimate_answer, estimate_tokens, most_tokens
-from tagframe.lm.prompt import Completion, Parameters, Prompt, accepted
-from tagframe.lm.retry import RetryPolicy
+from tagframe.lm.flights import Landed, flights, rules
+from tagframe.lm.parse import Parsed, Parser
+from tagframe.lm.prompt import Completion, Parameters, Prompt, request_keys
 from tagframe.lm.store import ResponseStore, StoredAnswer
-from tagframe.lm.transport import Reply, Transport
-from tagframe.lm.usage import Usage
+from tagframe.lm.usage import DUPLICATE
 
-T = TypeVar("T")
-
-SERVER_IS_ILL = (ConnectionFailed, RateLimited, RequestTimedOut, ServerFailed)
-HOPELESS = 100
-"""So many rows that fail like this one after the other, each after all its retries, stop the run."""
+SERVER_IS_ILL = (ConnectionFailed, RateLimited, RequestTimedOut, ResponseTooLong, ServerFailed)
 
 
-@dataclass(frozen=True)
-class Route:
-    """Where the requests of a call go, and under which rules.
+class _Asked:
+    """A job on its way: what is asked for it now, its own prompt or one that repairs its answer, and what came."""
 
-    Attributes:
-        rates: requests and tokens a minute, or None.
-        timeout: seconds for one request.
-        hedge_after: seconds after which a second request is sent beside a slow one, or None.
-        store: where accepted answers are kept, or None.
-        source: the id of this endpoint and model in that store.
-    """
+    __slots__ = ("job", "key", "landed", "meter", "prompt")
 
-    transport: Transport
-    lane: Lane
-    rates: Rates | None
-    retry: RetryPolicy
-    timeout: float
-    hedge_after: float | None
-    budget: Budget | None
-    price: Price | None
-    store: ResponseStore | None
-    source: int
+    def __init__(self, job: Job[Any]) -> None:
+        self.job = job
+        self.prompt: Prompt = job.prompt
+        self.key: bytes = job.key
+        self.meter = Meter(job.parameters)
+        self.landed: Landed | None = None
 
-
-class _Meter:
-    """How one job is asked, and what it has cost so far."""
-
-    __slots__ = ("dollars", "parameters", "repaired", "retried", "seconds", "sent", "tokens_in", "tokens_out")
-
-    def __init__(self, parameters: Parameters) -> None:
-        self.parameters = parameters
-        self.sent = self.retried = self.repaired = self.tokens_in = self.tokens_out = 0
-        self.dollars: float | None = 0.0
-        self.seconds = 0.0
-
-    def usage(self, failed: int = 0) -> Usage:
-        return Usage(
-            rows=1,
-            sent=self.sent,
-            retried=self.retried,
-            repaired=self.repaired,
-            failed=failed,
-            tokens_in=self.tokens_in,
-            tokens_out=self.tokens_out,
-            dollars=self.dollars,
-            seconds=self.seconds,
-        )
+    @property
+    def text(self) -> str | None:
+        """The answer that came last."""
+        return None if self.landed is None else self.landed.reply.text
 
 
 class Run:
@@ -94,33 +56,46 @@ class Run:
     Args:
         route: where to, and under which rules.
         concurrency: jobs under way at most.
+        opened: since when the call is open, by :data:`~tagframe.lm.flights.flights`.
         ended: told of each job, on the loop, as soon as it has its completion.
 
     Attributes:
         done: prompts that have ended, for the progress bar.
-        dollars: what they cost; None where the price is unknown.
     """
 
-    def __init__(self, route: Route, concurrency: int, ended: Callable[[Job[Any]], None]) -> None:
+    def __init__(self, route: Route, concurrency: int, opened: int, ended: Callable[[Job[Any]], None]) -> None:
         self.done = 0
-        self.dollars: float | None = 0.0 if route.price is not None else None
         self._route = route
         self._concurrency = concurrency
+        self._opened = opened
         self._ended = ended
-        self._waiting: deque[Job[Any]] = deque()
+        self._attempts = Attempts(route)
+        self._parser: Parser[_Asked] = Parser(self._parsed)
+        self._rules: tuple[Parameters, int] | None = None
+        self._waiting: deque[_Asked] = deque()
         self._working = 0
-        self._stopped: LMError | None = None
-        self._stopping = asyncio.Event()
+        self._unparsed = 0
+        self._turn: asyncio.Future[None] | None = None  # done when something was parsed, or has come in
         self._failed_in_a_row = 0
         self._answers: list[tuple[bytes, int, StoredAnswer]] = []
         self._on_disk: asyncio.Future[None]
+
+    @property
+    def dollars(self) -> float | None:
+        """What the requests cost; None where the price is unknown."""
+        return self._attempts.dollars
+
+    def close(self) -> None:
+        """Nothing more is sent; once."""
+        self._parser.close()
 
     async def send(self, jobs: Sequence[Job[Any]]) -> None:
         """Complete these jobs too; nothing but cancellation is raised.
 
         All jobs of the run wait in one line, so that some of these may end after this, sent by the workers of others.
         """
-        self._waiting.extend(jobs)
+        self._waiting.extend(_Asked(job) for job in jobs)
+        self._wake()
         with self._route.lane.gate.serving(self._concurrency):
             async with asyncio.TaskGroup() as workers:
                 for _ in range(min(self._concurrency - self._working, len(jobs))):
@@ -128,170 +103,133 @@ class Run:
                     workers.create_task(self._work())
 
     async def _work(self) -> None:
-        while self._waiting:
-            job = self._waiting.popleft()
-            job.completion = await self._complete(job)
-            self.done += 1
-            self._ended(job)
+        while self._waiting or self._unparsed:
+            # An answer that is being parsed may have to be repaired; and no more answers wait for a slow parser than
+            # requests may be in flight.
+            if not self._waiting or self._unparsed >= self._concurrency:
+                await self._next_turn()
+                continue
+            await self._ask(self._waiting.popleft())
         self._working -= 1
 
-    async def _complete(self, job: Job[Any]) -> Completion[Any]:
-        meter = _Meter(job.parameters)
-        text: str | None = None
+    async def _next_turn(self) -> None:
+        if self._turn is None:
+            self._turn = asyncio.get_running_loop().create_future()
+        await asyncio.shield(self._turn)
+
+    def _wake(self) -> None:
+        if self._turn is not None:
+            self._turn.set_result(None)
+            self._turn = None
+
+    async def _ask(self, asked: _Asked) -> None:
         try:
-            reply = await self._ask(job.prompt, meter)
-            text = reply.text
-            try:
-                value = _value(job, reply)
-            except AnswerRejected as rejection:
-                if reply.unfinished:
-                    raise  # there is no answer to repair
-                self._log(job, "rejected", rejection, text)
-                meter.repaired = 1
-                reply = await self._ask(job.prompt.repair(text, str(rejection)), meter)
-                text = reply.text
-                value = _value(job, reply)
+            landed = asked.landed = await self._reply(asked)
+            if landed.reply.truncated:
+                self._reject(asked, _cut(asked.job.parameters.limit))
+                return
         except LMError as error:
-            return self._failed(job, error, text, meter)
+            self._fail(asked, error)
         except Exception as error:  # a fault of ours or of a library, which must not take the other rows with it
             unexpected = LMRequestFailed(f"the request could not be made: {type(error).__name__}: {error}")
             unexpected.__cause__ = error
-            return self._failed(job, unexpected, text, meter)
-        self._failed_in_a_row = 0
-        await self._keep(job.key, reply, meter)
-        return Completion(text, value, None, meter.usage(), reply.logprobs, "sent")
+            self._fail(asked, unexpected)
+        else:
+            if asked.job.accept is None:
+                self._accept(asked, landed, landed.reply.text)
+            else:
+                self._unparsed += 1
+                self._parser.put(asked, landed.reply.text, asked.job.accept)
 
-    def _failed(self, job: Job[Any], error: LMError, text: str | None, meter: _Meter) -> Completion[Any]:
-        self._log(job, "failed", error, text)
+    async def _reply(self, asked: _Asked) -> Landed:
+        """The reply, which is on disk then; another call may be asking for it already.
+
+        On disk before it is parsed, and the worker free for the next prompt only then: a process that is killed loses
+        no more answers than it had requests in flight. (One that is then rejected is forgotten; where the process is
+        killed before, it is rejected when it is looked up.)
+        """
+        store = self._route.store
+
+        async def ask() -> Landed:
+            reply = await self._attempts.ask(asked.prompt, asked.meter)
+            landed = Landed(reply, asked.meter.seconds, store)
+            await self._keep(asked.job.key, landed)
+            return landed
+
+        landed = await flights.share((self._rules_of(asked.job.parameters), asked.key), self._opened, ask)
+        if landed.store is not store:
+            await self._keep(asked.job.key, landed)
+        return landed
+
+    def _rules_of(self, parameters: Parameters) -> int:
+        """What must be alike for another call's request to do for this one; those of one batch have it in common."""
+        if self._rules is None or self._rules[0] is not parameters:
+            route = self._route
+            of = (route.transport.endpoint, route.model, parameters.limit, route.retry, route.timeout, id(route.rates))
+            self._rules = (parameters, rules(*of))
+        return self._rules[1]
+
+    # --- how a job ends -------------------------------------------------------------------------------------------
+
+    def _parsed(self, answers: Sequence[Parsed[_Asked]]) -> None:
+        self._unparsed -= len(answers)
+        for asked, value, rejection in answers:
+            assert asked.landed is not None
+            if rejection is None:
+                self._accept(asked, asked.landed, value)
+            else:
+                self._forget(asked.job.key, asked.landed)
+                self._reject(asked, rejection)
+        self._wake()
+
+    def _accept(self, asked: _Asked, landed: Landed, value: Any) -> None:
+        self._failed_in_a_row = 0
+        text, logprobs = landed.reply.text, landed.reply.logprobs
+        if asked.meter.sent:
+            completion = Completion(text, value, None, asked.meter.usage(), logprobs, "sent")
+        else:
+            completion = Completion(text, value, None, DUPLICATE, logprobs, "duplicate")
+        self._end(asked.job, completion)
+
+    def _reject(self, asked: _Asked, rejection: AnswerRejected) -> None:
+        """Ask for a repair, once, where there is an answer to repair."""
+        assert asked.landed is not None
+        reply = asked.landed.reply
+        if asked.meter.repaired or reply.unfinished:
+            self._fail(asked, rejection)
+            return
+        self._log(asked, "rejected", rejection)
+        asked.meter.repaired = 1
+        asked.prompt = asked.job.prompt.repair(reply.text, str(rejection))
+        asked.key = request_keys([asked.prompt], asked.job.parameters)[0]
+        self._waiting.appendleft(asked)
+
+    def _fail(self, asked: _Asked, error: LMError) -> None:
+        self._log(asked, "failed", error)
+        if isinstance(error, LMRequestFailed) and error.stops_run:
+            self._attempts.stop(error)
         if isinstance(error, SERVER_IS_ILL):
             self._failed_in_a_row += 1
             if self._failed_in_a_row >= HOPELESS:
-                self._stop(error)
-        return Completion(text, None, error, meter.usage(failed=1), None, "sent")
+                self._attempts.stop(error)
+        self._end(asked.job, Completion(asked.text, None, error, asked.meter.usage(failed=1), None, "sent"))
 
-    async def _ask(self, prompt: Prompt, meter: _Meter) -> Reply:
-        """The reply to a prompt, after as many attempts as the policy allows."""
-        try:
-            return await self._attempt(prompt, meter)
-        except LMRequestFailed as error:
-            if not error.retryable:
-                raise
+    def _end(self, job: Job[Any], completion: Completion[Any]) -> None:
+        job.completion = completion
+        self.done += 1
+        self._ended(job)
 
-            async def again() -> Reply:
-                meter.retried += 1
-                return await self._attempt(prompt, meter)
+    # --- the store ------------------------------------------------------------------------------------------------
 
-            return await self._route.retry.again(error, again, self._sleep)
-
-    async def _sleep(self, seconds: float) -> bool:
-        """Wait; a run that stops does not wait for its backoffs, and is told so by False."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._stopping.wait()
-        return not self._stopping.is_set()
-
-    def _stop(self, cause: LMError) -> None:
-        self._stopped = self._stopped or cause
-        self._stopping.set()
-
-    async def _attempt(self, prompt: Prompt, meter: _Meter) -> Reply:
-        if self._route.hedge_after is None:
-            return await self._send_one(prompt, meter)
-        return await self._hedged(prompt, meter, self._route.hedge_after)
-
-    async def _hedged(self, prompt: Prompt, meter: _Meter, hedge_after: float) -> Reply:
-        """The first usable reply of two requests, the second sent only where the first is slow."""
-        running = {asyncio.create_task(self._send_one(prompt, meter))}
-        try:
-            done, _ = await asyncio.wait(running, timeout=hedge_after)
-            if not done:
-                running.add(asyncio.create_task(self._send_one(prompt, meter)))
-            while True:
-                done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-                usable = [task for task in done if task.exception() is None]
-                if usable or not running:
-                    return (usable or list(done))[0].result()
-        finally:
-            for task in running:
-                task.cancel()
-
-    async def _send_one(self, prompt: Prompt, meter: _Meter) -> Reply:
-        route = self._route
-        reserved = await self._reserve(prompt, meter, route.budget) if route.budget is not None else None
-        spent: Cost | None = None
-        try:
-            if route.rates is not None:
-                await route.rates.take(estimate_tokens(prompt) + estimate_answer(meter.parameters), self._sleep)
-            started = await route.lane.enter(route.retry.patience, self._sleep)
-            error: LMRequestFailed | None = None
-            try:
-                if self._stopped is not None:
-                    raise self._not_sent(self._stopped)
-                meter.sent += 1
-                spent = reserved  # what was sent counts as paid, until the server says what it took
-                reply = await route.transport.send(prompt, meter.parameters, route.timeout)
-                spent = self._charge(prompt, reply, meter)
-                return reply
-            except LMRequestFailed as failed:
-                error = failed
-                if failed.stops_run:
-                    self._stop(failed)
-                if failed.status not in (None, 200):
-                    spent = NOTHING_BUT_A_CALL
-                raise
-            finally:
-                route.lane.leave(started, error, route.retry.patience)
-                meter.seconds += time.monotonic() - started
-        finally:
-            if route.budget is not None and reserved is not None:
-                route.budget.settle(reserved, spent or NOTHING)
-
-    async def _reserve(self, prompt: Prompt, meter: _Meter, budget: Budget) -> Cost:
-        """Set aside the most that a request can cost; where that passes the budget, nothing more is sent."""
-        if self._stopped is not None:
-            raise self._not_sent(self._stopped)
-        tokens_in, tokens_out = most_tokens(prompt), estimate_answer(meter.parameters)
-        try:
-            cost = budget.cost(tokens_in + tokens_out, dollars_of(self._route.price, tokens_in, tokens_out))
-            await budget.reserve(cost)
-        except BudgetExceeded as exceeded:
-            self._stop(exceeded)
-            raise
-        return cost
-
-    @staticmethod
-    def _not_sent(cause: LMError) -> LMError:
-        if isinstance(cause, BudgetExceeded):
-            return cause
-        stopped = RunStopped(f"not sent, since every request would fail alike: {cause}")
-        stopped.__cause__ = cause
-        return stopped
-
-    def _charge(self, prompt: Prompt, reply: Reply, meter: _Meter) -> Cost:
-        """Count a reply's tokens; those that the server does not give are estimated by length."""
-        price = self._route.price
-        tokens_in = estimate_tokens(prompt) if reply.tokens_in is None else reply.tokens_in
-        tokens_out = estimate_tokens(Prompt.of(reply.text)) if reply.tokens_out is None else reply.tokens_out
-        meter.tokens_in += tokens_in
-        meter.tokens_out += tokens_out
-        dollars = dollars_of(price, tokens_in, tokens_out)
-        meter.dollars = None if dollars is None or meter.dollars is None else meter.dollars + dollars
-        if dollars is not None and self.dollars is not None:
-            self.dollars += dollars
-        return Cost(1, tokens_in + tokens_out, dollars or 0.0)
-
-    async def _keep(self, key: bytes, reply: Reply, meter: _Meter) -> None:
-        """Store an accepted answer, and wait until it is on disk.
-
-        Only then is its worker free for the next prompt: a process that is killed loses no more answers than it had
-        requests in flight.
-        """
-        if self._route.store is None or not self._route.store.writable:
+    async def _keep(self, key: bytes, landed: Landed) -> None:
+        """Store a whole answer, and wait until it is on disk."""
+        store, reply = self._route.store, landed.reply
+        if store is None or not store.writable or reply.truncated:
             return
-        answer = StoredAnswer(reply.text, reply.logprobs, reply.tokens_in, reply.tokens_out, meter.seconds)
         if not self._answers:  # all that arrive in one turn of the loop are handed over together
             self._on_disk = asyncio.get_running_loop().create_future()
-            asyncio.get_running_loop().call_soon(self._hand_over, self._route.store)
+            asyncio.get_running_loop().call_soon(self._hand_over, store)
+        answer = StoredAnswer(reply.text, reply.logprobs, reply.tokens_in, reply.tokens_out, landed.seconds)
         self._answers.append((key, self._route.source, answer))
         await asyncio.shield(self._on_disk)
 
@@ -303,18 +241,20 @@ class Run:
             loop = asyncio.get_running_loop()
             store.put(answers, lambda: _resolve_soon(loop, on_disk))
 
-    def _log(self, job: Job[Any], kind: str, reason: LMError, answer: str | None) -> None:
+    def _forget(self, key: bytes, landed: Landed) -> None:
         store = self._route.store
+        if store is not None and store.writable:
+            store.forget(key, self._route.source, landed.reply.text)
+
+    def _log(self, asked: _Asked, kind: str, reason: LMError) -> None:
+        store, job = self._route.store, asked.job
         if store is not None and store.writable and not isinstance(reason, BudgetExceeded | RunStopped):
-            store.put_log(job.key, self._route.source, kind, str(reason), answer, job.prompt.to_dicts())
+            store.put_log(job.key, self._route.source, kind, str(reason), asked.text, job.prompt.to_dicts())
 
 
-def _value(job: Job[T], reply: Reply) -> T:
-    if reply.truncated:
-        limit = job.parameters.limit
-        where = "the server's limit of tokens" if limit is None else f"its limit of {limit} tokens"
-        raise AnswerCut(f"it was cut off at {where}: answer in fewer, or raise max_tokens")
-    return accepted(reply.text, job.accept)
+def _cut(limit: int | None) -> AnswerCut:
+    where = "the server's limit of tokens" if limit is None else f"its limit of {limit} tokens"
+    return AnswerCut(f"it was cut off at {where}: answer in fewer, or raise max_tokens")
 
 
 def _resolve_soon(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:

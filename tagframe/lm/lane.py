@@ -133,10 +133,16 @@ class _Bucket:
 
 
 class Lane:
-    """All requests of this process to one model of one server pass through its lane."""
+    """All requests of this process to one model of one server pass through its lane.
+
+    Attributes:
+        gate: the number of requests in flight.
+        reasoning: the tokens that its answers need beyond ``max_tokens``; 0 until one was cut off inside its reasoning.
+    """
 
     def __init__(self) -> None:
         self.gate = AdaptiveLimit()
+        self.reasoning = 0
         self._paused_until = 0.0
 
     @property

@@ -11,9 +11,9 @@ from typing import Any, TypeVar, overload
 
 from tagframe.config import Settings, checked, current
 from tagframe.errors import DamagedStore, InvalidArgument, NotConfigured, did_you_mean
+from tagframe.lm.attempts import Route
 from tagframe.lm.budget import account_of
 from tagframe.lm.call import Batch, Job
-from tagframe.lm.dispatch import Route
 from tagframe.lm.lane import lane_of, rates_of
 from tagframe.lm.pricing import Price, price_of, window_of
 from tagframe.lm.prompt import Accept, Completions, Prompt
@@ -151,10 +151,11 @@ class LM:
         Args:
             prompts: any number, in any order; identical ones are asked once.
             accept: parses an answer's text into a value, or raises :class:`~tagframe.errors.AnswerRejected` (or any
-                other exception) to reject it; the model is then shown the reason and asked once more. Called in a copy
-                of the caller's context, from another thread, once for each distinct prompt; it must be quick.
+                other exception) to reject it; the model is then shown the reason and asked once more. Called once for
+                each distinct prompt, in a copy of the caller's context, from a thread of the call's own.
             temperature: of sampling.
-            max_tokens: of an answer.
+            max_tokens: of an answer, beside its reasoning: an endpoint whose first answers end inside theirs gets room
+                for it. An answer that is cut off is none. What is stored answers whatever the limit is.
             logprobs: whether to ask for the log probabilities of the answer's tokens.
             description: what the progress bar and :func:`tagframe.usage` call this.
 
@@ -257,17 +258,20 @@ class LM:
     def route(self, store: ResponseStore | None) -> Route:
         """Where the requests of a call go."""
         endpoint = self.transport.endpoint
+        lane = lane_of(endpoint, self.model)
         source = 0
         if store is not None and store.writable:
             try:
                 source = store.source(endpoint, self.model, self.model)
+                lane.reasoning = lane.reasoning or store.reasoning(source)
             except sqlite3.Error as error:
                 warn_of_store(f"the response store {str(store.path)!r} cannot be written: {error}")
                 store = None
         settings = self.settings()
         return Route(
             transport=self.transport,
-            lane=lane_of(endpoint, self.model),
+            model=self.model,
+            lane=lane,
             rates=rates_of(endpoint, self.model, settings.rpm, settings.tpm),
             retry=self.retry,
             timeout=self.timeout,

@@ -16,7 +16,7 @@ BYTES_PER_TOKEN = 3
 TOKENS_PER_MESSAGE = 5
 TEMPLATE_TOKENS = 30
 ASSUMED_ANSWER = 256
-"""Answer tokens assumed where there is no ``max_tokens`` and nothing was measured."""
+"""Answer tokens assumed where they are not limited and nothing was measured."""
 
 
 @dataclass(frozen=True)
@@ -108,5 +108,5 @@ def _bytes(prompt: Prompt) -> int:
 
 
 def estimate_answer(parameters: Parameters) -> int:
-    """The answer's tokens at most: ``max_tokens`` where set."""
-    return parameters.max_tokens or ASSUMED_ANSWER
+    """The answer's tokens at most, where they are limited."""
+    return parameters.limit or ASSUMED_ANSWER

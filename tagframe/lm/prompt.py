@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from tagframe.errors import AnswerRejected, InvalidArgument
@@ -104,23 +105,24 @@ class Parameters:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.max_tokens is not None and self.max_tokens < 1:
-            raise InvalidArgument(f"max_tokens is at least 1 or None; got {self.max_tokens!r}")
+        for name, tokens in [("max_tokens", self.max_tokens), *((name, self.extra.get(name)) for name in LENGTHS)]:
+            if tokens is not None and (not isinstance(tokens, Integral) or tokens < 1):
+                raise InvalidArgument(f"{name} is a whole number, at least 1, or None; got {tokens!r}")
 
     @property
     def limit(self) -> int | None:
         """The tokens that an answer may have, by ``extra`` or ``max_tokens``; None for the server's own limit."""
-        given = next((self.extra[name] for name in LENGTHS if self.extra.get(name) is not None), self.max_tokens)
-        return given if isinstance(given, int) else None
+        return next((self.extra[name] for name in LENGTHS if self.extra.get(name) is not None), self.max_tokens)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields of the request's body; those that are not set are left out."""
         body: dict[str, Any] = {"temperature": float(self.temperature)}
-        if self.max_tokens is not None and not any(name in self.extra for name in LENGTHS):
+        extra = {name: value for name, value in self.extra.items() if name not in LENGTHS or value is not None}
+        if self.max_tokens is not None and not extra.keys() & LENGTHS:
             body["max_tokens"] = self.max_tokens
         if self.logprobs:
             body |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
-        return body | dict(self.extra)
+        return body | extra
 
     @classmethod
     def from_dict(cls, body: Mapping[str, Any]) -> Parameters:

@@ -46,6 +46,7 @@ ON CONFLICT (request, source) DO UPDATE SET text = excluded.text, logprobs = exc
     recorded_at = excluded.recorded_at
 """
 _MOVE = "UPDATE OR IGNORE answers SET request = ? WHERE request = ?"
+_FORGET = "DELETE FROM answers WHERE request = ? AND source = ? AND text = ?"
 _LOG = "INSERT INTO log (request, source, kind, reason, answer, messages, logged_at) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -239,6 +240,16 @@ class ResponseStore:
                 ).fetchone()
         return self._sources[name]
 
+    def reasoning(self, source: int) -> int:
+        """The tokens that this source's answers need beyond ``max_tokens``, as far as was seen."""
+        with self._lock:
+            row = self._connection.execute("SELECT reasoning FROM sources WHERE id = ?", (source,)).fetchone()
+        return int(row[0])
+
+    def put_reasoning(self, source: int, tokens: int) -> None:
+        """Remember that, soon."""
+        self._writer.write([("UPDATE sources SET reasoning = ? WHERE id = ?", (tokens, source))])
+
     @property
     def trouble(self) -> str | None:
         """Why nothing is stored any more, or None; the caller warns of it."""
@@ -260,6 +271,10 @@ class ResponseStore:
     def put(self, answers: Sequence[tuple[bytes, int, StoredAnswer]], then: Callable[[], None] | None = None) -> None:
         """Store answers as soon as may be; ``then`` is called from another thread when they are on disk."""
         self._writer.write(_puts(answers), then)
+
+    def forget(self, request: bytes, source: int, text: str) -> None:
+        """Drop an answer that was rejected after it was stored, soon."""
+        self._writer.write([(_FORGET, (request, source, text))])
 
     def move(self, keys: Iterable[tuple[bytes, bytes]]) -> None:
         """Have answers under other keys (new, former), soon; one that is there already stays."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -18,6 +19,7 @@ from tagframe.errors import StoreWarning
 from tagframe.lm import background
 from tagframe.lm.call import Arrived, Batch, Call, Job
 from tagframe.lm.dispatch import Run
+from tagframe.lm.flights import flights
 from tagframe.lm.progress import Bar, wanted
 from tagframe.lm.prompt import Completion, Completions, Parameters
 from tagframe.lm.store import ResponseStore
@@ -59,6 +61,9 @@ class Stream:
         self._run: Run | None = None
         self._bar = Bar(description, wanted(self._settings.progress))
         self._sendings: list[_Sending] = []
+        self._opened = flights.open()
+        self._open = True
+        self._lock = threading.Lock()
         self._awaited: tuple[Future[None], asyncio.Future[None]] | None = None
 
     # --- asking ---------------------------------------------------------------------------------------------------
@@ -82,13 +87,16 @@ class Stream:
         if not jobs:
             return
         if self._run is None:
-            self._run = Run(self._lm.route(self._store), self._settings.concurrency, self._end)
-        self._sendings = [sending for sending in self._sendings if not sending.ended.is_set()]
+            self._run = Run(self._lm.route(self._store), self._settings.concurrency, self._opened, self._end)
         self._bar.grow(len(jobs))
         ended = threading.Event()
-        future = background.submit(self._send(self._run, jobs, ended))
+        with self._lock:
+            if not self._open:  # left from another thread, as a task is that is cancelled: nothing more is sent
+                return
+            self._sendings = [sending for sending in self._sendings if not sending.ended.is_set()]
+            future = background.submit(self._send(self._run, jobs, ended))
+            self._sendings.append(_Sending(future, ended))
         future.add_done_callback(lambda _: self._call.wake() if future.cancelled() or future.exception() else None)
-        self._sendings.append(_Sending(future, ended))
 
     @staticmethod
     async def _send(run: Run, jobs: Sequence[Job[Any]], ended: threading.Event) -> None:
@@ -177,17 +185,24 @@ class Stream:
 
     def _close(self) -> None:
         """Stop what is under way, and say what became of the store; a stream is closed once."""
+        with self._lock:
+            self._open = False
+            sendings = self._sendings
         if self._run is not None:
             self._bar.update(self._run.done, self._run.dollars)
         self._bar.close()
         if self._call.unanswered:
-            for sending in self._sendings:
+            for sending in sendings:
                 sending.future.cancel()
-            for sending in self._sendings:
-                sending.ended.wait(_SECONDS_TO_STOP)
+            deadline = time.monotonic() + _SECONDS_TO_STOP
+            for sending in sendings:
+                sending.ended.wait(max(0.0, deadline - time.monotonic()))
             if self._store is not None:
                 self._store.flush(_SECONDS_TO_STOP)
+        flights.close(self._opened)
         self._record()
+        if self._run is not None:
+            self._run.close()
         self._run = None  # which holds this stream: without the circle, all is freed at once
 
     def _record(self) -> None:

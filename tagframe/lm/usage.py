@@ -23,7 +23,7 @@ class Usage:
     Attributes:
         rows: prompts asked.
         sent: requests sent, with retries, repairs and hedges.
-        deduplicated: prompts answered by an identical one of the same call.
+        deduplicated: prompts answered by an identical one of the same call, or of another that was under way.
         stored: prompts answered from the response store.
         retried: requests sent again after a fault.
         repaired: requests sent again after a rejected answer.

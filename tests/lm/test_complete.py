@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
+import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +130,38 @@ def test_an_answer_cut_off_is_asked_for_once_more_and_never_taken(server: Server
     assert server.count == 6
 
 
+def thinker(request: Request) -> Reply:
+    """A model that thinks for some 1,000 tokens before it answers."""
+    room = request.body.get("max_tokens", 10_000)
+    return Reply("<think>Well,</think>True") if room > 1000 else Reply("<think>Wel", finish_reason="length")
+
+
+def test_an_endpoint_that_reasons_gets_room_for_it_and_is_remembered(
+    server: Server, lm: LM, monkeypatch: pytest.MonkeyPatch
+):
+    server.answers = thinker
+    first = lm.using(concurrency=4).complete(prompts(20), max_tokens=8)
+    assert [completion.text for completion in first] == ["<think>Well,</think>True"] * 20
+    cut = sum(request.body["max_tokens"] == 8 for request in server.requests)
+    assert 1 <= cut <= 4  # those that were in flight when the first was cut off
+    assert server.count == 20 + cut
+    assert first.usage.retried == cut
+    lm.complete([Prompt.of("another call")], max_tokens=8)
+    monkeypatch.setattr("tagframe.lm.lane._lanes", {})  # as in another process
+    lm.complete([Prompt.of("another process")], max_tokens=8)
+    assert server.count == 22 + cut
+
+
+def test_more_room_is_given_once_and_never_against_the_users_word(server: Server, lm: LM):
+    server.answers = lambda request: Reply("", finish_reason="length")
+    assert isinstance(lm.complete(prompts(1), max_tokens=8)[0].error, AnswerCut)
+    assert server.count == 2
+    assert isinstance(lm.with_body(max_tokens=99).complete(prompts(1), max_tokens=8)[0].error, AnswerCut)
+    assert isinstance(lm.complete(prompts(1))[0].error, AnswerCut)
+    assert server.count == 4
+    assert [request.body.get("max_tokens") for request in server.requests[2:]] == [99, None]
+
+
 def test_an_answer_that_a_filter_cut_is_none(server: Server, lm: LM):
     server.answers = lambda request: Reply("Half a sen", finish_reason="content_filter")
     assert isinstance(lm.complete(prompts(1))[0].error, AnswerWithheld)
@@ -194,6 +229,47 @@ def test_acomplete_is_the_same_and_can_be_cancelled(server: Server, lm: LM):
     asyncio.run(twice())
 
 
+def test_a_cancelled_call_sends_nothing_more(server: Server, lm: LM):
+    lm.complete(prompts(1))
+    sent = server.count
+    begun, cancelled = threading.Event(), threading.Event()
+
+    def accept(text: str) -> str:  # of the stored answer, and so before anything is sent
+        begun.set()
+        assert cancelled.wait(60)
+        return text
+
+    async def cancel() -> None:
+        task = asyncio.create_task(lm.acomplete(prompts(50), accept))
+        await asyncio.to_thread(begun.wait)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        cancelled.set()
+
+    asyncio.run(cancel())  # which ends when all its threads have
+    assert lm.complete([Prompt.of("the next")])[0].ok
+    assert server.count == sent + 1
+
+
+def test_a_call_cancelled_in_the_middle_sends_nothing_more(server: Server, lm: LM):
+    server.answers = lambda request: Reply("True", hang=request.number >= 10)
+
+    async def cancel() -> None:
+        task = asyncio.create_task(lm.using(concurrency=4).acomplete(prompts(50)))
+        while server.count < 14:
+            await asyncio.sleep(0.005)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancel())
+    server.answers = "True"
+    again = lm.complete(prompts(50))
+    assert again.usage.stored == 10  # what was answered is kept
+    assert server.count == 14 + 40
+
+
 def test_accept_sees_the_callers_context(lm: LM):
     unit = contextvars.ContextVar("unit", default="none")
     unit.set("metre")
@@ -202,9 +278,33 @@ def test_accept_sees_the_callers_context(lm: LM):
     assert completion.value == ("metre", 3)
 
 
-def test_accept_that_calls_the_model_is_told_so(lm: LM):
-    completion = lm.complete(prompts(1), accept=lambda text: lm.complete([Prompt.of("nested")])[0].value)[0]
-    assert "must not call the model" in str(completion.error)
+def test_accept_may_call_the_model(lm: LM):
+    def nested(text: str) -> tuple[str, str | None]:
+        return text, lm.complete([Prompt.of(f"nested {text}")])[0].value
+
+    assert lm.complete(prompts(70), accept=nested)[69].value == ("True", "True")
+
+
+def test_a_slow_accept_stops_no_other_call(server: Server, lm: LM):
+    other_is_done = threading.Event()
+
+    def slow(text: str) -> str:
+        assert other_is_done.wait(60)
+        return text
+
+    waiting = threading.Thread(target=lm.complete, args=(prompts(3), slow))
+    waiting.start()
+    while server.count < 3:
+        time.sleep(0.001)
+    assert lm.complete([Prompt.of("other")], accept=boolean)[0].value is True
+    other_is_done.set()
+    waiting.join()
+
+
+def test_an_accept_that_exits_rejects(lm: LM):
+    completion = lm.complete(prompts(1), accept=lambda text: sys.exit("no"))[0]
+    assert isinstance(completion.error, AnswerRejected)
+    assert "SystemExit" in str(completion.error)
 
 
 def test_a_message_in_parts(server: Server, lm: LM):

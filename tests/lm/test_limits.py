@@ -8,12 +8,13 @@ import re
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
 import tagframe as tf
-from tag_bench.server import Reply, Server, error
+from tag_bench.server import Reply, Request, Server, error
 from tagframe.errors import AnswerRejected, BudgetExceeded, InvalidArgument
 from tagframe.lm import LM, Budget, Price, Prompt, Quote, QuoteEnds, QuotingLM, Usage, get_lm, total_usage, usage
 from tagframe.lm.lane import AdaptiveLimit, rates_of
@@ -83,6 +84,37 @@ def test_a_budget_spans_calls(server: Server, lm: LM):
     bounded = lm.using(budget=Budget(calls=7))
     bounded.complete(ROWS[:5])
     assert [completion.ok for completion in bounded.complete(ROWS[5:10])] == [True, True, False, False, False]
+
+
+def as_long_as_allowed(request: Request) -> Reply:
+    """An answer of all the tokens that it may have, of a server whose own limit is 10,000."""
+    limit = request.body.get("max_completion_tokens") or request.body.get("max_tokens") or 10_000
+    size = sum(len(message["content"]) for message in request.messages) + len(str(request.body.get("tools", "")))
+    tokens = {"prompt_tokens": size, "completion_tokens": limit * request.body.get("n", 1)}
+    return Reply("True", changes={"usage": tokens}, latency=0.005)
+
+
+@pytest.mark.parametrize("max_tokens", [None, 8, 3000])
+@pytest.mark.parametrize(
+    "extra", [{}, {"max_tokens": 700}, {"max_completion_tokens": 900, "max_tokens": None}, {"n": 3, "tools": ["x" * 9]}]
+)
+@pytest.mark.parametrize("limit", [{"tokens": 50_000}, {"dollars": 0.05}])
+def test_no_budget_is_overrun(server: Server, max_tokens: int | None, extra: dict[str, Any], limit: dict[str, float]):
+    server.answers = as_long_as_allowed
+    budget = Budget(**limit)  # type: ignore[arg-type]
+    lm = LM("openai/test", api_base=server.url, price=Price(1e-7, 1e-6), extra_body=extra, budget=budget, store=None)
+    completions = lm.complete([Prompt.of(f"row {i}") for i in range(300)], max_tokens=max_tokens)
+    (name,) = limit
+    assert getattr(budget.spent, name) <= limit[name]
+    assert 0 < sum(completion.ok for completion in completions) == server.count
+    assert {type(completion.error) for completion in completions} <= {type(None), BudgetExceeded}
+
+
+def test_what_the_server_does_not_count_is_paid_in_full(server: Server, lm: LM):
+    server.answers = lambda request: Reply("True", changes={"usage": None})
+    budget = Budget(tokens=1000)
+    lm.using(budget=budget).complete(ROWS[:1], max_tokens=100)
+    assert budget.spent.tokens == most_tokens(ROWS[0]) + 100
 
 
 def test_a_number_in_the_settings_is_one_account(server: Server):

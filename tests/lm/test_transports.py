@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import traceback
 
 import pytest
@@ -146,6 +148,25 @@ def test_retry_after_is_read(server: Server, either: LM, headers: dict[str, str]
 def test_no_server(either: LM, server: Server):
     dead = LM("openai/test", api_base="http://127.0.0.1:9/v1", api_key="x", retry=NEVER, transport="http")
     assert type(dead.complete([Prompt.of("a")])[0].error) is errors.ConnectionFailed
+
+
+TWO_THREADS = """
+import threading, warnings
+from tagframe.lm.providers import connect
+
+before = list(warnings.filters)
+threads = [threading.Thread(target=connect, args=("anthropic/x", None, "key")) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert warnings.filters == before, warnings.filters
+"""
+
+
+def test_litellm_is_imported_without_a_trace_on_the_process_warnings():
+    done = subprocess.run([sys.executable, "-c", TWO_THREADS], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 # --- which transport ----------------------------------------------------------------------------------------------

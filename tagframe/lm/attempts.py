@@ -1,0 +1,252 @@
+"""The requests for a prompt: through lane and budget, again after a fault, with more room where that is needed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import time
+from dataclasses import dataclass, replace
+
+from tagframe.errors import BudgetExceeded, LMError, LMRequestFailed, RequestTimedOut, RunStopped
+from tagframe.lm.budget import NOTHING, NOTHING_BUT_A_CALL, Budget, Cost, dollars_of
+from tagframe.lm.lane import Lane, Rates
+from tagframe.lm.pricing import Price, estimate_answer, estimate_tokens, most_tokens
+from tagframe.lm.prompt import LENGTHS, Parameters, Prompt
+from tagframe.lm.retry import RetryPolicy
+from tagframe.lm.store import ResponseStore
+from tagframe.lm.transport import Reply, Transport
+from tagframe.lm.usage import Usage
+
+HOPELESS = 64
+"""So many requests of a run that time out before any is answered stop it; and so many rows that fail one after the
+other, each after all its retries."""
+ROOM_UNDER_A_BUDGET = 4096
+"""The ``max_tokens`` of a request without, under a budget of tokens or dollars: what can be paid must be known."""
+ROOM_FOR_REASONING = 8192
+"""Tokens beyond ``max_tokens``, once an endpoint is seen to reason before it answers (LOTUS's number for these)."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """Where the requests of a call go, and under which rules.
+
+    Attributes:
+        rates: requests and tokens a minute, or None.
+        timeout: seconds for one request.
+        hedge_after: seconds after which a second request is sent beside a slow one, or None.
+        store: where accepted answers are kept, or None.
+        source: the id of this endpoint and model in that store.
+    """
+
+    transport: Transport
+    model: str
+    lane: Lane
+    rates: Rates | None
+    retry: RetryPolicy
+    timeout: float
+    hedge_after: float | None
+    budget: Budget | None
+    price: Price | None
+    store: ResponseStore | None
+    source: int
+
+
+class Meter:
+    """How one job is asked, and what it has cost so far."""
+
+    __slots__ = ("dollars", "parameters", "repaired", "retried", "seconds", "sent", "tokens_in", "tokens_out")
+
+    def __init__(self, parameters: Parameters) -> None:
+        self.parameters = parameters
+        self.sent = self.retried = self.repaired = self.tokens_in = self.tokens_out = 0
+        self.dollars: float | None = 0.0
+        self.seconds = 0.0
+
+    def usage(self, failed: int = 0) -> Usage:
+        """As the usage of one row."""
+        return Usage(
+            rows=1,
+            sent=self.sent,
+            retried=self.retried,
+            repaired=self.repaired,
+            failed=failed,
+            tokens_in=self.tokens_in,
+            tokens_out=self.tokens_out,
+            dollars=self.dollars,
+            seconds=self.seconds,
+        )
+
+
+class Attempts:
+    """The requests of one run.
+
+    Attributes:
+        dollars: what they cost; None where the price is unknown.
+    """
+
+    def __init__(self, route: Route) -> None:
+        self.dollars: float | None = 0.0 if route.price is not None else None
+        self._route = route
+        self._stopped: LMError | None = None
+        self._stopping = asyncio.Event()
+        self._answered = False
+        self._timeouts = 0
+
+    async def ask(self, prompt: Prompt, meter: Meter) -> Reply:
+        """The reply to a prompt, after as many attempts as the policy allows.
+
+        One that was cut off inside the model's reasoning is asked for once more with room for that, as are all later
+        prompts of this endpoint and model from the start.
+
+        Raises:
+            LMError: where there is none.
+        """
+        sent = self._parameters(meter)
+        reply = await self._patiently(prompt, meter, sent)
+        if not reply.unfinished:
+            return reply
+        self._route.lane.reasoning = ROOM_FOR_REASONING
+        roomier = self._parameters(meter)
+        if roomier.limit == sent.limit:
+            return reply
+        if self._route.store is not None and self._route.store.writable:
+            self._route.store.put_reasoning(self._route.source, ROOM_FOR_REASONING)
+        meter.retried += 1
+        return await self._patiently(prompt, meter, roomier)
+
+    def stop(self, cause: LMError) -> None:
+        """Send no more: every request would fail as this one did."""
+        self._stopped = self._stopped or cause
+        self._stopping.set()
+
+    def _parameters(self, meter: Meter) -> Parameters:
+        """What is sent: the job's own, its length limited where a budget needs that, and with room for reasoning."""
+        own = meter.parameters
+        if any(own.extra.get(name) is not None for name in LENGTHS):
+            return own  # the user's word
+        if own.max_tokens is None:
+            bounded = self._route.budget is not None and self._route.budget.bounds_answers
+            return replace(own, max_tokens=ROOM_UNDER_A_BUDGET) if bounded else own
+        room = self._route.lane.reasoning
+        return replace(own, max_tokens=own.max_tokens + room) if room else own
+
+    async def _patiently(self, prompt: Prompt, meter: Meter, parameters: Parameters) -> Reply:
+        try:
+            return await self._attempt(prompt, meter, parameters)
+        except LMRequestFailed as error:
+            if not error.retryable:
+                raise
+
+            async def again() -> Reply:
+                meter.retried += 1
+                return await self._attempt(prompt, meter, parameters)
+
+            return await self._route.retry.again(error, again, self._sleep)
+
+    async def _sleep(self, seconds: float) -> bool:
+        """Wait; a run that stops does not wait for its backoffs, and is told so by False."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+        return not self._stopping.is_set()
+
+    async def _attempt(self, prompt: Prompt, meter: Meter, parameters: Parameters) -> Reply:
+        if self._route.hedge_after is None:
+            return await self._send(prompt, meter, parameters)
+        return await self._hedged(prompt, meter, parameters, self._route.hedge_after)
+
+    async def _hedged(self, prompt: Prompt, meter: Meter, parameters: Parameters, hedge_after: float) -> Reply:
+        """The first usable reply of two requests, the second sent only where the first is slow."""
+        running = {asyncio.create_task(self._send(prompt, meter, parameters))}
+        try:
+            done, _ = await asyncio.wait(running, timeout=hedge_after)
+            if not done:
+                running.add(asyncio.create_task(self._send(prompt, meter, parameters)))
+            while True:
+                done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                usable = [task for task in done if task.exception() is None]
+                if usable or not running:
+                    return (usable or list(done))[0].result()
+        finally:
+            for task in running:
+                task.cancel()
+
+    async def _send(self, prompt: Prompt, meter: Meter, parameters: Parameters) -> Reply:
+        route = self._route
+        reserved = await self._reserve(prompt, parameters, route.budget) if route.budget is not None else None
+        spent: Cost | None = None
+        try:
+            if route.rates is not None:
+                await route.rates.take(estimate_tokens(prompt) + estimate_answer(parameters), self._sleep)
+            started = await route.lane.enter(route.retry.patience, self._sleep)
+            error: LMRequestFailed | None = None
+            try:
+                if self._stopped is not None:
+                    raise _not_sent(self._stopped)
+                meter.sent += 1
+                spent = reserved  # what was sent counts as paid, until the server says what it took
+                reply = await route.transport.send(prompt, parameters, route.timeout)
+                self._answered = True
+                cost = self._charge(prompt, reply, meter)
+                if reply.tokens_in is not None and reply.tokens_out is not None:
+                    spent = cost
+                return reply
+            except LMRequestFailed as failed:
+                error = failed
+                if self._is_hopeless(failed):
+                    self.stop(failed)
+                if failed.status not in (None, 200):
+                    spent = NOTHING_BUT_A_CALL
+                raise
+            finally:
+                route.lane.leave(started, error, route.retry.patience)
+                meter.seconds += time.monotonic() - started
+        finally:
+            if route.budget is not None and reserved is not None:
+                route.budget.settle(reserved, spent or NOTHING)
+
+    def _is_hopeless(self, error: LMRequestFailed) -> bool:
+        if error.stops_run:
+            return True
+        self._answered = self._answered or error.status is not None
+        if isinstance(error, RequestTimedOut):
+            self._timeouts += 1
+        return not self._answered and self._timeouts >= HOPELESS
+
+    async def _reserve(self, prompt: Prompt, parameters: Parameters, budget: Budget) -> Cost:
+        """Set aside the most that a request can cost; where that passes the budget, nothing more is sent."""
+        if self._stopped is not None:
+            raise _not_sent(self._stopped)
+        extra = len(json.dumps(parameters.extra)) if parameters.extra else 0  # tools and schemas are read too
+        answers = parameters.extra.get("n", 1)
+        tokens_in = most_tokens(prompt) + extra
+        tokens_out = estimate_answer(parameters) * (answers if isinstance(answers, int) else 1)
+        try:
+            cost = budget.cost(tokens_in + tokens_out, dollars_of(self._route.price, tokens_in, tokens_out))
+            await budget.reserve(cost)
+        except BudgetExceeded as exceeded:
+            self.stop(exceeded)
+            raise
+        return cost
+
+    def _charge(self, prompt: Prompt, reply: Reply, meter: Meter) -> Cost:
+        """Count a reply's tokens; those that the server does not give are estimated by length."""
+        price = self._route.price
+        tokens_in = estimate_tokens(prompt) if reply.tokens_in is None else reply.tokens_in
+        tokens_out = estimate_tokens(Prompt.of(reply.text)) if reply.tokens_out is None else reply.tokens_out
+        meter.tokens_in += tokens_in
+        meter.tokens_out += tokens_out
+        dollars = dollars_of(price, tokens_in, tokens_out)
+        meter.dollars = None if dollars is None or meter.dollars is None else meter.dollars + dollars
+        if dollars is not None and self.dollars is not None:
+            self.dollars += dollars
+        return Cost(1, tokens_in + tokens_out, dollars or 0.0)
+
+
+def _not_sent(cause: LMError) -> LMError:
+    if isinstance(cause, BudgetExceeded):
+        return cause
+    stopped = RunStopped(f"not sent, since every request would fail alike: {cause}")
+    stopped.__cause__ = cause
+    return stopped

@@ -1,0 +1,81 @@
+"""Where answers are parsed: in a thread of the call's own, not on the loop that all calls share.
+
+A parser that takes half a second would stop every other caller there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from tagframe.errors import AnswerRejected
+from tagframe.lm.prompt import Accept, accepted
+
+T = TypeVar("T")
+
+_SECONDS_TOGETHER = 0.002
+"""Answers that are parsed within so many seconds are reported together."""
+
+
+class Parsed(NamedTuple, Generic[T]):
+    """An answer's value, or why it has none."""
+
+    of: T
+    value: Any
+    rejection: AnswerRejected | None
+
+
+class Parser(Generic[T]):
+    """Parses the answers of one call, one after the other, in the context of whoever made it.
+
+    Args:
+        report: told on the loop what came of them.
+    """
+
+    def __init__(self, report: Callable[[Sequence[Parsed[T]]], None]) -> None:
+        self._report = report
+        self._context = copy_context()
+        self._queue: queue.SimpleQueue[tuple[T, str, Accept[Any]] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def put(self, of: T, text: str, accept: Accept[Any]) -> None:
+        """Parse this answer too; called on the loop."""
+        if self._thread is None:
+            work = (self._run, asyncio.get_running_loop())
+            self._thread = threading.Thread(target=self._context.run, args=work, name="tagframe-parse", daemon=True)
+            self._thread.start()
+        self._queue.put((of, text, accept))
+
+    def close(self) -> None:
+        """End the thread, once it is done with the answer that it is at."""
+        self._queue.put(None)
+
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        item = self._queue.get()
+        while item is not None:
+            until = time.monotonic() + _SECONDS_TOGETHER
+            together = []
+            while item is not None:
+                together.append(_parsed(*item))
+                if self._queue.empty() or time.monotonic() > until:
+                    break
+                item = self._queue.get()
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the process ends
+                loop.call_soon_threadsafe(self._report, together)
+            if item is not None:
+                item = self._queue.get()
+
+
+def _parsed(of: T, text: str, accept: Accept[Any]) -> Parsed[T]:
+    try:
+        return Parsed(of, accepted(text, accept), None)
+    except AnswerRejected as rejection:
+        return Parsed(of, None, rejection)
+    except BaseException as error:  # an exit, say: whoever waits for this answer must not wait for ever
+        return Parsed(of, None, AnswerRejected(f"{type(error).__name__}: {error}"))

@@ -1,0 +1,187 @@
+"""What several calls ask at once is paid once."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tag_bench.server import Reply, Request, Server
+from tagframe.errors import AnswerRejected, BudgetExceeded, ServerFailed
+from tagframe.lm import LM, Budget, Completions, Prompt
+from tagframe.lm.flights import Flights, Landed
+from tagframe.lm.transport import Reply as Answer
+
+
+def rows(count: int) -> list[Prompt]:
+    return [Prompt.of(f"row {i}") for i in range(count)]
+
+
+def echo(request: Request) -> str:
+    return request.prompt.upper()
+
+
+def at_once(*calls: Callable[[], Completions[Any]]) -> list[Completions[Any]]:
+    """What the calls return, each made in a thread of its own."""
+    begin = threading.Barrier(len(calls))
+    done: list[Any] = [None] * len(calls)
+
+    def work(i: int) -> None:
+        begin.wait()
+        done[i] = calls[i]()
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(calls))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return done
+
+
+def test_twenty_threads_that_ask_the_same_pay_once(server: Server, lm: LM):
+    server.answers = echo
+    server.latency = 0.02
+    done = at_once(*[lambda: lm.complete(rows(100), accept=str.lower)] * 20)
+    assert server.count == 100
+    for completions in done:
+        assert [completion.value for completion in completions] == [f"row {i}" for i in range(100)]
+        assert all(c.origin in ("sent", "duplicate", "store") for c in completions)
+    assert sum(completions.usage.sent for completions in done) == 100
+    assert sum(completions.usage.deduplicated + completions.usage.stored for completions in done) == 1900
+
+
+def test_a_repair_is_shared_too(server: Server, lm: LM):
+    def strict(text: str) -> str:
+        if text != "True":
+            raise AnswerRejected("answer True")
+        return text
+
+    server.answers = lambda request: "True" if len(request.messages) > 1 else "no"
+    server.latency = 0.02
+    done = at_once(*[lambda: lm.complete(rows(10), accept=strict)] * 8)
+    assert server.count == 20
+    assert all(completion.value == "True" for completions in done for completion in completions)
+
+
+def test_each_call_keeps_its_answers_in_its_own_store(server: Server, lm: LM, tmp_path: Any):
+    server.latency = 0.05
+    stores = [lm.using(store=tmp_path / f"{i}.db") for i in range(3)]
+    at_once(*[lambda own=own: own.complete(rows(5)) for own in stores])  # type: ignore[misc]
+    for own in stores:
+        assert own.complete(rows(5)).usage.stored == 5
+
+
+def test_what_must_be_alike(server: Server, lm: LM):
+    server.latency = 0.05
+    at_once(
+        lambda: lm.using(store=None).complete(rows(1), max_tokens=5),
+        lambda: lm.using(store=None).complete(rows(1), max_tokens=50),
+        lambda: lm.using(store=None).complete(rows(1), max_tokens=5, temperature=1.0),
+        lambda: lm.using(store=None).complete([Prompt.of("row 0", sample=1)], max_tokens=5),
+    )
+    assert server.count == 4
+
+
+def test_a_call_that_asks_again_later_is_answered_anew(server: Server, lm: LM):
+    unstored = lm.using(store=None)
+    with unstored.stream():  # open all the while, and none of its business
+        unstored.complete(rows(1))
+        unstored.complete(rows(1))
+    assert server.count == 2
+
+
+def test_a_call_that_is_left_leaves_its_requests_to_others(server: Server, lm: LM):
+    server.answers = lambda request: Reply("True", latency=30 if request.attempt == 1 else 0)
+
+    async def both() -> Completions[str]:
+        first = asyncio.create_task(lm.acomplete(rows(3)))
+        while server.count < 3:
+            await asyncio.sleep(0.005)
+        second = asyncio.create_task(lm.acomplete(rows(3)))
+        await asyncio.sleep(0.1)
+        first.cancel()
+        return await second
+
+    assert asyncio.run(both()).usage.sent == 3
+    assert server.count == 6
+
+
+def test_a_budget_is_only_ones_own(server: Server, lm: LM):
+    server.latency = 0.05
+    poor, rich = at_once(
+        lambda: lm.using(budget=Budget(calls=1)).complete(rows(20)), lambda: lm.using(concurrency=2).complete(rows(20))
+    )
+    assert all(completion.ok for completion in rich)
+    assert all(completion.ok or isinstance(completion.error, BudgetExceeded) for completion in poor)
+    assert server.count == 20
+
+
+# --- the flights themselves ---------------------------------------------------------------------------------------
+
+
+def landed(text: str) -> Landed:
+    return Landed(Answer(text), 0.1, None)
+
+
+@pytest.mark.parametrize("end", ["an answer", "a failure", "something else"])
+def test_how_a_flight_ends_for_those_who_wait(end: str):
+    async def play() -> tuple[list[Any], int]:
+        flights, asked, go = Flights(), 0, asyncio.Event()
+        opened = [flights.open() for _ in range(3)]
+
+        async def ask() -> Landed:
+            nonlocal asked
+            asked += 1
+            if asked > 1:
+                return landed("of the second")
+            await go.wait()
+            if end == "a failure":
+                raise ServerFailed("no", 500)
+            if end == "something else":
+                raise BudgetExceeded("no more")
+            return landed("of the first")
+
+        waiting = [asyncio.create_task(flights.share((0, b"key"), time, ask)) for time in opened]
+        await asyncio.sleep(0)
+        go.set()
+        return await asyncio.gather(*waiting, return_exceptions=True), asked
+
+    results, asked = asyncio.run(play())
+    if end == "an answer":
+        assert [one.reply.text for one in results] == ["of the first"] * 3
+        assert asked == 1
+    elif end == "a failure":
+        assert [type(one) for one in results] == [ServerFailed] * 3
+        assert len(set(map(id, results))) == 3  # each has its own, to which a traceback may be added
+        assert asked == 1
+    else:
+        assert [getattr(one, "reply", None) and one.reply.text for one in results] == [None] + ["of the second"] * 2
+        assert asked == 2
+
+
+def test_what_has_landed_is_kept_for_calls_that_were_open_then():
+    async def play() -> list[int]:
+        flights, asked = Flights(), []
+
+        async def ask() -> Landed:
+            asked.append(1)
+            return landed("True")
+
+        async def share(opened: int) -> int:
+            await flights.share((0, b"key"), opened, ask)
+            return len(asked)
+
+        first, second = flights.open(), flights.open()
+        counts = [await share(first), await share(second)]  # 1, 1: the second was open when it landed
+        third = flights.open()
+        counts += [await share(third), await share(second)]  # 2, 2: the third was not, and its answer is newer
+        for opened in (first, second, third):
+            flights.close(opened)
+        counts.append(await share(flights.open()))  # 3: nobody is open who was then
+        assert flights.kept == 0
+        return counts
+
+    assert asyncio.run(play()) == [1, 1, 2, 2, 3]
