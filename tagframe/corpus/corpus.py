@@ -15,7 +15,8 @@ import pandas as pd
 from tagframe import results
 from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue
 from tagframe.corpus.documents import column_document, table_document
-from tagframe.corpus.knowledge import CorpusKeys, Knowledge, KnowledgeStore, find_column
+from tagframe.corpus.knowledge import CorpusKeys, Knowledge, KnowledgeStore
+from tagframe.corpus.naming import Column, NamedTable, find_column
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.tables import TablesFrame, tables_frame
 from tagframe.corpus.vectors import CorpusVectors, VectorStore, corpus_vectors
@@ -143,8 +144,7 @@ class Corpus:
         except TableNotFound:
             if "." not in name:
                 raise
-            profile, found = find_column(name, self.profiles)
-            table, column = profile.id, found.name
+            table, column = self._column(name)
 
         def described(known: Knowledge) -> Knowledge:
             if column is None:
@@ -165,8 +165,8 @@ class Corpus:
         Raises:
             TableNotFound, ColumnNotFound: no such table or column.
         """
-        profile, found = find_column(column, self.profiles)
-        self._knowledge.tell(lambda known: replace(known, hidden=known.hidden | {(profile.id, found.name)}))
+        found = self._column(column)
+        self._knowledge.tell(lambda known: replace(known, hidden=known.hidden | {found}))
 
     def show(self, column: str) -> None:
         """Take :meth:`hide` back; the column is profiled again when the corpus is opened next.
@@ -174,8 +174,11 @@ class Corpus:
         Raises:
             TableNotFound, ColumnNotFound: no such table or column.
         """
-        profile, found = find_column(column, self.profiles)
-        self._knowledge.tell(lambda known: replace(known, hidden=known.hidden - {(profile.id, found.name)}))
+        found = self._column(column)
+        self._knowledge.tell(lambda known: replace(known, hidden=known.hidden - {found}))
+
+    def _column(self, name: str) -> Column:
+        return find_column(name, list(map(NamedTable.of, self.profiles)))
 
     @property
     def ids(self) -> tuple[str, ...]:

@@ -13,22 +13,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from tagframe.corpus.naming import Column, NamedTable, column_pairs
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.engines.base import ForeignKey
-from tagframe.errors import (
-    CatalogueWarning,
-    ColumnNotFound,
-    InvalidArgument,
-    TableNotFound,
-    UnreadableCatalogue,
-    did_you_mean,
-)
+from tagframe.errors import CatalogueWarning, UnreadableCatalogue
 
 if TYPE_CHECKING:
     from tagframe.corpus.catalogue import Catalogue
-
-ColumnId = tuple[str, str]
-"""Table id and column name."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +32,7 @@ class ToldKey:
     right_columns: tuple[str, ...]
 
     @property
-    def sides(self) -> frozenset[tuple[ColumnId, ColumnId]]:
+    def sides(self) -> frozenset[tuple[Column, Column]]:
         """The pairs of columns, whichever side comes first."""
         pairs = zip(self.left_columns, self.right_columns, strict=True)
         ends = (self.left_table, self.right_table)
@@ -67,8 +58,8 @@ class Knowledge:
     keys: tuple[ToldKey, ...] = ()
     forbidden: tuple[ToldKey, ...] = ()
     tables: Mapping[str, str] = field(default_factory=dict)
-    columns: Mapping[ColumnId, str] = field(default_factory=dict)
-    hidden: frozenset[ColumnId] = frozenset()
+    columns: Mapping[Column, str] = field(default_factory=dict)
+    hidden: frozenset[Column] = frozenset()
 
     def with_key(self, key: ToldKey, *, forbidden: bool) -> Knowledge:
         """With one more key (or none-key); it is taken from the other list if it is there."""
@@ -219,57 +210,14 @@ class KnowledgeStore:
         self.__dict__.update(state, _lock=threading.RLock())
 
 
-def find_column(text: str, profiles: Sequence[TableProfile]) -> tuple[TableProfile, ColumnProfile]:
-    """The column that ``table.column`` or ``database.table.column`` names; the names may hold dots themselves.
-
-    Raises:
-        TableNotFound: no such table, or several of that name.
-        ColumnNotFound: no such column in it.
-    """
-    for cut in [place for place, letter in enumerate(text) if letter == "."][::-1]:
-        table, name = text[:cut].strip().casefold(), text[cut + 1 :].strip()
-        named = [profile for profile in profiles if profile.id.casefold() == table] or [
-            profile for profile in profiles if profile.name.casefold() == table
-        ]
-        if len(named) > 1:
-            ids = ", ".join(repr(profile.id) for profile in named)
-            raise TableNotFound(f"{text[:cut]!r} is the name of {len(named)} tables; say which: {ids}")
-        if named:
-            for spelt in (lambda column: column, str.casefold):
-                found = [column for column in named[0].columns if spelt(column.name) == spelt(name)]
-                if found:
-                    return named[0], found[0]
-            known = [column.name for column in named[0].columns]
-            raise ColumnNotFound(f"no column {name!r} in {named[0].id}: {did_you_mean(name, known)}")
-    names = [profile.name for profile in profiles] if text.count(".") < 2 else [profile.id for profile in profiles]
-    table = text.rpartition(".")[0]
-    if not table:
-        raise InvalidArgument(f'a column is written "table.column"; got {text!r}')
-    raise TableNotFound(f"no table {table!r} in {did_you_mean(table, names)}")
-
-
 def read_key(text: str, profiles: Sequence[TableProfile]) -> ToldKey:
     """A key as text: ``"orders.buyer = customers.id"``, several pairs of columns with ``and`` between.
 
     Raises:
-        InvalidArgument: not of that form, or not between two tables.
+        InvalidArgument: not of that form, a column and itself, or a side that may be in several tables.
         TableNotFound, ColumnNotFound: a name that is not there.
     """
-    left: list[ColumnId] = []
-    right: list[ColumnId] = []
-    for part in text.replace(" AND ", " and ").split(" and "):
-        halves = part.split("=")
-        if len(halves) != 2:
-            raise InvalidArgument(f'a key is written "orders.buyer = customers.id"; got {text!r}')
-        for side, half in zip((left, right), halves, strict=True):
-            profile, column = find_column(half.strip(), profiles)
-            side.append((profile.id, column.name))
-    tables = [{table for table, _ in side} for side in (left, right)]
-    if len(tables[0]) != 1 or len(tables[1]) != 1:
-        raise InvalidArgument(f"a key is between two tables; got {text!r}")
-    if set(left) == set(right):
-        raise InvalidArgument(f"a key is between two columns; both sides of {text!r} are the same")
-    return ToldKey(left[0][0], tuple(name for _, name in left), right[0][0], tuple(name for _, name in right))
+    return ToldKey(*column_pairs(text, list(map(NamedTable.of, profiles)), within=True))
 
 
 class CorpusKeys:

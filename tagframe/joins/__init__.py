@@ -1,8 +1,8 @@
 """How a set of tables connects: the plan that joins them."""
 
-from tagframe.joins.key_text import NamedTable, On, keys_on
+from tagframe.joins.key_text import On, keys_on
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.planner import plan_joins
 from tagframe.joins.steps import How, JoinStep, PlanTable
 
-__all__ = ["How", "JoinPlan", "JoinStep", "NamedTable", "On", "PlanTable", "keys_on", "plan_joins"]
+__all__ = ["How", "JoinPlan", "JoinStep", "On", "PlanTable", "keys_on", "plan_joins"]

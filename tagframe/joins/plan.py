@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tagframe.corpus.naming import NamedTable, find_table
 from tagframe.errors import ColumnNotFound, HiddenColumn, InvalidArgument, did_you_mean
-from tagframe.joins.key_text import NamedTable, find_table, key_of
+from tagframe.joins.key_text import key_of
 from tagframe.joins.steps import How, JoinStep, Order, PlanTable, path_between, steps_from, table_order
 from tagframe.keys.key_pair import KeyPair
 

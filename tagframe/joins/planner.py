@@ -9,10 +9,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tagframe.corpus.naming import NamedTable
 from tagframe.corpus.profile import TableProfile
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
 from tagframe.joins.edges import Edge, edges_of, siblings
-from tagframe.joins.key_text import NamedTable, text_of
+from tagframe.joins.key_text import text_of
 from tagframe.joins.nearest import nearest_pairs
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.stacks import Stack, best_of, renamed_hints, renamed_keys, stacks_of

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tagframe.corpus import Corpus
-from tagframe.joins.key_text import NamedTable, On, keys_on
+from tagframe.corpus.naming import NamedTable
+from tagframe.joins.key_text import On, keys_on
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.planner import plan_joins
 from tagframe.keys.inference import infer_key_pairs

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from tagframe import results
+from tagframe.corpus.naming import NamedTable
 from tagframe.errors import InvalidArgument, NotConnected
-from tagframe.joins import How, JoinPlan, NamedTable, On, keys_on, plan_joins
+from tagframe.joins import How, JoinPlan, On, keys_on, plan_joins
 from tagframe.keys import KeyPair
 from tagframe.merging import MergeReport, Reaction, Where, run_plan
 from tagframe.retrieval.role_hints import role_hints

@@ -89,12 +89,12 @@ def test_a_composite_key(shop):
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [
-        ("orders.buyer", InvalidArgument, 'is written "orders.buyer = customers.id"'),
-        ("orders.buyer = orders.buyer", InvalidArgument, "both sides"),
+        ("orders.buyer", InvalidArgument, 'is written "table.column = other.column"'),
+        ("orders.buyer = orders.buyer", InvalidArgument, "two columns of one"),
         ("orders.buyer = customers.id and customers.id = orders.st", InvalidArgument, "between two tables"),
         ("order.buyer = customers.id", TableNotFound, "did you mean 'orders'"),
         ("orders.byer = customers.id", ColumnNotFound, "did you mean 'buyer'"),
-        ("buyer = id", InvalidArgument, 'is written "table.column"'),
+        ("buyer = id", InvalidArgument, "write the tables too"),
     ],
 )
 def test_a_key_that_cannot_be_read(shop, text, error, message):

@@ -1,0 +1,142 @@
+"""What users call tables and columns: ``orders.buyer``, ``shop.orders.buyer``, ``orders.buyer = customers.id``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tagframe.corpus.profile import TableProfile
+from tagframe.errors import ColumnNotFound, InvalidArgument, TableNotFound, did_you_mean
+
+FORM = '"table.column = other.column"'
+"""How a key is written, for messages."""
+
+Column = tuple[str, str]
+"""Table id and column name."""
+
+
+@dataclass(frozen=True)
+class NamedTable:
+    """What a text may call a table.
+
+    Attributes:
+        id: ``database.table``.
+        name: as in the source.
+        columns: all of them.
+        parts: ids and names of the tables that it is the stack of; they mean it as well.
+    """
+
+    id: str
+    name: str
+    columns: tuple[str, ...]
+    parts: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, profile: TableProfile) -> NamedTable:
+        """The names of a profiled table."""
+        return cls(profile.id, profile.name, tuple(column.name for column in profile.columns))
+
+
+def find_table(name: str, tables: Sequence[NamedTable]) -> NamedTable:
+    """The table of that id, or of that name where one only has it; a stack also by the id or name of a part.
+
+    Raises:
+        TableNotFound: there is none, or more than one.
+    """
+    for table in tables:
+        if name == table.id or name in table.parts:
+            return table
+    named = [table for table in tables if table.name.casefold() == name.casefold()]
+    if len(named) == 1:
+        return named[0]
+    ids = [table.id for table in tables]
+    if named:
+        raise TableNotFound(f"two tables are called {name!r}: say {' or '.join(repr(table.id) for table in named)}")
+    raise TableNotFound(f"no table {name!r} among {did_you_mean(name, ids)}")
+
+
+def find_column(text: str, tables: Sequence[NamedTable]) -> Column:
+    """The column of that name; its table may be left out where only one has such a column.
+
+    Raises:
+        TableNotFound, ColumnNotFound: there is no such table or column.
+        InvalidArgument: several tables have such a column.
+    """
+    found = columns_called(text, tables)
+    if len(found) > 1:
+        shown = " or ".join(f"{table}.{column}" for table, column in found)
+        raise InvalidArgument(f"{text!r} may mean {shown}: write the table too")
+    return found[0]
+
+
+def columns_called(text: str, tables: Sequence[NamedTable]) -> list[Column]:
+    """What ``table.column`` or a bare ``column`` may mean; table and column may hold dots themselves."""
+    for cut in [place for place, letter in enumerate(text) if letter == "."][::-1]:
+        try:
+            table = find_table(text[:cut], tables)
+        except TableNotFound:
+            continue
+        return [(table.id, _spelling(text[cut + 1 :], table))]
+    bare = [(table.id, text) for table in tables if text in table.columns]
+    if bare:
+        return bare
+    if "." in text:
+        named = dict.fromkeys(name for table in tables for name in (table.name, table.id))
+        raise TableNotFound(f"no table of {text!r} among {did_you_mean(text.rpartition('.')[0], named)}")
+    known = dict.fromkeys(column for table in tables for column in table.columns)
+    raise ColumnNotFound(f"no table has a column {text!r}: {did_you_mean(text, known)}")
+
+
+def _spelling(column: str, table: NamedTable) -> str:
+    """The column as the table spells it."""
+    if column in table.columns:
+        return column
+    folded = {name.casefold(): name for name in table.columns}
+    if column.casefold() in folded:
+        return folded[column.casefold()]
+    raise ColumnNotFound(f"no column {column!r} in {table.id}: {did_you_mean(column, table.columns)}")
+
+
+def column_pairs(
+    text: str, tables: Sequence[NamedTable], *, within: bool = False
+) -> tuple[str, tuple[str, ...], str, tuple[str, ...]]:
+    """Table and columns of both sides of ``"a.x = b.y"``; several columns with ``and`` between.
+
+    Args:
+        text: as above; a table may be left out where only one has the column.
+        tables: which the text may name.
+        within: whether both sides may be in one table.
+
+    Raises:
+        InvalidArgument: not of that form, both sides in one table, or a side that may be in several tables.
+        TableNotFound, ColumnNotFound: there is no such table or column.
+    """
+    readings: list[dict[tuple[str, str], tuple[str, str]]] = []
+    for part in re.split(r"\s+and\s+", text, flags=re.IGNORECASE):
+        halves = [half.strip() for half in part.split("=")]
+        if len(halves) != 2 or not all(halves):
+            raise InvalidArgument(f"a join is written {FORM}; got {text!r}")
+        lefts, rights = (columns_called(half, tables) for half in halves)
+        readings.append(
+            {
+                (left, right): (mine, theirs)
+                for left, mine in lefts
+                for right, theirs in rights
+                if left != right or (within and mine != theirs)
+            }
+        )
+    possible = set.intersection(*map(set, readings))
+    order = {table.id: place for place, table in enumerate(tables)}
+    # Where both tables have both columns, the sides are in the order of the tables.
+    possible -= {(left, right) for left, right in possible if order[left] > order[right] and (right, left) in possible}
+    if not possible:
+        sides = "two tables, or two columns of one" if within else "two tables"
+        raise InvalidArgument(f"a join is between {sides}; got {text!r}")
+    if len(possible) > 1:
+        shown = " or ".join(f"{left} and {right}" for left, right in sorted(possible))
+        raise InvalidArgument(f"{text!r} may mean {shown}: write the tables too, as in {FORM}")
+    ((left, right),) = possible
+    columns = [reading[left, right] for reading in readings]
+    mine, theirs = tuple(one for one, _ in columns), tuple(other for _, other in columns)
+    return left, mine, right, theirs
