@@ -27,9 +27,14 @@ from tagframe.lm.flights import Landed, flights, rules
 from tagframe.lm.parse import Parsed, Parser
 from tagframe.lm.prompt import Completion, Parameters, Prompt, request_keys
 from tagframe.lm.store import ResponseStore, StoredAnswer
+from tagframe.lm.transport import shorten
 from tagframe.lm.usage import DUPLICATE
 
 SERVER_IS_ILL = (ConnectionFailed, RateLimited, RequestTimedOut, ResponseTooLong, ServerFailed)
+
+REJECTED = 20
+"""A run whose first answers are rejected, so many rows of them and none accepted before, stops: the model does not do
+what it is asked."""
 
 
 class _Asked:
@@ -77,6 +82,8 @@ class Run:
         self._unparsed = 0
         self._turn: asyncio.Future[None] | None = None  # done when something was parsed, or has come in
         self._failed_in_a_row = 0
+        self._accepted = False
+        self._rejected = 0
         self._answers: list[tuple[bytes, int, StoredAnswer]] = []
         self._on_disk: asyncio.Future[None]
 
@@ -184,6 +191,7 @@ class Run:
 
     def _accept(self, asked: _Asked, landed: Landed, value: Any) -> None:
         self._failed_in_a_row = 0
+        self._accepted = True
         text, logprobs = landed.reply.text, landed.reply.logprobs
         if asked.meter.sent:
             completion = Completion(text, value, None, asked.meter.usage(), logprobs, "sent")
@@ -212,6 +220,12 @@ class Run:
             self._failed_in_a_row += 1
             if self._failed_in_a_row >= HOPELESS:
                 self._attempts.stop(error)
+        if isinstance(error, AnswerRejected) and not self._accepted:
+            self._rejected += 1
+            if self._rejected >= REJECTED:
+                said = shorten(asked.text or "")
+                fact = f"the first {self._rejected} answers were all rejected, the last, {said!r}, since {error}"
+                self._attempts.stop(AnswerRejected(fact))
         self._end(asked.job, Completion(asked.text, None, error, asked.meter.usage(failed=1), None, "sent"))
 
     def _end(self, job: Job[Any], completion: Completion[Any]) -> None:

@@ -20,4 +20,4 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def lm(server: Server) -> LM:
     """A model on the local server, with short waits between retries."""
-    return LM("openai/test", api_base=server.url, api_key="sk-secret", retry=FAST, timeout=5)
+    return LM("openai/test", api_base=server.url, api_key="sk-secret", retry=FAST)

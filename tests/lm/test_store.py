@@ -317,7 +317,7 @@ def test_a_full_disk(server: Server, tmp_path: Path):
     server.answers = lambda request: request.prompt
     done = subprocess.run(
         [sys.executable, "-c", FULL_DISK, server.url, str(tmp_path / "store.db")],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "StoreWarning" in done.stderr
@@ -407,5 +407,5 @@ _, status = os.waitpid(pid, 0)
 assert lm.complete([Prompt.of("child")])[0].origin == "store"
 sys.exit(os.waitstatus_to_exitcode(status))
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
