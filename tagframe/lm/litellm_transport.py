@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import threading
-import warnings
 from typing import Any
 
 from tagframe.errors import ConnectionFailed, LMRequestFailed, MalformedResponse, RequestTimedOut
 from tagframe.lm.prompt import Parameters, Prompt
 from tagframe.lm.transport import Reply, error_message, failure, read_reply
+from tagframe.quiet import quiet
 
 _LOCAL_PRICES = "LITELLM_LOCAL_MODEL_COST_MAP"
-_importing = threading.RLock()
 
 
 class LiteLLM:
@@ -109,27 +107,23 @@ def _reason(response: Any, error: Exception) -> str:
 
 
 def _litellm() -> Any:
-    # Warnings and the environment are the whole process': two threads that both set and restored them could leave them
-    # changed for good.
-    with _importing:
+    with quiet():  # deprecations inside litellm are not the user's; and one thread imports, the others wait
         if "litellm" not in sys.modules:
             _import_litellm()
-        litellm = sys.modules["litellm"]
-    litellm.suppress_debug_info = True  # type: ignore[attr-defined]  # it prints advertisements on errors otherwise
+    litellm: Any = sys.modules["litellm"]
+    litellm.suppress_debug_info = True  # it prints advertisements on errors otherwise
     return litellm
 
 
 def _import_litellm() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # deprecations inside litellm are not the user's
-        set_by_user = os.environ.get(_LOCAL_PRICES)
-        os.environ[_LOCAL_PRICES] = "True"  # or the import fetches a price table from the network
-        try:
-            import litellm
+    set_by_user = os.environ.get(_LOCAL_PRICES)
+    os.environ[_LOCAL_PRICES] = "True"  # or the import fetches a price table from the network
+    try:
+        import litellm
 
-            litellm.Message(content="")  # builds its pydantic schema now, with its warnings, rather than at first use
-        finally:
-            if set_by_user is None:
-                del os.environ[_LOCAL_PRICES]
-            else:
-                os.environ[_LOCAL_PRICES] = set_by_user
+        litellm.Message(content="")  # builds its pydantic schema now, with its warnings, rather than at first use
+    finally:
+        if set_by_user is None:
+            del os.environ[_LOCAL_PRICES]
+        else:
+            os.environ[_LOCAL_PRICES] = set_by_user

@@ -1,0 +1,31 @@
+"""Loading other people's libraries without their warnings and log lines."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_turn = threading.RLock()
+
+
+@contextmanager
+def quiet(*loggers: str) -> Iterator[None]:
+    """Keep warnings, and what these loggers say below an error, off the user's screen, for the block only.
+
+    Both are the whole process': so it is for loading, which happens once, and such blocks take turns. (Two threads that
+    set and restored them side by side could leave them off for good.)
+    """
+    with _turn:
+        levels = {name: logging.getLogger(name).level for name in loggers}
+        try:
+            for name in loggers:
+                logging.getLogger(name).setLevel(logging.ERROR)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                yield
+        finally:
+            for name, level in levels.items():
+                logging.getLogger(name).setLevel(level)
