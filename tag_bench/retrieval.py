@@ -23,10 +23,9 @@ from tagframe.embed import SentenceTransformerEmbedder, get_embedder
 from tagframe.retrieval import METHODS, Method
 from tagframe.retrieval import Question as Asked
 from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.links import LINKED
 from tagframe.retrieval.methods.exact import EXACT
 from tagframe.retrieval.methods.mip import MIP
-from tagframe.retrieval.problem import Floats, spanning_forest
+from tagframe.retrieval.problem import LINKED, Floats, spanning_forest
 
 AUTO = 0
 """The K that stands for ``k="auto"``."""

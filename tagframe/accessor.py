@@ -6,7 +6,7 @@ pandas 3 makes the accessor afresh on every ``df.tag``, so it holds nothing but 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
@@ -38,7 +38,7 @@ class TagAccessor:
         self,
         question: str,
         *,
-        k: int | None = None,
+        k: int | Literal["auto"] | None = None,
         method: str | None = None,
         corpus: Corpus | None = None,
         decomposition: Sequence[str] | None = None,
@@ -47,11 +47,12 @@ class TagAccessor:
         """The tables that answer a question together; see :func:`tagframe.retrieval.retrieve_tables`.
 
         On ``corpus.tables`` (filtered or not) these are the tables to search. Any other frame is the *anchor*: the
-        tables found answer the question together with it, and ``k`` does not count it.
+        tables found answer the question together with it, as it is now, and ``k`` does not count it. A frame that was
+        taken from a table of the corpus stands for that table.
 
         Args:
             question: in plain language.
-            k: tables at most.
+            k: how many tables; "auto" (or None) lets the default method say how many the question needs.
             method: the selector, ``"greedy"``, ``"dense"``, ….
             corpus: what to search; the configured corpus where None.
             decomposition: the question's sub-queries (``concept:attribute``), where they are known.
@@ -61,7 +62,7 @@ class TagAccessor:
             EmptyQuestion: the question has no words.
             NotConfigured: no corpus is given, configured, or known from the frame.
         """
-        from tagframe.corpus import corpus_of, open_corpus
+        from tagframe.corpus import corpus_of, with_frame
         from tagframe.retrieval import retrieve_tables
 
         with config.context(**settings):
@@ -69,11 +70,16 @@ class TagAccessor:
             if catalogue is not None:
                 return retrieve_tables(catalogue, question, k=k, method=method, decomposition=decomposition)
             search = config.require_corpus(corpus)
-            anchor = results.recall(self._frame, "table")
-            if anchor not in search:
-                anchor = "frame.frame"
-                search = search.union(open_corpus({anchor: self._frame}))
+            search, anchor = with_frame(search, self._frame, self._table_of(search))
             return retrieve_tables(search, question, k=k, method=method, anchor=anchor, decomposition=decomposition)
+
+    def _table_of(self, corpus: Corpus) -> str | None:
+        """The table of the corpus that the frame was taken from, if it has any of its columns still."""
+        table = results.recall(self._frame, "table")
+        if table is None or table not in corpus:
+            return None
+        columns = {column.name for column in corpus.profile(table).columns}
+        return table if columns & {str(column) for column in self._frame.columns} else None
 
     def merge(
         self,

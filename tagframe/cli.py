@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -45,9 +45,22 @@ def main() -> None:
     """
 
 
+HowMany = int | Literal["auto"] | None
+
+
+class _Count(click.IntRange):
+    """A number of tables, or "auto"."""
+
+    name = "number|auto"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number, at least 1, or the word."""
+        return value if value == "auto" else super().convert(value, param, ctx)
+
+
 _corpus = click.argument("corpus", type=click.Path(path_type=Path))
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
-_k = click.option("-k", type=click.IntRange(min=1), help="Tables at most.")
+_k = click.option("-k", type=_Count(min=1), help='How many tables, or "auto": as many as the question needs.')
 _method = click.option("--method", help='How tables are chosen: "greedy", "dense", ….')
 _lm = click.option("--lm", help='A litellm model name, or "replay:STORE" [env: TAGFRAME_LM].')
 _api_base = click.option("--api-base", help="An OpenAI-compatible server [env: TAGFRAME_API_BASE].")
@@ -100,7 +113,12 @@ def index(corpus: Path, output: Path) -> None:
 @_store
 @_json
 def retrieve(
-    corpus: Path, question: str, k: int | None, method: str | None, as_json: bool, **settings: str | None
+    corpus: Path,
+    question: str,
+    k: HowMany,
+    method: str | None,
+    as_json: bool,
+    **settings: str | None,
 ) -> None:
     """Find the tables of CORPUS that answer QUESTION together, and how they join.
 
@@ -178,7 +196,14 @@ def merge(
 @_api_base
 @_store
 @_json
-def ask(corpus: Path, question: str, k: int | None, method: str | None, as_json: bool, **settings: str | None) -> None:
+def ask(
+    corpus: Path,
+    question: str,
+    k: HowMany,
+    method: str | None,
+    as_json: bool,
+    **settings: str | None,
+) -> None:
     """Answer QUESTION from the tables of CORPUS with a language model.
 
     Example: tagframe ask bank.sqlite "What do clients in Bohemia borrow for?" --lm openai/gpt-4o-mini

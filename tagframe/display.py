@@ -241,17 +241,17 @@ def plan_html(plan: JoinPlan, report: MergeReport | None = None) -> str:
 
 
 def report_html(report: MergeReport) -> str:
-    """A merge report in a notebook: a row a step, then a sentence for each step that lost, repeated or coerced rows."""
-    return _page(_report(report))
+    """A merge report in a notebook: its plan's graph, a row a step, and a sentence where rows were lost or changed."""
+    graph = _plan(report.plan, report) if report.plan is not None and report.plan.steps else ""
+    return _page(graph + _report(report))
 
 
-def found_html(found: RetrievedTables, plan: JoinPlan | None, report: MergeReport | None, apart: str = "") -> str:
-    """Retrieved tables in a notebook: the ranking with reasons, how they join, and the report of a merge.
+def found_html(found: RetrievedTables, plan: JoinPlan | None, apart: str = "") -> str:
+    """Retrieved tables in a notebook: the ranking with reasons, and how they join.
 
     Args:
         found: what was retrieved.
         plan: how the tables join, or None where they do not.
-        report: of a merge that was made along the plan, or None.
         apart: why they do not join.
     """
     parts = [f"<p>{_escaped(_headline(found))}</p>"]
@@ -269,11 +269,9 @@ def found_html(found: RetrievedTables, plan: JoinPlan | None, report: MergeRepor
     if found.note:
         parts.append(_small(found.note))
     if plan is not None and plan.steps:
-        parts.append(_plan(plan, report))
+        parts.append(_plan(plan, None))
     elif apart:
         parts.append(f"<p>{_escaped(apart)}</p>")
-    if report is not None:
-        parts.append(_report(report))
     return _page("".join(parts))
 
 
@@ -400,8 +398,8 @@ def plan_text(plan: JoinPlan) -> str:
     return "\n".join(lines)
 
 
-def found_text(found: RetrievedTables, plan: JoinPlan | None, report: MergeReport | None = None) -> str:
-    """Retrieved tables in a terminal: the ranking with reasons, the join tree, and the report of a merge."""
+def found_text(found: RetrievedTables, plan: JoinPlan | None) -> str:
+    """Retrieved tables in a terminal: the ranking with reasons, and the join tree."""
     lines = [_headline(found)]
     width = max((len(hit.id) for hit in found.tables), default=0)
     scores = _scores_tell(found)
@@ -416,8 +414,6 @@ def found_text(found: RetrievedTables, plan: JoinPlan | None, report: MergeRepor
             lines.append(f"     ({_other_ways(plan)}: see .join_plan.alternatives)")
     elif len(found.ids) > 1:
         lines.append("no key pairs connect them")
-    if report is not None:
-        lines.append(repr(report))
     if found.note:
         lines.append(f"({found.note})")
     return "\n".join(lines)

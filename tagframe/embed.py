@@ -40,9 +40,9 @@ _PACKAGE_SHA256 = {
     "modules.json": "84e40c8e006c9b1d6c122e02cba9b02458120b5fb0c87b746c41e0207cf642cf",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
-# Short texts beside long ones are padded to their length: on a processor, smaller batches of texts sorted by length do
-# half the work of larger ones; an accelerator wants to be filled.
-_BATCH, _ACCELERATOR_BATCH = 16, 128
+# Short texts beside long ones are padded to their length, and a batch of few letters keeps no processor busy: texts are
+# sorted by length and taken together up to so many letters, and so many texts. An accelerator wants to be filled.
+_BATCH_LETTERS, _ACCELERATOR_LETTERS, _LARGEST_BATCH = 2048, 65536, 128
 _REMEMBERED = 256
 _FEW = 16
 
@@ -215,11 +215,20 @@ class SentenceTransformerEmbedder:
 
     def _encoded(self, texts: list[str]) -> npt.NDArray[np.float32]:
         self.load()
-        batch = _BATCH if self._model.device.type == "cpu" else _ACCELERATOR_BATCH
-        vectors = self._model.encode(
-            texts, batch_size=batch, show_progress_bar=False, convert_to_numpy=True, normalize_embeddings=True
-        )
-        return np.asarray(vectors, dtype=np.float32)
+        letters = _BATCH_LETTERS if self._model.device.type == "cpu" else _ACCELERATOR_LETTERS
+        order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
+        vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
+        while order:
+            size = max(1, min(_LARGEST_BATCH, letters // max(len(texts[order[0]]), 1)))
+            batch, order = order[:size], order[size:]
+            vectors[batch] = self._model.encode(
+                [texts[place] for place in batch],
+                batch_size=size,
+                show_progress_bar=False,
+                convert_to_numpy=True,
+                normalize_embeddings=True,
+            )
+        return vectors
 
     def _remember(self, vectors: dict[str, npt.NDArray[np.float32]]) -> None:
         for text, vector in vectors.items():

@@ -99,6 +99,42 @@ def test_a_table_of_the_corpus_is_the_anchor(festival):
     assert len(merged) == len(films)
 
 
+def test_the_anchor_is_the_frame_as_it_is_now(festival):
+    question = "Which directors made these films?"
+    few = festival.read("festival.films", limit=5)
+    assert len(few.tag.retrieve_tables(question, k=1, corpus=festival).merge()) == 5
+    films = festival.read("festival.films")
+    recent = films[films["year"] > films["year"].median()].assign(seen=True)
+    found = recent.tag.retrieve_tables(question, k=1, corpus=festival)
+    merged = found.merge()
+    assert (found.anchor, found[0].id) == ("festival.films", "festival.directors")
+    assert merged["title"].tolist() == recent["title"].tolist()
+    assert merged["seen"].all()
+    assert "seen" not in festival.read("festival.films").columns
+
+
+def test_a_frame_that_stands_for_a_table_leaves_its_place_to_others(festival):
+    films = festival.read("festival.films")[["film_id", "title"]].head(3)
+    found = films.tag.retrieve_tables(
+        "Which films were screened, and what did critics say of these films?", k=2, corpus=festival
+    )
+    assert "festival.films" not in [hit.id for hit in found]
+    assert len(found) == 2
+
+
+def test_what_has_none_of_the_tables_columns_stands_for_itself(festival):
+    counts = festival.read("festival.films").rename(columns=str.upper)
+    found = counts.tag.retrieve_tables("Which directors made these films?", k=1, corpus=festival)
+    assert found.anchor == "frame.frame"
+
+
+def test_two_frames_of_ones_own_have_their_own_names(festival):
+    guests = pd.DataFrame({"guest": ["Ana"], "director_id": ["D1"]})
+    first = guests.tag.retrieve_tables("director of each guest", k=1, corpus=festival)
+    again = guests.tag.retrieve_tables("director of each guest", k=1, corpus=first.corpus)
+    assert again.anchor == "frame.frame2"
+
+
 def test_any_frame_can_be_the_anchor(festival):
     guests = pd.DataFrame({"guest": ["Ana", "Rui", "Eva"], "director_id": ["D1", "D4", "D1"]})
     found = guests.tag.retrieve_tables(

@@ -12,7 +12,7 @@ import pytest
 from accounted import merged
 
 import tagframe as tf
-from tagframe.display import found_html, join_graph, join_tree
+from tagframe.display import found_html, join_graph, join_tree, report_html
 from tagframe.joins import JoinPlan, JoinStep, PlanTable
 from tagframe.keys import Evidence, KeyPair
 from tagframe.merging import join_plan
@@ -134,8 +134,7 @@ def test_doubtful_keys_and_bridges_are_dashed():
 
 
 def test_it_takes_the_colour_of_the_page_and_needs_nothing_from_elsewhere(found):
-    found.merge(on_loss="allow")
-    page = found._repr_html_()
+    page = found.merge(on_loss="allow").tag.merge_report._repr_html_()
     colours = re.findall(r'(?:color|fill|stroke|background)\s*[:=]\s*"?([^";]+)', page)
     assert set(colours) <= {"currentColor", "none"}
     assert "script" not in Tags(page).tags
@@ -194,14 +193,14 @@ def test_names_are_escaped_everywhere():
     plan = join_plan(frames, keys=[KeyPair(f"shop.{HOSTILE}", ("<i>id",), "shop.shops", ("<i>id",))])
     _, report = merged(frames, plan, on_loss="allow")
     hit = TableHit(f"shop.{HOSTILE}", 1.0, (f"named in the question: {HOSTILE}",))
-    found = RetrievedTables(HOSTILE, [hit], tf.open_corpus(frames), note=HOSTILE)
-    page = Tags(found_html(found, plan, report))
+    found = RetrievedTables(HOSTILE, (hit,), tf.open_corpus(frames), note=HOSTILE)
+    page = Tags(found_html(found, plan) + report_html(report))
     assert not page.open
     assert not {"script", "i"} & set(page.tags)
     assert "".join(page.words).count(HOSTILE) >= 5
     assert "<i>id" in page.words
     assert HOSTILE in boxes(join_graph(plan))
-    assert not {"script", "i"} & set(Tags(found_html(found, None, None, HOSTILE)).tags)
+    assert not {"script", "i"} & set(Tags(found_html(found, None, HOSTILE)).tags)
 
 
 def test_letters_that_xml_has_no_room_for_are_left_out():
@@ -220,7 +219,7 @@ def test_a_plan_shows_the_graph_and_the_other_ways():
     assert "sure: how sure the key is" in page
 
 
-def test_found_shows_the_ranking_the_graph_and_after_a_merge_its_report(found):
+def test_found_shows_the_ranking_and_the_graph_and_a_merge_changes_nothing_of_it(found):
     before = Tags(found._repr_html_())
     assert not before.open
     assert "2 tables for 'Which town has the shops with most sales?'" in before.words
@@ -229,22 +228,23 @@ def test_found_shows_the_ranking_the_graph_and_after_a_merge_its_report(found):
     assert {reason for hit in found.tables for reason in hit.reasons} <= set(before.words)
     assert "chance" not in before.words
     assert "fan-out" not in before.words
-    found.merge(on_loss="allow")
-    after = Tags(found._repr_html_())
+    text, page = repr(found), found._repr_html_()
+    merged = found.merge(on_loss="allow")
+    assert (repr(found), found._repr_html_()) == (text, page)
+    after = Tags(merged.tag.merge_report._repr_html_())
     assert {"fan-out", "match 83%"} <= set(after.words)
     assert "5 rows in the result; 1 rows of shop.sales are not among them." in after.words
 
 
-def test_found_after_a_merge_on_a_plan_of_ones_own_shows_that_plan():
+def test_the_report_of_a_merge_on_a_plan_of_ones_own_shows_that_plan():
     found = retrieve_tables(tf.open_corpus(GAMES), "Which team won the game?", k=2, method="lexical")
     other = found.join_plan.use("game.away_team_id = team.id")
     frame = found.merge(other)
     assert list(frame["name"][:3]) == ["b", "c", "a"]
-    shown = texts(re.findall(r"<svg.*?</svg>", found._repr_html_())[0])
+    shown = texts(re.findall(r"<svg.*?</svg>", frame.tag.merge_report._repr_html_())[0])
     assert {"away_team_id", "match 100%"} <= set(shown)
     assert "home_team_id" not in shown
-    assert "└─ g.game.away_team_id = g.team.id" in repr(found)
-    assert "30 rows in the result." in repr(found)
+    assert "└─ g.game.home_team_id = g.team.id" in repr(found)
 
 
 def test_a_probability_is_shown_once():
@@ -252,7 +252,7 @@ def test_a_probability_is_shown_once():
     same = [TableHit("shop.sales", 0.875, (), 0.875), TableHit("shop.shops", 0.5, (), 0.5)]
     for hits, scored in ((same, False), ([TableHit("shop.sales", 3.25, (), 0.875)], True)):
         found = RetrievedTables("Which sales?", hits, corpus)
-        words = Tags(found_html(found, None, None)).words
+        words = Tags(found_html(found, None)).words
         assert {"chance", "88%"} <= set(words)
         assert ("score" in words) == scored
 
@@ -300,7 +300,7 @@ def test_a_plan_in_a_terminal_shows_the_other_ways():
 
 def test_found_in_a_terminal_breaks_lines_between_reasons(found):
     reasons = tuple(f"column_{n} fits 'what was asked of it' (0.5{n})" for n in range(6))
-    many = dataclasses.replace(found, tables=[TableHit("shop.sales", 0.5, reasons)])
+    many = dataclasses.replace(found, tables=(TableHit("shop.sales", 0.5, reasons),))
     lines = repr(many).split("\n")
     assert max(map(len, lines)) <= 120
     assert all(line.startswith("       column_") for line in lines[2:])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pandas as pd
 
@@ -28,7 +28,7 @@ def ask(
     question: str,
     corpus: Corpus | None = None,
     *,
-    k: int | None = None,
+    k: int | Literal["auto"] | None = None,
     method: str | None = None,
     limits: SQLLimits | None = None,
     **settings: Any,
@@ -43,7 +43,7 @@ def ask(
     Args:
         question: in plain language.
         corpus: where to look; the configured corpus where None.
-        k: tables at most, as in ``retrieve_tables``.
+        k: how many tables, as in ``retrieve_tables``.
         method: the selector, as in ``retrieve_tables``.
         limits: rows and seconds that the SQL may take.
         **settings: as in :func:`tagframe.configure`, for this call.
@@ -133,12 +133,14 @@ class _Steps:
         return Answer(question, text, executed.rows, executed.query, self.found, report)
 
     def _merge(self) -> tuple[list[str], list[str] | None]:
-        """How the tables join, and the columns of the merged table; none where they do not merge without harm."""
+        """How the tables join, and the columns of the merged table; None where rows would repeat, or none connect."""
+        joins = [f"{pair.left} = {pair.right}" for pair in self.found.joins]
         try:
-            joins = [f"{pair.left} = {pair.right}" for pair in self.found.joins]
-            return joins, [str(column) for column in self.found.merge(limit=1).columns]
+            # What is lost is warned of when the merge is made, if it is.
+            merged = self.found.merge(limit=1, on_loss="allow")
         except JoinError:
-            return [], None
+            return joins, None
+        return joins, [str(column) for column in merged.columns]
 
 
 def _value(completion: Completion[T]) -> T:

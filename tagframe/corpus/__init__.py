@@ -1,7 +1,7 @@
 """Tables to search and to join: their profiles, their vectors, and the catalogue that keeps both."""
 
 from tagframe.corpus.corpus import Corpus
-from tagframe.corpus.index import open_corpus
+from tagframe.corpus.index import open_corpus, with_frame
 from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
 from tagframe.corpus.tables import corpus_of
 from tagframe.corpus.vectors import CorpusVectors
@@ -16,4 +16,5 @@ __all__ = [
     "TableProfile",
     "corpus_of",
     "open_corpus",
+    "with_frame",
 ]

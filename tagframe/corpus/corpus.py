@@ -103,7 +103,6 @@ class Corpus:
         self._vectors = VectorStore() if vectors is None else vectors
         self._knowledge = KnowledgeStore() if knowledge is None else knowledge
         self._told: tuple[Knowledge, tuple[TableProfile, ...], dict[str, TableProfile]] | None = None
-        self._named: tuple[TableProfile, ...] = ()
 
     @property
     def profiles(self) -> tuple[TableProfile, ...]:
@@ -357,7 +356,6 @@ class Corpus:
             named: the same tables in the same order under other names, to be encoded in place of their own.
         """
         profiles = self.profiles if named is None else named
-        self._named = tuple(profiles)
         return corpus_vectors(profiles, embedder, self._vectors, hide_database=hide_database)
 
     def save(self, path: str | Path) -> Path:
@@ -375,15 +373,11 @@ class Corpus:
         target = Path(path)
         if target.exists() and not (target.is_file() and is_catalogue(target)):
             raise UnreadableCatalogue(f"{target} is not a catalogue, and is left as it is; save to another path")
-        documents: set[str] = set()
-        for profile in (*self.profiles, *self._named):
-            documents.update(table_document(profile, hide_database=hidden) for hidden in (False, True))
-            documents.update(column_document(profile, column) for column in profile.columns)
         # Written aside and moved, so that nobody ever opens half a catalogue.
         draft = Catalogue(target.with_name(f".{target.name}.{os.getpid()}"))
         try:
             draft.write(self._contents())
-            for embedder, vectors in self._vectors.known(documents).items():
+            for embedder, vectors in self._vectors.known(self.ids).items():
                 draft.add_vectors(embedder, vectors)
             draft.path.replace(target)
         except OSError as error:

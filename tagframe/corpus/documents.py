@@ -20,16 +20,23 @@ def identifier_words(name: str) -> list[str]:
 
 
 def table_document(table: TableProfile, *, hide_database: bool = False) -> str:
-    """A table as text: the words of its database's name (unless hidden), of its own name, and of its columns' names."""
+    """A table as text: the words of its database's name (unless hidden), of its own name, and of its columns' names.
+
+    What its user says that it holds follows.
+    """
     names = [table.name] if hide_database else [table.database, table.name]
     columns = ", ".join(_words(column.name) for column in table.columns)
     words = " ".join(map(_words, names))
-    return f"{words}: {columns}" if columns else words
+    return _described(f"{words}: {columns}" if columns else words, table.description)
 
 
 def column_document(table: TableProfile, column: ColumnProfile) -> str:
-    """A column as text: the words of its table's name and of its own."""
-    return f"{_words(table.name)} {_words(column.name)}"
+    """A column as text: the words of its table's name and of its own, and what its user says that it means."""
+    return _described(f"{_words(table.name)} {_words(column.name)}", column.description)
+
+
+def _described(words: str, description: str) -> str:
+    return f"{words}. {description}" if description else words
 
 
 def _words(name: str) -> str:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
-import sys
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, count
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import pandas as pd
 
-from tagframe.config import current
 from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue
 from tagframe.corpus.corpus import Corpus, Origin
 from tagframe.corpus.discover import SourceFile, discover
@@ -34,6 +33,7 @@ from tagframe.errors import (
     UnreadableTable,
     UnreadableTableWarning,
 )
+from tagframe.progress import shown
 
 FRAMES_DATABASE = "frames"
 
@@ -129,6 +129,37 @@ def open_frames(frames: Mapping[str, pd.DataFrame], profile: ProfileFrame = prof
             profiles.append(found)
             origins[found.id] = Origin(key=engine.kind, table=name, kind=engine.kind, engine=engine)
     return Corpus(profiles, origins)
+
+
+def with_frame(corpus: Corpus, frame: pd.DataFrame, id: str | None = None) -> tuple[Corpus, str]:
+    """A corpus with a frame among its tables, and the frame's id there.
+
+    Args:
+        corpus: the other tables.
+        frame: profiled as it is now.
+        id: of the table that the frame stands for, with the keys that its source declares; None for one of its own.
+
+    Raises:
+        TableNotFound: no table of that id.
+        InvalidArgument: a frame that can be no table.
+    """
+    ((database, _, engine),) = frame_engines({"frame": frame}, "frame")
+    (shape,) = engine.shapes()
+    if id is None:
+        free = (f"frame{number}" for number in chain([""], count(2)))
+        name = next(name for name in free if f"{database}.{name}" not in corpus)
+        profile, others = profile_table(database, shape, engine.chunks(shape), name=name), corpus
+    else:
+        known = corpus.profile(id)
+        profile = replace(
+            profile_table(known.database, shape, engine.chunks(shape), name=known.name),
+            id=known.id,
+            primary_key=known.primary_key if {*known.primary_key} <= {*shape.columns} else (),
+            foreign_keys=tuple(key for key in known.foreign_keys if not key.given),
+        )
+        others = corpus.subset(other for other in corpus.ids if other != known.id)
+    origin = Origin(key=profile.id, table=shape.name, kind=engine.kind, engine=engine)
+    return others.union(Corpus([profile], {profile.id: origin})), profile.id
 
 
 def _open_catalogue(catalogue: Catalogue, progress: bool | None) -> Corpus:
@@ -255,7 +286,7 @@ def _index(files: Sequence[SourceFile], known: Mapping[str, IndexedSource], prog
         result.sources[file.key] = IndexedSource(file.key, file.engine.kind, seen, tables[file.key])
         result.changed.append(file.key)
         work += [(file, shape) for shape in shapes]
-    for file, shape in _progress(work, progress):
+    for file, shape in shown(((1, one) for one in work), len(work), "profiling", "table", progress):
         try:
             tables[file.key][shape.name] = profile_table(file.database, shape, file.engine.chunks(shape))
         except UnreadableTable as error:
@@ -326,15 +357,3 @@ def _databases(files: Sequence[SourceFile], sources: Mapping[str, IndexedSource]
     tables = [(file.database, table) for file in files if file.key in sources for table in sources[file.key].tables]
     divided = {database for (database, _), count in Counter(tables).items() if count > 1}
     return {file.key: file.key if file.database in divided else file.database for file in files}
-
-
-def _progress(work: Sequence[Any], progress: bool | None) -> Any:
-    progress = current().progress if progress is None else progress
-    shown = "ipykernel" in sys.modules or sys.stderr.isatty() if progress is None else progress
-    if not shown:
-        return work
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of tqdm.auto, in a notebook without ipywidgets
-        from tqdm.auto import tqdm
-
-    return tqdm(work, desc="profiling", unit="table", delay=0 if progress else 2)

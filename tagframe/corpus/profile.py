@@ -19,7 +19,7 @@ TypeFamily = Literal["integer", "real", "text", "date", "boolean", "blob", "empt
 """The kind of a column's *values*, whatever the source declares: "empty" has no non-null value."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sketch:
     """The hashes of a column's distinct canonical values: all of them, or the smallest ones.
 
@@ -33,6 +33,14 @@ class Sketch:
 
     hashes: npt.NDArray[np.uint64]
     complete: bool
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sketch):
+            return NotImplemented
+        return self.complete == other.complete and np.array_equal(self.hashes, other.hashes)
+
+    def __hash__(self) -> int:
+        return hash((self.complete, len(self.hashes), self.hashes[:1].tobytes()))
 
 
 @dataclass(frozen=True)
@@ -108,6 +116,10 @@ class TableProfile:
     foreign_keys: tuple[ForeignKey, ...] = ()
     forbidden_keys: tuple[ForeignKey, ...] = ()
     description: str = ""
+
+    def __hash__(self) -> int:
+        # Of what tells tables apart as a rule: corpora of thousands of tables are looked up by their profiles.
+        return hash((self.id, len(self.columns), self.rows))
 
     def column(self, name: str) -> ColumnProfile:
         """The profile of one column.

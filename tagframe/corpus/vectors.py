@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,9 +17,13 @@ from tagframe.corpus.documents import column_document, table_document
 from tagframe.corpus.profile import TableProfile
 from tagframe.embed import ANONYMOUS
 from tagframe.errors import CatalogueWarning, UnreadableCatalogue
+from tagframe.progress import shown
 
 if TYPE_CHECKING:
     from tagframe.embed import Embedder
+
+_CHUNK = 256
+"""Documents that are encoded at a time, between two steps of the bar."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,7 @@ class VectorStore:
 
     catalogue: Catalogue | None = None
     _vectors: dict[str, dict[str, npt.NDArray[np.float32]]] = field(default_factory=dict, repr=False)
+    _documents: dict[str, set[str]] = field(default_factory=dict, repr=False)
     _lock: Any = field(default_factory=threading.RLock, repr=False, compare=False)
 
     def encode(self, embedder: Embedder, documents: Sequence[str]) -> npt.NDArray[np.float32]:
@@ -57,7 +63,7 @@ class VectorStore:
                 known.update(_stored(catalogue, embedder, missing))
                 missing = [document for document in missing if document not in known]
             if missing:
-                fresh = dict(zip(missing, embedder.encode(missing), strict=True))
+                fresh = _encoded(embedder, missing)
                 known.update(fresh)
                 if catalogue is not None:
                     _store(catalogue, embedder, fresh)
@@ -65,9 +71,15 @@ class VectorStore:
                 return np.empty((0, embedder.dimension), dtype=np.float32)
             return np.stack([known[document] for document in documents])
 
-    def known(self, documents: Collection[str]) -> dict[str, dict[str, npt.NDArray[np.float32]]]:
-        """What is in memory of these documents, by embedder, for a catalogue."""
+    def belong(self, table: str, documents: Iterable[str]) -> None:
+        """These are documents of a table, under whatever names."""
         with self._lock:
+            self._documents.setdefault(table, set()).update(documents)
+
+    def known(self, tables: Iterable[str]) -> dict[str, dict[str, npt.NDArray[np.float32]]]:
+        """What is in memory of the documents of these tables, by embedder, for a catalogue."""
+        with self._lock:
+            documents = {document for table in tables for document in self._documents.get(table, ())}
             return {
                 name: {document: vectors[document] for document in documents if document in vectors}
                 for name, vectors in self._vectors.items()
@@ -86,14 +98,27 @@ def corpus_vectors(
 ) -> CorpusVectors:
     """Encode the tables and columns of ``profiles``."""
     tables = [table_document(profile, hide_database=hide_database) for profile in profiles]
-    columns = [column_document(profile, column) for profile in profiles for column in profile.columns]
-    widths = [len(profile.columns) for profile in profiles]
-    vectors = store.encode(embedder, tables + columns)
+    columns = [[column_document(profile, column) for column in profile.columns] for profile in profiles]
+    for profile, table, its_columns in zip(profiles, tables, columns, strict=True):
+        store.belong(profile.id, [table, *its_columns])
+    widths = [len(its_columns) for its_columns in columns]
+    vectors = store.encode(embedder, [*tables, *chain.from_iterable(columns)])
     return CorpusVectors(
         tables=vectors[: len(tables)],
         columns=vectors[len(tables) :],
         column_table=np.repeat(np.arange(len(tables)), widths),
     )
+
+
+def _encoded(embedder: Embedder, documents: Sequence[str]) -> dict[str, npt.NDArray[np.float32]]:
+    """The vectors of the documents, with a bar where it takes long; those of one length are encoded together."""
+    ordered = sorted(documents, key=len, reverse=True)
+    chunks = [ordered[start : start + _CHUNK] for start in range(0, len(ordered), _CHUNK)]
+    found: dict[str, npt.NDArray[np.float32]] = {}
+    work = ((len(chunk), chunk) for chunk in chunks)
+    for chunk in shown(work, len(ordered), "reading names of tables and columns", "name"):
+        found.update(zip(chunk, embedder.encode(chunk), strict=True))
+    return found
 
 
 def _is_anonymous(name: str) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 from tagframe.corpus.naming import NamedTable
 from tagframe.corpus.profile import TableProfile
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
+from tagframe.joins.components import Components
 from tagframe.joins.edges import Edge, edges_of, siblings
 from tagframe.joins.key_text import text_of
 from tagframe.joins.nearest import nearest_pairs
@@ -35,34 +36,9 @@ _WANTED = 100.0
 """A key that the plan has to have is stronger than any other."""
 
 
-class _Components:
-    """Union-find over table ids."""
-
-    def __init__(self, tables: Iterable[str]) -> None:
-        self.parent = {table: table for table in tables}
-
-    def root(self, table: str) -> str:
-        while self.parent[table] != table:
-            self.parent[table] = self.parent[self.parent[table]]
-            table = self.parent[table]
-        return table
-
-    def join(self, one: str, other: str) -> bool:
-        """Whether they were apart."""
-        a, b = self.root(one), self.root(other)
-        self.parent[max(a, b)] = min(a, b)
-        return a != b
-
-    def groups(self) -> list[list[str]]:
-        found: dict[str, list[str]] = defaultdict(list)
-        for table in sorted(self.parent):
-            found[self.root(table)].append(table)
-        return list(found.values())
-
-
-def _tree(tables: Iterable[str], edges: Sequence[Edge], order: Order) -> tuple[list[Edge], _Components]:
+def _tree(tables: Iterable[str], edges: Sequence[Edge], order: Order) -> tuple[list[Edge], Components[str]]:
     """Kruskal's maximum spanning tree (or forest)."""
-    parts = _Components(tables)
+    parts = Components(sorted(tables))
     ranked = sorted(edges, key=lambda edge: (-edge.strength, edge.role, _spelling(edge.key, order)))
     return [edge for edge in ranked if parts.join(*edge.ends)], parts
 
@@ -93,7 +69,7 @@ def _from(start: str, edges: Sequence[Edge]) -> list[Edge]:
     ]
 
 
-def _bridged(parts: _Components, edges: Sequence[Edge], tables: frozenset[str], order: Order) -> list[str] | None:
+def _bridged(parts: Components[str], edges: Sequence[Edge], tables: frozenset[str], order: Order) -> list[str] | None:
     """The tables on the cheapest path that leaves one component and ends in another; None where there is none."""
     neighbours: dict[str, list[tuple[float, str]]] = defaultdict(list)
     for edge in edges:
@@ -158,7 +134,7 @@ def _others(
         if gone.key in kept:
             continue
         rest = [edge for edge in tree if edge is not gone]
-        parts = _Components(sources)
+        parts = Components(sources)
         for edge in rest:
             parts.join(*edge.ends)
         for edge in edges:
@@ -180,7 +156,7 @@ def _others(
     return others, others[:as_sure]
 
 
-def _faint_keys(profiles: Sequence[TableProfile], parts: _Components, known: set[KeyPair]) -> list[KeyPair]:
+def _faint_keys(profiles: Sequence[TableProfile], parts: Components[str], known: set[KeyPair]) -> list[KeyPair]:
     """Key pairs between parts that are less likely than not, and not yet among ``known``."""
     found = infer_key_pairs(profiles, declared=False, min_score=_FAINT, across_sources=True)
     return [
@@ -190,7 +166,7 @@ def _faint_keys(profiles: Sequence[TableProfile], parts: _Components, known: set
     ]
 
 
-def _not_connected(parts: _Components, keys: Sequence[KeyPair], profiles: Sequence[TableProfile]) -> NotConnected:
+def _not_connected(parts: Components[str], keys: Sequence[KeyPair], profiles: Sequence[TableProfile]) -> NotConnected:
     shown = " | ".join("{" + ", ".join(group) + "}" for group in parts.groups())
     unions = "".join(
         f". {' and '.join(group.tables)} have the same columns: stack them with tagframe.stack"
@@ -215,7 +191,7 @@ def _because(key: KeyPair) -> str:
 
 
 def _checked(given: Sequence[KeyPair], tables: Iterable[str]) -> Sequence[KeyPair]:
-    parts = _Components(tables)
+    parts = Components(sorted(tables))
     for key in given:
         if not parts.join(key.left_table, key.right_table):
             pairs = ", ".join(f"{pair.left} = {pair.right}" for pair in given)

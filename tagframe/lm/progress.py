@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from typing import Any
 
-
-def wanted(progress: bool | None) -> bool:
-    """Whether a bar is shown; None shows one where standard error is a terminal, or in a notebook."""
-    if progress is not None:
-        return progress
-    in_notebook = "ipykernel" in sys.modules
-    return in_notebook or (sys.stderr is not None and sys.stderr.isatty())
+from tagframe.progress import new_bar
 
 
 class Bar:
@@ -30,10 +22,7 @@ class Bar:
             self._bar.total += rows
             self._bar.refresh()
         elif self._wanted:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of tqdm.auto, in a notebook without ipywidgets
-                from tqdm.auto import tqdm
-            self._bar = tqdm(total=rows, desc=self._description or None, unit="row", dynamic_ncols=True)
+            self._bar = new_bar(rows, self._description, "row")
 
     def update(self, done: int, dollars: float | None) -> None:
         """So many rows are done, for so many dollars."""

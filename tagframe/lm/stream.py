@@ -20,10 +20,11 @@ from tagframe.lm import background
 from tagframe.lm.call import Arrived, Batch, Call, Job
 from tagframe.lm.dispatch import Run
 from tagframe.lm.flights import flights
-from tagframe.lm.progress import Bar, wanted
+from tagframe.lm.progress import Bar
 from tagframe.lm.prompt import Completion, Completions, Parameters
 from tagframe.lm.store import ResponseStore
 from tagframe.lm.usage import Usage, ledger
+from tagframe.progress import is_wanted
 
 if TYPE_CHECKING:
     from tagframe.lm.model import LM
@@ -59,7 +60,7 @@ class Stream:
         self._settings = lm.settings()
         self._store: ResponseStore | None = lm.open_store()
         self._run: Run | None = None
-        self._bar = Bar(description, wanted(self._settings.progress))
+        self._bar = Bar(description, is_wanted(self._settings.progress))
         self._sendings: list[_Sending] = []
         self._opened = flights.open()
         self._open = True

@@ -6,6 +6,7 @@ import time
 import warnings
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -91,7 +92,7 @@ def run_plan(
         pushed = merge_in_engine(plan, corpus, wanted, filters, how=how, limit=limit)
         if pushed is not None and not (pushed[1].lost and on_loss == "raise"):
             _warn_of_loss(pushed[1], on_loss)
-            return pushed
+            return pushed[0], replace(pushed[1], plan=plan)
     source = StackedRows(CorpusRows(corpus), plan)
     tested = {*filters, *(everything.values() if isinstance(where, str) else ())}
     late = {key for key in wanted.values() if picks and source.may_pick(key[0])}
@@ -112,7 +113,14 @@ def run_plan(
     frame = result.frame(wanted)
     stacks = tuple((table.id, tuple(part.id for part in table.parts)) for table in plan.sources if table.parts)
     report = MergeReport(
-        plan.start, result.sizes[plan.start], tuple(steps), len(frame), len(lost), before - kept, stacks=stacks
+        plan.start,
+        result.sizes[plan.start],
+        tuple(steps),
+        len(frame),
+        len(lost),
+        before - kept,
+        stacks=stacks,
+        plan=plan,
     )
     _warn_of_loss(report, on_loss)
     return frame, report

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
+
+from tagframe.joins.plan import JoinPlan
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ class MergeReport:
         filtered: joined rows that ``where`` left out.
         engine: where the join ran: "pandas" or "sqlite".
         stacks: tables of one shape that were joined as one: (id of the stack, ids of its parts).
+        plan: that the merge followed, to be shown with it.
     """
 
     start: str
@@ -90,6 +93,7 @@ class MergeReport:
     filtered: int = 0
     engine: str = "pandas"
     stacks: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    plan: JoinPlan | None = field(default=None, repr=False, compare=False)
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each step, with the attributes of :class:`StepReport` as columns."""

@@ -6,7 +6,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -17,6 +16,7 @@ from tagframe.embed import TextVectors, encode_words, vocabulary
 from tagframe.retrieval.joinability import Joinability
 from tagframe.retrieval.lexical import LexicalIndex
 from tagframe.retrieval.links import Links
+from tagframe.retrieval.once import once
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.segment import Segmenter, with_words_apart
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _REMEMBERED = 8
 _REMEMBERED_QUESTIONS = 256
-_lock = threading.Lock()
 
 
 class Searchable(Protocol):
@@ -100,34 +99,35 @@ class RetrievalIndex:
         self._starts = np.cumsum([0, *widths])
         self._filled = np.flatnonzero(widths)
         self._questions: OrderedDict[str, TextVectors] = OrderedDict()
+        self._questions_lock = threading.Lock()
 
-    @cached_property
+    @once
     def lexical(self) -> LexicalIndex:
         """BM25 over the tables."""
         return LexicalIndex(self.named, with_database=not self.one_database)
 
-    @cached_property
+    @once
     def vocabulary(self) -> Vocabulary:
         """The words of names."""
         return Vocabulary(self.named)
 
-    @cached_property
+    @once
     def values(self) -> ValueIndex:
         """The values in cells."""
         return ValueIndex(self.tables)
 
-    @cached_property
+    @once
     def joinability(self) -> Joinability:
         """ω of JAR section 3.3."""
         vectors = None if self.vectors is None else self.vectors.columns
         return Joinability(self.tables, vectors, declared=self.declared_keys)
 
-    @cached_property
+    @once
     def links(self) -> Links:
         """Key pairs."""
         return Links(self.tables, declared=self.declared_keys)
 
-    @cached_property
+    @once
     def is_key(self) -> npt.NDArray[np.bool_]:
         """Whether each column of the corpus is part of a key pair that links tables: shape (columns,)."""
         keys = self.links.key_columns()
@@ -136,9 +136,13 @@ class RetrievalIndex:
             dtype=bool,
         )
 
-    @cached_property
+    @once
     def _column_terms(self) -> list[frozenset[str]]:
-        return [frozenset(terms(f"{table.name} {column.name}")) for table in self.named for column in table.columns]
+        return [
+            frozenset(terms(f"{table.name} {column.name} {column.description}"))
+            for table in self.named
+            for column in table.columns
+        ]
 
     def by_table(self, values: Floats) -> Floats:
         """The largest value of each table's columns: (…, columns) to (…, n); 0 for a table of no columns."""
@@ -200,12 +204,12 @@ class RetrievalIndex:
 
     def _question(self, question: Question) -> TextVectors:
         assert self.embedder is not None
-        with _lock:
+        with self._questions_lock:
             known = self._questions.get(question.text)
         if known is None:
             spans = [(word.start, word.end) for word in question.content]
             known = encode_words(self.embedder, question.text, spans)
-            with _lock:
+            with self._questions_lock:
                 self._questions[question.text] = known
                 while len(self._questions) > _REMEMBERED_QUESTIONS:
                     self._questions.popitem(last=False)
@@ -245,19 +249,27 @@ def plain(subquery: str) -> str:
     return subquery.replace(":", " ")
 
 
-_indexes: OrderedDict[tuple[int, ...], RetrievalIndex] = OrderedDict()
+class _Slot:
+    """The place of an index that is made by the first thread that asks for it, while others wait."""
+
+    def __init__(self, corpus: Searchable, embedder: Embedder | None) -> None:
+        self._corpus, self._embedder = corpus, embedder
+
+    @once
+    def index(self) -> RetrievalIndex:
+        return RetrievalIndex(self._corpus, self._embedder)
+
+
+_slots: OrderedDict[tuple[object, ...], _Slot] = OrderedDict()
+_lock = threading.Lock()
 
 
 def index_of(corpus: Searchable, embedder: Embedder | None) -> RetrievalIndex:
-    """The index of a corpus, made once: narrowed corpora are made anew at every call, their profiles are not."""
-    key = (id(embedder), *map(id, corpus.profiles))
+    """The index of a corpus, made once; corpora that are equal, such as those narrowed at each call, share one."""
+    key = (id(embedder), corpus.profiles)  # the slot holds the embedder, so that its id stays its own
     with _lock:
-        if key in _indexes:
-            _indexes.move_to_end(key)
-            return _indexes[key]
-    index = RetrievalIndex(corpus, embedder)  # holds the profiles and the embedder, so that their ids stay theirs
-    with _lock:
-        _indexes[key] = index
-        while len(_indexes) > _REMEMBERED:
-            _indexes.popitem(last=False)
-    return index
+        slot = _slots.setdefault(key, _Slot(corpus, embedder))
+        _slots.move_to_end(key)
+        while len(_slots) > _REMEMBERED:
+            _slots.popitem(last=False)
+    return slot.index

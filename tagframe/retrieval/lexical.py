@@ -12,9 +12,13 @@ from tagframe.retrieval.words import terms
 
 
 def table_terms(table: TableProfile, *, with_database: bool = True) -> list[str]:
-    """The words that a table is found by: those of its database (unless left out), its name and its columns."""
+    """The words that a table is found by: those of its database (unless left out), its name and its columns.
+
+    What its user says of the table and its columns is searched as well.
+    """
     names = [table.name, *(column.name for column in table.columns)]
-    return terms(" ".join([table.database, *names] if with_database else names))
+    said = [text for text in (table.description, *(column.description for column in table.columns)) if text]
+    return terms(" ".join([*([table.database] if with_database else []), *names, *said]))
 
 
 class LexicalIndex:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import weakref
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
@@ -9,15 +11,35 @@ import numpy as np
 
 from tagframe.corpus.profile import TableProfile
 from tagframe.keys import KeyPair, given_keys, infer_key_pairs
-from tagframe.retrieval.problem import Floats
+from tagframe.progress import shown
+from tagframe.retrieval.once import once
+from tagframe.retrieval.problem import LINKED, Floats
 
 LARGEST_DATABASE = 500
 """Tables of a database up to which its keys are inferred as a whole; beyond, among the tables in question only.
 
 Key inference is quadratic in the columns of a database, and no step of a question may be quadratic in the corpus."""
 
-LINKED = 0.5
-"""The score from which two tables count as linked."""
+
+class _Group:
+    """The key pairs of some tables, inferred by the first that asks."""
+
+    def __init__(self, tables: tuple[TableProfile, ...], declared: bool) -> None:
+        self._tables, self._declared = tables, declared
+
+    @once
+    def keys(self) -> list[KeyPair]:
+        return infer_key_pairs(self._tables, declared=self._declared, min_score=0.0)
+
+
+_groups: weakref.WeakValueDictionary[tuple[tuple[TableProfile, ...], bool], _Group] = weakref.WeakValueDictionary()
+_groups_lock = threading.Lock()
+
+
+def _group_of(tables: tuple[TableProfile, ...], declared: bool) -> _Group:
+    """Corpora that share a database share its key pairs: a subset, a corpus with an anchor beside it, a copy."""
+    with _groups_lock:
+        return _groups.setdefault((tables, declared), _Group(tables, declared))
 
 
 class Links:
@@ -37,6 +59,8 @@ class Links:
             self._databases[table.database].append(position)
         self._adjacent: dict[int, dict[int, float]] = {}
         self._known: dict[tuple[int, ...], dict[tuple[int, int], list[KeyPair]]] = {}
+        self._groups: list[_Group] = []  # held, so that others find them
+        self._lock = threading.Lock()
         self._between = self._given_between_databases()
 
     def keys(self, tables: Iterable[int]) -> list[KeyPair]:
@@ -88,13 +112,14 @@ class Links:
     def key_columns(self) -> set[tuple[int, str]]:
         """The columns, as (table, name), of all key pairs that link tables of databases that are not too large."""
         found = set()
-        for members in self._databases.values():
-            if len(members) <= LARGEST_DATABASE:
-                for keys in self._among(members).values():
-                    for key in keys:
-                        if key.score >= LINKED:
-                            found |= {(self._index[key.left_table], name) for name in key.left_columns}
-                            found |= {(self._index[key.right_table], name) for name in key.right_columns}
+        small = [members for members in self._databases.values() if len(members) <= LARGEST_DATABASE]
+        tables = sum(map(len, small))
+        for members in shown(((len(members), members) for members in small), tables, "looking for keys", "table"):
+            for keys in self._among(members).values():
+                for key in keys:
+                    if key.score >= LINKED:
+                        found |= {(self._index[key.left_table], name) for name in key.left_columns}
+                        found |= {(self._index[key.right_table], name) for name in key.right_columns}
         return found
 
     def of_databases(self, tables: Iterable[int]) -> list[int]:
@@ -113,8 +138,9 @@ class Links:
         for database, members in by_database.items():
             whole = self._databases[database]
             group = tuple(whole if len(whole) <= LARGEST_DATABASE else sorted(set(members)))
-            if group not in self._known:
-                self._known[group] = self._inferred(group)
+            with self._lock:
+                if group not in self._known:
+                    self._known[group] = self._inferred(group)
             merged.update(self._known[group])
         inside = set(tables)
         merged.update({ends: keys for ends, keys in self._between.items() if inside & set(ends)})
@@ -130,9 +156,10 @@ class Links:
         return dict(found)
 
     def _inferred(self, group: Sequence[int]) -> dict[tuple[int, int], list[KeyPair]]:
-        profiles = [self._tables[table] for table in group]
+        inferred = _group_of(tuple(self._tables[table] for table in group), self._declared)
+        self._groups.append(inferred)
         found: dict[tuple[int, int], list[KeyPair]] = defaultdict(list)
-        for key in infer_key_pairs(profiles, declared=self._declared, min_score=0.0):
+        for key in inferred.keys:
             ends = self._index[key.left_table], self._index[key.right_table]
             if ends[0] != ends[1]:
                 found[min(ends), max(ends)].append(key)

@@ -11,8 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.errors import InvalidArgument
+from tagframe.joins.components import spanning_tree
 
 Floats = npt.NDArray[np.float64]
+
+LINKED = 0.5
+"""The link score from which two tables count as linked."""
 
 
 class RowKind(IntEnum):
@@ -153,7 +157,7 @@ def best_first(values: Floats) -> npt.NDArray[np.int64]:
 
 
 def spanning_forest(weights: Floats, members: npt.ArrayLike) -> tuple[tuple[tuple[int, int], ...], float]:
-    """The maximum spanning forest of the members over pairs of positive weight (Kruskal): its edges and its weight.
+    """The maximum spanning forest of the members over pairs of positive weight: its edges and its weight.
 
     Args:
         weights: shape (n, n), symmetric.
@@ -165,16 +169,37 @@ def spanning_forest(weights: Floats, members: npt.ArrayLike) -> tuple[tuple[tupl
     nodes = np.sort(np.asarray(members, dtype=np.int64))
     rows, columns = np.triu_indices(len(nodes), 1)
     values = weights[nodes[rows], nodes[columns]]
-    component = list(range(len(nodes)))
-    edges: list[tuple[int, int]] = []
-    total = 0.0
-    for position in best_first(values):
-        if values[position] <= 0 or len(edges) == len(nodes) - 1:
-            break
-        left, right = int(rows[position]), int(columns[position])
-        old, new = component[right], component[left]
-        if old != new:
-            component = [new if other == old else other for other in component]
-            edges.append((int(nodes[left]), int(nodes[right])))
-            total += float(values[position])
-    return tuple(edges), total
+    positive = [place for place in best_first(values).tolist() if values[place] > 0]
+    kept = spanning_tree(range(len(nodes)), [(int(rows[place]), int(columns[place])) for place in positive])
+    edges = tuple((int(nodes[rows[positive[place]]]), int(nodes[columns[positive[place]]])) for place in kept)
+    return edges, float(sum(values[positive[place]] for place in kept))
+
+
+def forest_weights(weights: Floats, sets: npt.NDArray[np.intp]) -> tuple[Floats, npt.NDArray[np.int64]]:
+    """The maximum spanning forests of many sets of one size, all at once (Prim).
+
+    Args:
+        weights: shape (n, n), symmetric, none negative.
+        sets: shape (m, t), a set of t tables in each row.
+
+    Returns:
+        The weight of each set's forest over pairs of positive weight, and the number of its edges: shape (m,) each.
+    """
+    m, t = sets.shape
+    total, edges = np.zeros(m), np.zeros(m, dtype=np.int64)
+    if t < 2:
+        return total, edges
+    among = weights[sets[:, :, None], sets[:, None, :]]
+    every = np.arange(m)
+    reach = among[:, 0, :].copy()
+    reach[:, 0] = -1.0
+    for _ in range(t - 1):
+        nearest = reach.argmax(axis=1)
+        step = reach[every, nearest]
+        total += step
+        edges += step > 0
+        taken = reach < 0
+        reach = np.maximum(reach, among[every, nearest])
+        reach[taken] = -1.0
+        reach[every, nearest] = -1.0
+    return total, edges

@@ -7,9 +7,8 @@ from typing import Any
 
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.lexical import table_terms
-from tagframe.retrieval.links import LINKED
 from tagframe.retrieval.prepare import Prepared
-from tagframe.retrieval.problem import Selection
+from tagframe.retrieval.problem import LINKED, Selection
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.values import ValueHit
 

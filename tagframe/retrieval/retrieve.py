@@ -108,7 +108,7 @@ def retrieve_tables(
     if len(question) > len(asked.text):
         notes.append(f"only the first {len(asked.text):,} of {len(question):,} characters of the question were read")
     anchor_id = None if anchored is None else index.tables[anchored].id
-    return RetrievedTables(question, hits, corpus, anchor_id, chosen.name, "; ".join(notes), index)
+    return RetrievedTables(question, hits, corpus, anchor_id, chosen.name, "; ".join(notes))
 
 
 def _method(name: str | None) -> Method[Any, Any]:

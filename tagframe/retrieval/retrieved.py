@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, overload
 
 import pandas as pd
 
 from tagframe import results
 from tagframe.corpus.naming import NamedTable
-from tagframe.errors import InvalidArgument, NotConnected
+from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
 from tagframe.joins import How, JoinPlan, On, keys_on, plan_joins
 from tagframe.keys import KeyPair
-from tagframe.merging import MergeReport, Reaction, Where, run_plan
+from tagframe.merging import Reaction, Where, run_plan
+from tagframe.retrieval.links import Links
+from tagframe.retrieval.once import once
 from tagframe.retrieval.role_hints import role_hints
+from tagframe.retrieval.words import words_in
 
 if TYPE_CHECKING:
     from tagframe.corpus import Corpus
-    from tagframe.retrieval.index import RetrievalIndex
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,13 @@ class TableHit:
 class RetrievedTables:
     """The tables that answer a question together, best first, and how they join.
 
+    A sequence of :class:`TableHit`: ``found[0]``, ``found["bank.loan"]``, ``len(found)``, ``for hit in found``. It
+    never changes, and pickles with its corpus.
+
     Attributes:
         question: as asked.
         tables: the anchor is not among them.
-        corpus: what was searched.
+        corpus: what was searched, the anchor among it.
         anchor: id of the table whose rows the join plan starts from, or None.
         method: the selector that chose them.
         note: what else there is to say ("the corpus has 3 tables only"), or "".
@@ -58,9 +62,6 @@ class RetrievedTables:
     anchor: str | None = None
     method: str = ""
     note: str = ""
-    _index: RetrievalIndex | None = field(default=None, repr=False)
-    # What the last merge was and did, to be shown with the tables: "last" is its only key.
-    _merged: dict[str, tuple[JoinPlan, MergeReport]] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def ids(self) -> list[str]:
@@ -68,30 +69,30 @@ class RetrievedTables:
         found = [hit.id for hit in self.tables]
         return found if self.anchor is None else [self.anchor, *found]
 
-    @cached_property
+    @once
     def join_plan(self) -> JoinPlan:
         """How the tables are joined; a table that no word asked for may be in it where the others need it as a bridge.
 
         Raises:
             NotConnected: no key pairs connect the tables.
         """
-        return self._plan()
+        return self._planned()
 
-    def _plan(self, on: On | None = None) -> JoinPlan:
-        positions = {profile.id: position for position, profile in enumerate(self.corpus.profiles)}
+    def _planned(self, on: On | None = None) -> JoinPlan:
+        profiles = self.corpus.profiles
+        positions = {profile.id: position for position, profile in enumerate(profiles)}
         members = [positions[table] for table in self.ids]
-        assert self._index is not None
-        links = self._index.links
+        links = Links(profiles)
         around = links.of_databases(members)
         keys = links.keys([*members, *around])
-        profiles = [self.corpus.profiles[member] for member in members]
+        joined = [profiles[member] for member in members]
         return plan_joins(
-            profiles,
+            joined,
             keys,
-            given=[] if on is None else keys_on(on, list(map(NamedTable.of, profiles))),
+            given=[] if on is None else keys_on(on, list(map(NamedTable.of, joined))),
             anchor=self.anchor,
-            role_hints=role_hints(keys, self.question.split()),
-            bridges=[self.corpus.profiles[table] for table in around if table not in members],
+            role_hints=role_hints(keys, [word.text for word in words_in(self.question)]),
+            bridges=[profiles[table] for table in around if table not in members],
         )
 
     @property
@@ -126,10 +127,11 @@ class RetrievedTables:
             NotConnected: no key pairs connect the tables.
             FanOut: a step would repeat rows of the table that the plan starts from.
             InvalidArgument, TableNotFound, ColumnNotFound: an argument is not understood, or is not of these tables.
+            SourceNotFound: the corpus knows the schema of a table only, or its file is gone.
         """
         if plan is not None and on is not None:
             raise InvalidArgument("pass on= or a plan, not both: plan.use(…) gives a plan with another key")
-        plan = plan or (self.join_plan if on is None else self._plan(on))
+        plan = plan or (self.join_plan if on is None else self._planned(on))
         frame, report = run_plan(
             plan,
             self.corpus,
@@ -141,7 +143,6 @@ class RetrievedTables:
             limit=limit,
         )
         results.remember(frame, merge_report=report)
-        self._merged["last"] = (plan, report)
         return frame
 
     def to_frame(self) -> pd.DataFrame:
@@ -160,30 +161,69 @@ class RetrievedTables:
         return {
             "question": self.question,
             "tables": [
-                {"id": hit.id, "score": round(hit.score, 6), "reasons": list(hit.reasons)} for hit in self.tables
+                {
+                    "id": hit.id,
+                    "score": round(hit.score, 6),
+                    "probability": None if hit.probability is None else round(hit.probability, 6),
+                    "reasons": list(hit.reasons),
+                }
+                for hit in self.tables
             ],
             "joins": [{"left": key.left, "right": key.right} for key in self.joins],
+            "note": self.note,
         }
 
     def __len__(self) -> int:
         return len(self.tables)
 
+    def __iter__(self) -> Iterator[TableHit]:
+        return iter(self.tables)
+
+    def __contains__(self, table: object) -> bool:
+        return table in self.tables or any(hit.id == table for hit in self.tables)
+
+    @overload
+    def __getitem__(self, place: int | str) -> TableHit: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[TableHit, ...]: ...
+    def __getitem__(self, place: int | str | slice) -> TableHit | tuple[TableHit, ...]:
+        """A table by its place, or by its id or bare name, in any case; or several by their places.
+
+        Raises:
+            IndexError: there are fewer tables.
+            TableNotFound: none, or several, of that name.
+        """
+        if not isinstance(place, str):
+            return self.tables[place]
+        by_id = {hit.id: hit for hit in self.tables}
+        wanted = place.casefold()
+        for names in (
+            {id: id for id in by_id},
+            {profile.id: profile.name for profile in self.corpus.profiles if profile.id in by_id},
+        ):
+            found = [id for id, name in names.items() if name.casefold() == wanted]
+            if len(found) == 1:
+                return by_id[found[0]]
+        raise TableNotFound(f"no table {place!r} in {did_you_mean(place, by_id)}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Locks do not pickle; the join plan goes along where it is known.
+        kept = {*(one.name for one in fields(self)), "join_plan"}
+        return {name: value for name, value in self.__dict__.items() if name in kept}
+
     def __repr__(self) -> str:
         from tagframe.display import found_text
 
-        plan, report, _ = self._shown()
-        return found_text(self, plan, report)
+        return found_text(self, self._plan()[0])
 
     def _repr_html_(self) -> str:
         from tagframe.display import found_html
 
-        return found_html(self, *self._shown())
+        return found_html(self, *self._plan())
 
-    def _shown(self) -> tuple[JoinPlan | None, MergeReport | None, str]:
-        """The plan and the report of the last merge; before one, the join plan, or why there is none."""
-        if "last" in self._merged:
-            return *self._merged["last"], ""
+    def _plan(self) -> tuple[JoinPlan | None, str]:
+        """The join plan, or why there is none."""
         try:
-            return self.join_plan, None, ""
+            return self.join_plan, ""
         except NotConnected as error:
-            return None, None, str(error)
+            return None, str(error)

@@ -16,7 +16,7 @@ from tagframe.corpus.profile import TableProfile
 from tagframe.retrieval.problem import Floats, RowKind, best_first
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.values import ValueHit
-from tagframe.retrieval.words import stem
+from tagframe.retrieval.words import stem, terms
 
 if TYPE_CHECKING:
     from tagframe.retrieval.index import RetrievalIndex
@@ -61,15 +61,18 @@ _MULTIWORD = 1.5
 
 
 class Vocabulary:
-    """The words of table and column names, each with its rarity in (0, 1]: 1 where one table of all has it."""
+    """The words of table and column names, each with its rarity in (0, 1]: 1 where one table of all has it.
+
+    Where a user says what a name means, the words of that stand for the name too.
+    """
 
     def __init__(self, tables: Sequence[TableProfile]) -> None:
-        names = [_stems(table.name) for table in tables]
-        columns = [_stems(column.name) for table in tables for column in table.columns]
+        names = [_Name(table.name, table.description) for table in tables]
+        columns = [_Name(column.name, column.description) for table in tables for column in table.columns]
         owner = [position for position, table in enumerate(tables) for _ in table.columns]
         having: dict[str, set[int]] = defaultdict(set)
-        for position, stems in [*enumerate(names), *zip(owner, columns, strict=True)]:
-            for word in stems:
+        for position, name in [*enumerate(names), *zip(owner, columns, strict=True)]:
+            for word in name.stems | name.said:
                 having[word].add(position)
         most = math.log1p(max(len(tables), 1))
         self.rarity = {word: math.log1p(len(tables) / len(found)) / most for word, found in having.items()}
@@ -77,29 +80,33 @@ class Vocabulary:
         self.columns = _Postings(columns, self.rarity)
 
 
+class _Name:
+    """The stems of a name, and those of what its user says of it."""
+
+    def __init__(self, name: str, description: str) -> None:
+        self.stems = frozenset(stem(word) for word in identifier_words(name))
+        self.said = frozenset(terms(description)) if description else frozenset()
+
+
 class _Postings:
     """Where words stand in names."""
 
-    def __init__(self, named: Sequence[frozenset[str]], rarity: dict[str, float]) -> None:
+    def __init__(self, named: Sequence[_Name], rarity: dict[str, float]) -> None:
         self._rarity = rarity
         places: dict[str, list[int]] = defaultdict(list)
-        for position, stems in enumerate(named):
-            for word in stems:
+        for position, name in enumerate(named):
+            for word in name.stems | name.said:
                 places[word].append(position)
         self._places = {word: np.array(found, dtype=np.intp) for word, found in places.items()}
-        self._total = np.maximum([sum(sorted(rarity[word] for word in stems)) for stems in named], 1e-9)
+        self._total = np.maximum([sum(sorted(rarity[word] for word in name.stems)) for name in named], 1e-9)
 
     def matched(self, words: Sequence[str]) -> tuple[Floats, Floats]:
-        """Of each name the rarity of the words that it has, and their share of the name's rarity."""
+        """Of each name the rarity of the words that it has, and their share of the name's rarity, at most 1."""
         found = np.zeros(len(self._total))
         for word in words:
             if word in self._places:
                 found[self._places[word]] += self._rarity[word]
-        return found, found / self._total
-
-
-def _stems(name: str) -> frozenset[str]:
-    return frozenset(stem(word) for word in identifier_words(name))
+        return found, np.minimum(found / self._total, 1.0)
 
 
 @dataclass(frozen=True, eq=False)

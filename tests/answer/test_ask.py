@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import pickle
 import sqlite3
+import warnings
 
 import pandas as pd
 import pytest
 
 import tagframe as tf
 from tag_bench.server import Request
-from tagframe.answer import OperatorCall, Query
+from tagframe.answer import OperatorCall, Query, answer_from
 from tagframe.answer.prompts import GEN_CHARACTERS, gen_prompt
 from tagframe.errors import AnswerRejected, EmptyQuestion, LMError, NotConfigured
+from tagframe.lm import get_lm
+from tagframe.retrieval import retrieve_tables
 
 QUESTION = "Which romance films do critics from newspapers find moving?"
 
@@ -163,9 +167,51 @@ def test_a_question_needs_words(live, festival):
 def test_answer_as_json(live, festival):
     answer, _ = ask(live, festival, {"sql": "SELECT title, year FROM films", "operators": []})
     plain = json.loads(json.dumps(answer.to_dict(rows=2), default=str))
-    assert set(plain) == {"question", "answer", "tables", "joins", "query", "row_count", "rows"}
+    assert set(plain) == {"question", "answer", "tables", "joins", "note", "query", "row_count", "rows"}
     assert (plain["row_count"], len(plain["rows"])) == (12, 2)
     assert Query(**plain["query"]).sql == "SELECT title, year FROM films"
+
+
+ORPHANS = {
+    "shop.sale": pd.DataFrame({"sale_id": range(60), "shop_id": [*range(100, 120)] * 2 + [None] * 20, "amount": 5.5}),
+    "shop.shop": pd.DataFrame({"shop_id": range(100, 125), "town": [f"town {number}" for number in range(25)]}),
+}
+
+
+def test_the_probe_of_the_merge_warns_of_nothing_and_leaves_no_trace(live):
+    plan = {"sql": "SELECT town FROM shop", "operators": []}
+    live.answers = Model(plan)
+    found = retrieve_tables(tf.open_corpus(ORPHANS), "amount of each sale by town of shop", k=2)
+    before = repr(found)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        answer = answer_from(found.question, found, lm=get_lm())
+    assert len(answer.rows) == 25
+    assert repr(answer.retrieved) == before
+
+
+def test_where_a_merge_would_repeat_rows_the_model_still_sees_the_joins(live):
+    corpus = tf.open_corpus(
+        {
+            "shop.shop": pd.DataFrame({"shop_id": [1, 2], "town": ["Porto", "Faro"]}),
+            "shop.sale": pd.DataFrame({"sale_id": [1, 2, 3], "shop_id": [1, 1, 2], "amount": [5, 6, 7]}),
+            "shop.visit": pd.DataFrame({"visit_id": [1, 2, 3], "shop_id": [1, 1, 2], "guest": ["a", "b", "c"]}),
+        }
+    )
+    question = "guests of visits and amounts of sales by town of shop"
+    answer, model = ask(live, corpus, {"sql": "SELECT town FROM shop", "operators": []}, question=question, k=3)
+    assert len(answer.retrieved) == 3
+    assert "There is no merged table" in model.seen[0]
+    assert "shop.sale.shop_id = shop.shop.shop_id" in model.seen[0]
+
+
+def test_an_answer_pickles(live, festival):
+    answer, _ = ask(live, festival, {"sql": None, "operators": [{"name": "sem_agg", "instruction": "What moves?"}]})
+    copied = pickle.loads(pickle.dumps(answer))
+    assert repr(copied) == repr(answer)
+    assert copied.to_dict() == answer.to_dict()
+    assert copied.merge_report == answer.merge_report
+    pd.testing.assert_frame_equal(copied.rows, answer.rows)
 
 
 def test_rows_that_do_not_fit_are_counted_for_the_model():

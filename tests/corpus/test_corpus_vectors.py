@@ -79,7 +79,7 @@ def test_each_embedder_has_its_own(bank):
 def test_the_database_can_be_hidden(bank):
     corpus, letters = tf.open_corpus(bank), Letters()
     hidden = corpus.vectors(letters, hide_database=True)
-    assert letters.asked[0] == "client: client id, name, born"
+    assert "client: client id, name, born" in letters.asked
     shown = corpus.vectors(letters)
     assert not np.array_equal(hidden.tables, shown.tables)
     np.testing.assert_array_equal(hidden.columns, shown.columns)

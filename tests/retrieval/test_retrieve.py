@@ -1,3 +1,4 @@
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -80,6 +81,16 @@ def test_reasons_say_words_columns_and_joins(bank, words):
 def test_a_question_needs_words(bank, question):
     with pytest.raises(EmptyQuestion):
         retrieve_tables(bank, question)
+
+
+def test_k_may_be_numpys(bank, words):
+    assert len(retrieve_tables(bank, QUESTION, k=np.int64(2), embedder=words)) == 2
+
+
+def test_of_a_document_the_beginning_is_read_and_said(bank, words):
+    found = retrieve_tables(bank, "amount of each loan. " + "x y z. " * 1_000_000, k=1, embedder=words)
+    assert found.ids == ["bank.loan"]
+    assert "only the first 10,000 of 7,000,021 characters" in found.note
 
 
 @pytest.mark.parametrize("k", [0, -1, 2.5, True, "many"])

@@ -1,6 +1,10 @@
 import json
+import pickle
+
+import pytest
 
 from tagframe import results
+from tagframe.errors import SourceNotFound, TableNotFound
 from tagframe.retrieval import retrieve_tables
 
 QUESTION = "What is the gender of the clients who have a loan?"
@@ -9,8 +13,8 @@ QUESTION = "What is the gender of the clients who have a loan?"
 def test_json_holds_tables_and_joins(bank, words):
     found = retrieve_tables(bank, QUESTION, k=3, embedder=words)
     data = json.loads(json.dumps(found.to_dict()))
-    assert list(data) == ["question", "tables", "joins"]
-    assert all(list(table) == ["id", "score", "reasons"] for table in data["tables"])
+    assert list(data) == ["question", "tables", "joins", "note"]
+    assert all(list(table) == ["id", "score", "probability", "reasons"] for table in data["tables"])
     assert {"left": "bank.disp.client_id", "right": "bank.client.client_id"} in data["joins"]
 
 
@@ -32,3 +36,49 @@ def test_repr_shows_tables_scores_and_joins(bank, words):
     text = repr(retrieve_tables(bank, QUESTION, k=3, embedder=words))
     assert "1. bank." in text
     assert "bank.disp.client_id = bank.client.client_id" in text
+
+
+def test_it_is_a_sequence_of_hits(bank, words):
+    found = retrieve_tables(bank, QUESTION, k=3, embedder=words)
+    assert [hit.id for hit in found] == found.ids
+    assert found[0] is found.tables[0]
+    assert found[-1] is found.tables[-1]
+    assert found[:2] == found.tables[:2]
+    assert found["bank.loan"] is found["LOAN"]
+    assert "bank.loan" in found
+    assert found[1] in found
+    assert "bank.account" not in found
+    assert len(found) == 3
+    with pytest.raises(IndexError):
+        found[3]
+    with pytest.raises(TableNotFound, match=r"did you mean 'bank\.loan'"):
+        found["bank.lone"]
+
+
+@pytest.mark.parametrize("planned", [False, True])
+def test_it_pickles_with_what_its_plan_needs(bank, words, planned):
+    found = retrieve_tables(bank, QUESTION, k=2, method="lexical", embedder=words)
+    if planned:
+        assert found.join_plan.steps
+    copied = pickle.loads(pickle.dumps(found))
+    assert repr(copied) == repr(found)
+    assert copied.to_dict() == found.to_dict()
+    merged = copied.merge(on_loss="allow", on_fanout="allow")
+    assert merged.equals(found.merge(on_loss="allow", on_fanout="allow"))
+
+
+def test_of_schemas_alone_tables_and_plans_are_found_and_no_rows(schema, words):
+    corpus = schema(
+        **{
+            "music.singer": ["singer_id", "name"],
+            "music.concert": ["concert_id", "singer_id", "year"],
+            "shop.part": ["part", "price"],
+        }
+    )
+    found = retrieve_tables(corpus, "name of the singer of each concert", k=2, embedder=words)
+    assert {hit.id for hit in found} == {"music.singer", "music.concert"}
+    assert found.join_plan.steps[0].key.left == "music.concert.singer_id"
+    assert "music.concert" in repr(found)
+    assert "music.concert" in found._repr_html_()
+    with pytest.raises(SourceNotFound, match="only its schema is known"):
+        found.merge()

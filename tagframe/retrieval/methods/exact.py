@@ -23,7 +23,7 @@ from tagframe.retrieval.column_problem import PAPER_WEIGHTS, JarWeights
 from tagframe.retrieval.decompose import Decomposer
 from tagframe.retrieval.method import Method
 from tagframe.retrieval.prepare import among_candidates, by_both
-from tagframe.retrieval.problem import Floats, Selection, SelectionProblem, spanning_forest
+from tagframe.retrieval.problem import Floats, Selection, SelectionProblem, forest_weights, spanning_forest
 
 Sets = npt.NDArray[np.intp]
 """Shape (m, t): sets of t tables, a row each."""
@@ -130,24 +130,9 @@ class _Search:
         return np.asarray(np.maximum(flat, 0.0).sum(axis=1))
 
     def trees(self, sets: Sets) -> Floats:
-        """The weight of each set's maximum spanning tree over ω > 0 (Prim); minus infinity where there is none."""
-        m, t = sets.shape
-        total = np.zeros(m)
-        if t < 2:
-            return total
-        weights = self.omega[sets[:, :, None], sets[:, None, :]]
-        rows = np.arange(m)
-        reach = weights[:, 0, :].copy()
-        reach[:, 0] = -1.0
-        for _ in range(t - 1):
-            nearest = reach.argmax(axis=1)
-            step = reach[rows, nearest]
-            total += np.where(step > 0, step, -np.inf)
-            taken = reach < 0
-            reach = np.maximum(reach, weights[rows, nearest])
-            reach[taken] = -1.0
-            reach[rows, nearest] = -1.0
-        return total
+        """The weight of each set's maximum spanning tree over ω > 0; minus infinity where there is none."""
+        total, edges = forest_weights(self.omega, sets)
+        return np.where(edges == max(sets.shape[1] - 1, 0), total, -np.inf)
 
     def run(self) -> tuple[tuple[int, ...], float] | None:
         """The best set's free tables, ascending, and its objective; None where no set is feasible."""

@@ -8,13 +8,11 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.retrieval.problem import Floats, RowKind, SelectionProblem
+from tagframe.retrieval.problem import LINKED, Floats, RowKind, SelectionProblem, forest_weights
 from tagframe.retrieval.signals import SIGNALS
 
 LARGEST = 5
 """Tables in the largest set that is scored."""
-
-LINKED = 0.5
 
 _KINDS = (RowKind.WORD, RowKind.ATTRIBUTE, RowKind.NAME, RowKind.VALUE)
 
@@ -78,7 +76,7 @@ def set_features(problem: SelectionProblem, places: npt.NDArray[np.intp]) -> Flo
         features = np.zeros((count, len(FEATURES)))
         parts = [additive[sets].sum(axis=1), problem.r[places][sets].min(axis=1)[:, None]]
         parts += [_cover(block, sets) for block in rows]
-        missing = size - 1 - _tree(linked, sets)
+        missing = size - 1 - forest_weights(linked, sets)[1]
         source = np.sort(problem.source[places][sets], axis=1)
         others = (np.diff(source, axis=1) != 0).sum(axis=1)
         pair = similarity[sets[:, :, None], sets[:, None, :]].max(axis=(1, 2))
@@ -86,8 +84,8 @@ def set_features(problem: SelectionProblem, places: npt.NDArray[np.intp]) -> Flo
         parts.append(
             np.stack(
                 [
-                    _tree(link, sets),
-                    _tree(omega, sets),
+                    forest_weights(link, sets)[0],
+                    forest_weights(omega, sets)[0],
                     missing,
                     missing == 0,
                     others,
@@ -121,23 +119,3 @@ def _cover(rows: Floats, sets: npt.NDArray[np.intp]) -> Floats:
     lead = best - second
     alone = np.stack([np.where(value == best, lead, 0.0).sum(axis=1) for value in values])
     return np.stack([total, alone.min(axis=0), alone.sum(axis=0)], axis=1)
-
-
-def _tree(weights: Floats, sets: npt.NDArray[np.intp]) -> Floats:
-    """The weight of each set's maximum spanning forest (Prim)."""
-    count, size = sets.shape
-    total = np.zeros(count)
-    if size == 1:
-        return total
-    among = weights[sets[:, :, None], sets[:, None, :]]
-    every = np.arange(count)
-    reach = among[:, 0, :].copy()
-    reach[:, 0] = -1.0
-    for _ in range(size - 1):
-        nearest = reach.argmax(axis=1)
-        total += reach[every, nearest]
-        taken = reach < 0
-        reach = np.maximum(reach, among[every, nearest])
-        reach[taken] = -1.0
-        reach[every, nearest] = -1.0
-    return total

@@ -1,0 +1,62 @@
+"""One rule for bars: whether long work shows one, and how it looks."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
+
+from tagframe.config import current
+
+T = TypeVar("T")
+
+PATIENCE = 2.0
+"""Seconds of local work before a bar comes up that nobody asked for."""
+
+
+def is_wanted(progress: bool | None = None) -> bool:
+    """Whether a bar is shown; None follows the setting of that name.
+
+    Where that is None too, one is shown where standard error is a terminal, and in a notebook.
+    """
+    progress = current().progress if progress is None else progress
+    if progress is not None:
+        return progress
+    return "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty())
+
+
+def new_bar(total: int, description: str, unit: str, **options: Any) -> Any:
+    """A tqdm bar, made for a terminal or a notebook as it may be."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of tqdm.auto, in a notebook without ipywidgets
+        from tqdm.auto import tqdm
+    return tqdm(total=total, desc=description or None, unit=unit, dynamic_ncols=True, **options)
+
+
+def shown(
+    work: Iterable[tuple[int, T]], total: int, description: str, unit: str, progress: bool | None = None
+) -> Iterator[T]:
+    """What is worked through, with a bar where one is wanted.
+
+    A bar that was not asked for by True comes up after :data:`PATIENCE` seconds only.
+
+    Args:
+        work: pairs of how many units something is, and the thing.
+        total: units of all of them.
+        description: what is done.
+        unit: what is counted.
+        progress: as for :func:`is_wanted`.
+    """
+    if not is_wanted(progress):
+        for _, item in work:
+            yield item
+        return
+    asked = current().progress if progress is None else progress
+    bar = new_bar(total, description, unit, delay=0 if asked else PATIENCE)
+    try:
+        for units, item in work:
+            yield item
+            bar.update(units)
+    finally:
+        bar.close()
