@@ -1,8 +1,9 @@
 """Composite keys: several columns that only together tell the rows of a table apart.
 
-JAR leaves them to future work. A pair of tables is looked at where they share two column names or more, one of them
-with a key word. Whether the columns together are unique in one table, and contained from the other, only the rows can
-tell; without them a composite key is proposed where the referenced table has no other key, and scores lower.
+JAR leaves them to future work. A pair of tables is looked at where they share two column names or more. Whether the
+columns together are unique in one table, and contained from the other, only the rows can tell: with them, panels are
+found that no key word names, such as (country, year) and (ticker, date). Without them a composite key is proposed where
+one of the columns has a key word and the referenced table has no other key; it scores lower.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from tagframe.keys.containment import overlap
 from tagframe.keys.key_columns import Column
 from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.keys.matching import hashable, match_rows
+from tagframe.keys.names import calls, column_name
 
 VERIFIED, PROPOSED = 0.95, 0.6
 """Scores of composite keys that the rows confirm, and of those that they were not asked about."""
@@ -30,6 +32,13 @@ Read = Callable[[str, Sequence[str]], pd.DataFrame]
 _MOST_COLUMNS = 3
 _CROWD = 30
 _CONTAINED = 0.9
+_FEWEST_ROWS = 8
+"""In fewer rows columns are unique together by accident."""
+_MEASURES = frozenset(
+    """amount price cost total count size age sex gender score point rank rating level value status note comment text
+    description desc detail email phone url flag first last""".split()
+)
+"""Columns so called say something of a row, not which it is."""
 
 
 @dataclass(frozen=True)
@@ -50,21 +59,38 @@ def composite_keys(columns: Sequence[Column], known: Sequence[KeyPair], read: Re
     """
     linked = {(pair.left_table, pair.right_table) for pair in known}
     linked |= {(right, left) for left, right in linked}
-    for shared in _shared_columns(columns):
+    best: dict[frozenset[str], KeyPair] = {}
+    for shared in _shared_columns(columns, named=read is None):
         left, right = shared[0].left.owner, shared[0].right.owner
         if (left.id, right.id) not in linked:
             found = _first_key(shared, read)
-            if found is not None:
-                yield found
+            other = best.get(frozenset((left.id, right.id)))
+            # Of two tables with one key the one whose rows are all found references the other.
+            if found is not None and (other is None or _contained(found) > _contained(other)):
+                best[found.tables] = found
+    yield from best.values()
 
 
-def _shared_columns(columns: Sequence[Column]) -> Iterator[list[_Shared]]:
-    """For each two tables that share enough names, both ways round: the columns of one name."""
+def _contained(key: KeyPair) -> float:
+    return key.evidence.contained or 0.0
+
+
+def _is_named_key(column: Column) -> bool:
+    return bool(column.name.key_word and column.name.entity)
+
+
+def _shared_columns(columns: Sequence[Column], *, named: bool) -> Iterator[list[_Shared]]:
+    """For each two tables that share enough names, both ways round: the columns of one name.
+
+    Args:
+        columns: of all tables.
+        named: only tables that share a column with a key word.
+    """
     by_words: dict[tuple[str, ...], list[Column]] = defaultdict(list)
     of_table: dict[int, dict[tuple[str, ...], Column]] = defaultdict(dict)
     for column in columns:
         of_table[column.table].setdefault(column.name.words, column)
-        if column.name.key_word and column.name.entity:
+        if _is_named_key(column) or not (named or _MEASURES & {*column.name.words}):
             by_words[column.name.words].append(column)
     pairs = {
         (one.table, other.table)
@@ -96,7 +122,9 @@ def _first_key(shared: Sequence[_Shared], read: Read | None) -> KeyPair | None:
         return None
     for size in range(2, min(_MOST_COLUMNS, len(shared)) + 1):
         for chosen in combinations(shared, size):
-            if not any(pair.right.name.key_word and pair.right.name.entity for pair in chosen):
+            is_named = any(_is_named_key(pair.right) for pair in chosen)
+            measured = any(_MEASURES & {*pair.right.name.words} for pair in chosen)
+            if not is_named and (read is None or measured or rows < _FEWEST_ROWS):
                 continue
             if prod(pair.right.profile.distinct or 1 for pair in chosen) < rows:
                 continue  # so many rows cannot all differ
@@ -110,9 +138,11 @@ def _proposed(chosen: Sequence[_Shared]) -> KeyPair | None:
     table = chosen[0].right.owner
     if any(pair.left.profile.sketch is None or pair.right.profile.sketch is None for pair in chosen):
         return None
+    # What is unique and no key word says so (a date, an amount) is unique by accident.
     has_other_key = any(
         column.rows and column.distinct == column.rows - (column.nulls or 0) and not column.nulls
         for column in table.columns
+        if column_name(column.name).key_word or calls(column.name, table.name)
     )
     # The key of a table stands first in it; anything else would be a guess.
     leading = {column.name for column in table.columns[: len(chosen)]}

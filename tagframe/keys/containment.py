@@ -21,7 +21,7 @@ from tagframe.corpus.profile import ColumnProfile, Sketch
 
 _HIT = 0.985
 """The chance that a value of a referencing column has its target; the rest dangle."""
-_LOOSE = 0.03
+_LOOSE = 0.1
 """The share of referencing columns of which more dangle: any share of their values, small ones likelier."""
 _LOOSE_HITS = 4.0
 """How much likelier: the first parameter of a beta distribution whose second is 1."""
@@ -114,6 +114,17 @@ def _drawn(hits: float, misses: float) -> float:
     return max(strict, loose) + math.log1p(math.exp(-abs(strict - loose)))
 
 
+def _by_accident(hits: float, misses: float, accident: float) -> float:
+    """The log likelihood of so many hits and misses where it does not: each value is met with the chance ``accident``.
+
+    Among dense ids that chance is open: how far the ids of either table were counted up. Any share is met, large ones
+    likelier, as with columns that dangle.
+    """
+    if misses and accident > 0.5:
+        return math.log(_LOOSE_HITS) + _log_beta(hits + _LOOSE_HITS, misses + 1.0)
+    return hits * math.log(accident) + misses * math.log(1 - accident)
+
+
 def _log_beta(a: float, b: float) -> float:
     return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
 
@@ -154,10 +165,10 @@ def log_ratio(
     hits, misses = seen * found.share, seen * (1 - found.share)
     if run is not None and target is not None:
         accident = min(0.98, max(target.density, 1e-4))
-        if target.low <= 10 and (target.density > 0.02 or run.high <= _SMALL):
+        if target.low <= 10 and (target.density > 0.1 or run.high <= _SMALL):
             # Ids that were counted up and thinned out later are dense where they are small.
             accident = 0.95
-        ratio = _drawn(hits, misses) - hits * math.log(accident) - misses * math.log(1 - accident)
+        ratio = _drawn(hits, misses) - _by_accident(hits, misses, accident)
         if target.low <= run.low and run.high <= target.high:
             ratio -= math.log(_inside_by_accident(target))
             if accident > 0.5:
@@ -168,5 +179,5 @@ def log_ratio(
         # A short code ("F", "3") is met by accident more easily than a long one.
         length = np.mean([len(sample) for sample in column.samples]) if column.samples else 4.0
         accident = 0.4 if length <= 1.5 else 0.25 if length <= 3 else 0.1
-        ratio = _drawn(hits, misses) - hits * math.log(accident) - misses * math.log(1 - accident)
+        ratio = _drawn(hits, misses) - _by_accident(hits, misses, accident)
     return float(min(MOST, max(-MOST, ratio)))

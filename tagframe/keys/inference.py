@@ -175,7 +175,7 @@ def infer_key_pairs(
     if across_sources and len(by_database) > 1:
         parents = {candidate.left.key for candidate in found if candidate.logit > 0}
         between = score_all(columns_of(tables), Mentions(tables), similarity, floor=floor, across=True)
-        found += [candidate for candidate in compete(between) if candidate.left.key not in parents]
+        found += [candidate for candidate in compete(between, across=True) if candidate.left.key not in parents]
     pairs = {pair: pair for pair in [*map(_key_pair, found), *composite] if pair.score >= min_score}
     for pair in [*(_declared(tables, given=False) if declared else []), *_declared(tables, given=True)]:
         known = pairs.pop(pair, None) or pairs.pop(pair.reversed(), None)

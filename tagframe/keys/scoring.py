@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from tagframe.keys import names
 from tagframe.keys.candidates import SHARE, Mentions, candidate_pairs
@@ -25,14 +27,27 @@ DANGLING = 15.0
 """What it costs if no value is contained, in proportion, beyond the few percent that dangle anywhere."""
 OTHER_SOURCE = -3.0
 """What it costs to come from another database."""
+SUREST = 0.95
+"""The chance of a pair that has all evidence for it: one in twenty is none (two columns of one name and the same values
+that both reference a third). The likeliest value on the dev databases of Spider and BIRD and the ``fit`` half of 70 of
+Spider's training databases, where scores are probabilities of log odds times this."""
 
 
 WEAK = -2.0
 """Log odds below which pairs are wanted that can hardly be keys."""
+_CALENDAR = frozenset("date day week month quarter year time timestamp datetime hour".split())
+"""A column of these that is unique numbers the rows of its table by when they were."""
 _MOST_OF_COUNTED = 6.0
 """No values contained in ids that were counted up from 1 are more telling than this."""
 _MOST_COMPANY = 5.0
 """What other columns' references add at most, as a rule."""
+
+
+_UNLINKED = 3.0
+"""What a pair gains that is the only likely one of a table that nothing links."""
+_WHOLE = 0.95
+_CLEAR = 1.0
+"""Which pairs: so much of the left's values are contained, and no other table's pair comes so near in log odds."""
 
 
 @dataclass
@@ -61,13 +76,13 @@ class Candidate:
 
 
 def probability(logit: float) -> float:
-    """The probability of log odds."""
-    return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, logit))))
+    """The chance that a pair with so much evidence is a key."""
+    return SUREST / (1.0 + math.exp(-max(-30.0, min(30.0, logit))))
 
 
-def log_odds(probability: float) -> float:
-    """The log odds of a probability; finite for 0 and 1."""
-    inside = min(1 - 1e-6, max(1e-6, probability))
+def log_odds(score: float) -> float:
+    """The evidence behind a chance, the inverse of :func:`probability`; finite for 0, and for 1 as of declared keys."""
+    inside = min(1 - 1e-6, max(1e-6, score / SUREST))
     return math.log(inside / (1 - inside))
 
 
@@ -91,19 +106,35 @@ def score_all(
     """
     targets = [place for place, column in enumerate(columns) if floor < WEAK or column.may_be_target]
     ends: Counter[int] = Counter(column.run.high for column in columns if column.run)
-    found = []
-    for place, rights in candidate_pairs(columns, targets, mentions).items():
-        left = columns[place]
-        meant = mentions.of(left.spelt)
-        ends_there = (ends[left.run.high] - 1) / ends.total() if left.run else 0.0
-        for right in (columns[other] for other in rights):
-            if (left.owner.database != right.owner.database) != across:
+    pairs = candidate_pairs(columns, targets, mentions)
+
+    table_of = np.array([column.table for column in columns], dtype=np.int64)
+
+    def scored(least: float, only: frozenset[int] | None = None) -> Iterator[Candidate]:
+        for place, rights in pairs.items():
+            left = columns[place]
+            if only is not None and left.table not in only:
+                rights = rights[np.isin(table_of[rights], [*only])]
+            if not len(rights):
                 continue
-            elsewhere = max((sure for table, sure in meant if table not in (left.table, right.table)), default=0.0)
-            candidate = _score(left, right, elsewhere, ends_there, similarity, floor=floor, across=across)
-            if candidate is not None:
-                found.append(candidate)
-    return found
+            meant = mentions.of(left.spelt)
+            ends_there = (ends[left.run.high] - 1) / ends.total() if left.run else 0.0
+            for right in (columns[other] for other in rights):
+                if (left.owner.database != right.owner.database) != across:
+                    continue
+                elsewhere = max((sure for table, sure in meant if table not in (left.table, right.table)), default=0.0)
+                candidate = _score(left, right, elsewhere, ends_there, similarity, floor=least, across=across)
+                if candidate is not None:
+                    yield candidate
+
+    found = list(scored(floor))
+    if across:
+        return found
+    # Tables that nothing links may gain by that, so that fainter pairs of theirs count.
+    linked = {side.table for candidate in found if candidate.logit > 0 for side in (candidate.left, candidate.right)}
+    unlinked = frozenset(column.table for column in columns) - linked
+    rest = [candidate for candidate in found if not {candidate.left.table, candidate.right.table} & unlinked]
+    return [*rest, *scored(floor - _UNLINKED, unlinked)] if unlinked else found
 
 
 def _score(
@@ -119,6 +150,9 @@ def _score(
     match = names.match(left.spelt, left.owner.name, right.spelt, right.owner.name)
     if not left.name.entity and match.score and left.unique is not None and left.unique < 1 and right.unique == 1:
         match = names.NameMatch(0.65, f"{match.rule}, which repeats here", "same")
+    calendar = match.kind == "same" and right.unique == 1.0 and set(right.name.words) <= _CALENDAR
+    if calendar:
+        match = replace(match, score=0.5, rule="the same day or time, which is unique there")
     if match.kind == "same" and match.score < 1.0 and right.unique is None and right.profile.position > 0:
         # Neither known to be unique, nor at home in its table, nor first: two references to a third look like this.
         match = replace(match, score=0.6 * match.score)
@@ -135,7 +169,7 @@ def _score(
     if named_elsewhere > max(match.score, names.about(left.spelt, right.owner.name)):
         logit -= 3.0 * named_elsewhere
     if left.profile.family in ("real", "boolean", "date"):
-        logit -= 3.0
+        logit += 3.0 if calendar and left.profile.family == "date" else -3.0
     if left.is_surrogate and not (match.kind == "same" and left.name.entity):
         logit -= 6.0
     if same_table:
@@ -207,8 +241,13 @@ def _as_target(column: Column) -> float:
     return term
 
 
-def compete(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Let pairs compete: a column references one other as a rule, and the one that others reference already."""
+def compete(candidates: Sequence[Candidate], *, across: bool = False) -> list[Candidate]:
+    """Let pairs compete: a column references one other as a rule, and the one that others reference already.
+
+    Args:
+        candidates: all of them.
+        across: they are between databases, of which most have nothing to do with each other.
+    """
     _prefer_referenced(candidates)
     _doubt_second_names(candidates)
     by_left: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
@@ -220,6 +259,8 @@ def compete(candidates: Sequence[Candidate]) -> list[Candidate]:
             other.logit = min(other.logit, 0.0) - 2.0
     kept = [candidate for group in by_left.values() for candidate in group]
     _adopt_orphans(kept)
+    if not across:
+        _link_the_unlinked(kept)
     best: dict[frozenset[tuple[str, str]], Candidate] = {}
     for candidate in kept:
         both = frozenset((candidate.left.key, candidate.right.key))
@@ -268,3 +309,34 @@ def _adopt_orphans(candidates: Sequence[Candidate]) -> None:
             and not {left.owner.id, right.owner.id} <= linked
         ):
             candidate.logit += math.log(max(1, left.profile.distinct or 1))
+
+
+def _link_the_unlinked(candidates: Sequence[Candidate]) -> None:
+    """Tables of a database are linked, as a rule: the likeliest pair of one that nothing links gains by it.
+
+    Two columns that number the rows of their own tables are no such pair.
+    """
+    linked = {side.owner.id for c in candidates if c.logit > 0 for side in (c.left, c.right)}
+    of_table: dict[str, list[Candidate]] = defaultdict(list)
+    for candidate in candidates:
+        left, right = candidate.left.owner.id, candidate.right.owner.id
+        if left != right:
+            for table in {left, right} - linked:
+                of_table[table].append(candidate)
+    chosen: dict[tuple[tuple[str, str], tuple[str, str]], Candidate] = {}
+    for group in of_table.values():
+        best = max(group, key=lambda candidate: candidate.logit)
+        rivals = [
+            c.logit for c in group if {c.left.owner.id, c.right.owner.id} != {best.left.owner.id, best.right.owner.id}
+        ]
+        if best.logit - max(rivals, default=-99.0) >= _CLEAR:
+            # Two roles of one thing ("f1", "f2" of "follows") are as likely.
+            near = [c for c in group if c.right.key == best.right.key and c.logit > best.logit - _CLEAR]
+            chosen.update({(c.left.key, c.right.key): c for c in near if _is_whole(c)})
+    for candidate in chosen.values():
+        candidate.logit += _UNLINKED
+
+
+def _is_whole(candidate: Candidate) -> bool:
+    contained, left, right = candidate.contained, candidate.left, candidate.right
+    return contained is not None and contained.share >= _WHOLE and right.unique == 1.0 and not left.is_surrogate
