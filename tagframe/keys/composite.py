@@ -54,10 +54,11 @@ def composite_keys(columns: Sequence[Column], known: Sequence[KeyPair], read: Re
 
     Args:
         columns: of the tables of one database.
-        known: key pairs of single columns; tables that these link directly are left alone.
+        known: key pairs of single columns; tables that these link directly are left alone, unless the referenced column
+            is not unique: it may be part of a key.
         read: the rows, where the proposals are to be checked against them.
     """
-    linked = {(pair.left_table, pair.right_table) for pair in known}
+    linked = {(pair.left_table, pair.right_table) for pair in known if pair.evidence.uniqueness in (None, 1.0)}
     linked |= {(right, left) for left, right in linked}
     best: dict[frozenset[str], KeyPair] = {}
     for shared in _shared_columns(columns, named=read is None):

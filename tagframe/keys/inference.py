@@ -82,6 +82,20 @@ def _joinable(candidates: Sequence[Candidate], tables: Sequence[TableProfile]) -
     ]
 
 
+def _without_parts(candidates: Sequence[Candidate], composite: Sequence[KeyPair]) -> list[Candidate]:
+    """The candidates without those whose column is not unique and part of a composite key of the same two tables."""
+    parts = {
+        frozenset(((key.left_table, mine), (key.right_table, theirs)))
+        for key in composite
+        for mine, theirs in zip(key.left_columns, key.right_columns, strict=True)
+    }
+    return [
+        candidate
+        for candidate in candidates
+        if candidate.right.unique == 1.0 or frozenset((candidate.left.key, candidate.right.key)) not in parts
+    ]
+
+
 def _declared(tables: Sequence[TableProfile], *, given: bool) -> list[KeyPair]:
     """The keys that the sources declare, or with ``given`` those that the user gave."""
     by_name = {(table.database, table.name.casefold()): table for table in tables}
@@ -169,9 +183,10 @@ def infer_key_pairs(
     for group in by_database.values():
         columns = columns_of(group)
         here = compete(_joinable(score_all(columns, Mentions(group), similarity, floor=floor, across=False), group))
-        found += here
         likely = [_key_pair(candidate) for candidate in here if candidate.logit > 0]
-        composite += composite_keys(columns, likely, read)
+        together = [*composite_keys(columns, likely, read)]
+        composite += together
+        found += _without_parts(here, together)
     if across_sources and len(by_database) > 1:
         parents = {candidate.left.key for candidate in found if candidate.logit > 0}
         between = score_all(columns_of(tables), Mentions(tables), similarity, floor=floor, across=True)

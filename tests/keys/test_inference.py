@@ -320,3 +320,13 @@ def test_the_keys_of_two_benchmark_databases(bench: Path):
     assert ("world_1.countrylanguage.CountryCode", "world_1.country.Code") in found
     shuffled = random.Random(3).sample(list(corpus.profiles), len(corpus.profiles))
     assert {(key.left, key.right) for key in infer_key_pairs(shuffled, declared=False)} == found
+
+
+def test_part_of_a_composite_key_is_no_key_of_its_own():
+    lines = pd.DataFrame(
+        {"order_id": np.repeat(np.arange(501, 521), 3), "line_no": [1, 2, 3] * 20, "item": ids(60, 50)}
+    )
+    drawn = lines[["order_id", "line_no"]].sample(25, random_state=12).reset_index(drop=True)
+    returns = drawn.assign(return_id=range(len(drawn)), why="broken")
+    (key,) = infer_keys({"returns": returns, "lines": lines})
+    assert key.right == "frames.lines.(order_id, line_no)"
