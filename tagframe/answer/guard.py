@@ -1,52 +1,38 @@
 """The SQL guard: a statement that a model wrote is checked, then run where it can only read.
 
-Two lines of defence, neither of which trusts the other: an allow-list over the statement as sqlglot parses it, and a
-connection that SQLite itself holds to reading (``mode=ro`` or a private copy in memory, ``query_only``, an authorizer
-that permits reading the named tables and a list of functions, a time limit and a row limit).
+Two lines of defence, neither of which trusts the other: an allow-list over the statement as sqlglot parses it, which is
+here, and what the engine itself holds the statement to (:meth:`tagframe.engines.base.Engine.execute`): a process of its
+own that can be killed, with a memory of its own, in which nothing but the named tables can be read.
 """
 
 from __future__ import annotations
 
-import sqlite3
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from tagframe.engines.sqlite import connect_readonly
-from tagframe.errors import SQLFailed, UnsafeSQL, did_you_mean
+from tagframe.engines.base import Dialect, Readable, SQLLimits
+from tagframe.engines.relations import relation
+from tagframe.engines.sqlite_statement import SQLITE
+from tagframe.errors import SourceNotFound, UnsafeSQL, did_you_mean
 
 if TYPE_CHECKING:
-    from tagframe.corpus import Corpus
+    from tagframe.corpus import Corpus, TableProfile
+    from tagframe.engines.base import Engine
+
+_LONGEST = 50_000
+"""Characters of a statement; what a model writes for a person's question is far from it."""
 
 
-@dataclass(frozen=True)
-class SQLLimits:
-    """What a statement may take: ``rows`` of result at most, and ``seconds`` of running."""
-
-    rows: int = 10_000
-    seconds: float = 30.0
-
-
-# Functions that compute from their arguments alone. What reads files, loads code or tells of the machine is not here.
-_FUNCTIONS = frozenset(
-    "abs avg ceil ceiling char coalesce concat concat_ws count date datetime dense_rank exp first_value floor format "
-    "group_concat hex ifnull iif instr json_extract json_array_length julianday lag last_value lead length like ln log "
-    "log10 log2 lower ltrim max min mod nth_value ntile nullif percent_rank pow power printf quote rank replace round "
-    "row_number rtrim sign soundex sqrt strftime string_agg substr substring sum time timediff total trim trunc typeof "
-    "unicode unixepoch upper cume_dist glob -> ->>".split()
-)
-
-
-def check_sql(sql: str, tables: Mapping[str, str]) -> str:
+def check_sql(sql: str, tables: Collection[str], dialect: Dialect = SQLITE) -> str:
     """Refuse what is not one plain read of the named tables.
 
     Args:
-        sql: the statement, in SQLite's dialect.
-        tables: the names that it may read; case does not matter.
+        sql: the statement.
+        tables: the names that it may read; compared as the engine compares names.
+        dialect: how the engine speaks.
 
     Returns:
         The statement without a trailing semicolon.
@@ -58,10 +44,14 @@ def check_sql(sql: str, tables: Mapping[str, str]) -> str:
     import sqlglot
     from sqlglot import exp
 
+    if len(sql) > _LONGEST:
+        raise UnsafeSQL(f"the SQL is {len(sql):,} characters long, and {_LONGEST:,} at most may run: {sql[:200]!r}")
     try:
-        statements = [statement for statement in sqlglot.parse(sql, read="sqlite") if statement is not None]
+        statements = [statement for statement in sqlglot.parse(sql, read=dialect.name) if statement is not None]
     except sqlglot.errors.SqlglotError as error:
         raise UnsafeSQL(f"the SQL does not parse: {str(error).splitlines()[0]}; statement: {sql[:200]!r}") from error
+    except RecursionError as error:
+        raise UnsafeSQL(f"the SQL is nested too deeply: {sql[:200]!r}") from error
     if len(statements) != 1:
         raise UnsafeSQL(f"expected one SELECT statement, got {len(statements)}: {sql[:200]!r}")
     statement = statements[0]
@@ -69,144 +59,85 @@ def check_sql(sql: str, tables: Mapping[str, str]) -> str:
         exp.Query, exp.Condition, exp.From, exp.Join, exp.Where, exp.Group, exp.Having, exp.Order, exp.Ordered,
         exp.Limit, exp.Offset, exp.Table, exp.TableAlias, exp.Identifier, exp.Alias, exp.CTE, exp.With, exp.Distinct,
         exp.Star, exp.DataType, exp.DataTypeParam, exp.WindowSpec, exp.Filter, exp.Tuple, exp.Values, exp.Var,
-        exp.Collate, exp.IgnoreNulls, exp.WithinGroup,
+        exp.Collate, exp.IgnoreNulls, exp.WithinGroup, exp.JSONPath, exp.JSONPathPart,
     )  # fmt: skip
     if not isinstance(statement, exp.Query):
         raise UnsafeSQL(f"only SELECT may run, not {statement.key.upper()}: {sql[:200]!r}")
     for node in statement.walk():
         if not isinstance(node, allowed) or isinstance(node, exp.Command):
             raise UnsafeSQL(f"{node.key.upper()} may not stand in a SELECT that a model wrote: {node.sql()[:200]!r}")
-        if isinstance(node, exp.Anonymous) and node.name.casefold() not in _FUNCTIONS:
+        if isinstance(node, exp.Anonymous) and node.name.lower() not in dialect.functions:
             raise UnsafeSQL(f"the function {node.name!r} may not run in a SELECT that a model wrote: {sql[:200]!r}")
-    names = {name.casefold() for name in tables}
-    for scope_name in {cte.alias_or_name.casefold() for cte in statement.find_all(exp.CTE)}:
-        names.add(scope_name)
+    names = {dialect.fold(name) for name in tables}
+    names.update(dialect.fold(cte.alias_or_name) for cte in statement.find_all(exp.CTE))
     for table in statement.find_all(exp.Table):
         if not isinstance(table.this, exp.Identifier):
             raise UnsafeSQL(f"a table-valued function may not run: {table.sql()!r}")
-        if table.name.casefold() not in names or table.args.get("db") or table.args.get("catalog"):
+        if dialect.fold(table.name) not in names or table.args.get("db") or table.args.get("catalog"):
             raise UnsafeSQL(f"no table {table.sql()!r} in {did_you_mean(table.name, tables)}")
     return sql.strip().rstrip(";").rstrip()
 
 
-@contextmanager
-def _connection(corpus: Corpus, tables: Mapping[str, str], rows: int | None = None) -> Iterator[sqlite3.Connection]:
-    """A connection in which ``tables`` (name in SQL → table id) can be read, and nothing else.
-
-    ``rows`` bounds what is copied where the tables do not live in one SQLite file; None copies all.
-    """
-    engines = [corpus.engine(table_id) for table_id in tables.values()]
-    files = {engine.path if engine and engine.kind == "sqlite" else None for engine in engines}
-    own_names = all(corpus.profile(table_id).name == name for name, table_id in tables.items())
-    file = files.pop() if len(files) == 1 else None
-    if file is not None and own_names:
-        connection = connect_readonly(file)
-    else:
-        connection = sqlite3.connect(":memory:")
-        for name, table_id in tables.items():
-            _storable(corpus.read(table_id, limit=rows)).to_sql(name, connection, index=False)
-    with closing(connection):
-        connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
-        connection.execute("PRAGMA query_only = ON")
-        # Subqueries and CTEs are "read" too, by names that only the statement knows: what is refused are real tables.
-        present = {name.casefold() for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-        hidden = (present | {"sqlite_master", "sqlite_schema", "sqlite_temp_master", "sqlite_temp_schema"}) - {
-            name.casefold() for name in tables
-        }
-
-        def authorize(action: int, first: str | None, second: str | None, _db: str | None, _source: str | None) -> int:
-            permitted = (
-                action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE)
-                or (action == sqlite3.SQLITE_READ and (first or "").casefold() not in hidden)
-                or (action == sqlite3.SQLITE_FUNCTION and (second or "").casefold() in _FUNCTIONS)
-            )
-            return sqlite3.SQLITE_OK if permitted else sqlite3.SQLITE_DENY
-
-        connection.set_authorizer(authorize)
-        yield connection
-
-
-def _storable(frame: pd.DataFrame) -> pd.DataFrame:
-    """A frame as SQLite can hold it: dates as ISO text, and other objects as their text."""
-
-    def cell(value: Any) -> Any:
-        if value is None or isinstance(value, (str, int, float, bytes)):
-            return value
-        return value.isoformat() if hasattr(value, "isoformat") else str(value)
-
-    def column(values: pd.Series) -> pd.Series:
-        if values.dtype.kind not in "OMm":
-            return values
-        return pd.Series(
-            [None if null else cell(value) for value, null in zip(values, values.isna(), strict=True)],
-            dtype=object,
-            index=values.index,
-        )
-
-    return frame.apply(column) if len(frame.columns) else frame
-
-
-def _run(connection: sqlite3.Connection, sql: str, limits: SQLLimits) -> tuple[list[str], list[tuple[Any, ...]]]:
-    deadline = time.monotonic() + limits.seconds
-    connection.set_progress_handler(lambda: time.monotonic() > deadline, 10_000)
-    try:
-        cursor = connection.execute(sql)
-        rows = cursor.fetchmany(limits.rows + 1)
-    except sqlite3.Error as error:
-        if time.monotonic() > deadline:
-            raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds: {sql[:200]!r}") from error
-        if "not authorized" in str(error) or "prohibited" in str(error):
-            raise UnsafeSQL(f"SQLite refused the SQL: {error}: {sql[:200]!r}") from error
-        raise SQLFailed(f"SQLite could not run the SQL: {error}: {sql[:200]!r}") from error
-    return [column[0] for column in cursor.description], rows
-
-
 def dry_run(sql: str, corpus: Corpus, tables: Mapping[str, str]) -> str:
-    """Check a statement and let SQLite compile it, without running it: unknown columns are found before they cost.
+    """Check a statement and let the engine compile it, without running it: unknown columns are found before they cost.
 
     Raises:
-        UnsafeSQL: as :func:`check_sql`, or SQLite's authorizer refused it.
-        SQLFailed: SQLite cannot compile it.
+        UnsafeSQL: as :func:`check_sql`, or the engine refused it.
+        SQLFailed: the engine cannot compile it.
     """
-    checked = check_sql(sql, tables)
-    with _connection(corpus, tables, rows=1) as connection:
-        _run(connection, f"EXPLAIN {checked}", SQLLimits())
+    checked, engine = _checked(sql, corpus, tables)
+    _execute(checked, engine, corpus, tables, SQLLimits(), explain=True)
     return checked
 
 
 def run_sql(sql: str, corpus: Corpus, tables: Mapping[str, str], limits: SQLLimits | None = None) -> pd.DataFrame:
     """Run one read-only statement over tables of a corpus.
 
-    Tables of one SQLite file are read where they are; others are copied into a database in memory first.
+    It runs in the engine that holds most of their rows; tables of other engines are copied for it. Hidden columns are
+    not there.
 
     Args:
-        sql: the statement, in SQLite's dialect.
+        sql: the statement, in the engine's dialect.
         corpus: where the tables are.
         tables: name in SQL → table id.
-        limits: rows and seconds at most.
+        limits: rows, seconds and megabytes at most.
 
     Raises:
-        UnsafeSQL: as :func:`check_sql`, or SQLite's authorizer refused it.
-        SQLFailed: it does not compile, runs too long, or gives more rows than the limit (none is dropped unseen).
+        UnsafeSQL: as :func:`check_sql`, or the engine refused it.
+        SQLFailed: it does not compile, or passes its limits: of a result of too many rows none is dropped unseen.
+        SourceNotFound: a table's rows are not there any more.
+        UnreadableTable: a table cannot be read.
     """
-    limits = limits or SQLLimits()
-    checked = check_sql(sql, tables)
-    with _connection(corpus, tables) as connection:
-        names, rows = _run(connection, checked, limits)
-    if len(rows) > limits.rows:
-        raise SQLFailed(
-            f"the SQL gives more than {limits.rows:,} rows; narrow it, or raise SQLLimits(rows=…): {sql[:200]!r}"
-        )
-    return pd.DataFrame(rows, columns=_unique(names))
+    checked, engine = _checked(sql, corpus, tables)
+    return _execute(checked, engine, corpus, tables, limits or SQLLimits(), explain=False)
 
 
-def _unique(names: Sequence[str]) -> list[str]:
-    """Names with ``_2``, ``_3``, … where one comes again: of two columns of one name a frame could show only one."""
-    unique: list[str] = []
-    for name in names:
-        number, candidate = 1, name
-        while candidate in unique:
-            number += 1
-            candidate = f"{name}_{number}"
-        unique.append(candidate)
-    return unique
+def _checked(sql: str, corpus: Corpus, tables: Mapping[str, str]) -> tuple[str, Engine]:
+    """The statement as it may run, and where: in the engine that holds most of the rows."""
+    rows: dict[Engine, int] = defaultdict(int)
+    for id in tables.values():
+        engine = corpus.engine(id)
+        if engine is None or (engine.path is not None and not engine.path.exists()):
+            place = "only its schema is known" if engine is None else f"there is no file {engine.path}"
+            raise SourceNotFound(f"the rows of {id} cannot be read: {place}")
+        rows[engine] += corpus.profile(id).rows or 0
+    engine = max(rows, key=lambda engine: rows[engine])
+    return check_sql(sql, tables, engine.dialect), engine
+
+
+def _execute(
+    sql: str, engine: Engine, corpus: Corpus, tables: Mapping[str, str], limits: SQLLimits, *, explain: bool
+) -> pd.DataFrame:
+    own, others = {}, {}
+    for name, id in tables.items():
+        profile = corpus.profile(id)
+        if corpus.engine(id) == engine:
+            own[name] = Readable(corpus.source_table(id), _hidden(profile))
+        else:
+            shown = [column.name for column in profile.columns if not column.hidden]
+            others[name] = relation(corpus.read(id, shown, limit=1 if explain else None))
+    return engine.execute(sql, tables=own, relations=others, limits=limits, explain=explain)
+
+
+def _hidden(profile: TableProfile) -> tuple[str, ...]:
+    return tuple(column.name for column in profile.columns if column.hidden)

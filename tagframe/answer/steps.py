@@ -9,10 +9,11 @@ import pandas as pd
 
 from tagframe import config, results
 from tagframe.answer.answer import Answer
-from tagframe.answer.guard import SQLLimits, dry_run, run_sql
+from tagframe.answer.guard import dry_run, run_sql
 from tagframe.answer.prompts import gen_prompt, syn_prompt
 from tagframe.answer.query import Query, parse_query
 from tagframe.answer.tag import TAG
+from tagframe.engines.base import SQLLimits
 from tagframe.errors import JoinError, LMError
 from tagframe.lm import LM, Completion, get_lm
 from tagframe.operators.aggregate import parse_text

@@ -8,7 +8,7 @@ source of tables.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from tagframe.errors import InvalidArgument
+
 if TYPE_CHECKING:
+    import pyarrow as pa
     from sqlglot import exp
 
 CHUNK_ROWS = 50_000
@@ -81,6 +84,55 @@ class Stamp:
     sha256: str
 
 
+@dataclass(frozen=True)
+class SQLLimits:
+    """What a statement that a model wrote may take.
+
+    Attributes:
+        rows: of its result, at most; a result of more is refused, not cut.
+        seconds: of running, after which it is killed.
+        memory: megabytes, beside the tables that are copied for it; a quarter of them for its result.
+    """
+
+    rows: int = 10_000
+    seconds: float = 30.0
+    memory: int = 512
+
+    def __post_init__(self) -> None:
+        for name, kinds, least in (("rows", int, 0), ("seconds", (int, float), 0.01), ("memory", int, _LEAST_MEMORY)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, kinds) or not value >= least:
+                kind = "a whole number" if kinds is int else "a number"
+                unit = " of megabytes" if name == "memory" else ""
+                raise InvalidArgument(f"SQLLimits({name}=…) is {kind}{unit}, at least {least}; got {value!r}")
+
+
+_LEAST_MEMORY = 64
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How an engine speaks.
+
+    Attributes:
+        name: of its SQL, as sqlglot calls it.
+        functions: those that a statement nobody trusts may call, in lower case.
+        fold: a name as the engine compares it with others.
+    """
+
+    name: str
+    functions: frozenset[str]
+    fold: Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class Readable:
+    """A table that a statement may read: its name in the engine, and the columns that are not to be seen."""
+
+    table: str
+    hidden: tuple[str, ...] = ()
+
+
 class Session(Protocol):
     """Queries of our own over one state of a place, run where the tables are.
 
@@ -134,6 +186,10 @@ class Engine(Protocol):
         """What the place is called in messages."""
 
     @property
+    def dialect(self) -> Dialect:
+        """How statements for :meth:`execute` are written."""
+
+    @property
     def picks_rows(self) -> bool:
         """Whether some rows of its tables can be read without the others, as a rule."""
 
@@ -182,6 +238,35 @@ class Engine(Protocol):
 
     def session(self) -> AbstractContextManager[Session] | None:
         """Queries of our own inside the place; None where it only holds rows."""
+
+    def execute(
+        self,
+        sql: str,
+        *,
+        tables: Mapping[str, Readable],
+        relations: Mapping[str, pa.Table],
+        limits: SQLLimits,
+        explain: bool = False,
+    ) -> pd.DataFrame:
+        """Run one statement that nobody trusts: it can read what is named, within the limits, and do nothing else.
+
+        Args:
+            sql: in the engine's dialect. It is run as it is written: rendered again from its parse, a cast or a
+                function might be another.
+            tables: of the engine, by their names in the statement.
+            relations: tables that the statement brings along, by their names in it.
+            limits: what it may take.
+            explain: compile it only, to find unknown columns before they cost.
+
+        Returns:
+            Its rows, with the dtypes of :func:`~tagframe.engines.dtypes.typed_series`; of two columns of one name the
+            second is called ``name_2``.
+
+        Raises:
+            UnsafeSQL: it reads or calls what it may not.
+            SQLFailed: it does not compile, or passes its limits.
+            UnreadableTable: the place cannot be read.
+        """
 
 
 def quoted(identifier: str) -> str:

@@ -1,22 +1,38 @@
-"""What engines share that hold rows and run nothing: frames, CSV and Parquet files."""
+"""What engines share that only hold rows: frames, CSV and Parquet files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from tagframe.engines.base import RowNumbers
+from tagframe.engines.base import Readable, RowNumbers, SQLLimits, TableShape
+from tagframe.engines.sqlite_statement import SQLITE, run_statement
 from tagframe.errors import UnreadableTable
 
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-class RowsOnly:
-    """Tables that are read whole, and have no session of their own."""
+
+class RowsOnly(ABC):
+    """Tables that are read whole; statements run over a copy of them in SQLite's memory."""
 
     picks_rows = False
+    dialect = SQLITE
+
+    @abstractmethod
+    def shapes(self) -> list[TableShape]:
+        """The tables, without their rows."""
+
+    @abstractmethod
+    def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
+        """The rows of a table."""
 
     def numbered(self, table: str, columns: Sequence[str]) -> None:
         """None: rows cannot be picked."""
+        return
 
     def pick(self, table: str, columns: Sequence[str], numbers: RowNumbers) -> pd.DataFrame:
         """There is nothing to pick by."""
@@ -24,3 +40,25 @@ class RowsOnly:
 
     def session(self) -> None:
         """None: nothing runs here."""
+        return
+
+    def execute(
+        self,
+        sql: str,
+        *,
+        tables: Mapping[str, Readable],
+        relations: Mapping[str, pa.Table],
+        limits: SQLLimits,
+        explain: bool = False,
+    ) -> pd.DataFrame:
+        """See :meth:`tagframe.engines.base.Engine.execute`."""
+        from tagframe.engines.relations import relation
+
+        shapes = {shape.name: shape for shape in self.shapes()}
+        copies = {}
+        for name, readable in tables.items():
+            columns = [column for column in shapes[readable.table].columns if column not in readable.hidden]
+            copies[name] = relation(self.scan(readable.table, columns, 1 if explain else None))
+        return run_statement(
+            sql, file=None, tables={}, relations={**copies, **relations}, limits=limits, explain=explain
+        )

@@ -3,22 +3,39 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import compress
 from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from tagframe.engines.base import CHUNK_ROWS, Chunk, ForeignKey, RowNumbers, Stamp, TableShape, file_stamp, quoted
+from tagframe.engines.base import (
+    CHUNK_ROWS,
+    Chunk,
+    Dialect,
+    ForeignKey,
+    Readable,
+    RowNumbers,
+    SQLLimits,
+    Stamp,
+    TableShape,
+    file_stamp,
+    quoted,
+)
 from tagframe.engines.dtypes import typed_frame, typed_series
 from tagframe.engines.sqlite_session import SQLiteSession, rowid_name, table_columns
+from tagframe.engines.sqlite_statement import SQLITE, run_statement
 from tagframe.errors import UnreadableTable
 
-SPARSE = 0.25
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SPARSE = 0.25
 """Rows are picked one by one where they are fewer than this share of the table; else they are picked from all."""
 
 _MAGIC = b"SQLite format 3\x00"
@@ -45,15 +62,19 @@ def connect_readonly(path: Path) -> sqlite3.Connection:
     Raises:
         sqlite3.OperationalError: the file cannot be opened.
     """
+    connection = sqlite3.connect(_readonly_uri(path), uri=True, check_same_thread=False)
+    connection.text_factory = partial(str, encoding="utf-8", errors="replace")
+    return connection
+
+
+def _readonly_uri(path: Path) -> str:
     options = "mode=ro"
     with path.open("rb") as file:
         header = file.read(20)
     if header[18:20] == b"\x02\x02" and not Path(f"{path}-wal").exists():
         # Even a reader of a database in WAL mode makes -wal and -shm files, unless it is told that nobody writes.
         options += "&immutable=1"
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?{options}", uri=True, check_same_thread=False)
-    connection.text_factory = partial(str, encoding="utf-8", errors="replace")
-    return connection
+    return f"{path.absolute().as_uri()}?{options}"
 
 
 @dataclass(frozen=True)
@@ -66,7 +87,8 @@ class SQLiteEngine:
 
     path: Path
     kind: str = "sqlite"
-    picks_rows: bool = True
+    picks_rows: ClassVar[bool] = True
+    dialect: ClassVar[Dialect] = SQLITE
 
     @property
     def identity(self) -> str:
@@ -131,7 +153,7 @@ class SQLiteEngine:
             query = f"SELECT {', '.join(map(_qualified, columns))} FROM {quoted(table)} AS t"
             (last,) = connection.execute(f"SELECT count(*) FROM {quoted(table)}").fetchone()
             cells: list[tuple[object, ...]] = []
-            if len(numbers) > SPARSE * last:
+            if len(numbers) > _SPARSE * last:
                 ids = connection.execute(f"SELECT {rowid} FROM {quoted(table)} ORDER BY {rowid}")
                 known = np.fromiter((id for (id,) in ids), dtype=np.int64, count=last)
                 cells += compress(connection.execute(f"{query} ORDER BY {rowid}"), np.isin(known, numbers).tolist())
@@ -155,6 +177,22 @@ class SQLiteEngine:
         with self._connection() as connection:
             connection.execute("BEGIN")
             yield SQLiteSession(connection)
+
+    def execute(
+        self,
+        sql: str,
+        *,
+        tables: Mapping[str, Readable],
+        relations: Mapping[str, pa.Table],
+        limits: SQLLimits,
+        explain: bool = False,
+    ) -> pd.DataFrame:
+        """The file is read where it is; ``relations`` are copied."""
+        try:
+            file = _readonly_uri(self.path)
+        except OSError as error:
+            raise UnreadableTable(f"{self.path} cannot be read: {error}") from error
+        return run_statement(sql, file=file, tables=tables, relations=relations, limits=limits, explain=explain)
 
     @contextmanager
     def _connection(self, table: str | None = None) -> Iterator[sqlite3.Connection]:

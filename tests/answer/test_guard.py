@@ -6,8 +6,9 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.answer.guard import SQLLimits, check_sql, dry_run, run_sql
-from tagframe.errors import SQLFailed, UnsafeSQL
+from tagframe.answer import SQLLimits
+from tagframe.answer.guard import check_sql, dry_run, run_sql
+from tagframe.errors import SourceNotFound, SQLFailed, UnsafeSQL
 
 TABLES = {"film": "cinema.film", "order": "cinema.order"}
 
@@ -32,6 +33,9 @@ def corpus(tmp_path):
 
 
 GOOD = [
+    "SELECT json_extract('{\"a\": [1]}', '$.a[0]'), '{\"a\": 2}' ->> '$.a', '{\"a\": 2}' -> 'a', json_array(1, 2)",
+    "SELECT CURRENT_DATE, CURRENT_TIMESTAMP, date('now')",
+    'SELECT [title], `title`, "title", \'title\' FROM [film] AS "f"',
     'SELECT title FROM film WHERE "year made" > 2000;',
     'SELECT f.title, sum(o.seats) AS s FROM film f JOIN "order" o ON o.film_id = f.id GROUP BY f.title HAVING s > 1',
     'WITH busy AS (SELECT film_id FROM "order") SELECT * FROM film WHERE id IN (SELECT film_id FROM busy)',
@@ -96,13 +100,13 @@ def test_anything_else_is_refused(sql, corpus):
 )
 def test_sqlite_itself_refuses_what_the_parser_might_miss(sql, corpus, monkeypatch):
     """The second line of defence holds without the first."""
-    monkeypatch.setattr("tagframe.answer.guard.check_sql", lambda sql, tables: sql)
+    monkeypatch.setattr("tagframe.answer.guard.check_sql", lambda sql, tables, dialect: sql)
     with pytest.raises((UnsafeSQL, SQLFailed)):
         run_sql(sql, corpus, TABLES)
 
 
 def test_the_connection_cannot_write(corpus, monkeypatch):
-    monkeypatch.setattr("tagframe.answer.guard.check_sql", lambda sql, tables: sql)
+    monkeypatch.setattr("tagframe.answer.guard.check_sql", lambda sql, tables, dialect: sql)
     for sql in ("DELETE FROM film", "CREATE TABLE x (a)", "ATTACH DATABASE ':memory:' AS x", "PRAGMA query_only = OFF"):
         with pytest.raises((UnsafeSQL, SQLFailed)):
             run_sql(sql, corpus, TABLES)
@@ -130,6 +134,123 @@ def test_dry_run_finds_an_unknown_column(corpus):
     with pytest.raises(SQLFailed, match="no such column: titel"):
         dry_run("SELECT titel FROM film", corpus, TABLES)
     assert dry_run("SELECT title FROM film ; ", corpus, TABLES) == "SELECT title FROM film"
+
+
+def test_a_quoted_name_is_never_a_text(corpus):
+    """SQLite would compare the text "titel" with the word, and find nothing."""
+    for sql in ("SELECT id FROM film WHERE \"titel\" = 'Low Tide'", 'SELECT id FROM film WHERE title = "Low Tide"'):
+        with pytest.raises(SQLFailed, match=r"no such column: (titel|Low Tide) \(text stands in single quotes\) in"):
+            run_sql(sql, corpus, TABLES)
+        with pytest.raises(SQLFailed, match="no such column"):
+            dry_run(sql, corpus, TABLES)
+    with pytest.raises(SQLFailed, match="did you mean 'year made'"):
+        run_sql('SELECT "yearmade" FROM film', corpus, TABLES)
+    frame = run_sql("""SELECT "year made" AS "the ""year", '"title"' AS t, count("id") FROM film""", corpus, TABLES)
+    assert list(frame.columns) == ['the "year', "t", 'count("id")']
+    assert frame["t"].tolist() == ['"title"']
+
+
+def test_names_are_compared_as_sqlite_compares_them(tmp_path):
+    with sqlite3.connect(tmp_path / "map.sqlite") as connection:
+        connection.executescript(
+            "CREATE TABLE straße (ort TEXT); CREATE TABLE strasse (word TEXT); INSERT INTO strasse VALUES ('xyzzy');"
+        )
+    connection.close()
+    corpus = tf.open_corpus(tmp_path / "map.sqlite")
+    with pytest.raises(UnsafeSQL, match="no table 'strasse'"):
+        run_sql("SELECT * FROM strasse", corpus, {"straße": "map.straße"})
+    assert len(run_sql("SELECT * FROM STRAße", corpus, {"straße": "map.straße"})) == 0
+
+
+def test_a_database_in_wal_mode_gets_no_company(corpus):
+    path = corpus.engine("cinema.film").path
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA journal_mode = wal")
+    connection.close()
+    before = sorted(file.name for file in path.parent.iterdir())
+    assert len(run_sql("SELECT * FROM film", corpus, TABLES)) == 3
+    assert sorted(file.name for file in path.parent.iterdir()) == before == [path.name]
+
+
+def test_hidden_columns_are_not_there(corpus):
+    corpus.hide("film.title")
+    hidden = corpus.profile("film").column("title").hidden
+    assert hidden
+    assert list(run_sql("SELECT * FROM film", corpus, TABLES).columns) == ["id", "year made"]
+    assert len(run_sql('SELECT count(*) FROM film JOIN "order" o ON o.film_id = film.id', corpus, TABLES)) == 1
+    with pytest.raises(SQLFailed, match="no such column: title"):
+        run_sql("SELECT title FROM film", corpus, TABLES)
+
+
+def test_one_statement_over_several_engines(tmp_path, corpus):
+    (tmp_path / "sale.csv").write_text("film_id,price\n1,2.5\n2,\n")
+    both = corpus.union(tf.open_corpus(tmp_path / "sale.csv")).union(
+        tf.open_corpus({"desk.film": pd.DataFrame({"id": [1], "note": ["n"]})})
+    )
+    sale = next(id for id in both.ids if id.endswith(".sale"))
+    frame = run_sql(
+        'SELECT a.title, b.price, c.note FROM "cinema.film" a JOIN sale b ON a.id = b.film_id '
+        'LEFT JOIN "desk.film" c ON c.id = a.id ORDER BY a.id',
+        both,
+        {"cinema.film": "cinema.film", "sale": sale, "desk.film": "desk.film"},
+    )
+    assert frame.astype(object).where(frame.notna(), None).values.tolist() == [
+        ["Low Tide", 2.5, "n"],
+        ["Salt Road", None, None],
+    ]
+
+
+def test_integers_beside_nulls_stay_integers(corpus):
+    frame = run_sql("SELECT 9007199254740993 AS big UNION ALL SELECT NULL", corpus, TABLES)
+    assert frame["big"].dtype == "Int64"
+    assert frame["big"].iloc[0] == 2**53 + 1
+
+
+@pytest.mark.parametrize(
+    ("frames", "says"),
+    [
+        ({"t": pd.DataFrame({"a": [1], "A": [2]})}, "the columns of t 'a' and 'A' have one name in SQL"),
+        ({"t": pd.DataFrame({"a": [1]}), "T": pd.DataFrame({"a": [1]})}, "the tables 't' and 'T' have one name in SQL"),
+        ({"t": pd.DataFrame({"a": pd.Series([2**63], dtype="uint64")})}, "an integer beyond 64 bits, signed"),
+        ({"t": pd.DataFrame({"a": pd.Series([2**70], dtype=object)})}, "column 'a' holds an integer beyond 64 bits"),
+        ({"t": pd.DataFrame({f"c{place}": [1] for place in range(2_100)})}, "too many columns"),
+    ],
+)
+def test_what_sqlite_cannot_hold_is_named(frames, says):
+    with pytest.raises(SQLFailed, match=says):
+        run_sql("SELECT 1", tf.open_corpus(frames), {name: f"frames.{name}" for name in frames})
+
+
+def test_cells_of_any_kind_are_copied():
+    cells = pd.DataFrame({
+        "mixed": [1, "b", 2.5, b"c"],
+        "both": pd.Series([1, 2.5, None, 3], dtype=object),
+        "flag": [True, False, None, True],
+        "bytes": [b"\x00", None, b"", b"x"],
+        "kind": pd.Categorical(["x", "y", "x", None]),
+        "lone": pd.Series(["\ud800", "é", "", None], dtype=object),
+        "gone": [None] * 4,
+    })  # fmt: skip
+    frame = run_sql("SELECT * FROM t", tf.open_corpus({"t": cells}), {"t": "frames.t"})
+    assert frame["mixed"].tolist() == ["1", "b", "2.5", "c"]
+    assert frame["both"].tolist()[:2] == [1.0, 2.5]
+    assert frame["flag"].tolist()[:2] == [1, 0]
+    assert frame["bytes"].tolist() == [b"\x00", None, b"", b"x"]
+    assert frame["kind"].tolist()[:3] == ["x", "y", "x"]
+    assert frame["lone"].tolist()[:3] == ["?", "é", ""]
+    assert frame["gone"].isna().all()
+
+
+def test_a_file_that_is_gone_is_named(corpus):
+    corpus.engine("cinema.film").path.unlink()
+    with pytest.raises(SourceNotFound, match=r"rows of cinema\.film cannot be read: there is no file .*cinema\.sqlite"):
+        run_sql("SELECT 1", corpus, TABLES)
+
+
+def test_columns_of_one_name_by_the_thousand(corpus):
+    frame = run_sql(f"SELECT {', '.join(['id'] * 1_999)} FROM film", corpus, TABLES)
+    assert list(frame.columns[:3]) == ["id", "id_2", "id_3"]
+    assert frame.columns[-1] == "id_1999"
 
 
 def test_unknown_table_suggests_the_nearest():

@@ -1,0 +1,164 @@
+"""Tables that a statement brings along: frames as Arrow tables, and Arrow tables as a SQLite database in memory."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import threading
+from collections.abc import Mapping
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from tagframe.engines.base import quoted
+from tagframe.engines.sqlite_worker import ascii_lower
+from tagframe.errors import SQLFailed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_MOST_KEPT = 256 * 2**20
+_kept: dict[str, bytes] = {}
+_lock = threading.Lock()
+_PLAIN: tuple[Any, ...] = (bool, int, float, str, bytes)
+
+
+def relation(frame: pd.DataFrame) -> pa.Table:
+    """A frame as a table whose columns are numbers, texts or bytes: dates are ISO texts, and other objects their texts.
+
+    Raises:
+        SQLFailed: an integer beyond 64 bits.
+    """
+    import pyarrow as pa
+
+    arrays = []
+    for place in range(frame.shape[1]):
+        try:
+            arrays.append(pa.array(_storable(frame.iloc[:, place]), from_pandas=True))
+        except OverflowError as error:
+            raise SQLFailed(f"column {str(frame.columns[place])!r} holds an integer beyond 64 bits") from error
+    return pa.Table.from_arrays(arrays, names=list(map(str, frame.columns)))
+
+
+def _storable(values: pd.Series) -> pd.Series | list[Any]:
+    if values.dtype.kind in "iufb":
+        return values
+    cells = [None if null else _cell(cell) for cell, null in zip(values, values.isna(), strict=True)]
+    kinds = set(map(type, cells)) - {type(None)}
+    if kinds == {int, float}:
+        return [None if cell is None else float(cell) for cell in cells]
+    if kinds == {str} or len(kinds) > 1:
+        return [None if cell is None else _text(cell) for cell in cells]
+    return cells
+
+
+def _cell(value: Any) -> Any:
+    """A number, text or bytes of Python's own."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    plain = next((kind for kind in _PLAIN if isinstance(value, kind)), None)
+    if plain is not None:
+        return value if type(value) is plain else plain(value)
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def _text(value: Any) -> str:
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def image_of(relations: Mapping[str, pa.Table]) -> tuple[str | None, bytes]:
+    """The relations as a serialised SQLite database, and a key that no other relations have; (None, b"") of none.
+
+    Images are kept, up to 256 MB of them, the last ones: the next statement is most often over the same tables.
+
+    Raises:
+        SQLFailed: what SQLite cannot hold.
+    """
+    if not relations:
+        return None, b""
+    key = _digest(relations)
+    with _lock:
+        image = _kept.pop(key, None) or _serialised(relations)
+        _kept[key] = image
+        while sum(map(len, _kept.values())) > _MOST_KEPT:
+            del _kept[next(iter(_kept))]
+    return key, image
+
+
+def _digest(relations: Mapping[str, pa.Table]) -> str:
+    import pyarrow as pa
+
+    digest = hashlib.sha256()
+    for name, table in relations.items():
+        digest.update(repr(name).encode())
+        with pa.PythonFile(_Sink(digest), "w") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+    return digest.hexdigest()
+
+
+class _Sink:
+    """A file that keeps nothing but the digest of what is written to it."""
+
+    closed = False
+
+    def __init__(self, digest: Any) -> None:
+        self._digest = digest
+
+    def write(self, data: Any) -> int:
+        """Take the next bytes."""
+        self._digest.update(data)
+        return len(data)
+
+    def flush(self) -> None:
+        """All is taken already."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _serialised(relations: Mapping[str, pa.Table]) -> bytes:
+    _check_names("tables", list(relations))
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        for name, table in relations.items():
+            _check_names(f"columns of {name}", table.column_names)
+            columns = [
+                f"{quoted(column)} {_declared(field.type)}"
+                for column, field in zip(table.column_names, table.schema, strict=True)
+            ]
+            marks = ", ".join("?" * len(columns))
+            try:
+                connection.execute("BEGIN")
+                # A table has one column at least in SQLite.
+                connection.execute(f"CREATE TABLE {quoted(name)} ({', '.join(columns) or 'nothing'})")
+                if columns:
+                    rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+                    connection.executemany(f"INSERT INTO {quoted(name)} VALUES ({marks})", rows)
+                connection.execute("COMMIT")
+            except (sqlite3.Error, OverflowError) as error:
+                said = "an integer beyond 64 bits, signed" if isinstance(error, OverflowError) else error
+                raise SQLFailed(f"table {name!r} cannot be copied into SQLite: {said}") from error
+        return connection.serialize()
+
+
+def _check_names(what: str, names: list[str]) -> None:
+    first: dict[str, str] = {}
+    for name in names:
+        other = first.setdefault(ascii_lower(name), name)
+        if other is not name:
+            raise SQLFailed(
+                f"the {what} {other!r} and {name!r} have one name in SQL, where case does not count: rename one"
+            )
+
+
+def _declared(kind: Any) -> str:
+    """The type that has SQLite compare values as they are."""
+    import pyarrow as pa
+
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return "INTEGER"
+    if pa.types.is_floating(kind):
+        return "REAL"
+    return "BLOB" if pa.types.is_binary(kind) or pa.types.is_null(kind) else "TEXT"

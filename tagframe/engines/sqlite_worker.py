@@ -1,0 +1,264 @@
+"""Run as a process of its own: a statement that nobody trusts, inside limits that hold, and the rows back.
+
+This file is a program, started by :mod:`tagframe.engines.sqlite_pool` and by nothing else; it imports the standard
+library alone, so that it starts in a few hundredths of a second and fits into a small address space. Requests come on
+its standard input and answers leave on its standard output, each a pickle of plain values after eight bytes of length.
+
+What bounds a statement: the address space of the process and SQLite's own heap, which temporary tables and sorters are
+in too (memory); the longest text, the widest row, the deepest expression (``sqlite3_limit``); the rows and bytes of the
+result; an authorizer that knows which columns may be read and which functions called. Its time is bounded by the pool,
+which kills the process. When standard input closes, as it does when the caller's process ends however it ends, the
+process ends at once, in the middle of a statement too.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import sqlite3
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from typing import IO, Any
+
+ROWS, OUT_OF_MEMORY, TOO_LARGE = "rows", "out of memory", "too large"
+REFUSED, NO_COLUMN, FAILED = "refused", "no column", "failed"
+"""How an answer begins."""
+
+_LIMITS = {
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: 1_000_000,
+    sqlite3.SQLITE_LIMIT_COLUMN: 2_000,
+    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 1_000,
+    sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 100,
+    sqlite3.SQLITE_LIMIT_VDBE_OP: 1_000_000,
+    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 1_000,
+    sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
+}
+_TEXT_SHARE, _RESULT_SHARE = 16, 4
+"""The parts of the memory that one text, and a whole result, may take: several copies of each are made."""
+_LARGEST_FILE = 64 * 2**20
+_ROWS_AT_ONCE = 100
+
+Request = dict[str, Any]
+Answer = tuple[Any, ...]
+
+
+class Worker:
+    """One connection at a time. Copied tables stay for the next statement, which may ask for the same ones."""
+
+    def __init__(self, memory: int) -> None:
+        self._memory = memory
+        self._connection: sqlite3.Connection | None = None
+        self._copied: str | None = None
+
+    def answer(self, request: Request) -> Answer:
+        """Run a statement: column names and pickled lists of rows, or what went wrong and in which words."""
+        readable: Mapping[tuple[str, str], frozenset[str]] = {}
+        try:
+            connection = self._opened(request)
+            bound_process(self._memory)
+            readable = _present(connection, request)
+            connection.set_authorizer(_authorizer(readable, _hidden_names(connection, request), request["functions"]))
+            return _rows(connection, request, self._memory // _RESULT_SHARE)
+        except MemoryError:
+            return OUT_OF_MEMORY, ""
+        except sqlite3.DataError as error:  # "string or blob too big"
+            return TOO_LARGE, str(error)
+        except sqlite3.DatabaseError as error:
+            if str(error).startswith("no such column"):
+                return NO_COLUMN, str(error), sorted(set().union(*readable.values()))
+            is_refused = "not authorized" in str(error) or "prohibited" in str(error)
+            return (REFUSED if is_refused else FAILED), str(error)
+        except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
+            return FAILED, str(error)
+        finally:
+            self._put_away(request)
+
+    def _opened(self, request: Request) -> sqlite3.Connection:
+        """The copied tables as the database "main", the file, if any, as "source"."""
+        image = request.pop("image")
+        if self._connection is None or self._copied != request["copied"]:
+            self._close()
+            bound_process(None)  # while there are two copies of them
+            # Not the default isolation level, in which Python would begin transactions of its own.
+            self._connection = sqlite3.connect(":memory:", uri=True, isolation_level=None, cached_statements=0)
+            self._connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+            if image:
+                self._connection.deserialize(image)
+            self._connection.execute("PRAGMA temp_store = MEMORY")
+            self._connection.execute(f"PRAGMA hard_heap_limit = {self._memory}")
+            self._copied = request["copied"]
+        if request["file"] is not None:
+            self._connection.execute("ATTACH DATABASE ? AS source", [request["file"]])
+        for limit, value in {**_LIMITS, sqlite3.SQLITE_LIMIT_LENGTH: self._memory // _TEXT_SHARE}.items():
+            self._connection.setlimit(limit, value)
+        return self._connection
+
+    def _put_away(self, request: Request) -> None:
+        """A file is let go after each statement; tables that were copied stay."""
+        if self._connection is not None and (request["file"] is not None or request["copied"] is None):
+            self._close()
+        elif self._connection is not None:
+            self._connection.set_authorizer(None)
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = self._copied = None
+
+
+def _present(connection: sqlite3.Connection, request: Request) -> Mapping[tuple[str, str], frozenset[str]]:
+    """Give tables the names of the statement, without their hidden columns; (database, table) → readable columns."""
+
+    def quoted(name: str) -> str:
+        text: str = connection.execute("SELECT printf('\"%w\"', ?)", [name]).fetchone()[0]
+        return text
+
+    def columns(database: str, table: str) -> list[str]:
+        rows = connection.execute(f"PRAGMA {database}.table_xinfo({quoted(table)})").fetchall()
+        if not rows:
+            raise sqlite3.OperationalError(f"no such table: {table}")
+        return [name for _, name, _, _, _, _, hidden in rows if hidden != 1]
+
+    connection.execute("PRAGMA query_only = OFF")
+    readable = {("main", name): frozenset(columns("main", name)) for name in request["relations"]}
+    for name, (table, hidden) in request["tables"].items():
+        own = [column for column in columns("source", table) if column not in hidden]
+        readable["source", table] = frozenset(own)
+        if name != table or hidden:
+            shown = ", ".join(map(quoted, own))
+            connection.execute(f"CREATE TEMP VIEW {quoted(name)} AS SELECT {shown} FROM source.{quoted(table)}")
+            readable["temp", name] = readable["source", table]
+    connection.execute("PRAGMA query_only = ON")
+    return readable
+
+
+def _hidden_names(connection: sqlite3.Connection, request: Request) -> frozenset[str]:
+    """The names, in lower case, of all tables that are there and that the statement may not read."""
+    names = {"sqlite_master", "sqlite_schema", "sqlite_temp_master", "sqlite_temp_schema", "sqlite_sequence"}
+    databases = ["main", *(["source"] if request["file"] is not None else [])]
+    for query in ("PRAGMA module_list", *(f"SELECT name FROM {database}.sqlite_master" for database in databases)):
+        names.update(ascii_lower(name) for (name,) in connection.execute(query))
+    known = [*request["relations"], *request["tables"], *(table for table, _ in request["tables"].values())]
+    return frozenset(names - set(map(ascii_lower, known)))
+
+
+def ascii_lower(name: str) -> str:
+    """A name as SQLite compares it: only the letters A to Z have a lower case.
+
+    >>> ascii_lower("Straße ÄB")
+    'straße Äb'
+    """
+    return name.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
+
+
+def _authorizer(
+    readable: Mapping[tuple[str, str], frozenset[str]], hidden: frozenset[str], functions: frozenset[str]
+) -> Callable[[int, str | None, str | None, str | None, str | None], int]:
+    def authorize(action: int, first: str | None, second: str | None, database: str | None, _view: str | None) -> int:
+        if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE):
+            return sqlite3.SQLITE_OK
+        if action == sqlite3.SQLITE_FUNCTION:
+            return sqlite3.SQLITE_OK if ascii_lower(second or "") in functions else sqlite3.SQLITE_DENY
+        if action != sqlite3.SQLITE_READ or first is None:
+            return sqlite3.SQLITE_DENY
+        if not second:
+            # A table of which no column is read, by the name in the statement; it may be that of a subquery.
+            return sqlite3.SQLITE_DENY if ascii_lower(first) in hidden else sqlite3.SQLITE_OK
+        columns = readable.get((database or "", first), ())
+        return sqlite3.SQLITE_OK if second in columns or (columns and second == "ROWID") else sqlite3.SQLITE_DENY
+
+    return authorize
+
+
+def _rows(connection: sqlite3.Connection, request: Request, most_bytes: int) -> Answer:
+    """The rows, pickled some at a time: so their size is known before they are too many."""
+    cursor = connection.execute(request["sql"])
+    names = [column[0] for column in cursor.description]
+    parts: list[bytes] = []
+    count = size = 0
+    while count <= request["rows"] and (rows := cursor.fetchmany(min(_ROWS_AT_ONCE, request["rows"] + 1 - count))):
+        parts.append(pickle.dumps(rows))
+        count, size = count + len(rows), size + len(parts[-1])
+        if size > most_bytes:
+            return TOO_LARGE, f"the rows take more than {most_bytes // 2**20} MB"
+    return ROWS, names, parts
+
+
+def read_exactly(stream: IO[bytes], size: int) -> bytes:
+    """So many bytes; fewer where the stream ends before."""
+    parts = bytearray()
+    while len(parts) < size:
+        part = stream.read(min(size - len(parts), 2**20))
+        if not part:
+            break
+        parts += part
+    return bytes(parts)
+
+
+def read_block(stream: IO[bytes]) -> bytes:
+    """A block with its length before it.
+
+    Raises:
+        EOFError: the stream ends before the block does.
+    """
+    size = read_exactly(stream, 8)
+    block = read_exactly(stream, int.from_bytes(size, "big"))
+    if len(size) < 8 or len(block) < int.from_bytes(size, "big"):
+        raise EOFError("the other side has gone")
+    return block
+
+
+def write_block(stream: IO[bytes], block: bytes) -> None:
+    """Write a block with its length before it, to a stream that may take less than it is given."""
+    for part in (len(block).to_bytes(8, "big"), block):
+        rest = memoryview(part)
+        while rest:
+            rest = rest[stream.write(rest) :]
+
+
+def _listen(requests: queue.SimpleQueue[Request]) -> None:
+    """Take requests; end the process, whatever it does, where the caller is gone."""
+    try:
+        while True:
+            request = pickle.loads(read_block(sys.stdin.buffer))
+            request["image"] = read_block(sys.stdin.buffer)
+            requests.put(request)
+            del request
+    except BaseException:
+        os._exit(0)
+
+
+def bound_process(memory: int | None) -> None:
+    """Bound the address space, and the files that may be written (beside a database in WAL mode a small one may be).
+
+    Where the system has such limits; elsewhere SQLite's own heap and the pool's deadline are what is left.
+    """
+    try:
+        import resource
+
+        for kind, wanted in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_FSIZE, _LARGEST_FILE)):
+            _, most = resource.getrlimit(kind)
+            soft = most if wanted is None else wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+            resource.setrlimit(kind, (soft, most))
+    except (ImportError, ValueError, OSError):
+        return
+
+
+def main() -> None:
+    """Answer requests until the caller is gone."""
+    worker = Worker(int(sys.argv[1]))
+    requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=[requests], daemon=True).start()
+    output = open(1, "wb", buffering=0)  # noqa: SIM115
+    while True:
+        try:
+            answer = pickle.dumps(worker.answer(requests.get()))
+        except MemoryError:
+            answer = pickle.dumps((OUT_OF_MEMORY, ""))
+        write_block(output, answer)
+
+
+if __name__ == "__main__":
+    main()

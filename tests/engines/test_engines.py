@@ -1,0 +1,119 @@
+"""What every engine can do, and that nothing else opens a source."""
+
+from __future__ import annotations
+
+import ast
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import tagframe
+from tagframe.engines.base import Engine, Readable, SQLLimits
+from tagframe.engines.frames import FrameEngine
+from tagframe.engines.registry import ENGINES, SUFFIXES, engine_of
+from tagframe.errors import SQLFailed, UnreadableTable, UnsafeSQL
+
+ROWS = pd.DataFrame({"id": [3, 1, 2], "na me": ["c", "a", "b"], "x": [1.5, None, 2.5]})
+
+
+def sqlite(folder: Path) -> Engine:
+    with closing(sqlite3.connect(folder / "loan.sqlite")) as connection:
+        ROWS.to_sql("loan", connection, index=False)
+    return engine_of(folder / "loan.sqlite")
+
+
+def frames(folder: Path) -> Engine:
+    return FrameEngine({"loan": ROWS})
+
+
+def csv(folder: Path) -> Engine:
+    ROWS.to_csv(folder / "loan.csv", index=False)
+    return engine_of(folder / "loan.csv")
+
+
+def parquet(folder: Path) -> Engine:
+    ROWS.to_parquet(folder / "loan.parquet")
+    return engine_of(folder / "loan.parquet")
+
+
+@pytest.fixture(params=[sqlite, frames, csv, parquet], ids=lambda make: make.__name__)
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
+    make: Callable[[Path], Engine] = request.param
+    return make(tmp_path)
+
+
+def test_every_engine_tells_its_tables_and_rows(engine):
+    assert engine.kind in ("sqlite", "frames", "csv", "parquet")
+    assert engine.identity
+    (shape,) = engine.shapes()
+    assert (shape.name, shape.columns) == ("loan", ("id", "na me", "x"))
+    assert sum(chunk.rows for chunk in engine.chunks(shape)) == 3
+    assert engine.scan("loan")["id"].tolist() == [3, 1, 2]
+    assert engine.scan("loan", ["na me"], 2).to_dict("list") == {"na me": ["c", "a"]}
+    stamp = engine.fingerprint()
+    assert (stamp is None) == (engine.path is None)
+    assert stamp is None or engine.fingerprint(stamp) is stamp
+    assert hash(engine) == hash(engine)
+    assert engine == engine
+
+
+def test_rows_are_picked_by_their_numbers_or_not_at_all(engine):
+    found = engine.numbered("loan", ["na me"])
+    assert (found is not None) == engine.picks_rows
+    if found is None:
+        with pytest.raises(UnreadableTable, match="one by one"):
+            engine.pick("loan", ["id"], np.array([1]))
+        return
+    numbers, frame = found
+    assert frame["na me"].tolist() == ["c", "a", "b"]
+    assert engine.pick("loan", ["id"], numbers[[0, 2]])["id"].tolist() == [3, 2]
+    with closing(sqlite3.connect(engine.path)) as connection, connection:
+        connection.execute("DELETE FROM loan WHERE id = 2")
+    with pytest.raises(UnreadableTable, match="changed while it was read"):
+        engine.pick("loan", ["id"], numbers[[0, 2]])
+
+
+def test_every_engine_runs_one_checked_statement(engine):
+    def run(sql: str, hidden: tuple[str, ...] = (), explain: bool = False) -> pd.DataFrame:
+        judged = {"judged": pa.table({"id": [1, 3], "risky": ["yes", "no"]})}
+        tables = {"our loans": Readable("loan", hidden)}
+        return engine.execute(sql, tables=tables, relations=judged, limits=SQLLimits(rows=3), explain=explain)
+
+    joined = 'SELECT "na me", risky FROM "our loans" JOIN judged USING (id) ORDER BY id'
+    assert run(joined).to_dict("list") == {"na me": ["a", "c"], "risky": ["yes", "no"]}
+    assert list(run('SELECT * FROM "our loans"', ("x",)).columns) == ["id", "na me"]
+    with pytest.raises(SQLFailed, match="no such column: x"):
+        run('SELECT x FROM "our loans"', ("x",), explain=True)
+    with pytest.raises(SQLFailed, match="more than 3 rows"):
+        run('SELECT 1 FROM "our loans", judged')
+    with pytest.raises((UnsafeSQL, SQLFailed)):
+        run("DELETE FROM judged")
+
+
+def test_the_registry_knows_files_by_their_endings(tmp_path):
+    assert engine_of(tmp_path / "notes.txt") is None
+    assert len(SUFFIXES) == len(set(SUFFIXES)) == sum(map(len, ENGINES))
+    with closing(sqlite3.connect(tmp_path / "odd.ending")) as connection:
+        connection.execute("CREATE TABLE t (a)")
+    assert engine_of(tmp_path / "odd.ending", look_inside=True).kind == "sqlite"
+
+
+def test_nothing_else_opens_a_source():
+    """The catalogue and the response store are SQLite files of our own; where tables are is the engines' business."""
+    package = Path(tagframe.__file__).parent
+    ours = {"corpus/catalogue.py", "corpus/index.py"}
+    for path in package.rglob("*.py"):
+        name = path.relative_to(package).as_posix()
+        if name.startswith("engines/"):
+            continue
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        imported = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+        imported |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+        assert "sqlite3" not in imported or name in ours or name.startswith("lm/"), f"{name} speaks to SQLite"
+        assert not imported & {"tagframe.engines.sqlite", "tagframe.engines.sqlite_session"}, name
