@@ -19,6 +19,8 @@ from tagframe.engines.sqlite_statement import SQLITE
 from tagframe.errors import SourceNotFound, UnsafeSQL, did_you_mean
 
 if TYPE_CHECKING:
+    from sqlglot import exp
+
     from tagframe.corpus import Corpus, TableProfile
     from tagframe.engines.base import Engine
 
@@ -42,19 +44,24 @@ def check_sql(sql: str, tables: Collection[str], dialect: Dialect = SQLITE) -> s
             not parse.
     """
     import sqlglot
-    from sqlglot import exp
 
     if len(sql) > _LONGEST:
         raise UnsafeSQL(f"the SQL is {len(sql):,} characters long, and {_LONGEST:,} at most may run: {sql[:200]!r}")
     try:
         statements = [statement for statement in sqlglot.parse(sql, read=dialect.name) if statement is not None]
+        if len(statements) != 1:
+            raise UnsafeSQL(f"expected one SELECT statement, got {len(statements)}: {sql[:200]!r}")
+        _check_statement(statements[0], sql, tables, dialect)
     except sqlglot.errors.SqlglotError as error:
         raise UnsafeSQL(f"the SQL does not parse: {str(error).splitlines()[0]}; statement: {sql[:200]!r}") from error
     except RecursionError as error:
         raise UnsafeSQL(f"the SQL is nested too deeply: {sql[:200]!r}") from error
-    if len(statements) != 1:
-        raise UnsafeSQL(f"expected one SELECT statement, got {len(statements)}: {sql[:200]!r}")
-    statement = statements[0]
+    return sql.strip().rstrip(";").rstrip()
+
+
+def _check_statement(statement: exp.Expr, sql: str, tables: Collection[str], dialect: Dialect) -> None:
+    from sqlglot import exp
+
     allowed = (
         exp.Query, exp.Condition, exp.From, exp.Join, exp.Where, exp.Group, exp.Having, exp.Order, exp.Ordered,
         exp.Limit, exp.Offset, exp.Table, exp.TableAlias, exp.Identifier, exp.Alias, exp.CTE, exp.With, exp.Distinct,
@@ -75,7 +82,6 @@ def check_sql(sql: str, tables: Collection[str], dialect: Dialect = SQLITE) -> s
             raise UnsafeSQL(f"a table-valued function may not run: {table.sql()!r}")
         if dialect.fold(table.name) not in names or table.args.get("db") or table.args.get("catalog"):
             raise UnsafeSQL(f"no table {table.sql()!r} in {did_you_mean(table.name, tables)}")
-    return sql.strip().rstrip(";").rstrip()
 
 
 def dry_run(sql: str, corpus: Corpus, tables: Mapping[str, str]) -> str:

@@ -48,12 +48,12 @@ def discover(path: Path) -> list[SourceFile]:
         engine = engine_of(path, look_inside=True)
         if engine is None:
             raise UnreadableTable(f"{path} is neither SQLite, CSV nor Parquet; known endings: {', '.join(SUFFIXES)}")
-        database = path.stem if engine.kind == "sqlite" else path.absolute().parent.name or "files"
+        database = path.stem if engine.is_database else path.absolute().parent.name or "files"
         return [SourceFile(path.name, database, engine)]
     files = [(file.relative_to(path), engine) for file in _walk(path) if (engine := _engine(file)) is not None]
     if not files:
         raise EmptyCorpus(f"no file with tables in {str(path)!r}; looked for {', '.join(SUFFIXES)}")
-    homes = {file: _home(file, engine.kind) for file, engine in files}
+    homes = {file: _home(file, is_database=engine.is_database) for file, engine in files}
     namesakes: dict[str, set[Path]] = defaultdict(set)
     for home in homes.values():
         namesakes[home.name].add(home)
@@ -68,9 +68,9 @@ def discover(path: Path) -> list[SourceFile]:
     ]
 
 
-def _home(file: Path, kind: str) -> Path:
+def _home(file: Path, *, is_database: bool) -> Path:
     """The folder that is the file's database, or would be if it were a folder; the empty path is the root."""
-    if kind != "sqlite":
+    if not is_database:
         return Path(*file.parts[:-1])
     return file.parent if file.stem == file.parent.name else file.with_suffix("")
 

@@ -186,6 +186,10 @@ class Engine(Protocol):
         """What the place is called in messages."""
 
     @property
+    def is_database(self) -> bool:
+        """Whether the place is a database by itself, named after its file; else its folder is."""
+
+    @property
     def dialect(self) -> Dialect:
         """How statements for :meth:`execute` are written."""
 

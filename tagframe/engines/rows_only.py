@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 class RowsOnly(ABC):
     """Tables that are read whole; statements run over a copy of them in SQLite's memory."""
 
+    is_database = False
     picks_rows = False
     dialect = SQLITE
 

@@ -87,6 +87,7 @@ class SQLiteEngine:
 
     path: Path
     kind: str = "sqlite"
+    is_database: ClassVar[bool] = True
     picks_rows: ClassVar[bool] = True
     dialect: ClassVar[Dialect] = SQLITE
 

@@ -74,13 +74,13 @@ class Worker:
             return FAILED, str(error)
         finally:
             self._put_away(request)
+            bound_process(None)  # the next request may bring other tables
 
     def _opened(self, request: Request) -> sqlite3.Connection:
         """The copied tables as the database "main", the file, if any, as "source"."""
         image = request.pop("image")
         if self._connection is None or self._copied != request["copied"]:
             self._close()
-            bound_process(None)  # while there are two copies of them
             # Not the default isolation level, in which Python would begin transactions of its own.
             self._connection = sqlite3.connect(":memory:", uri=True, isolation_level=None, cached_statements=0)
             self._connection.text_factory = lambda raw: raw.decode("utf-8", "replace")

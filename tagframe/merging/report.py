@@ -80,7 +80,7 @@ class MergeReport:
         rows: rows of the result, after ``where`` and ``limit``.
         lost: rows of the start table that are not in the joined rows.
         filtered: joined rows that ``where`` left out.
-        engine: where the join ran: "pandas" or "sqlite".
+        engine: where the join ran: "pandas", or the kind of the engine ("sqlite").
         stacks: tables of one shape that were joined as one: (id of the stack, ids of its parts).
         plan: that the merge followed, to be shown with it.
     """

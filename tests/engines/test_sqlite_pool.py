@@ -71,6 +71,14 @@ def test_tables_are_copied_to_it_once(empty, monkeypatch):
     assert execute("SELECT name FROM t WHERE id = 0", t=frame)["name"].tolist() == ["other"]
 
 
+def test_other_tables_of_the_same_size_fit_into_its_memory(empty):
+    """They are larger than half of what a statement may take, and arrive as copies."""
+    for letter in "ab":
+        frame = pd.DataFrame({"text": [letter * 1_000_000 for _ in range(48)]})
+        found = execute("SELECT count(*) AS n FROM t", SQLLimits(memory=64), t=frame)
+        assert found["n"].tolist() == [48]
+
+
 def test_a_process_that_dies_in_the_middle_is_a_named_error(empty):
     known = set(sqlite_pool._alive)
     with ThreadPoolExecutor(1) as threads:
@@ -168,6 +176,8 @@ def test_a_program_that_ends_leaves_no_process():
 @posix
 def test_ctrl_c_ends_the_statement():
     shown = output("""
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job would ignore it
+
 def press():
     while not workers():
         time.sleep(0.01)
