@@ -91,7 +91,8 @@ class SQLLimits:
     Attributes:
         rows: of its result, at most; a result of more is refused, not cut.
         seconds: of running, after which it is killed.
-        memory: megabytes, beside the tables that are copied for it; a quarter of them for its result.
+        memory: megabytes, beside the tables that are copied for it; a quarter of them for its result. Where the system
+            bounds no process (Windows, macOS), SQLite's own heap is bounded by as much, and not the whole process.
     """
 
     rows: int = 10_000

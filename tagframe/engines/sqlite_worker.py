@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import pickle
 import queue
+import signal
 import sqlite3
 import sys
 import threading
@@ -37,6 +38,7 @@ _LIMITS = {
 }
 _TEXT_SHARE, _RESULT_SHARE = 16, 4
 """The parts of the memory that one text, and a whole result, may take: several copies of each are made."""
+_LONGEST = 1_000_000_000
 _LARGEST_FILE = 64 * 2**20
 _ROWS_AT_ONCE = 100
 
@@ -91,7 +93,8 @@ class Worker:
             self._copied = request["copied"]
         if request["file"] is not None:
             self._connection.execute("ATTACH DATABASE ? AS source", [request["file"]])
-        for limit, value in {**_LIMITS, sqlite3.SQLITE_LIMIT_LENGTH: self._memory // _TEXT_SHARE}.items():
+        longest = min(self._memory // _TEXT_SHARE, _LONGEST)
+        for limit, value in {**_LIMITS, sqlite3.SQLITE_LIMIT_LENGTH: longest}.items():
             self._connection.setlimit(limit, value)
         return self._connection
 
@@ -227,7 +230,8 @@ def _listen(requests: queue.SimpleQueue[Request]) -> None:
             requests.put(request)
             del request
     except BaseException:
-        os._exit(0)
+        # Not sys.exit, which would end this thread alone.
+        os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
 def bound_process(memory: int | None) -> None:

@@ -106,6 +106,10 @@ def test_many_threads_at_once(empty):
     assert len(empty._idle) <= sqlite_pool._MOST_IDLE
 
 
+def test_as_much_memory_as_there_may_be(empty):
+    assert execute("SELECT 1 AS n", SQLLimits(memory=1_000_000))["n"].tolist() == [1]
+
+
 def test_nothing_is_unpickled_that_could_act():
     with pytest.raises(sqlite_pool.pickle.UnpicklingError, match=r"posix\.system|nt\.system|no plain value"):
         sqlite_pool._plain(sqlite_pool.pickle.dumps(os.system))
