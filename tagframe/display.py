@@ -32,6 +32,7 @@ _LONGEST = 28
 _DOUBTFUL = 0.5
 _MARKS = {"many-to-one": "n:1", "one-to-one": "1:1", "one-to-many": "1:n", "many-to-many": "n:n"}
 _TEXT_WIDTH = 120
+_LONGEST_QUESTION = 300
 
 
 # --- the join graph ---------------------------------------------------------------------------------------------------
@@ -434,7 +435,8 @@ def _other_ways(plan: JoinPlan) -> str:
 def _headline(found: RetrievedTables) -> str:
     count = len(found.tables)
     together = "" if found.anchor is None else f", together with {found.anchor}"
-    return f"{count} table{'s' * (count != 1)} for {found.question!r}{together}"
+    asked = found.question if len(found.question) <= _LONGEST_QUESTION else f"{found.question[:_LONGEST_QUESTION]}…"
+    return f"{count} table{'s' * (count != 1)} for {asked!r}{together}"
 
 
 def _scores_tell(found: RetrievedTables) -> bool:

@@ -10,6 +10,7 @@ import contextlib
 import functools
 import hashlib
 import importlib.util
+import re
 import threading
 import warnings
 from collections import OrderedDict
@@ -44,6 +45,7 @@ _PACKAGE_SHA256 = {
 # sorted by length and taken together up to so many letters, and so many texts. An accelerator wants to be filled.
 _BATCH_LETTERS, _ACCELERATOR_LETTERS, _LARGEST_BATCH = 2048, 65536, 128
 _REMEMBERED = 256
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 _FEW = 16
 
 
@@ -179,6 +181,7 @@ class SentenceTransformerEmbedder:
         # The tokenizer's state is shared by all calls.
         with self._lock:
             limits = {"truncation": True, "max_length": self._model.max_seq_length}
+            text = _readable(text)
             places = self._model.tokenizer(text, return_offsets_mapping=True, **limits)["offset_mapping"]
             (output,) = self._model.encode([text], output_value=None, show_progress_bar=False)
         states = output["token_embeddings"].cpu().numpy().astype(np.float64)
@@ -222,7 +225,7 @@ class SentenceTransformerEmbedder:
             size = max(1, min(_LARGEST_BATCH, letters // max(len(texts[order[0]]), 1)))
             batch, order = order[:size], order[size:]
             vectors[batch] = self._model.encode(
-                [texts[place] for place in batch],
+                [_readable(texts[place]) for place in batch],
                 batch_size=size,
                 show_progress_bar=False,
                 convert_to_numpy=True,
@@ -298,6 +301,11 @@ class _ObjectEmbedder:
         row = {text: place for place, text in enumerate(distinct)}
         result: npt.NDArray[np.float32] = vectors[[row[text] for text in texts]]
         return result
+
+
+def _readable(text: str) -> str:
+    """The text without half characters, which no tokenizer takes; of the same length."""
+    return _HALF_CHARACTER.sub("\ufffd", text)
 
 
 def _unit(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -219,6 +219,12 @@ def test_a_plan_shows_the_graph_and_the_other_ways():
     assert "sure: how sure the key is" in page
 
 
+def test_of_a_long_question_the_beginning_is_shown(found):
+    long = dataclasses.replace(found, question="which shops " * 100_000)
+    assert len(repr(long)) < 2_000
+    assert len(long._repr_html_()) < 20_000
+
+
 def test_found_shows_the_ranking_and_the_graph_and_a_merge_changes_nothing_of_it(found):
     before = Tags(found._repr_html_())
     assert not before.open

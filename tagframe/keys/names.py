@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from tagframe.corpus.documents import identifier_words
+
 Similarity = Callable[[str, str], float]
 """The likeness in meaning of two names, in [0, 1]."""
 
@@ -64,9 +66,9 @@ _NOT_JOINED = frozenset(
 _SHORT_KEY = re.compile(r"([a-z]{1,4})(id)\Z")
 _LINK_PREFIX = frozenset({"link", "linked", "to", "ref", "fk", "the", "a", "of", "in", "by", "for"})
 _TABLE_WORDS = frozenset({"tbl", "table", "ref", "dim", "fact", "lookup", "list", "master", "data", "info", "1k"})
-_PIECES = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_A-Za-z]+")
 
 
+@lru_cache(maxsize=65536)
 def singular(word: str) -> str:
     """The singular of an English noun, by its ending.
 
@@ -90,12 +92,11 @@ def singular(word: str) -> str:
 def words(name: str) -> tuple[str, ...]:
     """The words of an identifier, lower case and singular.
 
-    >>> words("homeTeam_API_id2"), words("custkey")
-    (('home', 'team', 'api', 'id', '2'), ('cust', 'key'))
+    >>> words("homeTeam_API_id2"), words("custkey"), words("Straßen_id")
+    (('home', 'team', 'api', 'id', '2'), ('cust', 'key'), ('straßen', 'id'))
     """
     found: list[str] = []
-    for piece in _PIECES.findall(name):
-        word = piece.lower()
+    for word in identifier_words(name):
         joined = _JOINED_KEY.match(word) if len(word) >= 6 and word not in _NOT_JOINED else None
         found += (singular(joined[1]), joined[2]) if joined else (singular(word),)
     return tuple(found)
@@ -115,8 +116,7 @@ def common_prefix(columns: Sequence[str]) -> str:
 
 
 def _is_plural(name: str) -> bool:
-    last = _PIECES.findall(name)[-1:]
-    return any(singular(word.lower()) != word.lower() for word in last)
+    return any(singular(word) != word for word in identifier_words(name)[-1:])
 
 
 @dataclass(frozen=True)

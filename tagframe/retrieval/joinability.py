@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import ColumnProfile, TableProfile
+from tagframe.keys.names import singular
 from tagframe.retrieval.problem import Floats
-from tagframe.retrieval.words import stem
 
 INSTANCE_SHARE = 0.5
 """The share of the instance similarity in a column pair's relevance; the rest is the schema's (the authors' code)."""
@@ -119,7 +119,7 @@ class _TableFacts:
         self.uniqueness = np.array([1.0 if value is None else value for value in known])
         self.numeric = np.array([column.family in _NUMERIC for column in columns], dtype=bool)
         self.useless = np.array([column.family in ("blob", "empty") for column in columns], dtype=bool)
-        self.words = [frozenset(stem(word) for word in identifier_words(column.name)) for column in columns]
+        self.words = [frozenset(singular(word) for word in identifier_words(column.name)) for column in columns]
         none = np.zeros(0, np.uint64)
         sketches = [column.sketch for column in columns]
         self.hashes = [none if sketch is None else sketch.hashes for sketch in sketches]

@@ -13,10 +13,11 @@ import numpy.typing as npt
 
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import TableProfile
+from tagframe.keys.names import singular
 from tagframe.retrieval.problem import Floats, RowKind, best_first
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.values import ValueHit
-from tagframe.retrieval.words import stem, terms
+from tagframe.retrieval.words import terms
 
 if TYPE_CHECKING:
     from tagframe.retrieval.index import RetrievalIndex
@@ -84,7 +85,7 @@ class _Name:
     """The stems of a name, and those of what its user says of it."""
 
     def __init__(self, name: str, description: str) -> None:
-        self.stems = frozenset(stem(word) for word in identifier_words(name))
+        self.stems = frozenset(singular(word) for word in identifier_words(name))
         self.said = frozenset(terms(description)) if description else frozenset()
 
 

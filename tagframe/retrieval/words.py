@@ -1,13 +1,13 @@
-"""Words of sentences, the one way that retrieval cuts them, and their stems."""
+"""Words of sentences, the one way that retrieval cuts them, and their stems: words as keys know them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import NamedTuple
 
 from tagframe.corpus.documents import identifier_words
+from tagframe.keys.names import singular
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 
@@ -42,24 +42,8 @@ def words_in(text: str) -> tuple[Word, ...]:
     return tuple(Word(match.group(), *match.span()) for match in _WORD.finditer(text))
 
 
-@lru_cache(maxsize=65536)
-def stem(word: str) -> str:
-    """A word without its plural ending, after Harman's S-stemmer (JASIS 42(1), 1991).
-
-    >>> [stem(word) for word in ("countries", "matches", "stadiums", "address", "bus")]
-    ['country', 'match', 'stadium', 'address', 'bus']
-    """
-    if len(word) > 4 and word.endswith(("ie", "ies")):
-        return word[: word.rindex("ie")] + "y"
-    if len(word) > 4 and word.endswith(("ches", "shes", "sses", "xes", "zes")):
-        return word[:-2]
-    if len(word) > 3 and word.endswith("s") and word[-2] not in "us":
-        return word[:-1]
-    return word
-
-
 def terms(text: str) -> list[str]:
-    """The stems of a text's words, identifiers among them split, stop words left out.
+    """The singulars of a text's words, identifiers among them split, stop words left out.
 
     >>> terms("How many singers have a petID?")
     ['singer', 'pet', 'id']
@@ -70,7 +54,7 @@ def terms(text: str) -> list[str]:
 def terms_of(words: Iterable[str]) -> list[str]:
     """The :func:`terms` of words that were cut already."""
     pieces = (piece for word in words for piece in identifier_words(_without_ending(word)))
-    return [stem(piece) for piece in pieces if piece not in STOP_WORDS]
+    return [singular(piece) for piece in pieces if piece not in STOP_WORDS]
 
 
 def _without_ending(word: str) -> str:

@@ -89,6 +89,12 @@ def test_words_beyond_what_the_model_reads_say_nothing(minilm):
     assert np.linalg.norm(found.words[-1]) == 0.0
 
 
+def test_half_a_character_is_no_obstacle(minilm):
+    found = vectors(minilm, "\ud800 name of singers")
+    assert np.allclose(np.linalg.norm(found.words, axis=1), 1.0)
+    assert minilm.encode(["\udfffname"]).shape == (1, 384)
+
+
 def test_other_embedders_encode_the_words_one_by_one(words):
     assert np.allclose(vectors(words, "Which Singers sang?").words, words.encode(["singers", "sang"]))
 
