@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 _turn = threading.RLock()
+
+
+def _after_fork() -> None:
+    global _turn
+    _turn = threading.RLock()  # a thread of the parent may hold the other
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 @contextmanager

@@ -146,7 +146,9 @@ class LM:
     ) -> Completions[Any]:
         """Answer the prompts: from the store what is there, each distinct other one sent once.
 
-        Works in a script, in any thread, and inside a running event loop (which it blocks; see :meth:`acomplete`).
+        Works in a script, in any thread, and inside a running event loop (which it blocks; see :meth:`acomplete`). What
+        several calls of this process ask at once is sent once for all of them; processes that share a store and ask the
+        same at once may both pay.
 
         Args:
             prompts: any number, in any order; identical ones are asked once.

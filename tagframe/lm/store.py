@@ -273,8 +273,10 @@ class ResponseStore:
         self._writer.write(_puts(answers), then)
 
     def forget(self, request: bytes, source: int, text: str) -> None:
-        """Drop an answer that was rejected after it was stored, soon."""
-        self._writer.write([(_FORGET, (request, source, text))])
+        """Drop an answer that was rejected after it was stored: now, or where another process is writing, soon."""
+        writes: list[Write] = [(_FORGET, (request, source, text))]
+        if not self._writer.write_now(writes):
+            self._writer.write(writes)
 
     def move(self, keys: Iterable[tuple[bytes, bytes]]) -> None:
         """Have answers under other keys (new, former), soon; one that is there already stays."""

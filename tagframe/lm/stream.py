@@ -62,7 +62,7 @@ class Stream:
         self._run: Run | None = None
         self._bar = Bar(description, is_wanted(self._settings.progress))
         self._sendings: list[_Sending] = []
-        self._opened = flights.open()
+        self._opened: int | None = None
         self._open = True
         self._lock = threading.Lock()
         self._awaited: tuple[Future[None], asyncio.Future[None]] | None = None
@@ -81,6 +81,11 @@ class Stream:
 
     def _answer(self, jobs: list[Job[Any]], batch: Batch[Any]) -> None:
         """See to it that every job ends, now or later."""
+        with self._lock:
+            if not self._open:  # left from another thread, as a task is that is cancelled
+                return
+            if self._opened is None:
+                self._opened = flights.open()
         if self._store is not None and jobs and not self._lm.take_stored(jobs, self._store):
             self._store = None
         self._call.end(job for job in jobs if job.completion is not None)
@@ -92,7 +97,7 @@ class Stream:
         self._bar.grow(len(jobs))
         ended = threading.Event()
         with self._lock:
-            if not self._open:  # left from another thread, as a task is that is cancelled: nothing more is sent
+            if not self._open:  # left meanwhile: nothing more is sent
                 return
             self._sendings = [sending for sending in self._sendings if not sending.ended.is_set()]
             future = background.submit(self._send(self._run, jobs, ended))
@@ -200,7 +205,8 @@ class Stream:
                 sending.ended.wait(max(0.0, deadline - time.monotonic()))
             if self._store is not None:
                 self._store.flush(_SECONDS_TO_STOP)
-        flights.close(self._opened)
+        if self._opened is not None:
+            flights.close(self._opened)
         self._record()
         if self._run is not None:
             self._run.close()
