@@ -165,12 +165,6 @@ def checked(changes: Mapping[str, Any]) -> dict[str, Any]:
         fits, says = _VALUES[name]
         if (value is None and name == "concurrency") or (value is not None and not fits(value)):
             raise InvalidArgument(f"{says}; got {'something else' if name == 'api_key' else repr(value)}")
-    connection = [name for name in ("api_base", "api_key") if given.get(name) is not None]
-    if connection and not isinstance(given.get("lm"), str | None):
-        raise InvalidArgument(
-            f"{connection[0]} belongs to the connection that an LM object has already: LM(…, {connection[0]}=…), or"
-            " name the model"
-        )
     budget = given.get("budget")
     if isinstance(budget, Real) and not isinstance(budget, Dollars):
         given["budget"] = Dollars(budget)
@@ -189,7 +183,9 @@ def configure(**changes: Any) -> None:
     Raises:
         InvalidArgument: for an unknown setting, or a value that is none.
     """
-    _process.update(checked(changes))
+    given = checked(changes)
+    _refuse_connection(given, {**_process, **given}.get("lm"))
+    _process.update(given)
 
 
 @contextmanager
@@ -204,7 +200,9 @@ def context(**changes: Any) -> Iterator[Settings]:
     Raises:
         InvalidArgument: as :func:`configure`.
     """
-    token = _scope.set({**_scope.get({}), **checked(changes)})
+    given = checked(changes)
+    _layered(given)
+    token = _scope.set({**_scope.get({}), **given})
     try:
         yield current()
     finally:
@@ -217,12 +215,27 @@ def current(**overrides: Any) -> Settings:
     Raises:
         InvalidArgument: as :func:`configure`.
     """
+    return Settings(**_layered(checked(overrides)))
+
+
+def _layered(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings in force with these above them."""
     values: dict[str, Any] = {
         name: os.environ[variable] for name, variable in _ENVIRONMENT.items() if os.environ.get(variable)
     }
-    for layer in (_process, _scope.get({}), checked(overrides)):
+    for layer in (_process, _scope.get({}), given):
         values.update(layer)
-    return Settings(**values)
+    _refuse_connection(given, values.get("lm"))
+    return values
+
+
+def _refuse_connection(given: Mapping[str, Any], lm: Any) -> None:
+    connection = [name for name in ("api_base", "api_key") if given.get(name) is not None]
+    if connection and not isinstance(lm, str | None):
+        raise InvalidArgument(
+            f"{connection[0]} belongs to the connection that an LM object has already: LM(…, {connection[0]}=…), or"
+            " name the model"
+        )
 
 
 def require_corpus(given: Corpus | None = None) -> Corpus:

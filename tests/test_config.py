@@ -107,6 +107,17 @@ def test_a_connection_is_of_a_name_not_of_an_object():
     with pytest.raises(InvalidArgument, match="api_base belongs to the connection"):
         tf.configure(lm=model, api_base="http://there/v1")
 
+    def in_context(**given: object) -> None:
+        with tf.context(**given):
+            pass
+
+    with tf.context(lm=model):
+        for settings in (in_context, config.current):
+            with pytest.raises(InvalidArgument, match="api_key belongs to the connection"):
+                settings(api_key="sk-other")
+            settings(api_key=None)
+            settings(lm="openai/x", api_key="sk-other")
+
 
 @pytest.mark.parametrize("bad", [0, -1, "many", 2.5])
 def test_concurrency_is_a_positive_whole_number(bad):
