@@ -106,9 +106,11 @@ class Attempts:
         reply = await self._patiently(prompt, meter, sent)
         if not reply.unfinished:
             return reply
-        self._route.lane.reasoning = ROOM_FOR_REASONING
+        lane, known = self._route.lane, self._route.lane.reasoning
+        lane.reasoning = ROOM_FOR_REASONING
         roomier = self._parameters(meter)
-        if roomier.limit == sent.limit:
+        if roomier.limit == sent.limit:  # it had that room, or its limit is the user's word or the server's
+            lane.reasoning = known
             return reply
         if self._route.store is not None and self._route.store.writable:
             self._route.store.put_reasoning(self._route.source, ROOM_FOR_REASONING)

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 10.0
 """How long a connection may take to open."""
 KEEPALIVE_SECONDS = 15.0
-MAX_RESPONSE = 32 * 1024**2
-"""Bytes of a response that are read at most: 32,000 tokens with the log probabilities of all alternatives fit."""
+MAX_RESPONSE = 8 * 1024**2
+"""Bytes of a response that are read at most, since 64 may come at once: two million tokens."""
+LOGPROBS_TIMES = 4
+"""How many times that with log probabilities, which take some 800 bytes a token: 40,000 tokens."""
 
 _sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
 
@@ -92,7 +94,7 @@ class OpenAIHTTP:
             async with _session().post(
                 self._url, data=data, headers=self._headers, timeout=limit, proxy=self._proxy, allow_redirects=False
             ) as response:
-                raw = await _read(response)
+                raw = await _read(response, MAX_RESPONSE * (LOGPROBS_TIMES if parameters.logprobs else 1))
         except TimeoutError as error:
             raise RequestTimedOut(f"no answer within {timeout:g} s from {self.endpoint}") from error
         except (aiohttp.ClientError, OSError) as error:
@@ -106,26 +108,26 @@ class OpenAIHTTP:
         return read_reply(body)
 
 
-async def _read(response: aiohttp.ClientResponse) -> bytes:
+async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
     """The body.
 
     Raises:
-        ResponseTooLong: where it is longer than :data:`MAX_RESPONSE`, as sent or as unpacked.
+        ResponseTooLong: where it is longer than ``most`` bytes, as sent or as unpacked.
     """
     size = response.content_length
-    if size is not None and size <= MAX_RESPONSE and "Content-Encoding" not in response.headers:
+    if size is not None and size <= most and "Content-Encoding" not in response.headers:
         return await response.read()  # a tenth of a request's cost less than part by part
-    if size is None or size <= MAX_RESPONSE:
+    if size is None or size <= most:
         parts, size = [], 0
         async for part in response.content.iter_any():
             parts.append(part)
             size += len(part)
-            if size > MAX_RESPONSE:
+            if size > most:
                 break
         else:
             return b"".join(parts)
     response.close()  # or its end would be waited for
-    raise ResponseTooLong(f"the server's answer is longer than {MAX_RESPONSE:,} bytes", response.status)
+    raise ResponseTooLong(f"the server's answer is longer than {most:,} bytes", response.status)
 
 
 def _is_reasoning(model: str) -> bool:

@@ -160,6 +160,12 @@ def test_more_room_is_given_once_and_never_against_the_users_word(server: Server
     assert isinstance(lm.complete(prompts(1))[0].error, AnswerCut)
     assert server.count == 4
     assert [request.body.get("max_tokens") for request in server.requests[2:]] == [99, None]
+    with Server(lambda request: Reply("", finish_reason="length")) as other:
+        unlimited = LM("openai/test", api_base=other.url)
+        unlimited.complete(prompts(1))
+        unlimited.with_body(max_tokens=9).complete(prompts(1))
+        unlimited.complete(prompts(1), max_tokens=8)
+        assert [request.body.get("max_tokens") for request in other.requests] == [None, 9, 8, 8 + 8192]
 
 
 def test_an_answer_that_a_filter_cut_is_none(server: Server, lm: LM):
