@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
 from tagframe.config import current
+from tagframe.quiet import quiet
 
 T = TypeVar("T")
 
@@ -28,8 +28,7 @@ def is_wanted(progress: bool | None = None) -> bool:
 
 def new_bar(total: int, description: str, unit: str, **options: Any) -> Any:
     """A tqdm bar, made for a terminal or a notebook as it may be."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of tqdm.auto, in a notebook without ipywidgets
+    with quiet():  # tqdm.auto warns in a notebook without ipywidgets
         from tqdm.auto import tqdm
     return tqdm(total=total, desc=description or None, unit=unit, dynamic_ncols=True, **options)
 

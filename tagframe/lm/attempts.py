@@ -32,6 +32,7 @@ class Route:
     """Where the requests of a call go, and under which rules.
 
     Attributes:
+        model: its name, as the user gave it.
         rates: requests and tokens a minute, or None.
         timeout: seconds for one request.
         hedge_after: seconds after which a second request is sent beside a slow one, or None.

@@ -195,7 +195,8 @@ class Completion(Generic[T]):
         error: why there is no accepted answer, or None.
         usage: what this prompt cost; nothing for a duplicate or an answer from the store.
         logprobs: of the answer's tokens, where asked for and given.
-        origin: sent now, the same as a prompt before it in the call, or from the response store.
+        origin: sent now; the same as a prompt before it in the call, or as one of another call that was under way; or
+            from the response store.
     """
 
     text: str | None
