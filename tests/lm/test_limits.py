@@ -16,7 +16,20 @@ import pytest
 import tagframe as tf
 from tag_bench.server import Reply, Request, Server, error
 from tagframe.errors import AnswerRejected, BudgetExceeded, InvalidArgument
-from tagframe.lm import LM, Budget, Price, Prompt, Quote, QuoteEnds, QuotingLM, Usage, get_lm, total_usage, usage
+from tagframe.lm import (
+    LM,
+    Budget,
+    Price,
+    Prompt,
+    Quote,
+    QuoteEnds,
+    QuotingLM,
+    RetryPolicy,
+    Usage,
+    get_lm,
+    total_usage,
+    usage,
+)
 from tagframe.lm.lane import AdaptiveLimit, rates_of
 from tagframe.lm.pricing import estimate_tokens, most_tokens, price_of
 from tagframe.lm.usage import Ledger
@@ -232,15 +245,26 @@ def test_the_adaptive_limit_halves_and_grows():
         assert limit.limit == 8
 
 
-def test_a_call_of_one_at_a_time_does_not_slow_another(server: Server, lm: LM):
-    server.answers = lambda request: Reply("True", latency=0.5 if request.prompt == "small" else 0.005)
-    big = threading.Thread(target=lambda: lm.using(concurrency=8).complete([Prompt.of(f"row {i}") for i in range(400)]))
+def test_a_call_of_one_at_a_time_does_not_slow_another(server: Server):
+    small_is_there = threading.Event()
+
+    def answers(request: Request) -> Reply:
+        if request.prompt == "small":
+            small_is_there.set()
+            return Reply("True", latency=0.5)
+        late = int(request.prompt.removeprefix("row ")) >= 100
+        return error(500) if late and not small_is_there.is_set() else Reply("True", latency=0.005)
+
+    server.answers = answers
+    retry = RetryPolicy(faults=100_000, first_wait=0.01, longest_wait=0.02)
+    lm = LM("openai/test", api_base=server.url, retry=retry, store=None)
+    big = threading.Thread(target=lm.using(concurrency=8).complete, args=([Prompt.of(f"row {i}") for i in range(400)],))
     big.start()
-    while server.in_flight < 8:
+    while server.in_flight == 0:
         time.sleep(0.001)
-    lm.using(concurrency=1).complete([Prompt.of("small")])
-    (begun,) = [request.number for request in server.requests if request.prompt == "small"]
+    assert lm.using(concurrency=1).complete([Prompt.of("small")])[0].ok
     big.join()
+    (begun,) = [request.number for request in server.requests if request.prompt == "small"]
     assert max(request.in_flight for request in server.requests[begun + 30 :]) >= 8
 
 
