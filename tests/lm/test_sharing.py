@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
 from tag_bench.server import Reply, Request, Server
 from tagframe.errors import AnswerRejected, BudgetExceeded, ServerFailed
-from tagframe.lm import LM, Budget, Completions, Prompt
+from tagframe.lm import LM, Batch, Budget, Completions, Prompt
 from tagframe.lm.flights import Flights, Landed
 from tagframe.lm.transport import Reply as Answer
 
@@ -60,8 +61,12 @@ def test_a_repair_is_shared_too(server: Server, lm: LM):
         return text
 
     server.answers = lambda request: "True" if len(request.messages) > 1 else "no"
-    server.latency = 0.02
-    done = at_once(*[lambda: lm.complete(rows(10), accept=strict)] * 8)
+    with ExitStack() as left:
+        streams = [left.enter_context(lm.stream()) for _ in range(8)]
+        for stream in streams:  # all are open before the first is answered
+            stream.complete(Batch([Prompt.of("warm up")]))
+        server.reset()
+        done = at_once(*[lambda own=own: own.complete(Batch(rows(10), strict)) for own in streams])  # type: ignore[misc]
     assert server.count == 20
     assert all(completion.value == "True" for completions in done for completion in completions)
 
