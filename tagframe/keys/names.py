@@ -42,6 +42,12 @@ _PERSONS = frozenset(
 )
 _ANYONE = frozenset({"person", "human", "individual", "party"})
 """Tables of these hold persons of every kind."""
+_WORKERS = frozenset({"employee", "staff", "worker", "personnel", "member", "user"})
+_WORKS_AS = _PERSON_ROLES | frozenset(
+    """rep representative agent salesperson salesman seller assistant advisor adviser supporter owner editor creator
+    author sender receiver recipient approver assignee requester reviewer follower followee""".split()
+)
+"""What workers, members and users are called by what they do."""
 _TRAILING_ROLES = frozenset(
     """home away winner loser source src dest destination origin target from to sender receiver buyer seller in out
     first second one two a b""".split()
@@ -56,11 +62,11 @@ _IRREGULAR = {
 }  # fmt: skip
 _NOT_PLACES = frozenset({"email", "mail", "ip", "mac", "web", "url"})
 """What makes an address no address: those are not rows of a table of addresses."""
-_JOINED_KEY = re.compile(r"(\w{3,}?)(id|key|code)\Z")
+_JOINED_KEY = re.compile(r"(\w{3,}?)(id|key|code|no|num)\Z")
 _NOT_JOINED = frozenset(
     """paid unpaid valid invalid grid hybrid android avoid solid liquid fluid rapid humid madrid monkey turkey whiskey
-    hockey jockey donkey barcode zipcode postcode said laid void acid kid lid skid avid arid amid fluid squid druid
-    paid did hid raid maid braid""".split()
+    hockey jockey donkey barcode zipcode postcode said laid void skid avid arid amid fluid squid druid
+    paid raid maid braid casino piano volcano latino domino techno""".split()
 )
 """Words that end like a key word and have none."""
 _SHORT_KEY = re.compile(r"([a-z]{1,4})(id)\Z")
@@ -160,6 +166,9 @@ def column_name(name: str) -> Name:
     key_word = 0.0
     while entity and entity[-1] in KEY_WORDS:
         key_word = max(key_word, 1.0 if entity.pop() in STRONG_KEY_WORDS else 0.5)
+    if key_word:
+        # "player_1_id" is a player.
+        entity = [word for word in entity if not word.isdigit()] or entity
     while len(entity) > 1 and entity[0] in _LINK_PREFIX:
         entity.pop(0)
     if "of" in entity[1:-1]:
@@ -193,7 +202,8 @@ def about(column: str, table: str) -> float:
     >>> about("home_team_id", "Team"), about("Maker", "car_makers"), about("team_size", "Team")
     (0.9, 0.8, 0.0)
     """
-    entity, thing = column_name(column).entity, table_entity(table)
+    name, thing = column_name(column), table_entity(table)
+    entity = name.entity
     if not entity or not thing:
         return 0.0
     if entity == thing or "".join(entity) == "".join(thing):
@@ -212,8 +222,12 @@ def about(column: str, table: str) -> float:
     cut = next((place for place, word in enumerate(entity) if place and word in _PREPOSITIONS), 0)
     if cut and _ends(entity[:cut], thing):
         return 0.8
-    if thing[-1] in _ANYONE and len(thing) == 1 and entity[-1] in _PERSONS:
+    if thing[-1] in _ANYONE and len(thing) == 1 and entity[-1] in _PERSONS | _WORKS_AS:
         return 0.5
+    if thing[-1] in _WORKERS and entity[-1] in _WORKS_AS:
+        return 0.45
+    if name.key_word == 1.0 and len(entity) == 1 and _stands_for(entity[0], thing):
+        return 0.45
     return 0.0
 
 
@@ -241,7 +255,7 @@ def own(column: str, table: str) -> float:
     # Who gave the number may stand between the thing and the key word.
     issued = name.key_word == 1.0 and name.entity[: len(thing)] == thing
     short = name.key_word == 1.0 and len(name.entity) == 1 and _stands_for(name.entity[0], thing)
-    return max(direct if direct not in (0.9, 0.5) else 0.5, 0.8 if issued else 0.75 if short else 0.0)
+    return max(direct if direct not in (0.9, 0.5, 0.45) else 0.5, 0.8 if issued else 0.75 if short else 0.0)
 
 
 def _stands_for(short: str, thing: tuple[str, ...]) -> bool:
@@ -323,6 +337,9 @@ def match(column: str, table: str, other_column: str, other_table: str) -> NameM
     elif means >= 0.8 and not listed and not name.key_word and (calls(other_column, other_table) or not home):
         score = means * (0.75 if calls(other_column, other_table) else 0.5)
         options.append(NameMatch(score, f"{shown} names {other_table}.{other_column}", "thing"))
+    if name.words[-1:] and name.words[-1] in _TITLES and calls(other_column, other_table):
+        named = 0.8 * about("_".join(name.words[:-1]), other_table)
+        options.append(NameMatch(named, f"{shown} is what {other_table} are called", "thing", direct=True))
     return max(options, key=lambda option: option.score)
 
 

@@ -45,6 +45,10 @@ _MOST_COMPANY = 5.0
 
 _UNLINKED = 3.0
 """What a pair gains that is the only likely one of a table that nothing links."""
+_TELLING = 5.0
+_AT_MOST = -0.2
+"""It becomes likelier than not only where its values are so telling, as log likelihood ratio: two tables that have
+nothing to do with each other have a likeliest pair, too, and most ids are contained in others by accident."""
 _WHOLE = 0.95
 _CLEAR = 1.0
 """Which pairs: so much of the left's values are contained, and no other table's pair comes so near in log odds."""
@@ -334,7 +338,8 @@ def _link_the_unlinked(candidates: Sequence[Candidate]) -> None:
             near = [c for c in group if c.right.key == best.right.key and c.logit > best.logit - _CLEAR]
             chosen.update({(c.left.key, c.right.key): c for c in near if _is_whole(c)})
     for candidate in chosen.values():
-        candidate.logit += _UNLINKED
+        told_apart = candidate.ratio is not None and candidate.ratio >= _TELLING
+        candidate.logit = min(candidate.logit + _UNLINKED, math.inf if told_apart else max(candidate.logit, _AT_MOST))
 
 
 def _is_whole(candidate: Candidate) -> bool:

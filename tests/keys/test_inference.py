@@ -166,6 +166,14 @@ def test_the_only_likely_pair_of_a_table_that_nothing_links_is_taken():
     }
 
 
+def test_the_likeliest_pair_of_two_tables_that_have_nothing_to_do_with_each_other_is_no_key():
+    shops = pd.DataFrame({"shop_id": range(1, 10), "town": list("abcdefghi")})
+    hired = pd.DataFrame({"employee_id": range(1, 8), "since": [2009, 2003, 2011, 2012, 2013, 2010, 2005]})
+    assert pairs({"shop": shops, "hiring": hired}) == set()
+    visits = pd.DataFrame({"visitor_id": [3, 4, 6, 3, 5, 4], "paid": [8.5, 3.0, 20.25, 9.0, 7.75, 1.5]})
+    assert pairs({"shop": shops, "visit": visits}) == set()
+
+
 def test_no_inferred_key_is_called_certain():
     users = pd.DataFrame({"user_id": range(1001, 1101), "name": [f"u{i}" for i in range(100)]})
     posts = pd.DataFrame({"post_id": range(300), "user_id": RANDOM.choice(users["user_id"], 300)})
@@ -197,6 +205,23 @@ def test_a_column_called_like_a_table_references_what_its_rows_are_called():
         ("artist.preferred_genre", "genre.g_name"),
         ("song.genre_is", "genre.g_name"),
     }
+
+
+@pytest.mark.parametrize(
+    ("column", "table", "key"),
+    [
+        ("s_id", "students", "id"),
+        ("player_1_id", "players", "id"),
+        ("deptno", "department", "dept_no"),
+        ("support_rep_id", "employee", "employee_id"),
+        ("airline_name", "airlines", "name"),
+    ],
+)
+def test_ways_to_name_what_a_column_references(column: str, table: str, key: str):
+    values = [f"x{i}" for i in range(40)] if key == "name" else list(range(1001, 1041))
+    targets = pd.DataFrame({key: values, "colour": ["red", "blue"] * 20})
+    facts = pd.DataFrame({"amount": RANDOM.random(90), column: RANDOM.choice(values, 90)})
+    assert pairs({"facts": facts, table: targets}) == {(f"facts.{column}", f"{table}.{key}")}
 
 
 def test_a_role_may_follow_the_thing_and_persons_are_found_by_what_they_are():
