@@ -50,7 +50,7 @@ class Mentions:
         entity = names.column_name(column).entity
         if not entity:
             return
-        keys = [("last", entity[-1]), ("all", "".join(entity))]
+        keys = [("last", word) for word in names.heads(entity)] + [("all", "".join(entity))]
         if len(entity) == 1:
             keys += [("end", entity[0][-4:]), ("start", entity[0][:3])]
         for place in sorted({place for key in keys for place in self._index.get(key, ())}):

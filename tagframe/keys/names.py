@@ -219,7 +219,7 @@ def about(column: str, table: str) -> float:
     if len(entity) == len(thing) == 1 and len(entity[0]) >= 3 and thing[0].startswith(entity[0]):
         return 0.55
     # "member in charge" is a member; "lost in battle" a battle.
-    cut = next((place for place, word in enumerate(entity) if place and word in _PREPOSITIONS), 0)
+    cut = _cut(entity)
     if cut and _ends(entity[:cut], thing):
         return 0.8
     if thing[-1] in _ANYONE and len(thing) == 1 and entity[-1] in _PERSONS | _WORKS_AS:
@@ -229,6 +229,26 @@ def about(column: str, table: str) -> float:
     if name.key_word == 1.0 and len(entity) == 1 and _stands_for(entity[0], thing):
         return 0.45
     return 0.0
+
+
+def heads(entity: tuple[str, ...]) -> list[str]:
+    """The last words that tables may have which a column about ``entity`` means.
+
+    >>> heads(("home", "team")), heads(("member", "in", "charge")), heads(("groom",))
+    (['team'], ['charge', 'member'], ['groom', 'human', 'individual', 'party', 'person'])
+    """
+    found = [entity[-1]]
+    cut = _cut(entity)
+    if cut:
+        found.append(entity[cut - 1])
+    if entity[-1] in _PERSONS | _WORKS_AS:
+        found += sorted(_ANYONE | (_WORKERS if entity[-1] in _WORKS_AS else frozenset()))
+    return found
+
+
+def _cut(entity: tuple[str, ...]) -> int:
+    """Where the first preposition stands in the entity; 0 where none does."""
+    return next((place for place, word in enumerate(entity) if place and word in _PREPOSITIONS), 0)
 
 
 def _is_short_for(short: str, word: str) -> bool:

@@ -112,6 +112,12 @@ def test_empty_columns_are_linked_only_by_names_with_a_key_word():
     }
 
 
+def test_empty_tables_are_linked_by_what_a_role_names():
+    members = pd.DataFrame({"Member_ID": [], "Name": []})
+    events = pd.DataFrame({"Event_ID": [], "Member_in_charge_ID": []})
+    assert pairs({"member": members, "events": events}) == {("events.Member_in_charge_ID", "member.Member_ID")}
+
+
 def test_dangling_values_are_seen_in_the_evidence():
     shops = pd.DataFrame({"shop_id": range(101, 201), "town": [f"t{i}" for i in range(100)]})
     sales = pd.DataFrame({"shop_id": [*range(101, 200), 999], "amount": ids(100, 50)})
