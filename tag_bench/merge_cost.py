@@ -7,6 +7,7 @@ import statistics
 import tempfile
 import time
 import tracemalloc
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import partial
@@ -18,6 +19,7 @@ import pandas as pd
 
 import tagframe
 from tagframe.corpus import Corpus, open_corpus
+from tagframe.errors import CoercedKeysWarning
 from tagframe.joins import JoinPlan, JoinStep, PlanTable
 from tagframe.keys import Evidence, KeyPair
 from tagframe.merging import run_plan
@@ -36,7 +38,9 @@ def merge_ratio(rows: int) -> dict[str, float]:
     plan = _plan(clean)
     ours = _seconds(lambda: tagframe.merge(clean, plan=plan))
     plain = _seconds(lambda: _plain(clean))
-    ours_coerced = _seconds(lambda: tagframe.merge(padded, plan=plan))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CoercedKeysWarning)
+        ours_coerced = _seconds(lambda: tagframe.merge(padded, plan=plan))
     plain_coerced = _seconds(lambda: _plain_converted(padded))
     memory = _peak(lambda: tagframe.merge(clean, plan=plan)) / _peak(lambda: _plain(clean))
     return {

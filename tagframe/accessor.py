@@ -89,6 +89,7 @@ class TagAccessor:
         how: How = "inner",
         on_fanout: Reaction = "raise",
         on_loss: Reaction = "warn",
+        on_ambiguous: Reaction = "warn",
         columns: Sequence[str] | None = None,
         where: Where | None = None,
         limit: int | None = None,
@@ -99,7 +100,7 @@ class TagAccessor:
             *others: frames; how they join, and through which of them, is found from their data and names.
             on: how they join, instead: ``"day"``, ``["country", "year"]``, ``"buyer = id"``, ….
             plan: the whole plan, instead; see :func:`tagframe.join_plan`.
-            how, on_fanout, on_loss, columns, where, limit: as for :func:`tagframe.merging.run_plan`.
+            how, on_fanout, on_loss, on_ambiguous, columns, where, limit: as for :func:`tagframe.merging.run_plan`.
 
         Raises:
             NotConnected: no key pairs connect the frames.
@@ -115,6 +116,7 @@ class TagAccessor:
             how=how,
             on_fanout=on_fanout,
             on_loss=on_loss,
+            on_ambiguous=on_ambiguous,
             columns=columns,
             where=where,
             limit=limit,

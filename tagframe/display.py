@@ -321,13 +321,12 @@ def _report(report: MergeReport) -> str:
         counts = [step.rows_in, step.matched, step.unmatched_left, step.null_keys, step.coerced]
         cells = [_escaped(f"{step.left} = {step.right}"), *(f"{count:,}" for count in counts)]
         rows.append([*cells, f"{step.fan_out:.2f}", f"{step.unmatched_right:,}", f"{step.rows_out:,}"])
-    lines = repr(report).split("\n")
-    stacks = [line.strip() for line in lines[1 : 1 + len(report.stacks)]]
+    stacked = "".join(f"<p>{_escaped(text)}</p>" for text in report.stacked)
     troubles = [f"{step.left} = {step.right}: {'; '.join(step.troubles)}." for step in report.steps if step.troubles]
-    told = "".join(f"<li>{_escaped(text)}</li>" for text in [*stacks, *troubles])
+    told = "".join(f"<li>{_escaped(text)}</li>" for text in [*troubles, *report.doubts])
     steps = _table(names, rows, words={"join"}) if rows else ""
     sentences = f"<ul>{told}</ul>" if told else ""
-    return f"<p>{_escaped(lines[0])}</p>{steps}{sentences}<p>{_escaped(lines[-1].strip())}</p>"
+    return f"{stacked}<p>{_escaped(report.heading)}</p>{steps}{sentences}<p>{_escaped(report.ending)}</p>"
 
 
 def _table(names: Sequence[str], rows: Iterable[Sequence[str]], words: set[str]) -> str:
@@ -369,7 +368,7 @@ def join_tree(plan: JoinPlan) -> str:
 
 
 def alternative_lines(plan: JoinPlan) -> list[str]:
-    """Each other plan in a line: the steps that it has instead of the plan's own, and its score.
+    """Each other plan in a line: the steps that it has instead of the plan's own, its score, and whether it ties.
 
     The database is left out where all tables are of one: :meth:`JoinPlan.use` needs it no more than a reader.
     """
@@ -385,7 +384,8 @@ def alternative_lines(plan: JoinPlan) -> list[str]:
         new = [step for step in other.steps if step.key not in mine]
         old = [step for step in plan.steps if step.key not in theirs]
         instead = f" instead of {named(old)}" if old else ""
-        lines.append(f"{named(new or other.steps)}{instead} ({other.score:.2f})")
+        as_sure = ", as sure" if other in plan.ambiguous else ""
+        lines.append(f"{named(new or other.steps)}{instead} ({other.score:.2f}{as_sure})")
     return lines
 
 

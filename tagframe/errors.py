@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
+    from tagframe.joins import JoinPlan
+
 
 class TagframeError(Exception):
     """The base of all errors of tagframe."""
@@ -151,8 +153,32 @@ class RowsLost(JoinError, ValueError):
         self.rows = rows
 
 
+class InexactKeys(JoinError, ValueError):
+    """Keys were rounded before they came here: floats so large that unlike integers look alike."""
+
+
+class AmbiguousJoin(JoinError, ValueError):
+    """Tables join in several ways, each as sure as the others.
+
+    Attributes:
+        plans: those ways, the one first that would have been taken.
+    """
+
+    def __init__(self, message: str, plans: Sequence[JoinPlan]) -> None:
+        super().__init__(message)
+        self.plans = list(plans)
+
+
+class AmbiguousJoinWarning(UserWarning):
+    """A merge took one of several ways to join that are as sure as each other."""
+
+
+class CoercedKeysWarning(UserWarning):
+    """Rows of a merge match only where text is read otherwise than it is written: "007" as 7, " Prague" as "prague"."""
+
+
 class RowsLostWarning(UserWarning):
-    """A merge lost rows of the anchor (or of the finest grain)."""
+    """A merge lost rows of the anchor."""
 
 
 class DoubtfulJoinWarning(UserWarning):

@@ -38,6 +38,8 @@ def made(kind: type[TagframeError]) -> TagframeError:
     frame = pd.DataFrame({"a": [1, 2]})
     if issubclass(kind, errors.FanOut | errors.RowsLost):
         return kind("the fact", frame)
+    if issubclass(kind, errors.AmbiguousJoin):
+        return kind("the fact", [])
     if issubclass(kind, errors.RowsFailed):
         return kind("the fact", frame, [errors.RateLimited("slow down", 429, 3.0)])
     if issubclass(kind, errors.LMRequestFailed):

@@ -105,7 +105,7 @@ def _all_texts(values: Sequence[str]) -> tuple[list[str | None], list[TypeFamily
     if all(map(str.isascii, trimmed)):
         texts: list[str | None] = list(map(str.lower, trimmed))
     else:
-        texts = [_plain(text)[0] for text in trimmed]
+        texts = [plain(text)[0] for text in trimmed]
     for index, text in enumerate(trimmed):
         if text[:1] in _MORE_THAN_TEXT:
             texts[index], families[index] = _of_text(text)
@@ -134,10 +134,11 @@ def _of_text(value: str) -> Canonical:
     form = None
     if text[0] in _NUMBER_START and len(text) <= _LONGEST_NUMBER:
         form = _of_date_text(text) if text[4:5] in ("-", "/") else _of_digits(text)
-    return form or _plain(text)
+    return form or plain(text)
 
 
-def _plain(text: str) -> Canonical:
+def plain(text: str) -> Canonical:
+    """The canonical form of trimmed text, whatever it may be read as beside."""
     if text.isascii():
         text = text.lower()
         return text, "boolean" if text in ("true", "false") else "text"

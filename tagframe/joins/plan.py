@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tagframe.corpus.naming import NamedTable, find_table
@@ -28,6 +28,7 @@ class JoinPlan:
             themselves.
         ambiguous: those of them that are as sure as this one. Which is meant the data do not say: a table has two
             references to another, or is reached on two ways.
+        is_anchored: whether the user chose the start table, so that its rows are what the merge is for.
     """
 
     start: str
@@ -36,6 +37,7 @@ class JoinPlan:
     score: float = 1.0
     alternatives: tuple[JoinPlan, ...] = field(default=(), compare=False, repr=False)
     ambiguous: tuple[JoinPlan, ...] = field(default=(), compare=False, repr=False)
+    is_anchored: bool = field(default=False, compare=False)
 
     @classmethod
     def along(
@@ -200,9 +202,14 @@ class JoinPlan:
             path = path_between(keys, new.left_table, new.right_table)
             old = min(path, key=lambda known: (known.score, known.left, known.right))
         sources = {source.id: source for source in self.sources}
-        return JoinPlan.along(
-            [new if known is old else known for known in keys], sources, table_order(self.sources), self.start
-        )[1]
+        exchanged = [new if known is old else known for known in keys]
+        plan = JoinPlan.along(exchanged, sources, table_order(self.sources), self.start)[1]
+        return replace(plan, is_anchored=self.is_anchored)
+
+    def restarted(self, table: str) -> JoinPlan:
+        """The plan on the same keys that starts from another of its tables, by its id."""
+        sources = {source.id: source for source in self.sources}
+        return JoinPlan.along([step.key for step in self.steps], sources, table_order(self.sources), table)[1]
 
     def to_json(self) -> str:
         """The plan as JSON text that :meth:`from_json` reads; with its alternatives."""
@@ -226,6 +233,7 @@ class JoinPlan:
             ],
             "alternatives": [plan._plain() for plan in self.alternatives],
             "ambiguous": [plan._plain() for plan in self.ambiguous],
+            "is_anchored": self.is_anchored,
         }
 
     @classmethod
@@ -254,6 +262,7 @@ class JoinPlan:
                 float(data["score"]),
                 tuple(cls.from_json(plan) for plan in data["alternatives"]),
                 tuple(cls.from_json(plan) for plan in data.get("ambiguous", ())),
+                bool(data.get("is_anchored", False)),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidArgument(f"not the JSON of a join plan: {error!r}") from error

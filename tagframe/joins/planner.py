@@ -222,7 +222,8 @@ def plan_joins(
         anchor: id of the table whose rows the plan starts from.
         role_hints: what speaks for a key pair beside its score, in log odds: it decides between two ways to join.
         bridges: tables that may be added where the others do not connect without.
-        stack_unions: whether tables of one shape (``sales_2023``, ``sales_2024``) are joined as one table, their stack.
+        stack_unions: whether tables of one shape whose names differ in a number or a date (``sales_2023``,
+            ``sales_2024``) are joined as one table, their stack; not where a key joins them.
 
     Raises:
         InvalidArgument: no profiles, or given key pairs that close a circle.
@@ -237,7 +238,7 @@ def plan_joins(
     hints = role_hints or {}
     keys = [*_checked(given, by_id), *(key for key in keys if key.tables not in {pair.tables for pair in given})]
     kept = frozenset(given)
-    stacks = {stack.profile.id: stack for stack in stacks_of(profiles)} if stack_unions else {}
+    stacks = {stack.profile.id: stack for stack in stacks_of(profiles, keys)} if stack_unions else {}
     if stacks:
         renamed = renamed_keys(keys, [*stacks.values()])
         keys, hints = best_of(renamed.values()), renamed_hints(hints, renamed)
@@ -284,4 +285,5 @@ def plan_joins(
         plans.append((*JoinPlan.along([edge.key for edge in tree], sources, order, start), tree, wanted))
     _, best, tree, wanted = min(plans, key=lambda entry: entry[0])
     alternatives, ambiguous = _others(best, tree, wanted, sources, order, kept)
-    return replace(best, alternatives=tuple(alternatives), ambiguous=tuple(ambiguous))
+    is_anchored = anchor is not None
+    return replace(best, alternatives=tuple(alternatives), ambiguous=tuple(ambiguous), is_anchored=is_anchored)

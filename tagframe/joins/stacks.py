@@ -43,11 +43,14 @@ class Stack:
         return key
 
 
-def stacks_of(profiles: Sequence[TableProfile]) -> list[Stack]:
-    """A stack for each union group among the tables."""
+def stacks_of(profiles: Sequence[TableProfile], keys: Sequence[KeyPair]) -> list[Stack]:
+    """A stack for tables of one shape whose names differ in a number or a date, and that no key joins."""
     by_id = {profile.id: profile for profile in profiles}
     taken, found = set(by_id), []
-    for group in infer_unions(profiles):
+    joined = {key.tables for key in keys}
+    for group in infer_unions(profiles, by_date=True):
+        if any(ends <= set(group.tables) for ends in joined):
+            continue
         parts = tuple(by_id[table] for table in group.tables)
         database, name = parts[0].database, _shared_name([part.name for part in parts])
         if f"{database}.{name}" in taken:

@@ -2,7 +2,8 @@
 
 Keys of one type are compared as they are. Where types differ, or text is left without a partner, the canonical forms of
 the *distinct* keys are compared (:mod:`tagframe.corpus.canonical`: "007" is 7, " Prague" is "prague"), on copies.
-Nulls never match.
+Text is read as a number only beside a column of numbers, or where both columns are of digits throughout: a version
+"1.10" is not "1.1", an account "007" is "0007". Nulls never match.
 """
 
 from __future__ import annotations
@@ -15,10 +16,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tagframe.corpus.canonical import canonical_all
+from tagframe.corpus.canonical import canonical_all, plain
 
 Positions = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.signedinteger[Any]]
+
+_SAME_AS_THEY_ARE = {"number", "boolean", "date", "moment", *(f"object:{kind}" for kind in (
+    "decimal", "date", "datetime", "integer", "floating", "mixed-integer-float", "boolean"))}  # fmt: skip
+"""Kinds of which values that mean the same are equal, so that nothing is coerced where two of them match."""
 
 _DENSE = 4
 """Integer keys are looked up in an array where it has at most so many places a key."""
@@ -33,7 +38,7 @@ class Matches:
         partners: right rows, grouped by key, each group in row order. None where no key repeats on the right: the
             partner of row i is ``starts[i]`` itself.
         nulls: left rows whose key is null.
-        coerced: left rows that match only in canonical form.
+        coerced: left rows that match only in canonical form, one side of them text.
     """
 
     starts: Positions
@@ -110,7 +115,8 @@ def _kind(series: pd.Series) -> str:
         return "moment"
     if pd.api.types.is_datetime64_dtype(dtype):
         return "date"
-    inferred = pd.api.types.infer_dtype(series, skipna=True)
+    is_category = isinstance(series.dtype, pd.CategoricalDtype)
+    inferred = pd.api.types.infer_dtype(series.cat.categories if is_category else series, skipna=True)
     return "text" if inferred in ("string", "empty") else f"object:{inferred}"
 
 
@@ -133,16 +139,22 @@ def _codes(left: pd.Series, right: pd.Series) -> tuple[Positions, Positions, npt
     left_codes, left_keys = _factorized(left)
     right_codes, right_keys = _factorized(right)
     kinds = _kind(left), _kind(right)
-    if kinds[0] == kinds[1]:
+    if kinds == ("number", "number"):
+        partner = _equal_numbers(left_keys, right_keys)
+    elif kinds[0] == kinds[1]:
         partner = right_keys.get_indexer(left_keys).astype(np.int64)
     else:
         partner = np.full(len(left_keys), -1, dtype=np.int64)
     coerced_keys = np.zeros(len(left_keys), dtype=bool)
     alone = np.flatnonzero(partner < 0)
     if len(alone) and (kinds[0] != kinds[1] or kinds[0] not in ("number", "boolean", "date", "moment")):
-        found, right_codes = _canonical_partners(left_keys[alone], right_keys, right_codes, merge=kinds[0] != kinds[1])
+        if kinds == ("text", "text"):
+            canonical_keys = _canonical_texts(left_keys[alone], left_keys, right_keys)
+        else:
+            canonical_keys = _canonical_keys(left_keys[alone]), _canonical_keys(right_keys)
+        found, right_codes = _canonical_partners(*canonical_keys, right_codes, merge=kinds[0] != kinds[1])
         partner[alone] = found
-        coerced_keys[alone] = found >= 0
+        coerced_keys[alone] = (found >= 0) & (not set(kinds) <= _SAME_AS_THEY_ARE)
     # Code -1 reads the place that is added at the end.
     return (
         np.append(partner, -1)[left_codes],
@@ -151,8 +163,53 @@ def _codes(left: pd.Series, right: pd.Series) -> tuple[Positions, Positions, npt
     )
 
 
+def _equal_numbers(left: pd.Index, right: pd.Index) -> Positions:
+    """The place of each left number among the right ones, -1 where there is none; no integer becomes a float for it."""
+    mine, theirs = _plain_numbers(left), _plain_numbers(right)
+    if mine.dtype.kind == "f" and theirs.dtype.kind in "iu":
+        return np.asarray(pd.Index(theirs).get_indexer(pd.Index(_whole(mine))), dtype=np.int64)
+    if mine.dtype.kind in "iu" and theirs.dtype.kind == "f":
+        return np.asarray(pd.Index(_whole(theirs)).get_indexer(pd.Index(mine)), dtype=np.int64)
+    return np.asarray(pd.Index(theirs).get_indexer(pd.Index(mine)), dtype=np.int64)
+
+
+def _plain_numbers(keys: pd.Index) -> npt.NDArray[Any]:
+    numbers: npt.NDArray[Any] = keys.to_numpy(dtype=getattr(keys.dtype, "numpy_dtype", None))
+    return numbers
+
+
+def _whole(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Floats as the integers that they are, and as themselves where they are none."""
+    if (numbers == np.trunc(numbers)).all() and (np.abs(numbers) < 2**63).all():
+        return numbers.astype(np.int64)
+    return np.array([int(x) if x.is_integer() else x for x in numbers.tolist()], dtype=object)
+
+
+def _canonical_keys(keys: pd.Index) -> list[str | None]:
+    return canonical_all(keys.tolist())[0]
+
+
+def _canonical_texts(alone: pd.Index, left: pd.Index, right: pd.Index) -> tuple[list[str | None], list[str | None]]:
+    """The canonical texts of ``alone`` and of ``right``: as numbers only where all of both columns are digits."""
+    as_numbers = all(_are_digits(keys) for keys in (left, right))
+    return _read_as_text(alone, as_numbers), _read_as_text(right, as_numbers)
+
+
+def _read_as_text(keys: pd.Index, as_numbers: bool) -> list[str | None]:
+    texts: list[str] = keys.tolist()
+    forms, families = canonical_all(texts)
+    return [
+        plain(text.strip())[0] if family in ("integer", "real") and not as_numbers else form
+        for text, form, family in zip(texts, forms, families, strict=True)
+    ]
+
+
+def _are_digits(texts: pd.Index) -> bool:
+    return all(text.isascii() and text.isdecimal() for text in map(str.strip, texts.tolist()) if text)
+
+
 def _canonical_partners(
-    keys: pd.Index, right_keys: pd.Index, right_codes: Positions, *, merge: bool
+    mine: list[str | None], theirs: list[str | None], right_codes: Positions, *, merge: bool
 ) -> tuple[Positions, Positions]:
     """The right code of each left key by canonical form, and the right codes.
 
@@ -160,8 +217,6 @@ def _canonical_partners(
     (``merge``). Between columns of text a left key that equals neither is left without a partner: which is meant
     cannot be known.
     """
-    theirs, _ = canonical_all(right_keys.tolist())
-    mine, _ = canonical_all(keys.tolist())
     first: dict[str, int] = {}
     for code, text in enumerate(theirs):
         if text is not None:

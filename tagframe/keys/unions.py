@@ -6,12 +6,21 @@ overlap, and mean different rows).
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tagframe.corpus.profile import TableProfile
 from tagframe.keys import names
+
+_DATE_PART = re.compile(
+    r"\d+|[qhwvy]\d+|fy\d+|"
+    "(jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec|january|february|march|april|june|july|august|september|"
+    "october|november|december|mon|tue|wed|thu|fri|sat|sun|monday|tuesday|wednesday|thursday|friday|saturday|sunday)",
+    re.IGNORECASE,
+)
+"""A number, a quarter, a month or the like."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +41,16 @@ class UnionGroup:
         return f"union of {', '.join(self.tables)} ({len(self.columns)} columns)"
 
 
-def infer_unions(profiles: Sequence[TableProfile]) -> list[UnionGroup]:
+def infer_unions(profiles: Sequence[TableProfile], *, by_date: bool = False) -> list[UnionGroup]:
     """Find tables of one database that have the same columns and names of the same form.
 
     Same columns: equal names, case and order aside, two at least, and no column of numbers beside one of text. Names
     of the same form: they differ in one word or number (``sales_2023``, ``east_store``).
+
+    Args:
+        profiles: the tables.
+        by_date: only names that differ in a number or a part of a date: ``sales_2023`` and ``sales_2024`` are of one
+            kind, ``budget_2024`` and ``actual_2024`` may be two.
 
     Returns:
         Groups of two tables or more, sorted by their first table; no table is in two groups.
@@ -51,6 +65,8 @@ def infer_unions(profiles: Sequence[TableProfile]) -> list[UnionGroup]:
         by_form: dict[tuple[str, ...], list[tuple[TableProfile, str]]] = defaultdict(list)
         for table in tables:
             for form, part in _forms(table.name):
+                if by_date and not _DATE_PART.fullmatch(part):
+                    continue
                 by_form[form].append((table, part))
         taken: set[str] = set()
         for _, members in sorted(by_form.items(), key=lambda item: (-len(item[1]), item[0])):

@@ -1,6 +1,7 @@
 """Plans carried out: merges that account for every row, and tables of one shape stacked."""
 
-from tagframe.merging.execution import Reaction, Where, run_plan
+from tagframe.merging.advice import Reaction
+from tagframe.merging.execution import Where, run_plan
 from tagframe.merging.frames import infer_keys, join_plan, merge
 from tagframe.merging.planning import plan_tables
 from tagframe.merging.report import MergeReport, StepReport

@@ -3,38 +3,29 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from itertools import repeat
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from tagframe.corpus import Corpus
-from tagframe.errors import (
-    DoubtfulJoinWarning,
-    FanOut,
-    InvalidArgument,
-    RowsLost,
-    RowsLostWarning,
-    RowsMultipliedWarning,
-)
+from tagframe.errors import FanOut, InvalidArgument, RowsLost, RowsMultipliedWarning
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How, JoinStep
-from tagframe.keys.matching import Positions, match_rows
+from tagframe.keys.matching import Matches, Positions, match_rows
+from tagframe.merging import advice
+from tagframe.merging.advice import Reaction
 from tagframe.merging.joined_rows import JoinedRows, Mask, Matched, taken
 from tagframe.merging.pushdown import merge_in_engine
 from tagframe.merging.report import MergeReport, StepReport
 from tagframe.merging.stacking import StackedRows
 from tagframe.merging.table_rows import CorpusRows, Rows
 
-Reaction = Literal["raise", "warn", "allow"]
 Where = Mapping[str, Any] | str
-
-HARDLY_A_KEY = 0.1
-"""The score below which a merge warns; between small tables true keys may score below one half."""
 
 ColumnKey = tuple[str, str]
 """Table id and column name."""
@@ -47,6 +38,7 @@ def run_plan(
     how: How = "inner",
     on_fanout: Reaction = "raise",
     on_loss: Reaction = "warn",
+    on_ambiguous: Reaction = "warn",
     columns: Sequence[str] | None = None,
     where: Where | None = None,
     limit: int | None = None,
@@ -61,7 +53,9 @@ def run_plan(
             the key columns are read whole, and of the others only the rows of the result.
         how: the kind of every join. "left" keeps the rows of the start table.
         on_fanout: what to do where a step repeats rows of the start table.
-        on_loss: what to do where rows of the start table are lost; other tables lose rows by nature.
+        on_loss: what to do where rows of the anchor are lost; other tables lose rows by nature. Where the planner chose
+            the start table, "raise" is for its rows, and "warn" says nothing.
+        on_ambiguous: what to do where other plans are as sure (:attr:`JoinPlan.ambiguous`).
         columns: those of the result, by the name that they have there, or as ``column``, ``table.column`` or
             ``database.table.column``; all where None.
         where: keeps the joined rows that fit: a mapping from a column, named as for ``columns``, to a value, a list of
@@ -78,11 +72,14 @@ def run_plan(
     Raises:
         FanOut: a step would repeat rows of the start table; they are on the exception.
         RowsLost: rows of the start table are lost, with ``on_loss="raise"``; they are on the exception.
+        AmbiguousJoin: other plans are as sure, with ``on_ambiguous="raise"``; all are on the exception.
+        InexactKeys: keys are floats so large that unlike integers look alike.
         ColumnNotFound: ``columns`` or ``where`` name no column of the plan.
         InvalidArgument: an argument is none of its choices.
     """
-    _check(how, on_fanout, on_loss, columns, limit)
-    _warn_of_doubt(plan)
+    _check(how, on_fanout, on_loss, on_ambiguous, columns, limit)
+    advice.say_ambiguity(plan, on_ambiguous)
+    advice.say_doubt(plan)
     names = plan.column_names()
     wanted = _wanted(plan, names, columns)
     everything = _wanted(plan, names, None)
@@ -91,8 +88,10 @@ def run_plan(
     if picks:
         pushed = merge_in_engine(plan, corpus, wanted, filters, how=how, limit=limit)
         if pushed is not None and not (pushed[1].lost and on_loss == "raise"):
-            _warn_of_loss(pushed[1], on_loss)
-            return pushed[0], replace(pushed[1], plan=plan)
+            frame, report = pushed
+            if report.lost and on_loss == "warn" and plan.is_anchored:
+                advice.say_loss(plan.start, report.lost, report.start_rows, None)
+            return frame, replace(report, plan=plan, ambiguous=advice.ways_as_sure(plan))
     source = StackedRows(CorpusRows(corpus), plan)
     tested = {*filters, *(everything.values() if isinstance(where, str) else ())}
     late = {key for key in wanted.values() if picks and source.may_pick(key[0])}
@@ -120,9 +119,11 @@ def run_plan(
         len(lost),
         before - kept,
         stacks=stacks,
+        ambiguous=advice.ways_as_sure(plan),
         plan=plan,
     )
-    _warn_of_loss(report, on_loss)
+    if len(lost) and on_loss == "warn" and plan.is_anchored:
+        advice.say_loss(plan.start, len(lost), report.start_rows, result.examples(lost))
     return frame, report
 
 
@@ -156,9 +157,15 @@ class _Merge:
         """Make one step."""
         started = time.perf_counter()
         base, table = self.tables[step.base], self.tables[step.table]
-        matches = match_rows([base[column] for column in step.base_columns], [table[column] for column in step.columns])
+        mine, theirs = [base[column] for column in step.base_columns], [table[column] for column in step.columns]
+        for owner, column, keys in [*zip(repeat(step.base), step.base_columns, mine),
+                                    *zip(repeat(step.table), step.columns, theirs)]:  # fmt: skip
+            advice.refuse_inexact(f"{owner}.{column}", keys)
+        matches = match_rows(mine, theirs)
         matched = self.rows.match(step.base, matches)
         rows_in = self.rows.length
+        if matched.coerced:
+            advice.say_coercion(step, matched.coerced, rows_in, _first_coerced(mine, theirs, matches))
         if on_fanout != "allow":
             self._check_fanout(step, matched, on_fanout)
         unused = self.rows.join(
@@ -186,18 +193,15 @@ class _Merge:
         offending = np.unique(start[start >= 0])
         if not len(offending):
             return
-        message = (
-            f"joining {step.table} on {step} would repeat {len(offending):,} rows of {self.plan.start}, "
-            f"{int(matched.counts[repeated].max()):,} times at most"
-        )
+        message = advice.fan_out(self.plan, step, len(offending), int(matched.counts[repeated].max()))
         if reaction == "warn":
-            warnings.warn(message, RowsMultipliedWarning, stacklevel=4)
+            advice.warn(message, RowsMultipliedWarning)
             return
-        raise FanOut(
-            f"{message}. They are on this error as .rows. Pass on_fanout='allow' if the repetition is meant, start "
-            f"from {step.table}, or aggregate it to one row a key first",
-            self._start_rows(offending),
-        )
+        raise FanOut(message, self._start_rows(offending))
+
+    def examples(self, lost: Positions) -> pd.DataFrame:
+        """The first of the lost rows, with the columns that the start table is joined on."""
+        return self.tables[self.plan.start][advice.key_columns(self.plan)].iloc[lost[:3]]
 
     def _start_rows(self, numbers: Positions) -> pd.DataFrame:
         """Rows of the start table, with the columns that would not have been read before the end too."""
@@ -216,7 +220,7 @@ class _Merge:
     def refuse_loss(self, lost: Positions) -> None:
         """Raise the rows that are lost, if any are."""
         if len(lost):
-            message = _loss(self.plan.start, len(lost), self.sizes[self.plan.start])
+            message = advice.loss(self.plan.start, len(lost), self.sizes[self.plan.start])
             raise RowsLost(f"{message}. They are on this error as .rows. how='left' keeps them", self._start_rows(lost))
 
     def _load(self, keys: Collection[ColumnKey]) -> dict[str, tuple[pd.DataFrame, Positions | None]]:
@@ -261,26 +265,13 @@ class _Merge:
         return pd.DataFrame(data, index=pd.RangeIndex(self.rows.length), copy=False)
 
 
-def _loss(start: str, lost: int, rows: int) -> str:
-    return f"{lost:,} of {rows:,} rows of {start} have no partner and are not in the result"
-
-
-def _warn_of_doubt(plan: JoinPlan) -> None:
-    doubtful = [step for step in plan.steps if step.key.evidence.origin == "inferred" and step.score < HARDLY_A_KEY]
-    if doubtful:
-        shown = "; ".join(f"{step} ({step.score:.2f})" for step in doubtful)
-        warnings.warn(
-            f"joined on what is hardly a key: {shown}. plan.alternatives has other ways, "
-            'plan.use("a.x = b.y") takes one of your own',
-            DoubtfulJoinWarning,
-            stacklevel=3,
-        )
-
-
-def _warn_of_loss(report: MergeReport, reaction: Reaction) -> None:
-    if report.lost and reaction == "warn":
-        message = _loss(report.start, report.lost, report.start_rows)
-        warnings.warn(f"{message}; how='left' keeps them", RowsLostWarning, stacklevel=3)
+def _first_coerced(mine: list[pd.Series], theirs: list[pd.Series], matches: Matches) -> tuple[Any, Any]:
+    """The keys of the first row that matches only in canonical form, and of its partner."""
+    row = int(np.flatnonzero(matches.coerced)[0])
+    at = int(matches.starts[row])
+    partner = at if matches.partners is None else int(matches.partners[at])
+    pairs = [(left.iloc[row], right.iloc[partner]) for left, right in zip(mine, theirs, strict=True)]
+    return next(((left, right) for left, right in pairs if type(left) is not type(right) or left != right), pairs[0])
 
 
 def _filled(series: pd.Series, other: pd.Series) -> pd.Series:
@@ -291,11 +282,12 @@ def _filled(series: pd.Series, other: pd.Series) -> pd.Series:
     return series.where(series.notna(), other)
 
 
-def _check(how: str, on_fanout: str, on_loss: str, columns: object, limit: object) -> None:
+def _check(how: str, on_fanout: str, on_loss: str, on_ambiguous: str, columns: object, limit: object) -> None:
     for name, value, choices in (
         ("how", how, ("inner", "left", "outer")),
         ("on_fanout", on_fanout, ("raise", "warn", "allow")),
         ("on_loss", on_loss, ("raise", "warn", "allow")),
+        ("on_ambiguous", on_ambiguous, ("raise", "warn", "allow")),
     ):
         if value not in choices:
             raise InvalidArgument(f"{name} is one of {', '.join(map(repr, choices))}; got {value!r}")

@@ -3,8 +3,9 @@
 Frames are given one by one, as a list, or by name; see :func:`~tagframe.merging.given_frames.named_frames` for what a
 frame without a name is called. The first one is the anchor: the plan starts from its rows. An index is used as far as
 its levels have names: they are columns, the first ones of their frame, and so of the result, whose own index is fresh.
-Frames of one shape that are given by name ({"sales_2023": …, "sales_2024": …}) are stacked and joined as one; in a list
-they are not, since nothing but their columns says so.
+Frames of one shape that are given by names which differ in a number or a date ({"sales_2023": …, "sales_2024": …}), and
+that no key joins, are stacked and joined as one, unless ``stack=False``; in a list they are not, since nothing but
+their columns says so.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from tagframe.joins.steps import How
 from tagframe.keys.inference import infer_key_pairs
 from tagframe.keys.key_pair import KeyPair
 from tagframe.keys.names import Similarity
-from tagframe.merging.execution import Reaction, Where, run_plan
+from tagframe.merging.advice import Reaction
+from tagframe.merging.execution import Where, run_plan
 from tagframe.merging.given_frames import Frames, GivenFrames
 from tagframe.merging.planning import plan_tables
 
@@ -51,6 +53,7 @@ def join_plan(
     on: On | None = None,
     keys: Sequence[KeyPair] | None = None,
     similarity: Similarity | None = None,
+    stack: bool = True,
 ) -> JoinPlan:
     """The plan that joins the frames, from the first one; see :func:`~tagframe.joins.plan_joins`.
 
@@ -66,6 +69,7 @@ def join_plan(
         on: key pairs to join on, as for :func:`merge`.
         keys: the key pairs to choose from, in place of inferred ones.
         similarity: likeness in meaning of two names, in [0, 1].
+        stack: whether frames of one shape, as ``sales_2023`` and ``sales_2024``, are joined as one.
 
     Raises:
         InvalidArgument: no frames, what is not a frame, columns or index levels that cannot be told apart, or an
@@ -73,22 +77,29 @@ def join_plan(
         TableNotFound, ColumnNotFound: ``on`` names no table or column of the frames.
         NotConnected: no key pairs connect the frames.
     """
-    return _plan(GivenFrames.of(frames), on, keys, similarity)
+    return _plan(GivenFrames.of(frames), on, keys, similarity, stack)
 
 
 def _plan(
-    given: GivenFrames, on: On | None, keys: Sequence[KeyPair] | None = None, similarity: Similarity | None = None
+    given: GivenFrames,
+    on: On | None,
+    keys: Sequence[KeyPair] | None,
+    similarity: Similarity | None,
+    stack: bool,
 ) -> JoinPlan:
-    return plan_tables(given.corpus, given.ids, on=on, keys=keys, similarity=similarity, stack_unions=given.are_named)
+    stack_unions = stack and given.are_named
+    return plan_tables(given.corpus, given.ids, on=on, keys=keys, similarity=similarity, stack_unions=stack_unions)
 
 
 def merge(
     *frames: Frames,
     on: On | None = None,
     plan: JoinPlan | None = None,
+    stack: bool = True,
     how: How = "inner",
     on_fanout: Reaction = "raise",
     on_loss: Reaction = "warn",
+    on_ambiguous: Reaction = "warn",
     columns: Sequence[str] | None = None,
     where: Where | None = None,
     limit: int | None = None,
@@ -111,7 +122,9 @@ def merge(
             name is in one frame, ``"day"`` for a column that frames share, or a list: names in a list are one key of
             several columns, ``["country", "year"]``. Frames that these leave apart are joined on inferred keys.
         plan: the whole plan, instead; see :func:`join_plan`.
-        how, on_fanout, on_loss, columns, where, limit: as for :func:`~tagframe.merging.run_plan`.
+        stack: whether frames of one shape, as ``sales_2023`` and ``sales_2024``, are joined as one; the report then
+            begins with that.
+        how, on_fanout, on_loss, on_ambiguous, columns, where, limit: as for :func:`~tagframe.merging.run_plan`.
 
     Returns:
         A frame with a fresh index; columns that clash carry their table's name.
@@ -128,11 +141,12 @@ def merge(
         raise InvalidArgument("pass on= or plan=, not both: plan.use(…) gives a plan with another key")
     given = GivenFrames.of(frames, profiled=plan is None)
     frame, report = run_plan(
-        _plan(given, on) if plan is None else plan,
+        _plan(given, on, None, None, stack) if plan is None else plan,
         given.corpus,
         how=how,
         on_fanout=on_fanout,
         on_loss=on_loss,
+        on_ambiguous=on_ambiguous,
         columns=columns,
         where=where,
         limit=limit,

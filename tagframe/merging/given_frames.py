@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ class GivenFrames:
             InvalidArgument: no frames, or what cannot be a table.
         """
         named = named_frames(given)
-        corpus = open_frames(named, profile_table if profiled else _bare_profile)
+        corpus = open_frames(named, _profile if profiled else _bare_profile)
         return cls(corpus, tuple(named), len(given) == 1 and isinstance(given[0], Mapping))
 
 
@@ -93,6 +94,15 @@ def _named_by_place(frames: Sequence[Any]) -> dict[str, pd.DataFrame]:
     database = databases.pop() if len(databases) == 1 else FRAMES_DATABASE
     return {table or f"{database}.{unnamed(place)}": frame
             for place, (table, frame) in enumerate(zip(known, frames, strict=True), start=1)}  # fmt: skip
+
+
+def _profile(database: str, shape: TableShape, chunks: Iterable[Chunk], *, name: str) -> TableProfile:
+    """The profile of a frame; one without rows says no more than its names do."""
+    pieces = iter(chunks)
+    first = next(pieces, None)
+    if first is None:
+        return _bare_profile(database, shape, (), name=name)
+    return profile_table(database, shape, chain([first], pieces), name=name)
 
 
 def _bare_profile(database: str, shape: TableShape, chunks: Iterable[Chunk], *, name: str) -> TableProfile:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pandas as pd
@@ -82,6 +82,7 @@ class MergeReport:
         filtered: joined rows that ``where`` left out.
         engine: where the join ran: "pandas", or the kind of the engine ("sqlite").
         stacks: tables of one shape that were joined as one: (id of the stack, ids of its parts).
+        ambiguous: ways to join that are as sure as the one that was taken, a line each.
         plan: that the merge followed, to be shown with it.
     """
 
@@ -93,6 +94,7 @@ class MergeReport:
     filtered: int = 0
     engine: str = "pandas"
     stacks: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    ambiguous: tuple[str, ...] = ()
     plan: JoinPlan | None = field(default=None, repr=False, compare=False)
 
     def to_frame(self) -> pd.DataFrame:
@@ -102,19 +104,39 @@ class MergeReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as ``tagframe merge --json`` prints them."""
+        plain = dataclasses.asdict(replace(self, plan=None))
+        del plain["plan"]
         stacks = [{"id": id, "tables": list(parts)} for id, parts in self.stacks]
-        return {**dataclasses.asdict(self), "steps": [*map(dataclasses.asdict, self.steps)], "stacks": stacks}
+        return {**plain, "steps": list(plain["steps"]), "stacks": stacks, "ambiguous": list(self.ambiguous)}
+
+    @property
+    def stacked(self) -> list[str]:
+        """A sentence for each stack: what a reader has to know first."""
+        return [f"{stack} is {' on top of '.join(parts)}." for stack, parts in self.stacks]
+
+    @property
+    def heading(self) -> str:
+        """Where the merge started."""
+        return f"Merged from {self.start} ({self.start_rows:,} rows):"
+
+    @property
+    def doubts(self) -> list[str]:
+        """A sentence for each way to join that is as sure as the one that was taken."""
+        return [f"Nothing tells why not on {way}." for way in self.ambiguous]
+
+    @property
+    def ending(self) -> str:
+        """What came out."""
+        parts = [f"{self.rows:,} rows in the result"]
+        if self.lost:
+            parts.append(f"{self.lost:,} rows of {self.start} are not among them")
+        if self.filtered:
+            parts.append(f"{self.filtered:,} rows were filtered out by where=")
+        return "; ".join(parts) + "."
 
     def __repr__(self) -> str:
-        lines = [f"Merged from {self.start} ({self.start_rows:,} rows):"]
-        lines += [f"  {stack} is {' on top of '.join(parts)}." for stack, parts in self.stacks]
-        lines += [f"  {step}" for step in self.steps]
-        ending = f"  {self.rows:,} rows in the result"
-        if self.lost:
-            ending += f"; {self.lost:,} rows of {self.start} are not among them"
-        if self.filtered:
-            ending += f"; {self.filtered:,} rows were filtered out by where="
-        return "\n".join([*lines, ending + "."])
+        below = [*map(str, self.steps), *self.doubts, self.ending]
+        return "\n".join([*self.stacked, self.heading, *(f"  {line}" for line in below)])
 
     def _repr_html_(self) -> str:
         from tagframe.display import report_html

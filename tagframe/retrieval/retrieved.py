@@ -78,7 +78,7 @@ class RetrievedTables:
         """
         return self._planned()
 
-    def _planned(self, on: On | None = None) -> JoinPlan:
+    def _planned(self, on: On | None = None, stack: bool = True) -> JoinPlan:
         profiles = self.corpus.profiles
         positions = {profile.id: position for position, profile in enumerate(profiles)}
         members = [positions[table] for table in self.ids]
@@ -93,6 +93,7 @@ class RetrievedTables:
             anchor=self.anchor,
             role_hints=role_hints(keys, [word.text for word in words_in(self.question)]),
             bridges=[profiles[table] for table in around if table not in members],
+            stack_unions=stack,
         )
 
     @property
@@ -108,9 +109,11 @@ class RetrievedTables:
         plan: JoinPlan | None = None,
         *,
         on: On | None = None,
+        stack: bool = True,
         how: How = "inner",
         on_fanout: Reaction = "raise",
         on_loss: Reaction = "warn",
+        on_ambiguous: Reaction = "warn",
         columns: Sequence[str] | None = None,
         where: Where | None = None,
         limit: int | None = None,
@@ -121,7 +124,8 @@ class RetrievedTables:
             plan: how to join them, instead of :attr:`join_plan`.
             on: key pairs to join on, where they should be others: ``"orders.buyer = customers.id"``, ``"day"``, … as
                 for :func:`tagframe.merge`.
-            how, on_fanout, on_loss, columns, where, limit: as for :func:`tagframe.merging.run_plan`.
+            stack: whether tables of one shape, as ``sales_2023`` and ``sales_2024``, are joined as one.
+            how, on_fanout, on_loss, on_ambiguous, columns, where, limit: as for :func:`tagframe.merging.run_plan`.
 
         Raises:
             NotConnected: no key pairs connect the tables.
@@ -131,13 +135,14 @@ class RetrievedTables:
         """
         if plan is not None and on is not None:
             raise InvalidArgument("pass on= or a plan, not both: plan.use(…) gives a plan with another key")
-        plan = plan or (self.join_plan if on is None else self._planned(on))
+        plan = plan or (self.join_plan if on is None and stack else self._planned(on, stack))
         frame, report = run_plan(
             plan,
             self.corpus,
             how=how,
             on_fanout=on_fanout,
             on_loss=on_loss,
+            on_ambiguous=on_ambiguous,
             columns=columns,
             where=where,
             limit=limit,

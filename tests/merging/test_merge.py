@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import sqlite3
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile, open_corpus
 from tagframe.errors import (
+    CoercedKeysWarning,
     ColumnNotFound,
     DoubtfulJoinWarning,
     FanOut,
@@ -117,6 +119,7 @@ def test_null_keys_never_match():
 @pytest.mark.parametrize(
     ("mine", "theirs"),
     [
+        (["007", "8", " "], ["7", "08", "9"]),
         (["007", "8", "x"], [7, 8, 9]),
         ([7, 8, 10], ["007", "8", "9"]),
         ([7.0, 8.0, 1.5], [7, 8, 9]),
@@ -136,9 +139,13 @@ def test_keys_of_unlike_types_that_mean_the_same_match(mine, theirs):
     left = pd.DataFrame({"k": pd.Series(mine), "x": range(3)})
     right = pd.DataFrame({"k": pd.Series(theirs), "y": range(3)})
     copy = left.copy(deep=True)
-    frame, report = run(left, right, on_loss="allow")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        frame, report = run(left, right, on_loss="allow")
     assert frame[["x", "y"]].to_numpy().tolist() == [[0, 0], [1, 1]]
     assert report.steps[0].matched == 2
+    # What is text on one side at least, and is written otherwise, is said.
+    assert [warning.category for warning in said] == [CoercedKeysWarning] * bool(report.steps[0].coerced)
     pd.testing.assert_frame_equal(left, copy)
     assert frame["k"].dtype == left["k"].dtype
 
@@ -285,6 +292,7 @@ def column(values: list[int | None], kind: str) -> pd.Series:
     return pd.Series(values, dtype=kind)
 
 
+@pytest.mark.filterwarnings("ignore::tagframe.errors.CoercedKeysWarning")
 @settings(deadline=None, max_examples=150)
 @given(KEYS, KEYS, KINDS, KINDS, st.sampled_from(["inner", "left", "outer"]))
 def test_rows_are_those_of_pandas_without_its_null_matches(mine, theirs, kind, other_kind, how):

@@ -49,6 +49,7 @@ def moments(numbers: Any, zone: str | None) -> pd.Series:
     return found.dt.tz_convert(zone) if zone else found.dt.tz_localize(None)
 
 
+@pytest.mark.filterwarnings("ignore::tagframe.errors.CoercedKeysWarning")
 @pytest.mark.parametrize(
     ("mine", "theirs"),
     [

@@ -1,0 +1,148 @@
+"""What a merge says of itself before and after it: warnings and refusals, each with the values and the way out."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from tagframe.errors import (
+    AmbiguousJoin,
+    AmbiguousJoinWarning,
+    CoercedKeysWarning,
+    DoubtfulJoinWarning,
+    InexactKeys,
+    RowsLostWarning,
+)
+from tagframe.joins.plan import JoinPlan
+from tagframe.joins.steps import JoinStep
+
+Reaction = Literal["raise", "warn", "allow"]
+
+HARDLY_A_KEY = 0.1
+"""The score below which a merge warns; between small tables true keys may score below one half."""
+
+_SHOWN = 3
+_PACKAGE = str(Path(__file__).resolve().parents[1])
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn the line of the user's own code from which the library was called."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def say_doubt(plan: JoinPlan) -> None:
+    """Warn of steps on what is hardly a key."""
+    doubtful = [step for step in plan.steps if step.key.evidence.origin == "inferred" and step.score < HARDLY_A_KEY]
+    if doubtful:
+        shown = "; ".join(f"{step} ({step.score:.2f})" for step in doubtful)
+        warn(
+            f"joined on what is hardly a key: {shown}. plan.alternatives has other ways, "
+            'plan.use("a.x = b.y") takes one of your own',
+            DoubtfulJoinWarning,
+        )
+
+
+def ways_as_sure(plan: JoinPlan) -> tuple[str, ...]:
+    """Each plan that is as sure as this one, in a line."""
+    from tagframe.display import alternative_lines
+
+    return tuple(alternative_lines(replace(plan, alternatives=plan.ambiguous)))
+
+
+def say_ambiguity(plan: JoinPlan, reaction: Reaction) -> None:
+    """Warn of, or refuse, a plan beside others that are as sure.
+
+    Raises:
+        AmbiguousJoin: there are such, and ``reaction`` is "raise".
+    """
+    if not plan.ambiguous or reaction == "allow":
+        return
+    others = "; ".join(ways_as_sure(plan)[:_SHOWN])
+    message = (
+        f"the tables join in more than one way, and nothing tells which is meant: on "
+        f"{'; '.join(map(str, plan.steps))}; or {others}. on= takes the one that you mean"
+    )
+    if reaction == "raise":
+        raise AmbiguousJoin(f"{message}, on_ambiguous='allow' the first", [plan, *plan.ambiguous])
+    warn(message, AmbiguousJoinWarning)
+
+
+def refuse_inexact(name: str, keys: pd.Series) -> None:
+    """Refuse keys that were rounded: floats from which on not every integer has one of its own.
+
+    Args:
+        name: ``table.column``, for the message.
+        keys: the column.
+
+    Raises:
+        InexactKeys: there are such keys.
+    """
+    dtype: Any = getattr(keys.dtype, "numpy_dtype", keys.dtype)
+    if not isinstance(dtype, np.dtype) or dtype.kind != "f":
+        return
+    values = keys.to_numpy(dtype=dtype, na_value=np.nan)
+    limit = 2.0 ** (np.finfo(dtype).nmant + 1)
+    rounded = values[np.isfinite(values) & (np.abs(values) >= limit)]
+    if len(rounded):
+        raise InexactKeys(
+            f"{len(rounded):,} keys of {name} are floats of {limit:,.0f} and more, as {rounded[0]:.0f}: there {dtype} "
+            "rounds integers, so that unlike keys look alike. Read the column as 'Int64', which has room for missing "
+            "values, or as text"
+        )
+
+
+def say_coercion(step: JoinStep, coerced: int, rows: int, example: tuple[Any, Any]) -> None:
+    """Warn of rows that match only because text was read otherwise than it is written."""
+    mine, theirs = (key.item() if isinstance(key, np.generic) else key for key in example)
+    warn(
+        f"{coerced:,} of {rows:,} rows match on {step} only where keys are read alike though written otherwise, as "
+        f"{mine!r} and {theirs!r}",
+        CoercedKeysWarning,
+    )
+
+
+def loss(start: str, lost: int, rows: int) -> str:
+    """The sentence that says how many rows of the start table are lost."""
+    return f"{lost:,} of {rows:,} rows of {start} have no partner and are not in the result"
+
+
+def say_loss(start: str, lost: int, rows: int, examples: pd.DataFrame | None) -> None:
+    """Warn of rows of the anchor that are lost, and show three of them where they are at hand."""
+    shown = ""
+    if examples is not None:
+        shown = f", as {'; '.join(_row_text(row) for row in examples.head(_SHOWN).to_dict('records'))}"
+    warn(f"{loss(start, lost, rows)}{shown}. how='left' keeps them", RowsLostWarning)
+
+
+def _row_text(row: dict[Any, Any]) -> str:
+    return ", ".join(f"{name} {value!r}" for name, value in row.items())
+
+
+def fan_out(plan: JoinPlan, step: JoinStep, rows: int, most: int) -> str:
+    """What a step would repeat, and what to do instead."""
+    message = (
+        f"joining {step.table} on {step} would repeat {rows:,} rows of {plan.start}, {most:,} times at most. They are "
+        "on this error as .rows. Pass on_fanout='allow' if the repetition is meant, or"
+    )
+    name = plan.source(step.table).name
+    aggregate = f"aggregate {step.table} to one row a key first, {name}.groupby({list(step.columns)!r}).agg(…)"
+    other = plan.restarted(step.table)
+    still = [again for again in other.steps if again.cardinality in ("one-to-many", "many-to-many")]
+    if not still:
+        return f"{message} start from {step.table}, or {aggregate}"
+    return f"{message} {aggregate}: a start from {step.table} would repeat its rows too, for {still[0].table}"
+
+
+def key_columns(plan: JoinPlan) -> Sequence[str]:
+    """The columns on which the start table is joined."""
+    return [*dict.fromkeys(column for step in plan.steps if step.base == plan.start for column in step.base_columns)]
