@@ -160,6 +160,8 @@ def merge(
 
     Example: tagframe merge bank.sqlite loan client --how left -o loans.csv
     """
+    from tagframe.corpus.naming import NamedTable
+    from tagframe.joins import keys_on
     from tagframe.merging import plan_tables, run_plan
 
     if output is not None and output.suffix.casefold() not in (".csv", ".parquet"):
@@ -170,7 +172,8 @@ def merge(
     others = [profile.id for profile in opened if profile.database in databases and profile not in wanted]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        plan = plan_tables(opened, [profile.id for profile in wanted], on=on or None, bridges=others)
+        given = keys_on(on, list(map(NamedTable.of, wanted))) if on else []
+        plan = plan_tables(opened, [profile.id for profile in wanted], given=given, bridges=others)
         frame, report = run_plan(plan, opened, columns=columns or None, **options)
     said = [str(warning.message) for warning in caught]
     if output is not None and output.suffix.casefold() == ".parquet":

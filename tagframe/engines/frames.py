@@ -12,6 +12,9 @@ from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape
 from tagframe.engines.rows_only import RowsOnly
 from tagframe.errors import InvalidArgument
 
+_CHUNK_ROWS = 20 * CHUNK_ROWS
+"""Rows that are in memory already: what is in many pieces is counted, and hashed, many times."""
+
 
 @dataclass(frozen=True, eq=False)
 class FrameEngine(RowsOnly):
@@ -32,15 +35,18 @@ class FrameEngine(RowsOnly):
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows of a frame in pieces."""
         frame = self.frames[shape.name]
-        for start in range(0, len(frame), CHUNK_ROWS):
-            yield frame_chunk(frame.iloc[start : start + CHUNK_ROWS])
+        for start in range(0, len(frame), _CHUNK_ROWS):
+            yield frame_chunk(frame.iloc[start : start + _CHUNK_ROWS])
 
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """A copy of a frame, index included, with its columns' names as text."""
         frame = self.frames[table]
-        frame = frame.set_axis([str(name) for name in frame.columns], axis="columns")
-        frame = frame if columns is None else frame[list(columns)]
-        return (frame if limit is None else frame.head(limit)).copy()
+        places = {str(name): place for place, name in enumerate(frame.columns)}
+        chosen = list(places) if columns is None else list(columns)
+        some = frame if limit is None else frame.head(limit)
+        # One copy, whatever is chosen: a frame of the chosen columns first would be a second one.
+        data = {name: some.iloc[:, places[name]] for name in chosen}
+        return pd.DataFrame(data, index=some.index, columns=chosen, copy=True)
 
     def fingerprint(self, known: Stamp | None = None) -> None:
         """None: frames are profiled each time."""

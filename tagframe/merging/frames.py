@@ -15,8 +15,9 @@ from collections.abc import Sequence
 import pandas as pd
 
 from tagframe import results
+from tagframe.corpus.naming import NamedTable
 from tagframe.errors import InvalidArgument
-from tagframe.joins.key_text import On
+from tagframe.joins.key_text import On, keys_on
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How
 from tagframe.keys.inference import infer_key_pairs
@@ -44,8 +45,8 @@ def infer_keys(*frames: Frames, similarity: Similarity | None = None) -> list[Ke
     Raises:
         InvalidArgument: no frames, what is not a frame, or columns or index levels that cannot be told apart.
     """
-    given = GivenFrames.of(frames)
-    return infer_key_pairs(given.corpus.profiles, similarity=similarity, across_sources=True, read=given.corpus.read)
+    corpus = GivenFrames.of(frames).profiled()
+    return infer_key_pairs(corpus.profiles, similarity=similarity, across_sources=True, read=corpus.read)
 
 
 def join_plan(
@@ -87,8 +88,11 @@ def _plan(
     similarity: Similarity | None,
     stack: bool,
 ) -> JoinPlan:
+    pairs = [] if on is None else keys_on(on, [NamedTable.of(given.corpus.profile(id)) for id in given.ids])
+    joins_all = len(pairs) == len(given.ids) - 1
+    corpus = given.profiled(pairs if joins_all else None)
     stack_unions = stack and given.are_named
-    return plan_tables(given.corpus, given.ids, on=on, keys=keys, similarity=similarity, stack_unions=stack_unions)
+    return plan_tables(corpus, given.ids, given=pairs, keys=keys, similarity=similarity, stack_unions=stack_unions)
 
 
 def merge(
@@ -139,7 +143,7 @@ def merge(
     """
     if plan is not None and on is not None:
         raise InvalidArgument("pass on= or plan=, not both: plan.use(…) gives a plan with another key")
-    given = GivenFrames.of(frames, profiled=plan is None)
+    given = GivenFrames.of(frames)
     frame, report = run_plan(
         _plan(given, on, None, None, stack) if plan is None else plan,
         given.corpus,

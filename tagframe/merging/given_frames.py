@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -14,46 +15,72 @@ from tagframe import results
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile
 from tagframe.corpus.index import FRAMES_DATABASE, open_frames
 from tagframe.corpus.profile import TypeFamily
-from tagframe.corpus.profiler import profile_table
-from tagframe.engines.base import Chunk, TableShape
+from tagframe.corpus.profiler import FAMILY_SHARE, profile_table
+from tagframe.engines.base import Chunk, TableShape, Values
 from tagframe.errors import InvalidArgument
 from tagframe.joins.plan import JoinPlan
 from tagframe.keys.key_columns import unnamed
+from tagframe.keys.key_pair import KeyPair
 
 Frames = pd.DataFrame | Mapping[str, pd.DataFrame] | Sequence[pd.DataFrame]
 """One of several frames, or all of them: by name, or in a sequence."""
 
+_LOOKED_AT = 1_000
+"""Values by which a column of fractions is known."""
+_LONG = 100_000
+"""Rows from which on a column of integers is looked at for gaps first."""
 _FAMILIES: Mapping[str, TypeFamily] = {"i": "integer", "u": "integer", "f": "real", "b": "boolean", "M": "date"}
 
 
 @dataclass(frozen=True)
 class GivenFrames:
-    """Frames as a corpus.
+    """Frames as a corpus of which nothing is known yet but names and dtypes.
 
     Attributes:
-        corpus: of the frames.
-        ids: of its tables, in the order in which they were given.
+        frames: by table id, in the order in which they were given.
         are_named: whether the user named them.
     """
 
-    corpus: Corpus
-    ids: tuple[str, ...]
+    frames: Mapping[str, pd.DataFrame]
     are_named: bool
 
     @classmethod
-    def of(cls, given: Sequence[Frames], *, profiled: bool = True) -> GivenFrames:
-        """Open frames as a corpus.
-
-        Args:
-            given: the arguments of a call: frames, or one list or mapping of them.
-            profiled: whether their values are looked at, which keys are inferred from; else only dtypes are known.
+    def of(cls, given: Sequence[Frames]) -> GivenFrames:
+        """The frames that a call was given: one by one, or as one list or mapping.
 
         Raises:
             InvalidArgument: no frames, or what cannot be a table.
         """
-        named = named_frames(given)
-        corpus = open_frames(named, _profile if profiled else _bare_profile)
-        return cls(corpus, tuple(named), len(given) == 1 and isinstance(given[0], Mapping))
+        return cls(named_frames(given), len(given) == 1 and isinstance(given[0], Mapping))
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Of the tables, in the order in which they were given."""
+        return tuple(self.frames)
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """The frames, their values not looked at."""
+        return open_frames(self.frames, _bare_profile)
+
+    def profiled(self, keys: Sequence[KeyPair] | None = None) -> Corpus:
+        """The frames, with what is known of their values.
+
+        Args:
+            keys: only the columns of these are looked at; where None, all that can be keys.
+        """
+        wanted = None
+        if keys is not None:
+            sides = [side for key in keys for side in (key, key.reversed())]
+            wanted = {id: {name for side in sides if side.left_table == id for name in side.left_columns}
+                      for id in self.frames}  # fmt: skip
+
+        def profile(database: str, shape: TableShape, chunks: Iterable[Chunk], *, name: str) -> TableProfile:
+            bare = _bare_profile(database, shape, chunks, name=name)
+            counted = _counted(self.frames[bare.id])
+            return _with_values(bare, shape, chunks, counted, None if wanted is None else wanted[bare.id])
+
+        return open_frames(self.frames, profile)
 
 
 def named_frames(given: Sequence[Frames]) -> dict[str, pd.DataFrame]:
@@ -96,13 +123,70 @@ def _named_by_place(frames: Sequence[Any]) -> dict[str, pd.DataFrame]:
             for place, (table, frame) in enumerate(zip(known, frames, strict=True), start=1)}  # fmt: skip
 
 
-def _profile(database: str, shape: TableShape, chunks: Iterable[Chunk], *, name: str) -> TableProfile:
-    """The profile of a frame; one without rows says no more than its names do."""
+def _with_values(
+    bare: TableProfile,
+    shape: TableShape,
+    chunks: Iterable[Chunk],
+    counted: Mapping[str, ColumnProfile],
+    wanted: Collection[str] | None,
+) -> TableProfile:
+    """The profile with what its rows say of the wanted columns; one without rows says no more than its names do.
+
+    ``counted`` are columns of which enough is known already.
+    """
     pieces = iter(chunks)
     first = next(pieces, None)
     if first is None:
-        return _bare_profile(database, shape, (), name=name)
-    return profile_table(database, shape, chain([first], pieces), name=name)
+        return bare
+    places = [
+        place
+        for place, (name, values) in enumerate(zip(shape.columns, first.columns, strict=True))
+        if name not in counted and (name in wanted if wanted is not None else _may_be_key(values))
+    ]
+    part = TableShape(
+        shape.name,
+        tuple(shape.columns[place] for place in places),
+        tuple(shape.declared_types[place] for place in places),
+    )
+    narrowed = (Chunk(piece.rows, [piece.columns[place] for place in places]) for piece in chain([first], pieces))
+    seen = profile_table(bare.database, part, narrowed, name=bare.name)
+    known = {**counted, **{column.name: column for column in seen.columns}}
+    columns = [
+        replace(known[column.name], position=column.position)
+        if column.name in known
+        else replace(column, rows=seen.rows, samples=())
+        for column in bare.columns
+    ]
+    return replace(bare, columns=tuple(columns), rows=seen.rows)
+
+
+def _counted(frame: pd.DataFrame) -> dict[str, ColumnProfile]:
+    """Long columns of integers without gaps between their ends: the ends say which values they hold, without a sketch.
+
+    They are what numbers the rows of a table, and hashing each of their values would take longer than the merge.
+    """
+    found = {}
+    for place, name in enumerate(map(str, frame.columns)):
+        values = frame.iloc[:, place]
+        if len(values) < _LONG or not isinstance(values.dtype, np.dtype) or values.dtype.kind != "i":
+            continue
+        low, high = int(values.min()), int(values.max())
+        if high - low >= len(values):
+            continue
+        distinct = int(np.count_nonzero(np.bincount(values.to_numpy() - low)))
+        if distinct == high - low + 1:
+            found[name] = ColumnProfile(
+                name, place, "integer", str(values.dtype), len(values), 0, distinct, str(low), str(high)
+            )
+    return found
+
+
+def _may_be_key(values: Values) -> bool:
+    """Whether a column can be a key: not one of fractions, as its first values show."""
+    if not isinstance(values, pd.Series) or not pd.api.types.is_float_dtype(values.dtype):
+        return True
+    first = values.head(_LOOKED_AT).dropna().to_numpy(dtype=np.float64)
+    return bool(np.mean(first == np.trunc(first)) > 1 - FAMILY_SHARE) if len(first) else True
 
 
 def _bare_profile(database: str, shape: TableShape, chunks: Iterable[Chunk], *, name: str) -> TableProfile:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tagframe.corpus import Corpus
-from tagframe.corpus.naming import NamedTable
-from tagframe.joins.key_text import On, keys_on
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.planner import plan_joins
 from tagframe.keys.inference import infer_key_pairs
@@ -18,7 +16,7 @@ def plan_tables(
     corpus: Corpus,
     tables: Sequence[str],
     *,
-    on: On | None = None,
+    given: Sequence[KeyPair] = (),
     keys: Sequence[KeyPair] | None = None,
     similarity: Similarity | None = None,
     stack_unions: bool = True,
@@ -29,23 +27,22 @@ def plan_tables(
     Args:
         corpus: of the tables.
         tables: their ids.
-        on: key pairs to join on, as :func:`~tagframe.joins.key_text.keys_on` takes them; tables that these leave
-            apart are joined on ``keys``.
+        given: key pairs that the plan has to have (see :func:`~tagframe.joins.keys_on`); tables that these leave apart
+            are joined on ``keys``.
         keys: key pairs; those that :func:`~tagframe.keys.infer_key_pairs` finds where None.
         similarity: likeness in meaning of two names.
         stack_unions: whether tables of one shape are joined as one table, their stack.
         bridges: ids of tables that may be added where the others do not connect without.
 
     Raises:
-        InvalidArgument, TableNotFound, ColumnNotFound: ``on`` is not of these tables, or joins them in a circle.
+        InvalidArgument: the given key pairs close a circle.
         NotConnected: no key pairs connect the tables.
     """
     profiles = [corpus.profile(table) for table in tables]
     around = [corpus.profile(table) for table in bridges]
-    given = [] if on is None else keys_on(on, list(map(NamedTable.of, profiles)))
     if keys is None:
         # Keys that leave no table apart need none beside them.
         keys = []
-        if len(given) < len(profiles) - 1 or bridges:
+        if len(given) < len(profiles) - 1:
             keys = infer_key_pairs([*profiles, *around], similarity=similarity, across_sources=True, read=corpus.read)
     return plan_joins(profiles, keys, given=given, anchor=profiles[0].id, bridges=around, stack_unions=stack_unions)

@@ -48,7 +48,7 @@ def stack(*frames: Frames, columns: Sequence[str] | None = None, source: str | N
         InvalidArgument: no frames, what is not a frame, columns or index levels that cannot be told apart, or a column
             that is called like ``source``.
     """
-    given = GivenFrames.of(frames, profiled=False)
+    given = GivenFrames.of(frames)
     known = {id: [column.name for column in given.corpus.profile(id).columns] for id in given.ids}
     first = given.ids[0]
     names = list(known[first] if columns is None else columns)
