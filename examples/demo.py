@@ -69,7 +69,8 @@ def run() -> None:
     heading("""sem_agg("What do the critics praise, according to each {review} of {title} by {director}?")""")
     summary = praise.tag.sem_agg("What do the critics praise, according to each {review} of {title} by {director}?")
     print(textwrap.fill(summary["_output"].iloc[0], 120))
-    print(f"\nfrom reviews {', '.join(map(str, praise['review_id']))} in {', '.join(hit.id for hit in found.tables)}")
+    print("\nsummary.tag.sources:")
+    print(summary.tag.sources[["answer", "review_id", "title", "director", "critic"]].to_string(index=False))
 
     heading(f"tf.ask({SECOND_QUESTION!r})")
     answer = tf.ask(SECOND_QUESTION, corpus, k=4)

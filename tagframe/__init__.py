@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tagframe.lm import LM, Budget, Price, Prompt, RetryPolicy, usage
     from tagframe.merging import stack
     from tagframe.merging.frames import infer_keys, join_plan, merge
+    from tagframe.operators import asem_agg, asem_filter, asem_topk, sem_agg, sem_filter, sem_topk
 
 __version__ = "0.1.0"
 
@@ -35,11 +36,17 @@ _HOMES = {
     "Prompt": ("tagframe.lm", "Prompt"),
     "RetryPolicy": ("tagframe.lm", "RetryPolicy"),
     "TAG": ("tagframe.answer", "TAG"),
+    "asem_agg": ("tagframe.operators", "asem_agg"),
+    "asem_filter": ("tagframe.operators", "asem_filter"),
+    "asem_topk": ("tagframe.operators", "asem_topk"),
     "ask": ("tagframe.answer", "ask"),
     "infer_keys": ("tagframe.merging", "infer_keys"),
     "join_plan": ("tagframe.merging", "join_plan"),
     "merge": ("tagframe.merging", "merge"),
     "open_corpus": ("tagframe.corpus", "open_corpus"),
+    "sem_agg": ("tagframe.operators", "sem_agg"),
+    "sem_filter": ("tagframe.operators", "sem_filter"),
+    "sem_topk": ("tagframe.operators", "sem_topk"),
     "stack": ("tagframe.merging", "stack"),
     "usage": ("tagframe.lm", "usage"),
 }
@@ -53,6 +60,9 @@ __all__ = [
     "Price",
     "Prompt",
     "RetryPolicy",
+    "asem_agg",
+    "asem_filter",
+    "asem_topk",
     "ask",
     "configure",
     "context",
@@ -60,6 +70,9 @@ __all__ = [
     "join_plan",
     "merge",
     "open_corpus",
+    "sem_agg",
+    "sem_filter",
+    "sem_topk",
     "stack",
     "usage",
 ]

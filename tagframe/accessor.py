@@ -143,6 +143,17 @@ class TagAccessor:
         return outcomes
 
     @property
+    def sources(self) -> pd.DataFrame:
+        """The rows behind each answer of ``sem_agg``: those of its input, with the answer's label in a first column.
+
+        Raises:
+            FactUnknown: this frame did not come from ``sem_agg``.
+            RowsChanged: it did, but its rows are not the answers any more that the labels name.
+        """
+        sources: pd.DataFrame = results.require(self._frame, "sources", "sem_agg()")
+        return sources
+
+    @property
     def quote(self) -> QuoteAccessor:
         """What an operator would cost, sending nothing: ``frame.tag.quote.sem_filter("{city} is on a coast")``."""
         return QuoteAccessor(self._frame)
@@ -160,17 +171,96 @@ class TagAccessor:
         on_error: OnError = "raise",
         **settings: Any,
     ) -> pd.DataFrame:
-        """The rows of which a claim is true; see :func:`tagframe.operators.sem_filter`.
-
-        ``settings`` are those of :func:`tagframe.configure`, for this call.
-        """
+        """The rows of which a claim is true; see :func:`tagframe.sem_filter`."""
         from tagframe import operators
-        from tagframe.lm import get_lm
 
         return operators.sem_filter(
             self._frame,
             instruction,
-            lm=get_lm(**settings),
+            return_all=return_all,
+            return_explanations=return_explanations,
+            examples=examples,
+            suffix=suffix,
+            on_error=on_error,
+            **settings,
+        )
+
+    def sem_topk(
+        self,
+        instruction: str,
+        K: int,
+        *,
+        group_by: Hashable | Sequence[Hashable] | None = None,
+        suffix: str = "_topk",
+        on_error: OnError = "raise",
+        **settings: Any,
+    ) -> pd.DataFrame:
+        """The K rows that best fit a criterion, best first; see :func:`tagframe.sem_topk`."""
+        from tagframe import operators
+
+        return operators.sem_topk(
+            self._frame,
+            instruction,
+            K,
+            group_by=group_by,
+            suffix=suffix,
+            on_error=on_error,
+            **settings,
+        )
+
+    def sem_agg(
+        self,
+        instruction: str,
+        *,
+        all_cols: bool = False,
+        group_by: Hashable | Sequence[Hashable] | None = None,
+        suffix: str = "_output",
+        on_error: OnError = "raise",
+        **settings: Any,
+    ) -> pd.DataFrame:
+        """One text from all rows, or from those of each group; see :func:`tagframe.sem_agg`."""
+        from tagframe import operators
+
+        return operators.sem_agg(
+            self._frame,
+            instruction,
+            all_cols=all_cols,
+            group_by=group_by,
+            suffix=suffix,
+            on_error=on_error,
+            **settings,
+        )
+
+
+class QuoteAccessor:
+    """``df.tag.quote``: each operator with the keywords of its own, giving a :class:`~tagframe.lm.Quote`.
+
+    Nothing is sent. Answers that the response store has are used, others are guessed: where calls depend on answers
+    (``sem_topk``, ``sem_agg`` over many rows), their number is about what it would be, with the worst case beside it.
+    """
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self._frame = frame
+
+    def sem_filter(
+        self,
+        instruction: str,
+        *,
+        return_all: bool = False,
+        return_explanations: bool = False,
+        examples: pd.DataFrame | None = None,
+        suffix: str = "_filter",
+        on_error: OnError = "raise",
+        **settings: Any,
+    ) -> Quote:
+        """Calls, tokens, dollars and seconds of :func:`tagframe.sem_filter` with these arguments."""
+        from tagframe.lm import get_lm
+        from tagframe.operators import OPERATORS
+
+        return OPERATORS["sem_filter"].quote(
+            get_lm(**settings),
+            self._frame,
+            instruction,
             return_all=return_all,
             return_explanations=return_explanations,
             examples=examples,
@@ -187,16 +277,19 @@ class TagAccessor:
         suffix: str = "_topk",
         on_error: OnError = "raise",
         **settings: Any,
-    ) -> pd.DataFrame:
-        """The K rows that best fit a criterion, best first; see :func:`tagframe.operators.sem_topk`.
-
-        ``settings`` are those of :func:`tagframe.configure`, for this call.
-        """
-        from tagframe import operators
+    ) -> Quote:
+        """Calls, tokens, dollars and seconds of :func:`tagframe.sem_topk` with these arguments."""
         from tagframe.lm import get_lm
+        from tagframe.operators import OPERATORS
 
-        return operators.sem_topk(
-            self._frame, instruction, K, lm=get_lm(**settings), group_by=group_by, suffix=suffix, on_error=on_error
+        return OPERATORS["sem_topk"].quote(
+            get_lm(**settings),
+            self._frame,
+            instruction,
+            K=K,
+            group_by=group_by,
+            suffix=suffix,
+            on_error=on_error,
         )
 
     def sem_agg(
@@ -208,52 +301,17 @@ class TagAccessor:
         suffix: str = "_output",
         on_error: OnError = "raise",
         **settings: Any,
-    ) -> pd.DataFrame:
-        """One text from all rows, or from those of each group; see :func:`tagframe.operators.sem_agg`.
-
-        ``settings`` are those of :func:`tagframe.configure`, for this call.
-        """
-        from tagframe import operators
+    ) -> Quote:
+        """Calls, tokens, dollars and seconds of :func:`tagframe.sem_agg` with these arguments."""
         from tagframe.lm import get_lm
+        from tagframe.operators import OPERATORS
 
-        return operators.sem_agg(
+        return OPERATORS["sem_agg"].quote(
+            get_lm(**settings),
             self._frame,
             instruction,
-            lm=get_lm(**settings),
             all_cols=all_cols,
             group_by=group_by,
             suffix=suffix,
             on_error=on_error,
         )
-
-
-class QuoteAccessor:
-    """``df.tag.quote``: each operator with the keywords of its own, giving a :class:`~tagframe.lm.Quote`.
-
-    Answers that the response store has are used. Others are guessed, so the quote of an operator of several rounds
-    (``sem_topk``, ``sem_agg`` over many rows) is an estimate of how many calls there will be, and of tokens always.
-    """
-
-    def __init__(self, frame: pd.DataFrame) -> None:
-        self._frame = frame
-
-    def sem_filter(self, instruction: str, **options: Any) -> Quote:
-        """Calls, tokens, dollars and seconds of :meth:`TagAccessor.sem_filter` with these arguments."""
-        return self._quote("sem_filter", "Answer: True", instruction, options)
-
-    def sem_topk(self, instruction: str, K: int, **options: Any) -> Quote:
-        """Calls, tokens, dollars and seconds of :meth:`TagAccessor.sem_topk` with these arguments."""
-        return self._quote("sem_topk", "A", instruction, {"K": K, **options})
-
-    def sem_agg(self, instruction: str, **options: Any) -> Quote:
-        """Calls, tokens, dollars and seconds of :meth:`TagAccessor.sem_agg` with these arguments."""
-        return self._quote("sem_agg", "some answer " * 80, instruction, options)
-
-    def _quote(self, operator: str, guess: str, instruction: str, options: dict[str, Any]) -> Quote:
-        from tagframe.lm import QuotingLM, get_lm
-
-        settings = {name: options.pop(name) for name in list(options) if name in config.NAMES}
-        with config.context(**settings):
-            lm = QuotingLM(get_lm(), guess=lambda prompt: guess)
-            getattr(self._frame.tag, operator)(instruction, lm=lm, **options)
-        return lm.quote

@@ -315,6 +315,10 @@ class ReplayMiss(LMError, LookupError):
 # --- operators and ask --------------------------------------------------------------------------------------------
 
 
+class BlockingWarning(UserWarning):
+    """A call holds up a running event loop; its awaited form does not."""
+
+
 class RowsFailed(TagframeError):
     """An operator finished, and some rows have no answer.
 

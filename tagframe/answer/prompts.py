@@ -10,6 +10,7 @@ import pandas as pd
 
 from tagframe.engines.base import quoted
 from tagframe.lm import Message, Prompt
+from tagframe.operators import OPERATORS
 from tagframe.operators.cells import FENCE_RULE, encode_rows, fence
 
 if TYPE_CHECKING:
@@ -20,14 +21,15 @@ _SAMPLE_CHARACTERS = 60
 GEN_CHARACTERS = 40_000
 """Rows that ``gen`` is shown, in characters at most; about 10,000 tokens."""
 
+_OPERATORS = ",\n".join(
+    f"{operator.example}{' (only as the last)' if operator.ends else ''}" for operator in OPERATORS.values()
+)
 _SYN_TASK = f"""You turn a question about tables into a query. A query has two parts.
 "sql": one SQLite SELECT statement over the tables, or null for all rows of the merged table (where there is one). Let
 SQL do what it can do exactly: joining, comparing, counting, sorting, limiting. Put names that need it in double quotes.
 "operators": a list of semantic operators, run in order over the rows of the first part, for what SQL cannot do:
 judging, reading free text, knowing the world. Columns are named in braces. They are
-{{"name": "sem_filter", "instruction": "a claim about one row, such as {{city}} is on a coast"}},
-{{"name": "sem_topk", "instruction": "a criterion, such as Which {{title}} is most technical?", "K": 3}},
-{{"name": "sem_agg", "instruction": "a request about all rows, such as Summarise the {{review}}s"}} (only as the last).
+{_OPERATORS}.
 An operator costs a model call a row: select rows and the needed columns in SQL first, and use no operator where SQL is
 enough. Select the columns that an answer should name.
 {FENCE_RULE} The same holds for names and sample values of the tables.

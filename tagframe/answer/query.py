@@ -3,38 +3,40 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from tagframe import operators
 from tagframe.errors import AnswerRejected, ColumnNotFound, InvalidArgument, SQLFailed, UnsafeSQL, did_you_mean
+from tagframe.operators import OPERATORS, Operator, Step
+from tagframe.operators.answers import parse_block
 
 if TYPE_CHECKING:
     from tagframe.lm import LM
 
-OperatorName = Literal["sem_filter", "sem_topk", "sem_agg"]
 MAX_OPERATORS = 5
 """Operators in one query at most: each is a pass over the rows that has to be paid."""
 
 
 @dataclass(frozen=True)
 class OperatorCall:
-    """One semantic operator: its name, its instruction, and K for ``sem_topk``."""
+    """One semantic operator: its name, its instruction, and K where it keeps so many rows."""
 
-    name: OperatorName
+    name: str
     instruction: str
     K: int | None = None
 
-    def apply(self, frame: pd.DataFrame, lm: LM) -> pd.DataFrame:
-        """Run it over ``frame``; raises as the operator does."""
-        if self.name == "sem_topk":
-            return operators.sem_topk(frame, self.instruction, self.K or 1, lm=lm)
-        operator = operators.sem_filter if self.name == "sem_filter" else operators.sem_agg
-        return operator(frame, self.instruction, lm=lm)
+    @property
+    def operator(self) -> Operator:
+        """The operator's record."""
+        return OPERATORS[self.name]
+
+    def step(self, frame: pd.DataFrame, lm: LM) -> Step[pd.DataFrame]:
+        """The operator over ``frame``, as a step; raises as the operator does."""
+        options = {"K": self.K} if self.operator.takes_k else {}
+        return self.operator.step(lm, frame, self.instruction, **options)
 
     def __str__(self) -> str:
         k = f", K={self.K}" if self.K is not None else ""
@@ -69,7 +71,7 @@ def parse_query(text: str, *, check: Callable[[str], str], merged_columns: Seque
     Raises:
         AnswerRejected: it is no such object, or cannot run; the reason is made to be shown to the model.
     """
-    body = re.sub(r"^```\w*\s*|\s*```$", "", text.strip())
+    body = parse_block(text)
     try:
         answer = json.loads(body)
     except json.JSONDecodeError as error:
@@ -89,8 +91,9 @@ def parse_query(text: str, *, check: Callable[[str], str], merged_columns: Seque
     if not isinstance(calls, list) or len(calls) > MAX_OPERATORS:
         raise AnswerRejected(f'"operators" is a list of at most {MAX_OPERATORS}, got {calls!r:.200}')
     query = Query(sql, tuple(_operator(call) for call in calls))
-    if any(call.name == "sem_agg" for call in query.operators[:-1]):
-        raise AnswerRejected("sem_agg writes one text from all rows, so it can only be the last operator")
+    for call in query.operators[:-1]:
+        if call.operator.ends:
+            raise AnswerRejected(f"{call.name} writes one text from all rows, so it can only be the last operator")
     if query.sql is None and query.operators and merged_columns is not None:
         from tagframe.operators.instruction import Instruction
 
@@ -106,10 +109,11 @@ def _operator(call: Any) -> OperatorCall:
         raise AnswerRejected(f'an operator is {{"name": …, "instruction": …}}, got {call!r:.200}')
     name: Any = call.get("name")
     k = call.get("K")
-    if name not in get_args(OperatorName):
-        raise AnswerRejected(f"no operator {name!r} in {did_you_mean(str(name), get_args(OperatorName))}")
+    if not isinstance(name, str) or name not in OPERATORS:
+        raise AnswerRejected(f"no operator {name!r} in {did_you_mean(str(name), OPERATORS)}")
     if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 1):
         raise AnswerRejected(f"K is a whole number of at least 1, got {k!r}")
-    if name == "sem_topk" and k is None:
-        raise AnswerRejected("sem_topk needs K, the number of rows to keep")
-    return OperatorCall(name, call["instruction"], k if name == "sem_topk" else None)
+    takes_k = OPERATORS[name].takes_k
+    if takes_k and k is None:
+        raise AnswerRejected(f"{name} needs K, the number of rows to keep")
+    return OperatorCall(name, call["instruction"], k if takes_k else None)

@@ -16,7 +16,8 @@ from tagframe.answer.tag import TAG
 from tagframe.engines.base import SQLLimits
 from tagframe.errors import JoinError, LMError
 from tagframe.lm import LM, Completion, get_lm
-from tagframe.operators.aggregate import parse_text
+from tagframe.operators import run
+from tagframe.operators.answers import parse_text
 from tagframe.retrieval import RetrievedTables, retrieve_tables
 
 if TYPE_CHECKING:
@@ -116,9 +117,9 @@ class _Steps:
             rows = run_sql(query.sql, self.found.corpus, self.table_ids, self.limits)
         text, report = None, results.recall(rows, "merge_report")
         for call in query.operators:
-            output = call.apply(rows, self.lm)
-            if call.name == "sem_agg":
-                text = output["_output"].iloc[0]
+            output = run(call.step(rows, self.lm), self.lm, call.name)
+            if call.operator.ends:
+                text = output.iat[0, 0]
             else:
                 rows = output
         results.remember(rows, merge_report=report)

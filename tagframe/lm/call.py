@@ -27,6 +27,7 @@ class Batch(Generic[T]):
         temperature: of sampling.
         max_tokens: of an answer.
         logprobs: whether to ask for the log probabilities of the answer's tokens.
+        calls_at_most: that this batch and those that follow from it may take, for quotes; None for its own alone.
     """
 
     prompts: Sequence[Prompt]
@@ -34,6 +35,7 @@ class Batch(Generic[T]):
     temperature: float = 0.0
     max_tokens: int | None = None
     logprobs: bool = False
+    calls_at_most: int | None = None
 
 
 Arrived: TypeAlias = Mapping[Batch[Any], Mapping[int, Completion[Any]]]

@@ -27,14 +27,16 @@ class Quote:
 
     Attributes:
         rows: prompts that would be asked.
-        calls: requests that would be sent, without retries and repairs.
+        calls: requests that would be sent, without retries and repairs; where they depend on the answers, about as
+            many as for rows in no particular order.
+        calls_at_most: in the worst case; the same as ``calls`` where they do not depend on the answers.
         deduplicated: prompts that another of the same call answers.
         stored: prompts that the response store answers.
         tokens_in: of the prompts that would be sent, by their length.
-        tokens_out: of their answers: the mean of this model's stored answers, else ``max_tokens``, else 256 each.
+        tokens_out: of their answers: the mean of this model's stored answers, else 256 each; ``max_tokens`` at most.
         dollars: None where the model's price is unknown.
         seconds: at the configured concurrency, by the mean time of this model's stored answers, else 1 s a request.
-        whole: False where an operator of several rounds asks more, depending on the answers.
+        whole: False where an operator asks more, which no guessed answer could lead to.
     """
 
     rows: int = 0
@@ -46,6 +48,7 @@ class Quote:
     dollars: float | None = 0.0
     seconds: float = 0.0
     whole: bool = True
+    calls_at_most: int = 0
 
     def __add__(self, other: Quote) -> Quote:
         unknown = self.dollars is None or other.dollars is None
@@ -59,14 +62,16 @@ class Quote:
             None if unknown else (self.dollars or 0.0) + (other.dollars or 0.0),
             self.seconds + other.seconds,
             self.whole and other.whole,
+            self.calls_at_most + other.calls_at_most,
         )
 
     def __str__(self) -> str:
         dollars = "unknown (the model's price is)" if self.dollars is None else f"${self.dollars:.4f}"
         free = ", ".join(f"{n} {what}" for n, what in ((self.deduplicated, "duplicates"), (self.stored, "stored")) if n)
-        least = "" if self.whole else "at least "
+        least = "at least " if not self.whole else "about " if self.calls_at_most > self.calls else ""
+        most = f", in the worst case {self.calls_at_most}," if self.calls_at_most > self.calls else ""
         return (
-            f"{least}{self.calls} calls for {self.rows} prompts{f' ({free})' if free else ''}, about"
+            f"{least}{self.calls} calls{most} for {self.rows} prompts{f' ({free})' if free else ''}, about"
             f" {self.tokens_in} tokens in and {self.tokens_out} out, dollars: {dollars}, about {self.seconds:.0f} s"
         )
 
@@ -144,8 +149,9 @@ class _QuotingStream(Stream):
         lm, seconds, answer_tokens = self._quoting, None, None
         if self._store is not None and not lm.replays:
             seconds, answer_tokens = self._store.measured(lm.transport.endpoint, lm.model)
-        if answer_tokens is None:
-            answer_tokens = batch.max_tokens or ASSUMED_ANSWER
+        answer_tokens = ASSUMED_ANSWER if answer_tokens is None else answer_tokens
+        if batch.max_tokens is not None:
+            answer_tokens = min(answer_tokens, batch.max_tokens)
         tokens_in = sum(estimate_tokens(job.prompt) for job in unknown)
         tokens_out = round(answer_tokens * len(unknown))
         rounds = math.ceil(len(unknown) / self._settings.concurrency)
@@ -158,6 +164,7 @@ class _QuotingStream(Stream):
             tokens_out=tokens_out,
             dollars=dollars_of(lm.price or price_of(lm.model), tokens_in, tokens_out) if unknown else 0.0,
             seconds=rounds * (ASSUMED_SECONDS if seconds is None else seconds),
+            calls_at_most=len(unknown) if batch.calls_at_most is None else batch.calls_at_most,
         )
 
     def _record(self) -> None:

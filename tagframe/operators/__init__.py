@@ -1,8 +1,35 @@
-"""Semantic operators: a frame and an instruction in, a frame and each row's outcome out."""
+"""Semantic operators: a frame and an instruction in, a frame and each row's outcome out.
 
-from tagframe.operators.aggregate import sem_agg
-from tagframe.operators.filter import sem_filter
-from tagframe.operators.outcome import OnError
-from tagframe.operators.topk import sem_topk
+A new operator is a file with its steps, its record and its two public functions, and a line in :data:`OPERATORS`.
+"""
 
-__all__ = ["OnError", "sem_agg", "sem_filter", "sem_topk"]
+from tagframe.operators.aggregate import AGG, asem_agg, sem_agg
+from tagframe.operators.drivers import arun, quote, run, run_many
+from tagframe.operators.filter import FILTER, asem_filter, sem_filter
+from tagframe.operators.operator import Operator
+from tagframe.operators.outcome import OnError, Outcome
+from tagframe.operators.steps import Step, gather, together
+from tagframe.operators.topk import TOPK, asem_topk, sem_topk
+
+OPERATORS = {record.name: record for record in (FILTER, TOPK, AGG)}
+"""All operators, by name, in the order in which syn is told of them."""
+
+__all__ = [
+    "OPERATORS",
+    "OnError",
+    "Operator",
+    "Outcome",
+    "Step",
+    "arun",
+    "asem_agg",
+    "asem_filter",
+    "asem_topk",
+    "gather",
+    "quote",
+    "run",
+    "run_many",
+    "sem_agg",
+    "sem_filter",
+    "sem_topk",
+    "together",
+]

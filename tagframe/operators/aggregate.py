@@ -5,30 +5,30 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
-from tagframe import results
-from tagframe.errors import AnswerRejected
-from tagframe.operators.cells import FENCE_RULE, encode_rows, fence
+from tagframe.errors import ContextTooLong
+from tagframe.lm import Batch, Completion, Message, Prompt, get_lm
+from tagframe.operators.answers import parse_text
+from tagframe.operators.cells import FENCE_RULE, encode_rows, fence, shortened
+from tagframe.operators.drivers import arun
 from tagframe.operators.groups import group_keys, group_places
 from tagframe.operators.instruction import Instruction
-from tagframe.operators.outcome import (
-    OnError,
-    add_columns,
-    check_on_error,
-    error_column,
-    raise_failures,
-    refuse_taken,
-)
-
-if TYPE_CHECKING:
-    from tagframe.lm import LM
+from tagframe.operators.operator import Operator
+from tagframe.operators.outcome import Added, OnError, Outcome, check_on_error, finish, free_name, refuse_taken
+from tagframe.operators.steps import Step, caught, gather, together
 
 PROMPT_CHARACTERS = 40_000
 """Data that one prompt holds at most: about 10,000 tokens, which every current model reads well. A single longer row
 gets a prompt of its own."""
+BYTES_PER_TOKEN = 2
+"""On the safe side, where a model's window must not be passed: JSON and numbers have fewer than prose."""
+ANSWER_SHARE = 4
+"""One in so many tokens of the window is left for the answer."""
+SHORTEST = 200
+"""Characters of a row that are worth showing; where a model does not take even these, the row fails."""
 
 _ROWS_TASK = (
     "You answer a request about the rows of a table, from the rows alone. "
@@ -41,127 +41,258 @@ _NOTES_TASK = (
 )
 
 
-def parse_text(text: str) -> str:
-    """An answer that is any text but an empty one.
+def steps(
+    frame: pd.DataFrame,
+    instruction: str,
+    *,
+    all_cols: bool = False,
+    group_by: Hashable | Sequence[Hashable] | None = None,
+    suffix: str = "_output",
+    on_error: OnError = "raise",
+    window: int | None = None,
+) -> Step[pd.DataFrame]:
+    """:func:`sem_agg` as a step; ``window`` is the tokens that the model reads and writes in one request."""
+    check_on_error(on_error)
+    resolved = Instruction.resolve(instruction, frame)
+    positions = range(frame.shape[1]) if all_cols else resolved.positions
+    keys = group_keys(group_by)
+    groups = group_places(frame, keys)
+    error_name = f"{suffix.strip('_')}_error"
+    refuse_taken(frame[keys], [suffix, error_name], suffix)
+    rows = encode_rows(frame, positions)
+    members = [[place for place in places if rows[place] is not None] for places in groups]
+    texts = [_GroupText([rows[place] or "" for place in places], resolved.text, window) for places in members]
+    answers = yield from together([caught(text.steps()) for text in texts])
 
-    Raises:
-        AnswerRejected: it is empty.
+    outcomes = [_outcome(text, answer) for text, answer in zip(texts, answers, strict=True)]
+    firsts = frame.iloc[[places[0] for places in groups]][keys] if keys else pd.DataFrame(index=range(len(groups)))
+    return finish(
+        "sem_agg",
+        firsts.reset_index(drop=True),
+        outcomes,
+        range(len(groups)),
+        [Added(suffix, [None if isinstance(answer, Exception) else answer for answer in answers], "string")],
+        on_error=on_error,
+        error_name=error_name,
+        index=pd.MultiIndex.from_frame(firsts) if len(keys) > 1 else pd.Index(firsts[keys[0]]) if keys else None,
+        row_facts=lambda kept: {
+            "sources": _sources(frame, [members[place] if outcomes[place].error is None else [] for place in kept])
+        },
+        of="groups",
+    )
+
+
+def _outcome(text: _GroupText, answer: str | Exception | None) -> Outcome:
+    if isinstance(answer, Exception):
+        return Outcome("failed", answer)
+    return Outcome("null" if answer is None else "cut" if text.cut else "answered")
+
+
+def _sources(frame: pd.DataFrame, answers: Sequence[Sequence[int]]) -> pd.DataFrame:
+    """The rows behind each answer: those of the input, with the label of the answer before their columns."""
+    sources = frame.iloc[[place for places in answers for place in places]].copy()
+    numbers = [number for number, places in enumerate(answers) for _ in places]
+    sources.insert(0, free_name(frame, "answer"), numbers)
+    return sources
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What is read: rows, or notes on them.
+
+    Attributes:
+        task: the system message.
+        tag: of the fence.
+        least: parts that a prompt has at least.
     """
-    if not text.strip():
-        raise AnswerRejected("expected a text, got an empty answer")
-    return text.strip()
+
+    task: str
+    tag: str
+    least: int
+
+
+_ROWS = _Kind(_ROWS_TASK, "rows", 1)
+_NOTES = _Kind(_NOTES_TASK, "answers", 2)
 
 
 @dataclass
-class _Group:
-    """One group on its way to one text: what is still to be combined, as it is shown to the model."""
+class _GroupText:
+    """The rows of one group on their way to one text.
 
-    parts: list[str]
-    from_rows: bool = True
-    error: Exception | None = None
+    Attributes:
+        rows: as they are shown to the model.
+        request: of the user.
+        window: tokens of one request at most, or None.
+        cut: whether a row was too long for the model.
+    """
 
-    @property
-    def finished(self) -> bool:
-        return self.error is not None or not self.parts or (not self.from_rows and len(self.parts) == 1)
+    rows: list[str]
+    request: str
+    window: int | None
+    cut: bool = False
+
+    def steps(self) -> Step[str | None]:
+        """The answer; None where there are no rows.
+
+        Rows that do not fit into one prompt are answered in parts, and the partial answers combined, round by round.
+        """
+        if not self.rows:
+            return None
+        texts = yield from self._read(self.rows, _ROWS)
+        while len(texts) > 1:
+            texts = yield from self._read([json.dumps(text, ensure_ascii=False) for text in texts], _NOTES)
+        return texts[0]
+
+    def _read(self, parts: Sequence[str], kind: _Kind) -> Step[list[str]]:
+        """The texts of the parts, packed into as few prompts as hold them."""
+        room = self._room(kind)
+        if room is not None:
+            parts = [self._fitted(part, room // kind.least) for part in parts]
+        return (yield from self._ask(pack_parts(parts, room=room, least=kind.least), kind))
+
+    def _room(self, kind: _Kind) -> int | None:
+        """Bytes of data that a prompt may hold by the model's window; None where that is not known."""
+        if self.window is None:
+            return None
+        told = len(kind.task.encode()) + len(self.request.encode())
+        return max(SHORTEST, BYTES_PER_TOKEN * (self.window - self.window // ANSWER_SHARE) - told)
+
+    def _ask(self, packs: Sequence[Sequence[str]], kind: _Kind) -> Step[list[str]]:
+        prompts = [
+            Prompt(
+                (Message("system", kind.task), Message("user", f"{fence(pack, kind.tag)}\n\nRequest: {self.request}"))
+            )
+            for pack in packs
+        ]
+        completions = yield from gather(Batch(prompts, parse_text))
+        texts = yield from together(
+            [self._settle(pack, kind, completion) for pack, completion in zip(packs, completions, strict=True)]
+        )
+        return [text for listed in texts for text in listed]
+
+    def _settle(self, pack: Sequence[str], kind: _Kind, completion: Completion[str]) -> Step[list[str]]:
+        """The text of a pack; one that is too long for the model is read in halves, or with its parts cut to half.
+
+        Raises:
+            LMError: there is none.
+        """
+        if completion.value is not None:
+            return [completion.value]
+        assert completion.error is not None
+        middle, longest = len(pack) // 2, max(len(part.encode()) for part in pack)
+        if not isinstance(completion.error, ContextTooLong):
+            raise completion.error
+        if middle >= kind.least:
+            return (yield from self._ask([pack[:middle], pack[middle:]], kind))
+        if longest < SHORTEST:
+            raise completion.error
+        return (yield from self._ask([[self._fitted(part, longest // 2) for part in pack]], kind))
+
+    def _fitted(self, part: str, room: int) -> str:
+        fitted = shortened(part, room)
+        self.cut = self.cut or fitted != part
+        return fitted
+
+
+def pack_parts(
+    parts: Sequence[str], limit: int = PROMPT_CHARACTERS, *, room: int | None = None, least: int = 2
+) -> list[list[str]]:
+    """Parts in order, in packs of at most ``limit`` characters and ``room`` bytes.
+
+    Args:
+        parts: what is packed.
+        limit: characters.
+        room: bytes; None for no such limit.
+        least: parts that a pack has whatever their length (but for the last one): with 2, rounds come to an end.
+
+    >>> pack_parts(["aaa", "bb", "c", "dddd"], limit=5)
+    [['aaa', 'bb'], ['c', 'dddd']]
+    """
+    packs: list[list[str]] = []
+    characters = size = 0
+    for part in parts:
+        weight = 0 if room is None else len(part.encode())
+        fits = characters + len(part) <= limit and (room is None or size + weight <= room)
+        if packs and (fits or len(packs[-1]) < least):
+            packs[-1].append(part)
+            characters, size = characters + len(part), size + weight
+        else:
+            packs.append([part])
+            characters, size = len(part), weight
+    return packs
+
+
+AGG = Operator(
+    name="sem_agg",
+    steps=steps,
+    guess=lambda prompt: "some answer " * 80,
+    told="a request about all rows, such as Summarise the {review}s",
+    ends=True,
+    fits_window=True,
+)
 
 
 def sem_agg(
     frame: pd.DataFrame,
     instruction: str,
     *,
-    lm: LM,
     all_cols: bool = False,
     group_by: Hashable | Sequence[Hashable] | None = None,
     suffix: str = "_output",
     on_error: OnError = "raise",
+    **settings: Any,
 ) -> pd.DataFrame:
     """Answer one request from all rows, or from those of each group.
 
-    Rows that do not fit into one prompt are answered in parts, and the partial answers combined, round by round; all
-    groups go through a round together.
+    Rows that do not fit into one prompt are answered in parts, and the partial answers combined, round by round, each
+    group at its own pace. A prompt holds 40,000 characters of rows, and no more than fits the model's window: that of
+    the setting ``context_window``, of litellm's table, or, where neither knows it, what the server does not refuse. A
+    row that alone is too long is cut, and the group's outcome says so.
 
     Args:
         frame: any frame; it is not changed.
         instruction: a request that names columns in braces, ``"Summarise the {review}s"``; where it names none, the
             model is shown all columns.
-        lm: the model.
         all_cols: show all columns even where some are named (LOTUS' keyword).
         group_by: columns; one answer for each group, groups in order of first appearance.
         suffix: the name of the answer's column.
         on_error: ``"raise"`` once all groups are done, ``"keep"`` a failed group as ``<NA>`` with a column
             ``output_error``, or ``"drop"`` it.
+        **settings: those of :func:`tagframe.configure`, for this call: ``lm``, ``store``, ``budget``, ….
 
     Returns:
         A frame of one row and the column ``_output``, or a row a group with the group's columns before it. A frame
-        without rows has nothing to say: ``<NA>``, or no groups.
+        without rows has nothing to say: ``<NA>``, or no groups. ``.tag.sources`` has the rows behind each answer,
+        ``.tag.outcomes`` what became of each group.
 
     Raises:
         RowsFailed: with ``on_error="raise"``, after all groups have been tried.
         ColumnNotFound: a named column is not there.
         InvalidArgument: an instruction without words.
+        NotConfigured: no model is set.
     """
-    check_on_error(on_error)
-    resolved = Instruction.resolve(instruction, frame)
-    positions = range(frame.shape[1]) if all_cols else resolved.positions
-    keys = group_keys(group_by)
-    places = group_places(frame, keys)
-    error_name = f"{suffix.strip('_')}_error"
-    refuse_taken(frame[keys], [suffix, error_name], suffix)
-    rows = encode_rows(frame, positions)
-    groups = [_Group([row for place in group if (row := rows[place]) is not None]) for group in places]
-    while any(not group.finished for group in groups):
-        _round(groups, resolved.text, lm)
-
-    errors = [group.error for group in groups]
-    keeps_failures = on_error == "keep" or (on_error == "raise" and any(errors))
-    kept = [number for number, error in enumerate(errors) if error is None or keeps_failures]
-    answers = [group.parts[0] if group.parts and group.error is None else None for group in groups]
-    base = frame.iloc[[places[number][0] for number in kept]][keys] if keys else pd.DataFrame(index=range(len(kept)))
-    added: dict[str, Any] = {suffix: pd.array([answers[number] for number in kept], dtype="string")}
-    if keeps_failures:
-        added[error_name] = error_column(errors[number] for number in kept)
-    finished = add_columns(base.reset_index(drop=True), added)
-    results.remember(finished, outcomes=pd.DataFrame({"error": error_column(errors)}))
-    if on_error == "raise":
-        raise_failures("sem_agg", finished, errors, of="groups")
-    return finished
+    return AGG.run(
+        get_lm(**settings),
+        frame,
+        instruction,
+        all_cols=all_cols,
+        group_by=group_by,
+        suffix=suffix,
+        on_error=on_error,
+    )
 
 
-def _round(groups: Sequence[_Group], request: str, lm: LM) -> None:
-    """Send every unfinished group's parts, packed into as few prompts as hold them, and keep the answers as parts."""
-    from tagframe.lm import Message, Prompt
-
-    prompts, owners = [], []
-    for group in groups:
-        if group.finished:
-            continue
-        task, tag = (_ROWS_TASK, "rows") if group.from_rows else (_NOTES_TASK, "answers")
-        lines = group.parts if group.from_rows else [json.dumps(part, ensure_ascii=False) for part in group.parts]
-        for pack in pack_parts(lines):
-            text = f"{fence(pack, tag)}\n\nRequest: {request}"
-            prompts.append(Prompt((Message("system", task), Message("user", text))))
-            owners.append(group)
-        group.parts, group.from_rows = [], False
-    for group, completion in zip(owners, lm.complete(prompts, accept=parse_text, description="sem_agg"), strict=True):
-        if completion.error is not None:
-            group.error = group.error or completion.error
-        elif completion.value is not None:
-            group.parts.append(completion.value)
-
-
-def pack_parts(parts: Sequence[str], limit: int = PROMPT_CHARACTERS) -> list[list[str]]:
-    """Parts in order, in packs of at most ``limit`` characters but at least two parts, so that rounds come to an end.
-
-    >>> pack_parts(["aaa", "bb", "c", "dddd"], limit=5)
-    [['aaa', 'bb'], ['c', 'dddd']]
-    """
-    packs: list[list[str]] = []
-    size = 0
-    for part in parts:
-        if packs and (size + len(part) <= limit or len(packs[-1]) < 2):
-            packs[-1].append(part)
-            size += len(part)
-        else:
-            packs.append([part])
-            size = len(part)
-    return packs
+async def asem_agg(
+    frame: pd.DataFrame,
+    instruction: str,
+    *,
+    all_cols: bool = False,
+    group_by: Hashable | Sequence[Hashable] | None = None,
+    suffix: str = "_output",
+    on_error: OnError = "raise",
+    **settings: Any,
+) -> pd.DataFrame:
+    """:func:`sem_agg`, awaited: the event loop goes on, and cancelling stops what is not sent."""
+    lm = get_lm(**settings)
+    step = AGG.step(lm, frame, instruction, all_cols=all_cols, group_by=group_by, suffix=suffix, on_error=on_error)
+    return await arun(step, lm, AGG.name)

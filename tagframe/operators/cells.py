@@ -6,6 +6,7 @@ string, and ``</`` is written ``<\\/`` (the same text to a JSON reader), so that
 
 from __future__ import annotations
 
+import bisect
 import json
 import math
 from collections.abc import Sequence
@@ -32,6 +33,7 @@ def _plain(value: Any) -> Any:
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, default=_plain).encode
+_CUT = " … (cut)"
 _SCALARS = (str, int, float, bool, type(None))
 
 
@@ -67,6 +69,30 @@ def encode_rows(frame: pd.DataFrame, positions: Sequence[int]) -> list[str | Non
                 _encode({name: cell if isinstance(cell, _SCALARS) else _plain(cell) for name, cell in row.items()})
             )
     return lines
+
+
+def shortened(line: str, size: int) -> str:
+    """A line of JSON (a row, or a text) in at most ``size`` bytes: its longest texts lose their ends, and say so.
+
+    >>> shortened('{"id": 7, "review": "A long way from home"}', 40)
+    '{"id": 7, "review": "A lo … (cut)"}'
+    """
+    if len(line.encode()) <= size:
+        return line
+    value = json.loads(line)
+    cells = value if isinstance(value, dict) else {"": value}
+    texts = {name: cell if isinstance(cell, _SCALARS) else _encode(cell) for name, cell in cells.items()}
+
+    def cut(longest: int) -> str:
+        kept = {
+            name: f"{cell[:longest]}{_CUT}" if isinstance(cell, str) and len(cell) > longest + len(_CUT) else cell
+            for name, cell in texts.items()
+        }
+        return _encode(kept if isinstance(value, dict) else kept[""])
+
+    lengths = range(size)
+    fitting = bisect.bisect_right(lengths, size, key=lambda longest: len(cut(longest).encode()))
+    return cut(fitting - 1) if fitting else _encode(f"{line[: size // 2]}{_CUT}")
 
 
 def fence(lines: str | Sequence[str], tag: str = "row") -> str:

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
-from tagframe import results
-from tagframe.errors import AnswerRejected, ColumnNotFound, InvalidArgument, did_you_mean
+from tagframe.errors import ColumnNotFound, InvalidArgument, did_you_mean
+from tagframe.lm import Batch, Message, Prompt, get_lm
+from tagframe.operators.answers import parse_labelled_word, parse_word
 from tagframe.operators.cells import FENCE_RULE, encode_rows, fence
+from tagframe.operators.drivers import arun
 from tagframe.operators.instruction import Instruction
-from tagframe.operators.outcome import (
-    OnError,
-    add_columns,
-    check_on_error,
-    error_column,
-    free_name,
-    raise_failures,
-    refuse_taken,
-)
-
-if TYPE_CHECKING:
-    from tagframe.lm import LM, Message
+from tagframe.operators.operator import Operator
+from tagframe.operators.outcome import Added, OnError, Outcome, check_on_error, finish, refuse_taken
+from tagframe.operators.steps import Step, gather
 
 _TASK = (
     "You judge the rows of a table, one at a time. Decide whether the claim is true of the row, from the row and from "
@@ -34,13 +26,10 @@ _ANSWER_EXPLAINED = (
 )
 
 _TRUTH = {"true": True, "yes": True, "false": False, "no": False}
-_LABELLED = re.compile(r"answer\s*[:=]\s*(\S+)\s*$", re.IGNORECASE)
 
 
 def parse_truth(text: str) -> bool:
-    """An answer as True or False, and nothing in between.
-
-    The whole answer must be the word (or "Answer: word" its last line): "False. It is not true" is no "True".
+    """An answer as True or False, and nothing in between; see :func:`tagframe.operators.answers.parse_word`.
 
     >>> parse_truth("**True.**"), parse_truth("It is a river.\\nAnswer: False")
     (True, False)
@@ -48,62 +37,33 @@ def parse_truth(text: str) -> bool:
     Raises:
         AnswerRejected: anything else.
     """
-    labelled = _LABELLED.search(text.strip())
-    word = (labelled.group(1) if labelled else text).strip(" \t\r\n.!*\"'`").lower()
-    if word not in _TRUTH:
-        raise AnswerRejected(f"expected True or False, got {text[:80]!r}")
-    return _TRUTH[word]
+    return parse_word(text, _TRUTH, "True or False")
 
 
 def parse_explained_truth(text: str) -> tuple[bool, str]:
     """An answer with its explanation: ``(truth, explanation)``.
 
     Raises:
-        AnswerRejected: it does not end with "Answer: True" or "Answer: False".
+        AnswerRejected: its last line is neither "Answer: True" nor "Answer: False".
     """
-    labelled = _LABELLED.search(text.strip())
-    if labelled is None:
-        raise AnswerRejected(f"expected a last line 'Answer: True' or 'Answer: False', got {text[-80:]!r}")
-    return parse_truth(text), text.strip()[: labelled.start()].strip(" \t\r\n*")
+    return parse_labelled_word(text, _TRUTH, "'Answer: True' or 'Answer: False'")
 
 
-def sem_filter(
+def _parse_unexplained(text: str) -> tuple[bool, None]:
+    return parse_truth(text), None
+
+
+def steps(
     frame: pd.DataFrame,
     instruction: str,
     *,
-    lm: LM,
     return_all: bool = False,
     return_explanations: bool = False,
     examples: pd.DataFrame | None = None,
     suffix: str = "_filter",
     on_error: OnError = "raise",
-) -> pd.DataFrame:
-    """Keep the rows of which the claim is true, one question to the model a row.
-
-    Rows of which every named column is null are not asked about and do not pass.
-
-    Args:
-        frame: any frame; it is not changed.
-        instruction: a claim that names columns in braces, ``"{city} is in the Bay Area"``; where it names none, the
-            model is shown all columns.
-        lm: the model.
-        return_all: all rows, with a boolean column ``filter_label`` (``<NA>``: null row or failed row).
-        return_explanations: a column ``explanation_filter`` with the model's reasons.
-        examples: solved rows to show first: the named columns and a boolean column ``Answer``.
-        suffix: the end of the added columns' names.
-        on_error: what a row without an answer does: ``"raise"`` once all others are done, ``"keep"`` as ``<NA>`` with
-            a column ``filter_error``, or ``"drop"``.
-
-    Returns:
-        The rows that pass, in order, with index, dtypes and subclass kept.
-
-    Raises:
-        RowsFailed: with ``on_error="raise"``, after all rows have been tried; the finished frame is on it.
-        ColumnNotFound: a named column is not there.
-        InvalidArgument: an instruction without words, an added column's name that is taken.
-    """
-    from tagframe.lm import Message, Prompt
-
+) -> Step[pd.DataFrame]:
+    """:func:`sem_filter` as a step."""
     check_on_error(on_error)
     resolved = Instruction.resolve(instruction, frame)
     stem = suffix.strip("_")
@@ -117,51 +77,43 @@ def sem_filter(
 
     rows = encode_rows(frame, resolved.positions)
     answer_form = _ANSWER_EXPLAINED if return_explanations else _ANSWER_ONLY
-    opening = (Message("system", f"{_TASK} {answer_form}"), *_examples(examples, resolved))
-
+    opening = (Message("system", f"{_TASK} {answer_form}"), *_turns(examples, resolved))
     asked = [place for place, row in enumerate(rows) if row is not None]
-    completions = lm.complete(
-        [
-            Prompt((*opening, Message("user", f"{fence(row)}\n\nClaim: {resolved.text}")))
-            for row in rows
-            if row is not None
-        ],
-        accept=parse_explained_truth if return_explanations else lambda text: (parse_truth(text), None),
-        description="sem_filter",
+    completions = yield from gather(
+        Batch(
+            [
+                Prompt((*opening, Message("user", f"{fence(row)}\n\nClaim: {resolved.text}")))
+                for row in rows
+                if row is not None
+            ],
+            parse_explained_truth if return_explanations else _parse_unexplained,
+        )
     )
 
     labels: list[bool | None] = [None] * len(rows)
     reasons: list[str | None] = [None] * len(rows)
-    errors: list[Exception | None] = [None] * len(rows)
-    outcomes = ["null"] * len(rows)
+    outcomes = [Outcome("null")] * len(rows)
+    yes, no = Outcome("yes"), Outcome("no")
     for place, completion in zip(asked, completions, strict=True):
-        errors[place] = completion.error
-        if completion.value is not None:
+        if completion.value is None:
+            outcomes[place] = Outcome("failed", completion.error)
+        else:
             labels[place], reasons[place] = completion.value
-        outcomes[place] = "failed" if completion.error else "yes" if labels[place] else "no"
-
-    keeps_failures = on_error == "keep" or (on_error == "raise" and any(errors))
-    wanted = {"yes"} | ({"no", "null"} if return_all else set()) | ({"failed"} if keeps_failures else set())
-    places = [place for place, outcome in enumerate(outcomes) if outcome in wanted]
-    added: dict[str, Any] = {}
-    if return_all or keeps_failures:
-        added[free_name(frame, label_name)] = pd.array([labels[place] for place in places], dtype="boolean")
-    if return_explanations:
-        added[explanation_name] = pd.array([reasons[place] for place in places], dtype="string")
-    if keeps_failures:
-        added[free_name(frame, error_name)] = error_column(errors[place] for place in places)
-    finished = add_columns(frame.iloc[places], added)
-    outcome_frame = pd.DataFrame({"outcome": outcomes, "error": error_column(errors)}, index=frame.index)
-    results.remember(finished, outcomes=outcome_frame)
-    if on_error == "raise":
-        raise_failures("sem_filter", finished, errors)
-    return finished
+            outcomes[place] = yes if labels[place] else no
+    explanations = [Added(explanation_name, reasons, "string")] if return_explanations else []
+    return finish(
+        "sem_filter",
+        frame,
+        outcomes,
+        [place for place, outcome in enumerate(outcomes) if return_all or outcome.kind in ("yes", "failed")],
+        [Added(label_name, labels, "boolean", with_failures=not return_all), *explanations],
+        on_error=on_error,
+        error_name=error_name,
+    )
 
 
-def _examples(examples: pd.DataFrame | None, resolved: Instruction) -> list[Message]:
+def _turns(examples: pd.DataFrame | None, resolved: Instruction) -> list[Message]:
     """Solved rows as turns of a conversation, so that they cannot be mistaken for the row in question."""
-    from tagframe.lm import Message
-
     if examples is None:
         return []
     labels = [str(label) for label in examples.columns]
@@ -176,3 +128,85 @@ def _examples(examples: pd.DataFrame | None, resolved: Instruction) -> list[Mess
         turns.append(Message("user", f"{fence(row or '{}')}\n\nClaim: {resolved.text}"))
         turns.append(Message("assistant", str(parse_truth(str(answer)))))
     return turns
+
+
+FILTER = Operator(
+    name="sem_filter",
+    steps=steps,
+    guess=lambda prompt: "Answer: True",
+    told="a claim about one row, such as {city} is on a coast",
+)
+
+
+def sem_filter(
+    frame: pd.DataFrame,
+    instruction: str,
+    *,
+    return_all: bool = False,
+    return_explanations: bool = False,
+    examples: pd.DataFrame | None = None,
+    suffix: str = "_filter",
+    on_error: OnError = "raise",
+    **settings: Any,
+) -> pd.DataFrame:
+    """Keep the rows of which the claim is true, one question to the model a row.
+
+    Rows of which every named column is null are not asked about and do not pass.
+
+    Args:
+        frame: any frame; it is not changed.
+        instruction: a claim that names columns in braces, ``"{city} is in the Bay Area"``; where it names none, the
+            model is shown all columns.
+        return_all: all rows, with a boolean column ``filter_label`` (``<NA>``: null row or failed row).
+        return_explanations: a column ``explanation_filter`` with the model's reasons.
+        examples: solved rows to show first: the named columns and a boolean column ``Answer``.
+        suffix: the end of the added columns' names.
+        on_error: what a row without an answer does: ``"raise"`` once all others are done, ``"keep"`` as ``<NA>`` with
+            a column ``filter_error``, or ``"drop"``.
+        **settings: those of :func:`tagframe.configure`, for this call: ``lm``, ``store``, ``budget``, ….
+
+    Returns:
+        The rows that pass, in order, with index, dtypes and subclass kept; ``.tag.outcomes`` says what became of each.
+
+    Raises:
+        RowsFailed: with ``on_error="raise"``, after all rows have been tried; the finished frame is on it.
+        ColumnNotFound: a named column is not there.
+        InvalidArgument: an instruction without words, an added column's name that is taken.
+        NotConfigured: no model is set.
+    """
+    return FILTER.run(
+        get_lm(**settings),
+        frame,
+        instruction,
+        return_all=return_all,
+        return_explanations=return_explanations,
+        examples=examples,
+        suffix=suffix,
+        on_error=on_error,
+    )
+
+
+async def asem_filter(
+    frame: pd.DataFrame,
+    instruction: str,
+    *,
+    return_all: bool = False,
+    return_explanations: bool = False,
+    examples: pd.DataFrame | None = None,
+    suffix: str = "_filter",
+    on_error: OnError = "raise",
+    **settings: Any,
+) -> pd.DataFrame:
+    """:func:`sem_filter`, awaited: the event loop goes on, and cancelling stops what is not sent."""
+    lm = get_lm(**settings)
+    step = FILTER.step(
+        lm,
+        frame,
+        instruction,
+        return_all=return_all,
+        return_explanations=return_explanations,
+        examples=examples,
+        suffix=suffix,
+        on_error=on_error,
+    )
+    return await arun(step, lm, FILTER.name)

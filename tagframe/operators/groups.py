@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 import pandas as pd
 
 from tagframe.errors import ColumnNotFound, did_you_mean
+from tagframe.operators.cells import encode_rows
 
 
 def group_keys(group_by: Hashable | Sequence[Hashable] | None) -> list[Hashable]:
@@ -29,7 +30,14 @@ def group_places(frame: pd.DataFrame, keys: Sequence[Hashable]) -> list[list[int
     for key in keys:
         if key not in frame.columns:
             raise ColumnNotFound(f"no column {key!r} in {did_you_mean(str(key), frame.columns)}")
+    numbers: Iterable[int]
+    try:
+        numbers = frame.groupby(list(keys), sort=False, dropna=False).ngroup()
+    except TypeError:  # lists and dicts, which cannot be hashed: their text stands for them
+        known: dict[str | None, int] = {}
+        lines = encode_rows(frame[list(keys)], range(len(keys)))
+        numbers = [known.setdefault(line, len(known)) for line in lines]
     groups: dict[int, list[int]] = {}
-    for place, number in enumerate(frame.groupby(list(keys), sort=False, dropna=False).ngroup()):
+    for place, number in enumerate(numbers):
         groups.setdefault(int(number), []).append(place)
     return list(groups.values())

@@ -6,14 +6,38 @@ finished frame on the error, keeps the row as ``<NA>`` beside an error column, o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal, get_args
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
 
 import pandas as pd
 
+from tagframe import results
 from tagframe.errors import InvalidArgument, RowsFailed
 
-OnError = Literal["raise", "keep", "drop"]
+OnError: TypeAlias = Literal["raise", "keep", "drop"]
+OutcomeKind: TypeAlias = Literal["yes", "no", "kept", "left out", "answered", "cut", "null", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one row, or of one group of rows.
+
+    Attributes:
+        kind: ``"yes"`` or ``"no"`` of ``sem_filter``; ``"kept"`` or ``"left out"`` of ``sem_topk``; ``"answered"`` of
+            ``sem_agg``, or ``"cut"`` where it was answered from rows too long for the model, of which only the
+            beginnings were shown; of all: ``"null"``, not asked since there was nothing to show, and ``"failed"``.
+        error: why it failed, or None.
+    """
+
+    kind: OutcomeKind
+    error: Exception | None = None
+
+
+def outcome_frame(outcomes: Sequence[Outcome], index: pd.Index) -> pd.DataFrame:
+    """``frame.tag.outcomes``: a row a row (or group) of the input, with the columns ``outcome`` and ``error``."""
+    kinds = pd.array([outcome.kind for outcome in outcomes], dtype="string")
+    return pd.DataFrame({"outcome": kinds, "error": error_column(outcomes)}, index=index)
 
 
 def check_on_error(on_error: str) -> None:
@@ -24,11 +48,6 @@ def check_on_error(on_error: str) -> None:
     """
     if on_error not in get_args(OnError):
         raise InvalidArgument(f"on_error is one of {get_args(OnError)}; got {on_error!r}")
-
-
-def describe(error: Exception | None) -> str | None:
-    """An error as one cell of an error column."""
-    return None if error is None else f"{type(error).__name__}: {error}"
 
 
 def refuse_taken(frame: pd.DataFrame, names: Sequence[str], suffix: str) -> None:
@@ -51,39 +70,83 @@ def free_name(frame: pd.DataFrame, name: str) -> str:
     return name
 
 
-def add_columns(frame: pd.DataFrame, columns: dict[str, Any]) -> pd.DataFrame:
-    """A copy of ``frame`` with more columns at its end, row by row: never by index, which may have duplicates."""
-    result = frame.copy()
-    for name, values in columns.items():
-        result[name] = values
-    return result
+@dataclass(frozen=True)
+class Added:
+    """A column that an operator adds.
+
+    Attributes:
+        name: its label.
+        values: one a row (or group) of the input; None is ``<NA>``.
+        dtype: a nullable one, by name.
+        with_failures: whether it is there only where failed rows are kept.
+    """
+
+    name: str
+    values: Sequence[Any]
+    dtype: Any
+    with_failures: bool = False
 
 
-def error_column(errors: Iterable[Exception | None]) -> pd.api.extensions.ExtensionArray:
-    """Errors as a text column, ``<NA>`` where a row has none."""
-    return pd.array([describe(error) for error in errors], dtype="string")
-
-
-def raise_failures(operator: str, finished: pd.DataFrame, errors: Sequence[Exception | None], of: str = "rows") -> None:
-    """Raise for the failed rows, once everything else is done.
+def finish(
+    operator: str,
+    base: pd.DataFrame,
+    outcomes: Sequence[Outcome],
+    order: Sequence[int],
+    added: Sequence[Added],
+    *,
+    on_error: OnError,
+    error_name: str,
+    index: pd.Index | None = None,
+    row_facts: Callable[[Sequence[int]], Mapping[str, Any]] | None = None,
+    of: str = "rows",
+) -> pd.DataFrame:
+    """The result of an operator, which knows its outcomes; the end of every operator.
 
     Args:
         operator: its name, for the message.
-        finished: the frame as ``on_error="keep"`` gives it.
-        errors: one entry per row (or group) of the input, None where it has an answer.
-        of: what the entries are of.
+        base: a row a row (or group) of the input, of which the result is made.
+        outcomes: one a row of ``base``.
+        order: the places of the result's rows in ``base``, with failed ones where they would stand.
+        added: columns.
+        on_error: what failed ones do.
+        error_name: the column that says why they failed, where they are kept.
+        index: of the outcomes; that of ``base`` where None.
+        row_facts: what the result is to know of its rows, made from their places in ``base``.
+        of: what the rows of ``base`` are.
 
     Raises:
-        RowsFailed: where any entry is an error.
+        RowsFailed: with ``on_error="raise"``, where any has failed; the frame on it is that of ``"keep"``.
     """
-    failures = [(place, error) for place, error in enumerate(errors) if error is not None]
-    if not failures:
-        return
-    place, first = failures[0]
-    raise RowsFailed(
-        f"{operator}: {len(failures):,} of {len(errors):,} {of} have no answer; the first is number {place}: "
-        f"{describe(first)}. The finished frame is on this error as .frame. The same call again asks only for what "
-        'failed; on_error="keep" keeps such rows with an error column, on_error="drop" drops them.',
-        finished,
-        [error for _, error in failures],
-    )
+    failures = [(place, outcome.error) for place, outcome in enumerate(outcomes) if outcome.error is not None]
+    keeps_failures = on_error == "keep" or (on_error == "raise" and bool(failures))
+    places = [place for place in order if keeps_failures or outcomes[place].error is None]
+    finished = base.iloc[places].copy()  # columns are added row by row: an index may have duplicates
+    for column in added:
+        if keeps_failures or not column.with_failures:
+            name = free_name(base, column.name)
+            finished[name] = pd.array([column.values[place] for place in places], dtype=column.dtype)
+    if keeps_failures:
+        finished[free_name(base, error_name)] = error_column(outcomes[place] for place in places)
+    results.remember(finished, outcomes=outcome_frame(outcomes, base.index if index is None else index))
+    if row_facts is not None:
+        results.remember_rows(finished, **row_facts(places))
+    if failures and on_error == "raise":
+        place, first = failures[0]
+        raise RowsFailed(
+            f"{operator}: {len(failures):,} of {len(outcomes):,} {of} have no answer; the first is number {place}: "
+            f"{_described(first)}. The finished frame is on this error as .frame. The same call again asks only for "
+            'what failed; on_error="keep" keeps such rows with an error column, on_error="drop" drops them.',
+            finished,
+            [error for _, error in failures],
+        )
+    return finished
+
+
+def error_column(outcomes: Iterable[Outcome]) -> pd.api.extensions.ExtensionArray:
+    """Errors as a text column, ``<NA>`` where there is none."""
+    described = [None if outcome.error is None else _described(outcome.error) for outcome in outcomes]
+    return pd.array(described, dtype="string")
+
+
+def _described(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"

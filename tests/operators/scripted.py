@@ -1,38 +1,76 @@
 from __future__ import annotations
 
+import contextlib
 import json
+import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from tagframe.errors import AnswerRejected
-from tagframe.lm import Completion, Prompt, Usage
+from tagframe.errors import LMError
+from tagframe.lm import Arrived, Batch, Completion, Prompt, Usage
 
 
 class Scripted:
     """A model whose answers a function makes from the user's message; an exception stands for a failed request.
 
-    Operators see nothing but ``complete``, so that is all there is. ``rounds`` holds the messages of every call.
+    Operators see nothing but an open call, so that is all there is. ``batches`` holds the messages of every batch.
+
+    Args:
+        answer: the text of an answer, or an exception.
+        shuffle: the order in which the batches under way are answered, one at a time; None answers each at once.
     """
 
-    def __init__(self, answer: Callable[[str], str]) -> None:
+    def __init__(self, answer: Callable[[str], str], shuffle: random.Random | None = None) -> None:
         self.answer = answer
-        self.rounds: list[list[str]] = []
+        self.batches: list[list[str]] = []
+        self.prompts: list[Prompt] = []
+        self._shuffle = shuffle
 
     @property
     def asked(self) -> list[str]:
-        return [message for one in self.rounds for message in one]
+        return [message for one in self.batches for message in one]
 
-    def complete(self, prompts: Sequence[Prompt], accept: Callable[[str], Any], **_: Any) -> list[Completion]:
-        self.rounds.append([prompt.messages[-1].content for prompt in prompts])
-        return [self._one(message, accept) for message in self.rounds[-1]]
+    def complete(self) -> None:
+        """What tells a model from other objects."""
 
-    def _one(self, message: str, accept: Callable[[str], Any]) -> Completion:
+    def using(self, **_: Any) -> Scripted:
+        return self
+
+    def stream(self, description: str) -> _ScriptedStream:
+        return _ScriptedStream(self, self._shuffle)
+
+    def completion(self, prompt: Prompt, accept: Callable[[str], Any]) -> Completion:
         try:
-            text = self.answer(message)
+            text = self.answer(prompt.messages[-1].content)
             return Completion(text, accept(text), None, Usage(rows=1), None, "sent")
-        except (AnswerRejected, ConnectionError) as error:
+        except (LMError, ConnectionError) as error:
             return Completion(None, None, error, Usage(rows=1, failed=1), None, "sent")
+
+
+class _ScriptedStream(contextlib.AbstractContextManager):
+    def __init__(self, lm: Scripted, shuffle: random.Random | None) -> None:
+        self._lm = lm
+        self._shuffle = shuffle
+        self._under_way: list[Batch] = []
+
+    def __exit__(self, *_: object) -> None:
+        self._under_way.clear()
+
+    def put(self, batch: Batch) -> None:
+        self._lm.batches.append([prompt.messages[-1].content for prompt in batch.prompts])
+        self._lm.prompts += batch.prompts
+        self._under_way.append(batch)
+
+    def take(self) -> Arrived:
+        if self._shuffle is None:
+            taken, self._under_way = self._under_way, []
+        else:
+            taken = [self._under_way.pop(self._shuffle.randrange(len(self._under_way)))] if self._under_way else []
+        return {
+            batch: {place: self._lm.completion(prompt, batch.accept) for place, prompt in enumerate(batch.prompts)}
+            for batch in taken
+        }
 
 
 def shown_rows(message: str) -> list[dict[str, Any]]:

@@ -138,17 +138,12 @@ def test_bad_arguments_cost_nothing():
 
 
 def test_examples_are_turns_before_the_row():
-    prompts = []
-
-    class Recording(Scripted):
-        def complete(self, batch, accept, **keywords):
-            prompts.extend(batch)
-            return super().complete(batch, accept, **keywords)
-
     examples = pd.DataFrame({"n": [10, 11], "Answer": [True, False]})
-    sem_filter(pd.DataFrame({"n": [2]}), "{n} is even", lm=Recording(even), examples=examples)
-    assert [message.role for message in prompts[0].messages] == ["system", *["user", "assistant"] * 2, "user"]
-    assert [message.content for message in prompts[0].messages[2::2]] == ["True", "False"]
+    lm = Scripted(even)
+    sem_filter(pd.DataFrame({"n": [2]}), "{n} is even", lm=lm, examples=examples)
+    messages = lm.prompts[0].messages
+    assert [message.role for message in messages] == ["system", *["user", "assistant"] * 2, "user"]
+    assert [message.content for message in messages[2::2]] == ["True", "False"]
     with pytest.raises(ColumnNotFound, match="the examples have no column 'Answer'"):
         sem_filter(pd.DataFrame({"n": [2]}), "{n} is even", lm=Scripted(even), examples=examples[["n"]])
 

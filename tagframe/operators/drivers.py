@@ -1,0 +1,122 @@
+"""What runs a step: blocking, awaited, for a quote, or many at once.
+
+Every driver is one open call of the model (:meth:`tagframe.lm.LM.stream`): batches go in as steps yield them, and steps
+are resumed as completions arrive.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tagframe.errors import BlockingWarning, RowsFailed
+from tagframe.operators.steps import Step, caught, together
+
+if TYPE_CHECKING:
+    from tagframe.lm import LM, Arrived, Prompt, Quote, Stream
+
+T = TypeVar("T")
+
+
+def run(step: Step[T], lm: LM, description: str = "") -> T:
+    """The result of a step; the thread waits for it.
+
+    Args:
+        step: not yet begun.
+        lm: who answers.
+        description: what the progress bar and :func:`tagframe.usage` call it.
+
+    Raises:
+        ReplayMiss: where a store that is replayed lacks answers; all that the step could get to are noted in it.
+    """
+    _say_once_that_a_loop_waits(description)
+    whole = together([step])  # which also resumes a step that waits for nothing
+    with contextlib.closing(whole), lm.stream(description) as stream:
+        arrived: Arrived | None = None
+        while not (ended := _resume(whole, stream, arrived)):
+            arrived = stream.take()
+    return ended[0]
+
+
+async def arun(step: Step[T], lm: LM, description: str = "") -> T:
+    """:func:`run`, awaited: cancelling stops what is not sent, and keeps what was answered.
+
+    The step itself runs in worker threads, never two at a time.
+    """
+    whole = together([step])
+    with contextlib.closing(whole):
+        async with await asyncio.to_thread(lm.stream, description) as stream:
+            arrived: Arrived | None = None
+            while not (ended := await _in_thread(_resume, whole, stream, arrived)):
+                arrived = await stream.atake()
+    return ended[0]  # type: ignore[no-any-return]
+
+
+def run_many(steps: Sequence[Step[T]], lm: LM, description: str = "") -> list[T | Exception]:
+    """The result of each step, or the error that ended it; all of them share one open call.
+
+    With ``lm="replay:STORE"`` what is missing of all steps together is one :class:`~tagframe.errors.ReplayMiss`, so
+    that one export serves them all.
+    """
+    return run(together([caught(step) for step in steps]), lm, description)
+
+
+def quote(step: Step[Any], lm: LM, guess: Callable[[Prompt], str]) -> Quote:
+    """What a step would cost, sending nothing.
+
+    Args:
+        step: not yet begun.
+        lm: who would answer; answers that its store has are used.
+        guess: an answer for each prompt that the store has none for, such as the model would give.
+    """
+    from tagframe.lm import QuoteEnds, QuotingLM
+
+    quoting = QuotingLM(lm, guess)
+    with contextlib.suppress(QuoteEnds, RowsFailed):
+        run(step, quoting)
+    return quoting.quote
+
+
+def _resume(step: Step[T], stream: Stream, arrived: Arrived | None) -> T | None:
+    """Have the step go on, and ask what it yields; its result (which is no empty list) once it has ended."""
+    try:
+        for batch in step.send(arrived):  # type: ignore[arg-type]
+            stream.put(batch)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+    return None
+
+
+async def _in_thread(function: Callable[..., T], *arguments: Any) -> T:
+    """Run it in a thread, and see it to its end even where the task is cancelled: it holds the generator."""
+    running = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait((running,))
+        raise
+
+
+_said = False
+
+
+def _say_once_that_a_loop_waits(description: str) -> None:
+    """Warn where an event loop stands still; not in a notebook, whose loop waits for the cell anyway."""
+    global _said
+    if _said or "asyncio" not in sys.modules or "ipykernel" in sys.modules:
+        return
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    _said = True
+    name = description or "sem_filter"
+    warnings.warn(
+        f"{name} holds up the running event loop until all is answered; await tagframe.a{name}(…) lets it go on",
+        BlockingWarning,
+        stacklevel=4,
+    )

@@ -1,0 +1,104 @@
+"""Operators as generators: a step *yields* batches of prompts and is resumed with the completions that have arrived.
+
+A step does not know who answers it, nor when: the drivers of :mod:`tagframe.operators.drivers` run any step, blocking,
+awaited, for a quote, or many at once. What it asks may depend on the answers, never on the order in which they arrive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+from tagframe.lm import Arrived, Batch, Completion
+
+T = TypeVar("T")
+
+Step: TypeAlias = Generator[Sequence[Batch[Any]], Arrived, T]
+"""Yields further batches (none where it only waits), and is resumed as soon as some of what it asked has arrived."""
+
+
+class Gathering:
+    """Batches under way, and what has arrived of them, for a step that goes on where a batch is whole."""
+
+    def __init__(self) -> None:
+        self._arrived: dict[Batch[Any], dict[int, Completion[Any]]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._arrived)
+
+    def expect(self, batch: Batch[Any]) -> Batch[Any]:
+        """Gather this batch too."""
+        self._arrived[batch] = {}
+        return batch
+
+    def take(self, arrived: Arrived) -> list[tuple[Batch[Any], list[Completion[Any]]]]:
+        """The batches that are whole now, with their completions in order; they are no longer under way."""
+        whole = []
+        for batch, completions in arrived.items():
+            gathered = self._arrived[batch]
+            gathered.update(completions)
+            if len(gathered) == len(batch.prompts):
+                whole.append((batch, [gathered[place] for place in range(len(gathered))]))
+                del self._arrived[batch]
+        return whole
+
+
+def gather(batch: Batch[T]) -> Step[list[Completion[T]]]:
+    """All completions of one batch, in the order of its prompts."""
+    if not batch.prompts:
+        return []
+    gathering = Gathering()
+    arrived = yield (gathering.expect(batch),)
+    while not (whole := gathering.take(arrived)):
+        arrived = yield ()
+    return whole[0][1]
+
+
+def together(steps: Sequence[Step[T]]) -> Step[list[T]]:
+    """All steps at once, each going on as soon as answers of its own have arrived; their results in order."""
+    results: dict[int, T] = {}
+    owners: dict[Batch[Any], int] = {}
+    waits_for = [0] * len(steps)  # prompts under way
+
+    def resume(number: int, arrived: Arrived | None) -> Sequence[Batch[Any]]:
+        """What the step asks now."""
+        waits_for[number] -= sum(len(completions) for completions in (arrived or {}).values())
+        new: list[Batch[Any]] = []
+        try:
+            while True:
+                asked = [batch for batch in steps[number].send(arrived) if batch.prompts]  # type: ignore[arg-type]
+                new += asked
+                waits_for[number] += sum(len(batch.prompts) for batch in asked)
+                if waits_for[number]:
+                    break
+                arrived = {}  # it waits for nothing
+        except StopIteration as end:
+            results[number] = end.value
+        owners.update(dict.fromkeys(new, number))
+        return new
+
+    try:
+        asked = [batch for number in range(len(steps)) for batch in resume(number, None)]
+        while len(results) < len(steps):
+            arrived = yield asked
+            by_step: dict[int, dict[Batch[Any], Any]] = {}
+            for batch, completions in arrived.items():
+                by_step.setdefault(owners[batch], {})[batch] = completions
+            asked = [
+                batch
+                for number in sorted(by_step)
+                if number not in results
+                for batch in resume(number, by_step[number])
+            ]
+    finally:
+        for step in steps:
+            step.close()
+    return [results[number] for number in range(len(steps))]
+
+
+def caught(step: Step[T]) -> Step[T | Exception]:
+    """The step's result, or the error that ended it: for steps of which one must not end the others."""
+    try:
+        return (yield from step)
+    except Exception as error:
+        return error

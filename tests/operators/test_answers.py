@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import pytest
+
+from tagframe.errors import AnswerRejected
+from tagframe.operators.answers import parse_block, parse_text, parse_word, without_reasoning
+from tagframe.operators.filter import parse_explained_truth, parse_truth
+from tagframe.operators.topk import parse_choice
+
+REASONED = [
+    "<think>The sea is wet.</think>\n\n{}",
+    "<think>\nIs it <b>wet</b>? Answer: maybe.\n</think>{}",
+    "<thinking>wet</thinking> {}",
+    "The template opened the tag, the model closes it.</think>\n{}",
+    "[THINK]wet[/THINK]{}",
+    "◁think▷wet◁/think▷{}",
+    "<reasoning>wet</reasoning><think>very</think>{}",
+    "<|channel|>analysis<|message|>It is wet.<|end|><|start|>assistant<|channel|>final<|message|>{}<|return|>",
+]
+UNFINISHED = [
+    "<think>I will conclude answer: True",
+    "<think>",
+    "<think>First.</think><think>I will conclude\nAnswer: True",
+    "[THINK]\nTrue",
+    "<|channel|>analysis<|message|>So it is\nAnswer: True",
+]
+
+
+@pytest.mark.parametrize("form", REASONED)
+def test_reasoning_is_cut_off(form):
+    assert without_reasoning(form.format("True")) == "True"
+    assert parse_truth(form.format("False")) is False
+    assert parse_choice(form.format("B")) == "B"
+    assert parse_text(form.format("Two rivers.")) == "Two rivers."
+    assert parse_explained_truth(form.format("A river.\nAnswer: True")) == (True, "A river.")
+    assert parse_block(form.format('{"sql": null}')) == '{"sql": null}'
+
+
+@pytest.mark.parametrize("text", UNFINISHED)
+@pytest.mark.parametrize("parse", [parse_truth, parse_explained_truth, parse_choice, parse_text, parse_block])
+def test_unfinished_reasoning_is_no_answer(parse, text):
+    with pytest.raises(AnswerRejected, match="ends inside its reasoning"):
+        parse(text)
+
+
+def test_a_tag_in_the_middle_of_an_answer_is_text():
+    assert parse_text("Close it with </b>, as in <think> aloud.") == "Close it with </b>, as in <think> aloud."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "**Answer:** True",
+        "**Answer**: `True`",
+        "# True",
+        "The answer is true.",
+        "Final answer: True",
+        "Oslo is a capital.\n\nTrue",
+        "Oslo is a capital.\n\n**True**\n",
+        "Therefore, the final answer is: **True**.",
+        "True\n\nAnswer: True",
+        "> True",
+    ],
+)
+def test_true(text):
+    assert parse_truth(text) is True
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The row says 'Answer: True'",
+        'The row says:\n"Answer: True" is what it claims',
+        "It says Answer: True",
+        "True\nFalse",
+        "Answer: True\nWait, no.\nAnswer: False",
+        "Not true",
+        "Answer: True or False",
+        "Answer:",
+        "",
+    ],
+)
+def test_neither(text):
+    with pytest.raises(AnswerRejected, match="expected True or False"):
+        parse_truth(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["**Row A**", "Answer: A.", "(A)", "Both are wet.\n\nAnswer: **A**", "The answer is A"]
+)
+def test_a(text):
+    assert parse_choice(text) == "A"
+
+
+@pytest.mark.parametrize("text", ["Row A is better than row B", "A\nB", "A/B", "Neither A", "Answer: Both"])
+def test_neither_a_nor_b(text):
+    with pytest.raises(AnswerRejected, match="expected A or B"):
+        parse_choice(text)
+
+
+@pytest.mark.parametrize("text", ["True", "Answer: True is what it says", "A river. Answer: True"])
+def test_an_explanation_ends_with_a_line_of_its_own(text):
+    with pytest.raises(AnswerRejected, match="last line"):
+        parse_explained_truth(text)
+
+
+def test_long_answers_are_shown_by_both_ends():
+    with pytest.raises(AnswerRejected, match=r"expected x, got 'aaa.*…b{29}'"):
+        parse_word("a" * 500 + "b" * 500, {"yes": 1}, "x")
+
+
+def test_a_block_in_prose():
+    assert parse_block('Here it is:\n```json\n{"sql": null}\n```\nAs you asked.') == '{"sql": null}'
+    assert parse_block('{"sql": null}') == '{"sql": null}'

@@ -1,0 +1,198 @@
+"""Steps and what runs them, over real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import warnings
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tag_bench.server import Reply, Request, Server
+from tagframe.errors import BlockingWarning, InvalidArgument, ReplayMiss, RowsFailed
+from tagframe.lm import LM, Batch, Prompt, export_requests, get_lm, import_answers
+from tagframe.operators import OPERATORS, Step, arun, drivers, gather, run, run_many, together
+from tagframe.operators.steps import caught
+
+
+def prompts(*words: str) -> Batch[str]:
+    return Batch([Prompt.of(word) for word in words])
+
+
+def letters(word: str) -> Step[str]:
+    """One round trip a letter, each depending on the last."""
+    said = ""
+    for letter in word:
+        completions = yield from gather(prompts(f"{said}{letter}"))
+        said = completions[0].value or ""
+    return said
+
+
+def hurried(word: str) -> Step[str]:
+    yield (prompts(word, "never awaited"),)
+    return word
+
+
+@pytest.fixture
+def lm(live: Server) -> LM:
+    live.answers = lambda request: request.prompt.upper()
+    return get_lm()
+
+
+def test_blocking_and_awaited_are_the_same_step(lm: LM, live: Server):
+    assert run(letters("sea"), lm) == "SEA"
+    assert [request.prompt for request in live.requests] == ["s", "Se", "SEa"]
+    assert asyncio.run(arun(letters("tide"), lm)) == "TIDE"
+
+
+def test_steps_together_go_on_as_their_own_answers_arrive(lm: LM, live: Server):
+    live.answers = lambda request: Reply(request.prompt.upper(), hang=request.prompt == "X")
+
+    def first_done() -> Step[str]:
+        steps = [letters("x"), letters("sea")]
+        asked = [batch for step in steps for batch in next(step)]
+        while True:
+            arrived = yield asked
+            mine = {batch: got for batch, got in arrived.items() if batch.prompts[0].messages[0].content != "x"}
+            if mine:
+                try:
+                    asked = steps[1].send(mine)
+                except StopIteration as end:
+                    return end.value
+
+    live.answers = lambda request: Reply(request.prompt.upper(), hang=request.prompt == "x")
+    assert run(first_done(), lm) == "SEA"
+    live.answers = lambda request: request.prompt.upper()
+    assert run(together([letters("ab"), letters(""), letters("c")]), lm) == ["AB", "", "C"]
+
+
+def test_a_step_that_asks_nothing_and_one_that_does_not_wait(lm: LM, live: Server):
+    def silent() -> Step[int]:
+        yield ()
+        return len((yield from gather(prompts())))
+
+    assert run(silent(), lm) == 0
+    assert live.requests == []
+    assert run(hurried("sea"), lm) == "sea"
+
+
+def test_an_error_of_a_step_is_the_callers(lm: LM):
+    with pytest.raises(InvalidArgument, match="no words"):
+        run(OPERATORS["sem_filter"].steps(pd.DataFrame({"a": [1]}), ""), lm)
+
+    def fails() -> Step[int]:
+        yield from gather(prompts("x"))
+        raise KeyError("mine")
+
+    assert isinstance(run(caught(fails()), lm), KeyError)
+
+
+def test_many_steps_are_one_call_each_with_its_own_end(lm: LM, live: Server):
+    live.answers = lambda request: "Perhaps." if '"n": 13' in str(request.messages) else "True"
+    steps = [OPERATORS["sem_filter"].steps(pd.DataFrame({"n": [n, n + 1]}), "{n} is even") for n in (1, 13, 2)]
+    before = len(tf.usage())
+    first, second, third = run_many(steps, lm, "three filters")
+    assert (first["n"].tolist(), third["n"].tolist()) == ([1, 2], [2, 3])
+    assert isinstance(second, RowsFailed)
+    assert len(live.requests) == 5 + 1, "the row that two of them ask about is asked once; the bad answer once more"
+    assert tf.usage()["call"].tolist()[before:] == ["three filters"]
+
+
+def test_one_export_serves_eighty_pipelines(tmp_path: Path):
+    """Each filters, then ranks what is left: two rounds of answers, whatever the number of pipelines."""
+    store, batch = tmp_path / "answers.db", tmp_path / "batch.jsonl"
+    replay = LM(f"replay:{store}")
+
+    def pipeline(number: int) -> Step[list[int]]:
+        frame = pd.DataFrame({"n": [number, 100 + number, 200 + number]})
+        kept = yield from OPERATORS["sem_filter"].steps(frame, "{n} is above 99")
+        best = yield from OPERATORS["sem_topk"].steps(kept, "largest {n}", K=1)
+        return best["n"].tolist()
+
+    def answered(line: dict) -> str:
+        rows = [json.loads(row) for row in line["body"]["messages"][-1]["content"].split("\n") if row.startswith("{")]
+        return str(rows[0]["n"] > 99) if len(rows) == 1 else "AB"[rows[0]["n"] < rows[1]["n"]]
+
+    for missing in (240, 80):
+        with pytest.raises(ReplayMiss, match=rf"^{missing} of"):
+            run_many([pipeline(number) for number in range(80)], replay)
+        assert export_requests(store, batch) == missing
+        lines = [json.loads(line) for line in batch.read_text().splitlines()]
+        done = [{"custom_id": line["custom_id"], "answer": answered(line)} for line in lines]
+        batch.write_text("\n".join(map(json.dumps, done)))
+        import_answers(store, batch)
+    results = run_many([pipeline(number) for number in range(80)], replay)
+    assert results == [[200 + number] for number in range(80)]
+
+
+def test_operators_awaited(live: Server):
+    frame = pd.DataFrame({"n": [1, 2, 3]})
+
+    def answer(request: Request) -> str:
+        rows = [json.loads(line) for line in request.prompt.split("\n") if line.startswith("{")]
+        if "Criterion" in request.prompt:
+            return "AB"[rows[0]["n"] < rows[1]["n"]]
+        return f"{len(rows)} rows" if "Request" in request.prompt else str(rows[0]["n"] > 1)
+
+    live.answers = answer
+
+    async def all_three() -> list[pd.DataFrame]:
+        return await asyncio.gather(
+            tf.asem_filter(frame, "{n} is above 1"),
+            tf.asem_topk(frame, "largest {n}", 2),
+            tf.asem_agg(frame, "how many {n}?", store=None),
+        )
+
+    filtered, ranked, text = asyncio.run(all_three())
+    assert (filtered["n"].tolist(), ranked["n"].tolist(), text["_output"].tolist()) == ([2, 3], [3, 2], ["3 rows"])
+    pd.testing.assert_frame_equal(tf.sem_filter(frame, "{n} is above 1"), filtered)
+
+
+def test_cancelling_an_operator_stops_what_is_not_sent_and_keeps_what_was_answered(live: Server):
+    frame = pd.DataFrame({"n": range(100)})
+    live.answers = lambda request: Reply("True", hang='"n": 7}' in request.prompt)
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(tf.asem_filter(frame, "{n} is even", concurrency=1))
+        while len(live.requests) < 8:
+            await asyncio.sleep(0.005)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled())
+    assert len(live.requests) == 8
+    assert frame.tag.quote.sem_filter("{n} is even").stored == 7
+
+
+def test_a_group_does_not_wait_for_another(live: Server):
+    """The first group's answers never come; the second goes through all its rounds meanwhile."""
+    frame = pd.DataFrame({"g": ["slow"] + ["quick"] * 3, "text": ["s", *("q" * 30_000 for _ in range(3))]})
+    live.answers = lambda request: Reply("text", hang='{"text": "s"}' in request.prompt)
+
+    async def until_combined() -> None:
+        task = asyncio.create_task(tf.asem_agg(frame, "Summarise {text}", group_by="g"))
+        while not any("<answers>" in request.prompt for request in live.requests):
+            await asyncio.sleep(0.005)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(until_combined())
+
+
+def test_in_a_running_loop_the_blocking_form_works_and_says_so_once(live: Server, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(drivers, "_said", False)
+    frame = pd.DataFrame({"n": [1]})
+
+    async def cell() -> int:
+        with pytest.warns(BlockingWarning, match=r"await tagframe\.asem_filter"):
+            frame.tag.sem_filter("{n} is odd")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            return len(frame.tag.sem_filter("{n} is positive"))
+
+    assert asyncio.run(cell()) == 1
