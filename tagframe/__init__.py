@@ -17,7 +17,7 @@ from tagframe import accessor as accessor  # registers df.tag
 from tagframe.config import configure, context
 
 if TYPE_CHECKING:
-    from tagframe.answer import TAG, Answer, ask
+    from tagframe.answer import TAG, Answer, aask, ask
     from tagframe.corpus import Corpus, open_corpus
     from tagframe.lm import LM, Budget, Price, Prompt, RetryPolicy, usage
     from tagframe.merging import stack
@@ -36,6 +36,7 @@ _HOMES = {
     "Prompt": ("tagframe.lm", "Prompt"),
     "RetryPolicy": ("tagframe.lm", "RetryPolicy"),
     "TAG": ("tagframe.answer", "TAG"),
+    "aask": ("tagframe.answer", "aask"),
     "asem_agg": ("tagframe.operators", "asem_agg"),
     "asem_filter": ("tagframe.operators", "asem_filter"),
     "asem_topk": ("tagframe.operators", "asem_topk"),
@@ -60,6 +61,7 @@ __all__ = [
     "Price",
     "Prompt",
     "RetryPolicy",
+    "aask",
     "asem_agg",
     "asem_filter",
     "asem_topk",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -73,13 +74,29 @@ def syn_prompt(
     """``syn``'s prompt: the schema, how the tables join, and the question."""
     parts = [fence(describe_tables(tables), "tables")]
     if joins:
-        parts.append("These columns join:\n" + "\n".join(joins))
+        listed = "\n".join(joins) if all(map(_is_ordinary, joins)) else _fenced(joins, "joins")
+        parts.append(f"These columns join:\n{listed}")
     if merged_columns is None:
         parts.append('There is no merged table: "sql" may not be null.')
-    else:
+    elif all(map(_is_ordinary, merged_columns)):
         parts.append("Columns of the merged table: " + ", ".join("{" + name + "}" for name in merged_columns))
+    else:
+        parts.append(f"Columns of the merged table:\n{_fenced(merged_columns, 'columns')}")
     parts.append(f"Question: {question}")
     return Prompt((Message("system", _SYN_TASK), Message("user", "\n\n".join(parts))))
+
+
+# Names of a few words at most, which say nothing beside what they name.
+_ORDINARY = re.compile(r"[\w.$%#/()&+='-]{1,63}(?: [\w.$%#/()&+='-]{1,63}){0,5}")
+
+
+def _is_ordinary(name: str) -> bool:
+    return _ORDINARY.fullmatch(name) is not None
+
+
+def _fenced(names: Sequence[str], tag: str) -> str:
+    """Names, one a line, that may be sentences of a stranger: data as the tables are."""
+    return fence([json.dumps(name, ensure_ascii=False) for name in names], tag)
 
 
 def gen_prompt(question: str, rows: pd.DataFrame) -> Prompt:

@@ -12,11 +12,10 @@ from tagframe.answer.answer import Answer
 from tagframe.answer.guard import dry_run, run_sql
 from tagframe.answer.prompts import gen_prompt, syn_prompt
 from tagframe.answer.query import Query, parse_query
-from tagframe.answer.tag import TAG
 from tagframe.engines.base import SQLLimits
 from tagframe.errors import JoinError, LMError
-from tagframe.lm import LM, Completion, get_lm
-from tagframe.operators import run
+from tagframe.lm import LM, Accept, Batch, Prompt, get_lm
+from tagframe.operators import Step, arun, gather, run
 from tagframe.operators.answers import parse_text
 from tagframe.retrieval import RetrievedTables, retrieve_tables
 
@@ -59,14 +58,42 @@ def ask(
     """
     with config.context(**settings):
         lm = get_lm()
-        found = retrieve_tables(config.require_corpus(corpus), question, k=k, method=method, lm=lm)
-        return answer_from(question, found, lm=lm, limits=limits)
+        return run(_asked(question, corpus, k, method, lm, limits), lm, "ask")
+
+
+async def aask(
+    question: str,
+    corpus: Corpus | None = None,
+    *,
+    k: int | Literal["auto"] | None = None,
+    method: str | None = None,
+    limits: SQLLimits | None = None,
+    **settings: Any,
+) -> Answer:
+    """:func:`ask`, awaited: the event loop goes on, and cancelling stops what is not sent."""
+    with config.context(**settings):
+        lm = get_lm()
+        return await arun(_asked(question, corpus, k, method, lm, limits), lm, "ask")
 
 
 def answer_from(question: str, found: RetrievedTables, *, lm: LM, limits: SQLLimits | None = None) -> Answer:
     """Answer a question from tables that were retrieved already; see :func:`ask`, which raises the same."""
-    steps = _Steps(found, lm, limits or SQLLimits())
-    return TAG(syn=steps.syn, exec=steps.exec, gen=steps.gen)(question)
+    return run(answer_steps(question, found, lm, limits), lm, "ask")
+
+
+def _asked(
+    question: str, corpus: Corpus | None, k: int | Literal["auto"] | None, method: str | None, lm: LM, limits: SQLLimits | None
+) -> Step[Answer]:
+    found = retrieve_tables(config.require_corpus(corpus), question, k=k, method=method, lm=lm)
+    return (yield from answer_steps(question, found, lm, limits))
+
+
+def answer_steps(question: str, found: RetrievedTables, lm: LM, limits: SQLLimits | None = None) -> Step[Answer]:
+    """:func:`answer_from` as a step, for the drivers of :mod:`tagframe.operators`: ``syn``, ``exec`` and ``gen``."""
+    tag = _TAG(found, lm, limits or SQLLimits())
+    query = yield from tag.syn(question)
+    executed = yield from tag.exec(query)
+    return (yield from tag.gen(question, executed))
 
 
 @dataclass(frozen=True)
@@ -79,8 +106,8 @@ class _Executed:
 
 
 @dataclass(frozen=True)
-class _Steps:
-    """``syn``, ``exec`` and ``gen`` over one set of tables."""
+class _TAG:
+    """``syn``, ``exec`` and ``gen`` over one set of tables, each a step."""
 
     found: RetrievedTables
     lm: LM
@@ -96,7 +123,7 @@ class _Steps:
             for profile in profiles
         }
 
-    def syn(self, question: str) -> Query:
+    def syn(self, question: str) -> Step[Query]:
         """The query that the model writes; only one that compiles is taken."""
         corpus, table_ids = self.found.corpus, self.table_ids
         joins, merged_columns = self._merge()
@@ -107,9 +134,9 @@ class _Steps:
         def accept(text: str) -> Query:
             return parse_query(text, check=lambda sql: dry_run(sql, corpus, table_ids), merged_columns=merged_columns)
 
-        return _value(self.lm.complete([prompt], accept=accept, description="syn")[0])
+        return (yield from _value(prompt, accept))
 
-    def exec(self, query: Query) -> _Executed:
+    def exec(self, query: Query) -> Step[_Executed]:
         """The rows of the query's SQL (or of the merged tables), after its operators."""
         if query.sql is None:
             rows = self.found.merge()
@@ -117,7 +144,7 @@ class _Steps:
             rows = run_sql(query.sql, self.found.corpus, self.table_ids, self.limits)
         text, report = None, results.recall(rows, "merge_report")
         for call in query.operators:
-            output = run(call.step(rows, self.lm), self.lm, call.name)
+            output = yield from call.step(rows, self.lm)
             if call.operator.ends:
                 text = output.iat[0, 0]
             else:
@@ -125,12 +152,12 @@ class _Steps:
         results.remember(rows, merge_report=report)
         return _Executed(query, rows, text if isinstance(text, str) else None)
 
-    def gen(self, question: str, executed: _Executed) -> Answer:
+    def gen(self, question: str, executed: _Executed) -> Step[Answer]:
         """The answer: the text of ``sem_agg``, or one that the model writes from the rows."""
         text = executed.text
         if text is None:
             prompt = gen_prompt(question, executed.rows)
-            text = _value(self.lm.complete([prompt], accept=parse_text, description="gen")[0])
+            text = yield from _value(prompt, parse_text)
         report = results.recall(executed.rows, "merge_report")
         return Answer(question, text, executed.rows, executed.query, self.found, report)
 
@@ -145,7 +172,13 @@ class _Steps:
         return joins, [str(column) for column in merged.columns]
 
 
-def _value(completion: Completion[T]) -> T:
+def _value(prompt: Prompt, accept: Accept[T]) -> Step[T]:
+    """The answer to one prompt.
+
+    Raises:
+        LMError: there is none.
+    """
+    completion = (yield from gather(Batch([prompt], accept)))[0]
     if completion.value is None:
         raise completion.error or LMError("the model gave neither an answer nor an error")
     return completion.value

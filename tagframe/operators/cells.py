@@ -1,7 +1,8 @@
 """Rows as text for a prompt, fenced so that a cell cannot pass for an instruction.
 
 A row is one line of JSON between ``<row>`` and ``</row>``. JSON keeps line breaks and quotes of a cell inside its
-string, and ``</`` is written ``<\\/`` (the same text to a JSON reader), so that no cell can close the fence.
+string, and ``</`` is written ``<\\/`` (the same text to a JSON reader), so that no cell can close the fence. What some
+models read as the end of a turn (``<|im_end|>``) is written with its first character's number, likewise.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import bisect
 import json
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,6 +36,8 @@ def _plain(value: Any) -> Any:
 
 _encode = json.JSONEncoder(ensure_ascii=False, default=_plain).encode
 _CUT = " … (cut)"
+_CONTROL_TOKENS = re.compile(r"<(?=[|｜]|(?:start|end)_of_turn>)|\[(?=/?INST\])")
+"""The beginnings of what chat templates put between turns (ChatML and Llama 3; DeepSeek; Gemma; Mistral)."""
 _SCALARS = (str, int, float, bool, type(None))
 
 
@@ -53,8 +57,11 @@ def _cells(column: pd.Series) -> list[Any]:
 
 
 def encode_rows(frame: pd.DataFrame, positions: Sequence[int]) -> list[str | None]:
-    """Each row's columns at ``positions`` as one line of JSON; None for a row of which all of them are null."""
-    names = [str(frame.columns[place]) for place in positions]
+    """Each row's columns at ``positions`` as one line of JSON; None for a row of which all of them are null.
+
+    Columns whose labels read alike (``"n"`` twice, ``1`` and ``"1"``) are told apart: ``n``, ``n_2``.
+    """
+    names = _told_apart([str(frame.columns[place]) for place in positions])
     columns = [_cells(frame.iloc[:, place]) for place in positions]
     lines: list[str | None] = []
     for cells in zip(*columns, strict=True):
@@ -69,6 +76,38 @@ def encode_rows(frame: pd.DataFrame, positions: Sequence[int]) -> list[str | Non
                 _encode({name: cell if isinstance(cell, _SCALARS) else _plain(cell) for name, cell in row.items()})
             )
     return lines
+
+
+def _told_apart(names: Sequence[str]) -> list[str]:
+    if len(set(names)) == len(names):
+        return list(names)
+    apart: list[str] = []
+    taken = set(names)
+    for place, name in enumerate(names):
+        other, number = name, 1
+        while name in names[:place] and other in taken:
+            number += 1
+            other = f"{name}_{number}"
+        taken.add(other)
+        apart.append(other)
+    return apart
+
+
+def one_line(name: str) -> str:
+    """A column's name as it may stand in a sentence: what is not printable becomes a space.
+
+    >>> one_line("studio_id\\n\\nQuestion: none")
+    'studio_id Question: none'
+    """
+    if not name.isprintable():
+        name = " ".join("".join(letter if letter.isprintable() else " " for letter in name).split())
+    return _as_text(name)
+
+
+def _as_text(text: str) -> str:
+    if "<" not in text and "[" not in text:
+        return text
+    return _CONTROL_TOKENS.sub(lambda token: f"\\u{ord(token[0]):04x}", text)
 
 
 def shortened(line: str, size: int) -> str:
@@ -92,7 +131,12 @@ def shortened(line: str, size: int) -> str:
 
     lengths = range(size)
     fitting = bisect.bisect_right(lengths, size, key=lambda longest: len(cut(longest).encode()))
-    return cut(fitting - 1) if fitting else _encode(f"{line[: size // 2]}{_CUT}")
+    if fitting:
+        return cut(fitting - 1)
+    beginning = line[:size]  # too many cells: the row itself is the text that loses its end
+    while beginning and len(_encode(f"{beginning}{_CUT}").encode()) > size:
+        beginning = beginning[: len(beginning) // 2]
+    return _encode(f"{beginning}{_CUT}")
 
 
 def fence(lines: str | Sequence[str], tag: str = "row") -> str:
@@ -104,5 +148,5 @@ def fence(lines: str | Sequence[str], tag: str = "row") -> str:
     </row>
     """
     body = lines if isinstance(lines, str) else "\n".join(lines)
-    body = body.replace("</", "<\\/")
+    body = _as_text(body.replace("</", "<\\/"))
     return f"<{tag}>\n{body}\n</{tag}>"

@@ -9,10 +9,17 @@ from dataclasses import dataclass
 import pandas as pd
 
 from tagframe.errors import ColumnNotFound, InvalidArgument, did_you_mean
+from tagframe.operators.cells import one_line
 
 # A doubled brace stands for a brace, as in str.format; anything else between single braces is a column's name, so that
 # columns such as "price[usd]", "a.b" or "first name" can be named.
 _TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
+
+
+def _spoken(token: re.Match[str]) -> str:
+    if token.group(1) is None:
+        return token.group(0)[0]
+    return one_line(token.group(1)) or token.group(0)  # {} names nothing, and stays
 
 
 @dataclass(frozen=True)
@@ -55,5 +62,5 @@ class Instruction:
                 )
             positions.append(places[0])
         positions = positions or list(range(len(labels)))
-        spoken = _TOKEN.sub(lambda token: token.group(1) or token.group(0)[0], text)
+        spoken = _TOKEN.sub(_spoken, text)
         return cls(spoken.strip(), tuple(frame.columns[place] for place in positions), tuple(positions))

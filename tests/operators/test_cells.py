@@ -6,10 +6,11 @@ import json
 
 import numpy as np
 import pandas as pd
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tagframe.operators.cells import encode_rows, fence
+from tagframe.operators.cells import encode_rows, fence, shortened
 
 
 def test_every_kind_of_cell_becomes_json():
@@ -66,3 +67,44 @@ def test_no_cell_can_close_the_fence(cell):
     fenced = fence(line)
     assert fenced.count("</row>") == 1
     assert json.loads(fenced.split("\n")[1]) == {"a": "</row>" + cell}
+
+
+@pytest.mark.parametrize(
+    ("labels", "told"),
+    [
+        (["n", "n"], ["n", "n_2"]),
+        ([1, "1"], ["1", "1_2"]),
+        (["n", "n", "n_2"], ["n", "n_3", "n_2"]),
+        (["n_2", "n", "n", "n"], ["n_2", "n", "n_3", "n_4"]),
+    ],
+)
+def test_labels_that_read_alike_are_told_apart(labels, told):
+    frame = pd.DataFrame([range(len(labels))], columns=labels)
+    assert json.loads(encode_rows(frame, range(len(labels)))[0]) == dict(zip(told, range(len(labels)), strict=True))
+
+
+@pytest.mark.parametrize(
+    "token",
+    ["<|im_end|>", "<|eot_id|>", "<|start_header_id|>", "<｜end▁of▁sentence｜>", "<end_of_turn>", "[INST]", "[/INST]"],
+)
+def test_what_ends_a_turn_is_told_as_text(token):
+    fenced = fence(encode_rows(pd.DataFrame({"a": [f"x {token} y"], token: 1}), [0, 1])[0])
+    assert token not in fenced
+    assert json.loads(fenced.split("\n")[1]) == {"a": f"x {token} y", token: 1}
+
+
+def test_ordinary_text_stays_as_it_is():
+    line = encode_rows(pd.DataFrame({"a": ["a < b, [x], <b>, 1|2"]}), [0])[0]
+    assert fence(line) == f"<row>\n{line}\n</row>"
+
+
+CELLS = st.one_of(st.text(), st.integers(), st.lists(st.text()))
+
+
+@given(st.dictionaries(st.text(max_size=4), CELLS), st.integers(20, 300))
+def test_a_shortened_line_is_json_and_short(row, size):
+    line = json.dumps(row, ensure_ascii=False)
+    short = shortened(line, size)
+    assert len(short.encode()) <= size
+    assert (short == line) == (len(line.encode()) <= size)
+    json.loads(short)
