@@ -208,6 +208,42 @@ def test_quotes_of_operators_in_rounds(live):
         frame.tag.quote.sem_agg("Count every {word}")
 
 
+def test_a_quote_of_a_ranking_names_the_worst_case(live):
+    frame = pd.DataFrame({"n": [f"{(i * 37) % 101} metres" for i in range(101)]})
+    quote = frame.tag.quote.sem_topk("Which {n} is longest?", K=10)
+    assert quote.calls_at_most == 101 * 100 // 2
+    assert f"about {quote.calls} calls, in the worst case 5050, for" in str(quote)
+
+    def longest(request: Request) -> str:
+        rows = [json.loads(line)["n"] for line in request.prompt.split("\n") if line.startswith("{")]
+        return "AB"[int(rows[0].split()[0]) < int(rows[1].split()[0])]
+
+    live.answers = longest
+    frame.tag.sem_topk("Which {n} is longest?", K=10)
+    assert quote.calls / 2 < len(live.requests) < quote.calls * 2
+    assert len(live.requests) <= quote.calls_at_most
+
+
+def test_a_quote_counts_the_tokens_of_a_filters_own_answers(live):
+    """Not those of the long texts that the same model gave before."""
+    live.answers = "a long text " * 200
+    pd.DataFrame({"n": range(3)}).tag.sem_agg("Summarise {n}")
+    frame = pd.DataFrame({"n": range(100)})
+    quote = frame.tag.quote.sem_filter("{n} is even")
+    live.answers = "True"
+    before = tf.usage()["tokens_out"].sum()
+    frame.tag.sem_filter("{n} is even")
+    paid = tf.usage()["tokens_out"].sum() - before
+    assert paid <= quote.tokens_out <= 2 * paid
+
+
+def test_an_operator_asks_for_no_longer_answers_than_it_can_use(live, words):
+    live.answers = length
+    words.tag.sem_filter("{word} is short")
+    words.tag.sem_topk("Which {word} is longest?", K=1)
+    assert {request.body["max_tokens"] for request in live.requests} == {16}
+
+
 def test_frames_merge_by_hand():
     loans = pd.DataFrame({"loan_id": [1, 2, 3], "client_id": [20, 10, 20]})
     clients = pd.DataFrame({"client_id": [10, 20, 30], "name": ["Ann", "Bo", "Cy"]})

@@ -93,6 +93,11 @@ def estimate_tokens(prompt: Prompt) -> int:
     return -(-_bytes(prompt) // BYTES_PER_TOKEN) + TOKENS_PER_MESSAGE * len(prompt.messages)
 
 
+def tokens_of(text: str) -> int:
+    """A text's tokens, by its length."""
+    return -(-len(text.encode(errors="replace")) // BYTES_PER_TOKEN)
+
+
 def most_tokens(prompt: Prompt) -> int:
     """More tokens than the prompt can have: no token is shorter than a byte, and a chat template adds a few."""
     return _bytes(prompt) + 2 * TOKENS_PER_MESSAGE * len(prompt.messages) + TEMPLATE_TOKENS

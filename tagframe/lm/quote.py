@@ -11,7 +11,7 @@ from tagframe.errors import AnswerRejected, LMError
 from tagframe.lm.budget import dollars_of
 from tagframe.lm.call import Batch, Job
 from tagframe.lm.model import LM
-from tagframe.lm.pricing import ASSUMED_ANSWER, estimate_tokens, price_of
+from tagframe.lm.pricing import ASSUMED_ANSWER, estimate_tokens, price_of, tokens_of
 from tagframe.lm.prompt import Completion, Prompt, accepted
 from tagframe.lm.replay import take
 from tagframe.lm.stream import Stream
@@ -33,7 +33,8 @@ class Quote:
         deduplicated: prompts that another of the same call answers.
         stored: prompts that the response store answers.
         tokens_in: of the prompts that would be sent, by their length.
-        tokens_out: of their answers: the mean of this model's stored answers, else 256 each; ``max_tokens`` at most.
+        tokens_out: of their answers, without reasoning: by the length of the guesses, else the mean of this model's
+            stored answers, else 256 each; ``max_tokens`` at most.
         dollars: None where the model's price is unknown.
         seconds: at the configured concurrency, by the mean time of this model's stored answers, else 1 s a request.
         whole: False where an operator asks more, which no guessed answer could lead to.
@@ -128,12 +129,11 @@ class _QuotingStream(Stream):
             elif not self._quoting.take_stored(jobs, self._store):
                 self._store = None
         unknown = [job for job in jobs if job.completion is None]
-        self._quoting.quote += self._quote(batch, len(jobs), unknown)
+        guesses = [] if self._guess is None else [self._guess(job.prompt) for job in unknown]
+        self._quoting.quote += self._quote(batch, len(jobs), unknown, guesses)
         if unknown and self._guess is None:
             raise self._ends("this call's answers")
-        for job in unknown:
-            assert self._guess is not None
-            text = self._guess(job.prompt)
+        for job, text in zip(unknown, guesses, strict=True):
             try:
                 value = accepted(text, job.accept)
             except AnswerRejected as rejection:
@@ -145,11 +145,14 @@ class _QuotingStream(Stream):
         self._quoting.quote = replace(self._quoting.quote, whole=False)
         return QuoteEnds(f"a quote cannot go on without {what}; so far: {self._quoting.quote}")
 
-    def _quote(self, batch: Batch[Any], distinct: int, unknown: Sequence[Job[Any]]) -> Quote:
+    def _quote(self, batch: Batch[Any], distinct: int, unknown: Sequence[Job[Any]], guesses: Sequence[str]) -> Quote:
         lm, seconds, answer_tokens = self._quoting, None, None
         if self._store is not None and not lm.replays:
             seconds, answer_tokens = self._store.measured(lm.transport.endpoint, lm.model)
-        answer_tokens = ASSUMED_ANSWER if answer_tokens is None else answer_tokens
+        if guesses:
+            answer_tokens = sum(map(tokens_of, guesses)) / len(guesses)
+        elif answer_tokens is None:
+            answer_tokens = ASSUMED_ANSWER
         if batch.max_tokens is not None:
             answer_tokens = min(answer_tokens, batch.max_tokens)
         tokens_in = sum(estimate_tokens(job.prompt) for job in unknown)

@@ -25,6 +25,11 @@ _ANSWER_EXPLAINED = (
     "Explain in one or two sentences. Then, on a line of its own, end with 'Answer: True' or 'Answer: False'."
 )
 
+ANSWER_TOKENS = 16
+"""Room for one word, "Answer:" and markdown; where a model reasons first, the LM layer gives it more."""
+EXPLAINED_TOKENS = 256
+"""Room for two sentences beside that."""
+
 _TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 
 
@@ -87,6 +92,7 @@ def steps(
                 if row is not None
             ],
             parse_explained_truth if return_explanations else _parse_unexplained,
+            max_tokens=EXPLAINED_TOKENS if return_explanations else ANSWER_TOKENS,
         )
     )
 
@@ -130,10 +136,15 @@ def _turns(examples: pd.DataFrame | None, resolved: Instruction) -> list[Message
     return turns
 
 
+def _guess(prompt: Prompt) -> str:
+    explained = str(prompt.messages[0].content).endswith(_ANSWER_EXPLAINED)
+    return "The row says where it is, and a map of that country shows it there.\nAnswer: True" if explained else "True"
+
+
 FILTER = Operator(
     name="sem_filter",
     steps=steps,
-    guess=lambda prompt: "Answer: True",
+    guess=_guess,
     told="a claim about one row, such as {city} is on a coast",
 )
 

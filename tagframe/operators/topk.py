@@ -26,6 +26,8 @@ _TASK = (
     "Say which of the two fits the criterion better. Answer with one letter, A or B."
 )
 _CHOICES = {f"{before}{letter}": letter.upper() for before in ("", "row ") for letter in "ab"}
+ANSWER_TOKENS = 16
+"""Room for one letter, "Answer:" and markdown; where a model reasons first, the LM layer gives it more."""
 PIVOTS_TRIED = 5
 """So many pivots of a segment, one after the other, are set aside before the failures are the challengers' own."""
 
@@ -180,7 +182,7 @@ class _Ranking:
             text = f"A:\n{fence(first.line)}\n\nB:\n{fence(second.line)}\n\nCriterion: {self._criterion}"
             prompts.append(Prompt((Message("system", _TASK), Message("user", text))))
         most, self._most = self._most, 0
-        return Batch(prompts, parse_choice, calls_at_most=most)
+        return Batch(prompts, parse_choice, max_tokens=ANSWER_TOKENS, calls_at_most=most)
 
     def _split(self, segment: _Segment, completions: Sequence[Completion[str]]) -> None:
         """Put what is better than the pivot before it, and what is worse behind; what cannot be compared, aside.
