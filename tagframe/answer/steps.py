@@ -82,7 +82,12 @@ def answer_from(question: str, found: RetrievedTables, *, lm: LM, limits: SQLLim
 
 
 def _asked(
-    question: str, corpus: Corpus | None, k: int | Literal["auto"] | None, method: str | None, lm: LM, limits: SQLLimits | None
+    question: str,
+    corpus: Corpus | None,
+    k: int | Literal["auto"] | None,
+    method: str | None,
+    lm: LM,
+    limits: SQLLimits | None,
 ) -> Step[Answer]:
     found = retrieve_tables(config.require_corpus(corpus), question, k=k, method=method, lm=lm)
     return (yield from answer_steps(question, found, lm, limits))
