@@ -167,6 +167,10 @@ class Call:
                 self.turn = Future()
         return arrived
 
+    def forget(self) -> None:
+        """Let go of the jobs: nothing more is added."""
+        self._jobs.clear()
+
     def usage(self) -> Usage:
         """What the answers that there are have cost so far."""
         with self._lock:

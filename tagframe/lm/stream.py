@@ -102,7 +102,11 @@ class Stream:
             self._sendings = [sending for sending in self._sendings if not sending.ended.is_set()]
             future = background.submit(self._send(self._run, jobs, ended))
             self._sendings.append(_Sending(future, ended))
-        future.add_done_callback(lambda _: self._call.wake() if future.cancelled() or future.exception() else None)
+        future.add_done_callback(self._wake_where_it_failed)
+
+    def _wake_where_it_failed(self, sending: Future[None]) -> None:
+        if sending.cancelled() or sending.exception() is not None:
+            self._call.wake()
 
     @staticmethod
     async def _send(run: Run, jobs: Sequence[Job[Any]], ended: threading.Event) -> None:
@@ -210,7 +214,10 @@ class Stream:
         self._record()
         if self._run is not None:
             self._run.close()
-        self._run = None  # which holds this stream: without the circle, all is freed at once
+        # What holds this stream, in a circle or from another thread, shall not keep the jobs.
+        self._run = None
+        self._sendings = []
+        self._call.forget()
 
     def _record(self) -> None:
         ledger.record(self._description, self._lm.model, self.usage())

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import time
+import weakref
 from pathlib import Path
 
 import pytest
@@ -149,3 +152,21 @@ def test_a_quote_of_a_stream(server: Server, lm: LM):
             assert len(completions(stream.take())) == 2
     assert (quoting.quote.rows, quoting.quote.calls, quoting.quote.deduplicated) == (4, 3, 1)
     assert server.count == 0
+
+
+def test_what_a_call_held_is_let_go_without_a_garbage_collection(lm: LM):
+    class Parse:
+        def __call__(self, text: str) -> str:
+            return text
+
+    accept = Parse()
+    held = weakref.ref(accept)
+    gc.collect()
+    gc.disable()
+    try:
+        lm.complete([Prompt.of(f"row {i}") for i in range(20)], accept=accept)
+        del accept
+        while held() is not None:  # the thread that parses ends by itself
+            time.sleep(0.005)
+    finally:
+        gc.enable()
