@@ -86,9 +86,11 @@ class _Process:
         except (EOFError, OSError, pickle.UnpicklingError) as error:
             if expired.is_set():
                 raise Expired from error
-            raise SQLFailed(f"the process that ran the SQL died (exit status {self._popen.wait()})") from error
+            self.kill()
+            raise SQLFailed(f"the process that ran the SQL died (exit status {self._popen.returncode})") from error
         finally:
             timer.cancel()
+            timer.join()  # a program that forks next is to have no thread of ours
         # Beside a file nothing is kept: the file is let go after each statement.
         self.copied = request["copied"] if request["file"] is None else None
         return answer
