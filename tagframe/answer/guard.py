@@ -135,7 +135,7 @@ def _execute(
     sql: str, engine: Engine, corpus: Corpus, tables: Mapping[str, str], limits: SQLLimits, *, explain: bool
 ) -> pd.DataFrame:
     own, others = {}, {}
-    for name, id in tables.items():
+    for name, id in _named(sql, tables, engine.dialect).items():
         profile = corpus.profile(id)
         if corpus.engine(id) == engine:
             own[name] = Readable(corpus.source_table(id), _hidden(profile))
@@ -143,6 +143,14 @@ def _execute(
             shown = [column.name for column in profile.columns if not column.hidden]
             others[name] = relation(corpus.read(id, shown, limit=1 if explain else None))
     return engine.execute(sql, tables=own, relations=others, limits=limits, explain=explain)
+
+
+def _named(sql: str, tables: Mapping[str, str], dialect: Dialect) -> dict[str, str]:
+    """The tables whose names stand in the statement: no other is to be copied, or to be read."""
+    import sqlglot
+
+    words = {dialect.fold(token.text) for token in sqlglot.tokenize(sql, read=dialect.name)}
+    return {name: id for name, id in tables.items() if dialect.fold(name) in words}
 
 
 def _hidden(profile: TableProfile) -> tuple[str, ...]:

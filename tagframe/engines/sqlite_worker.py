@@ -178,7 +178,7 @@ def _authorizer(
 def _rows(connection: sqlite3.Connection, request: Request, most_bytes: int) -> Answer:
     """The rows, pickled some at a time: so their size is known before they are too many."""
     cursor = connection.execute(request["sql"])
-    names = [column[0] for column in cursor.description]
+    names = [column[0] for column in cursor.description or ()]
     parts: list[bytes] = []
     count = size = 0
     while count <= request["rows"] and (rows := cursor.fetchmany(min(_ROWS_AT_ONCE, request["rows"] + 1 - count))):

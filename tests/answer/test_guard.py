@@ -8,6 +8,7 @@ import pytest
 import tagframe as tf
 from tagframe.answer import SQLLimits
 from tagframe.answer.guard import check_sql, dry_run, run_sql
+from tagframe.engines import relations
 from tagframe.errors import SourceNotFound, SQLFailed, UnsafeSQL
 
 TABLES = {"film": "cinema.film", "order": "cinema.order"}
@@ -200,6 +201,19 @@ def test_one_statement_over_several_engines(tmp_path, corpus):
     ]
 
 
+def test_only_tables_that_are_named_are_copied(corpus, monkeypatch):
+    both = corpus.union(tf.open_corpus({"desk.note": pd.DataFrame({"id": [1]}), "desk.big": pd.DataFrame({"id": [1]})}))
+    tables = {**TABLES, "note": "desk.note", "big": "desk.big"}
+    read = []
+    monkeypatch.setattr(
+        "tagframe.answer.guard.relation", lambda frame: (read.append(len(frame)), relations.relation(frame))[1]
+    )
+    assert len(run_sql("SELECT * FROM film WHERE id IN note", both, tables)) == 1
+    assert len(run_sql("SELECT * FROM [NOTE]", both, tables)) == 1
+    assert len(run_sql("SELECT 'plain'", both, tables)) == 1
+    assert read == [1, 1]
+
+
 def test_integers_beside_nulls_stay_integers(corpus):
     frame = run_sql("SELECT 9007199254740993 AS big UNION ALL SELECT NULL", corpus, TABLES)
     assert frame["big"].dtype == "Int64"
@@ -218,7 +232,7 @@ def test_integers_beside_nulls_stay_integers(corpus):
 )
 def test_what_sqlite_cannot_hold_is_named(frames, says):
     with pytest.raises(SQLFailed, match=says):
-        run_sql("SELECT 1", tf.open_corpus(frames), {name: f"frames.{name}" for name in frames})
+        run_sql("SELECT * FROM t", tf.open_corpus(frames), {name: f"frames.{name}" for name in frames})
 
 
 def test_cells_of_any_kind_are_copied():
