@@ -27,9 +27,9 @@ from tagframe.keys.unions import infer_unions
 _ALTERNATIVES = 5
 _FAINT = 0.007
 """Where nothing better connects the tables, a key pair that scores at least this does; its score says so."""
-_HOP = 1.0
+_HOP = 6.0
 """What a key costs for each hop that it is away from the table that the plan starts from, in log odds: that table's own
-key to another comes before a way round."""
+key to another comes before a way round, unless it is much less sure."""
 _TIE = 0.05
 """Plans are as sure as each other where their log odds differ by less."""
 _WANTED = 100.0

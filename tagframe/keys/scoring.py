@@ -1,6 +1,8 @@
 """How surely one column references another: log odds from names, values and structure, and the competition of pairs.
 
-The weights were set by hand, looking at the dev databases of Spider and BIRD, and are the same for all databases.
+The weights were set by hand and are the same for all databases. What went wrong was looked at on the dev databases of
+Spider and BIRD and on those of Spider's training set that ``halves.json`` calls ``fit``; of the others only the totals
+of ``tag_bench joins`` were seen, while weights were chosen, too. :data:`SUREST` is a maximum likelihood estimate.
 """
 
 from __future__ import annotations

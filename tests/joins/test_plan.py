@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 
+import numpy as np
 import pandas as pd
 import pytest
 import sqlglot
@@ -14,6 +15,7 @@ from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.errors import ColumnNotFound, InvalidArgument, NotConnected, TableNotFound
 from tagframe.joins import JoinPlan, JoinStep, PlanTable, plan_joins
 from tagframe.keys import Evidence, KeyPair
+from tagframe.merging import join_plan
 from tagframe.retrieval.role_hints import role_hints
 
 
@@ -323,3 +325,18 @@ def test_a_bridge_of_sure_keys_beats_a_step_that_is_no_key():
     assert joins(plan_joins([orders, products], keys)) == ["products.id = orders.order_id"]
     with pytest.raises(NotConnected):
         plan_joins([orders, products], [key("products.id", "orders.order_id", 0.001)])
+
+
+@pytest.mark.parametrize("department", ["department", "unit", "team"])
+def test_a_frame_is_joined_by_its_own_key_though_another_is_more_plainly_named(department: str):
+    random = np.random.default_rng(0)
+    employee = pd.DataFrame({"emp_id": range(101, 141), "emp_name": [f"e{i}" for i in range(40)]})
+    heads = random.permutation(employee["emp_id"])
+    unit = pd.DataFrame({"dept_id": range(1, 9), "dept_name": list("abcdefgh"), "emp_id": heads[:8]})
+    professor = pd.DataFrame({"emp_id": heads[:20], "dept_id": random.integers(1, 9, 20)})
+    plan = join_plan({"professor": professor, department: unit, "employee": employee})
+    assert {str(step).replace("frames.", "") for step in plan.steps} == {
+        "professor.emp_id = employee.emp_id",
+        f"professor.dept_id = {department}.dept_id",
+    }
+    assert plan.ambiguous == ()
