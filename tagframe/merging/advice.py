@@ -47,7 +47,7 @@ def say_doubt(plan: JoinPlan) -> None:
         shown = "; ".join(f"{step} ({step.score:.2f})" for step in doubtful)
         warn(
             f"joined on what is hardly a key: {shown}. plan.alternatives has other ways, "
-            'plan.use("a.x = b.y") takes one of your own',
+            'on="a.x = b.y" takes one of your own',
             DoubtfulJoinWarning,
         )
 
