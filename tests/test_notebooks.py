@@ -34,11 +34,15 @@ def executed(path: Path) -> NotebookNode:
 
 
 def shown(cell: NotebookNode) -> list[str]:
-    """The texts that a cell shows, one for each output."""
-    texts = []
+    """The texts that a cell shows, one for each output; what a stream was given in pieces is one."""
+    texts: list[str] = []
     for output in cell.get("outputs", []):
         if output.output_type == "stream":
-            texts.append(f"{output.name}: {output.text}")
+            begins = f"{output.name}: "
+            if texts and texts[-1].startswith(begins):
+                texts[-1] += output.text
+            else:
+                texts.append(begins + output.text)
         elif output.output_type in ("display_data", "execute_result"):
             texts.append(output.data.get("text/plain", ""))
         else:
