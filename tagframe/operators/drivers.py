@@ -118,5 +118,5 @@ def _say_once_that_a_loop_waits(description: str) -> None:
     warnings.warn(
         f"{name} holds up the running event loop until all is answered; await tagframe.a{name}(…) lets it go on",
         BlockingWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
