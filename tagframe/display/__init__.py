@@ -1,0 +1,22 @@
+"""What results look like: in a notebook HTML with inline SVG, in a terminal text.
+
+No script, no network, no fixed colours: lines and text take the colour of the page's text, so that they are readable
+on light and dark themes alike. The functions are called with results and import none of their classes.
+"""
+
+from tagframe.display.join_graph import join_graph
+from tagframe.display.notebook import found_html, plan_html, report_html
+from tagframe.display.outcomes import outcomes_html
+from tagframe.display.terminal import alternative_lines, found_text, join_tree, plan_text
+
+__all__ = [
+    "alternative_lines",
+    "found_html",
+    "found_text",
+    "join_graph",
+    "join_tree",
+    "outcomes_html",
+    "plan_html",
+    "plan_text",
+    "report_html",
+]

@@ -1,0 +1,102 @@
+"""Results in a notebook."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tagframe.display.join_graph import DOUBTFUL, join_graph, shares_of
+from tagframe.display.markup import escaped, page, percent, small, table
+from tagframe.display.terminal import alternative_lines, headline, other_ways, scores_tell
+
+if TYPE_CHECKING:
+    from tagframe.joins import JoinPlan
+    from tagframe.merging import MergeReport
+    from tagframe.retrieval import RetrievedTables
+
+
+def plan_html(plan: JoinPlan, report: MergeReport | None = None) -> str:
+    """A plan in a notebook: its graph, what the graph's signs mean, and the other ways to join."""
+    return page(_plan(plan, report))
+
+
+def report_html(report: MergeReport) -> str:
+    """A merge report in a notebook: its plan's graph, a row a step, and a sentence where rows were lost or changed."""
+    graph = _plan(report.plan, report) if report.plan is not None and report.plan.steps else ""
+    return page(graph + _report(report))
+
+
+def found_html(found: RetrievedTables, plan: JoinPlan | None, apart: str = "") -> str:
+    """Retrieved tables in a notebook: the ranking with reasons, and how they join.
+
+    Args:
+        found: what was retrieved.
+        plan: how the tables join, or None where they do not.
+        apart: why they do not join.
+    """
+    parts = [f"<p>{escaped(headline(found))}</p>"]
+    if found.tables:
+        chances = any(hit.probability is not None for hit in found.tables)
+        scores = scores_tell(found)
+        rows = []
+        for rank, hit in enumerate(found.tables, start=1):
+            cells = [str(rank), f"<b>{escaped(hit.id)}</b>"]
+            cells += [f"{hit.score:.3f}"] if scores else []
+            cells += ["" if hit.probability is None else percent(hit.probability)] if chances else []
+            rows.append([*cells, "<br>".join(escaped(reason) for reason in hit.reasons)])
+        names = ["", "table", *(["score"] if scores else []), *(["chance"] if chances else []), "why"]
+        parts.append(table(names, rows, words={"table", "why"}))
+    if found.note:
+        parts.append(small(found.note))
+    if plan is not None and plan.steps:
+        parts.append(_plan(plan, None))
+    elif apart:
+        parts.append(f"<p>{escaped(apart)}</p>")
+    return page("".join(parts))
+
+
+def _plan(plan: JoinPlan, report: MergeReport | None) -> str:
+    graph = f'<div style="padding:12px 0 6px">{join_graph(plan, report)}</div>'
+    return graph + _legend(plan, report) + _alternatives(plan)
+
+
+def _legend(plan: JoinPlan, report: MergeReport | None) -> str:
+    if not plan.steps:
+        return ""
+    shares = {share.split()[0] for share in shares_of(plan, report)}
+    signs = ["n:1 is many-to-one, read from left to right"]
+    if "match" in shares:
+        signs.append("match: the share of rows that have a partner")
+    if "sure" in shares:
+        signs.append("sure: how sure the key is")
+    if any(step.score < DOUBTFUL for step in plan.steps):
+        signs.append("dashed line: the key is less likely than not")
+    if plan.bridges:
+        signs.append("dashed box: a table that only connects the others")
+    return small("; ".join(signs))
+
+
+def _alternatives(plan: JoinPlan) -> str:
+    if not plan.alternatives:
+        return ""
+    figures = "".join(
+        f'<figure style="margin:14px 0 0"><figcaption style="padding-bottom:6px">{escaped(text)}</figcaption>'
+        f"{join_graph(other, beside=plan)}</figure>"
+        for other, text in zip(plan.alternatives, alternative_lines(plan), strict=True)
+    )
+    legend = small("heavy line: where it is not the way above; plan.use(…) takes a join that is written as here")
+    return f"<details><summary>{other_ways(plan)}</summary>{legend}{figures}</details>"
+
+
+def _report(report: MergeReport) -> str:
+    names = ["join", "rows in", "matched", "no partner", "null keys", "coerced", "fan-out", "unused", "rows out"]
+    rows = []
+    for step in report.steps:
+        counts = [step.rows_in, step.matched, step.unmatched_left, step.null_keys, step.coerced]
+        cells = [escaped(f"{step.left} = {step.right}"), *(f"{count:,}" for count in counts)]
+        rows.append([*cells, f"{step.fan_out:.2f}", f"{step.unmatched_right:,}", f"{step.rows_out:,}"])
+    stacked = "".join(f"<p>{escaped(text)}</p>" for text in report.stacked)
+    troubles = [f"{step.left} = {step.right}: {'; '.join(step.troubles)}." for step in report.steps if step.troubles]
+    told = "".join(f"<li>{escaped(text)}</li>" for text in [*troubles, *report.doubts])
+    steps = table(names, rows, words={"join"}) if rows else ""
+    sentences = f"<ul>{told}</ul>" if told else ""
+    return f"{stacked}<p>{escaped(report.heading)}</p>{steps}{sentences}<p>{escaped(report.ending)}</p>"

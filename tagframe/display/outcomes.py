@@ -1,0 +1,73 @@
+"""What became of the rows of an operator, as a picture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tagframe.display.markup import LETTER, escaped, page, percent, small, svg, svg_text, table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MOST_REASONS = 10
+_SHADES = {
+    "yes": 0.7,
+    "kept": 0.7,
+    "answered": 0.7,
+    "cut": 0.4,
+    "no": 0.15,
+    "left out": 0.15,
+    "null": 0.0,
+    "failed": -1.0,
+}
+"""How dark each outcome is in the bar; failed ones are hatched."""
+_BAR, _BAR_HEIGHT = 560.0, 22.0
+_LEAST = 6.0
+"""Pixels that one row of a million has, so that it is seen."""
+
+
+def outcomes_html(outcomes: pd.DataFrame, rows_html: str) -> str:
+    """What became of each row in a notebook: a bar of the outcomes, why rows failed, and the rows.
+
+    Args:
+        outcomes: a row for each row of an operator's input, with the columns ``outcome`` and ``error``.
+        rows_html: them, as pandas shows a frame.
+    """
+    found = outcomes["outcome"].value_counts()
+    counts = {kind: int(found[kind]) for kind in _SHADES if kind in found}
+    parts = []
+    if counts:
+        told = ", ".join(f"{count:,} {kind} ({percent(count / len(outcomes))})" for kind, count in counts.items())
+        parts = [f'<div style="padding:6px 0">{_bar(counts)}</div>', f"<p>{escaped(told)}</p>"]
+    reasons: dict[str, list[str]] = {}
+    for label, error in outcomes.loc[outcomes["error"].notna(), "error"].items():
+        reasons.setdefault(str(error), []).append(str(label))
+    if reasons:
+        rows = [[f"{len(labels):,}", escaped(labels[0]), escaped(error)] for error, labels in reasons.items()]
+        parts.append(table(["rows", "first", "why they failed"], rows[:_MOST_REASONS], words={"why they failed"}))
+        parts += [small(f"and {len(rows) - _MOST_REASONS:,} other reasons")] if len(rows) > _MOST_REASONS else []
+    parts.append(f"<details><summary>{len(outcomes):,} rows</summary>{rows_html}</details>")
+    return page("".join(parts))
+
+
+def _bar(counts: dict[str, int]) -> str:
+    """The outcomes as parts of one bar, each wide enough to be seen."""
+    total = sum(counts.values())
+    widths = {kind: _LEAST + (_BAR - _LEAST * len(counts)) * count / total for kind, count in counts.items()}
+    x, drawn = 1.0, []
+    for kind, width in widths.items():
+        shade = _SHADES[kind]
+        fill = 'fill="url(#tagframe-failed)"' if shade < 0 else f'fill="currentColor" fill-opacity="{shade}"'
+        drawn.append(
+            f"<g><title>{escaped(kind)}: {counts[kind]:,}</title>"
+            f'<rect x="{x:.1f}" y="1" width="{width:.1f}" height="{_BAR_HEIGHT}" {fill} '
+            f'stroke="currentColor" stroke-opacity="0.6"/></g>'
+        )
+        if width > LETTER * (len(kind) + 2):
+            drawn.append(svg_text(x + 4, _BAR_HEIGHT + 15, kind, size=11))
+        x += width
+    hatch = (
+        '<defs><pattern id="tagframe-failed" width="6" height="6" patternUnits="userSpaceOnUse" '
+        'patternTransform="rotate(45)"><path d="M0 0 V6" stroke="currentColor" stroke-width="3"/></pattern></defs>'
+    )
+    return svg(_BAR + 2, _BAR_HEIGHT + 20, f"Outcomes of {total:,} rows", hatch + "".join(drawn), least=0.5)

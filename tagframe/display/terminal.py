@@ -1,0 +1,112 @@
+"""Results in a terminal."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tagframe.display.markup import percent
+
+if TYPE_CHECKING:
+    from tagframe.joins import JoinPlan, JoinStep
+    from tagframe.retrieval import RetrievedTables
+
+_TEXT_WIDTH = 120
+_LONGEST_QUESTION = 300
+
+
+def join_tree(plan: JoinPlan) -> str:
+    """The plan as a tree of text, the start table at its root; a line for each step."""
+    joined: dict[str, list[JoinStep]] = defaultdict(list)
+    for step in plan.steps:
+        joined[step.base].append(step)
+    lines = [plan.start]
+    waiting = [(step, "", step is joined[plan.start][-1]) for step in reversed(joined[plan.start])]
+    while waiting:
+        step, indent, last = waiting.pop()
+        bridge = ", bridge" if step.table in plan.bridges else ""
+        lines.append(f"{indent}{'└─' if last else '├─'} {step}  ({step.cardinality}, {step.score:.2f}{bridge})")
+        below = joined[step.table]
+        waiting += [(other, indent + ("   " if last else "│  "), other is below[-1]) for other in reversed(below)]
+    return "\n".join(lines)
+
+
+def alternative_lines(plan: JoinPlan) -> list[str]:
+    """Each other plan in a line: the steps that it has instead of the plan's own, its score, and whether it ties.
+
+    The database is left out where all tables are of one: :meth:`JoinPlan.use` needs it no more than a reader.
+    """
+    databases = {source.database for source in plan.sources}
+    prefix = f"{databases.pop()}." if len(databases) == 1 else ""
+
+    def named(steps: Sequence[JoinStep]) -> str:
+        return " and ".join(f"{step.left.removeprefix(prefix)} = {step.right.removeprefix(prefix)}" for step in steps)
+
+    lines = []
+    for other in plan.alternatives:
+        mine, theirs = [[step.key for step in one.steps] for one in (plan, other)]
+        new = [step for step in other.steps if step.key not in mine]
+        old = [step for step in plan.steps if step.key not in theirs]
+        instead = f" instead of {named(old)}" if old else ""
+        as_sure = ", as sure" if other in plan.ambiguous else ""
+        lines.append(f"{named(new or other.steps)}{instead} ({other.score:.2f}{as_sure})")
+    return lines
+
+
+def plan_text(plan: JoinPlan) -> str:
+    """A plan in a terminal: the join tree, and the other ways to join."""
+    through = f", through {', '.join(plan.bridges)}" if plan.bridges else ""
+    lines = [f"JoinPlan of {len(plan.tables)} table{'s' * (len(plan.tables) != 1)}{through}:"]
+    lines += [f"  {line}" for line in join_tree(plan).split("\n")]
+    if plan.alternatives:
+        lines += [f"{other_ways(plan)}:", *(f"  {line}" for line in alternative_lines(plan))]
+    return "\n".join(lines)
+
+
+def found_text(found: RetrievedTables, plan: JoinPlan | None) -> str:
+    """Retrieved tables in a terminal: the ranking with reasons, and the join tree."""
+    lines = [headline(found)]
+    width = max((len(hit.id) for hit in found.tables), default=0)
+    scores = scores_tell(found)
+    for rank, hit in enumerate(found.tables, start=1):
+        score = f"  {hit.score:.3f}" if scores else ""
+        chance = "" if hit.probability is None else f"  {percent(hit.probability):>4}"
+        lines.append(f"{rank:>3}. {hit.id:<{width}}{score}{chance}")
+        lines += _filled(hit.reasons, indent=7)
+    if plan is not None and plan.steps:
+        lines += ["joined on", *(f"     {line}" for line in join_tree(plan).split("\n"))]
+        if plan.alternatives:
+            lines.append(f"     ({other_ways(plan)}: see .join_plan.alternatives)")
+    elif len(found.ids) > 1:
+        lines.append("no key pairs connect them")
+    if found.note:
+        lines.append(f"({found.note})")
+    return "\n".join(lines)
+
+
+def _filled(reasons: Sequence[str], indent: int) -> list[str]:
+    """As many reasons to a line as it has room for; lines break between them."""
+    whole = "; ".join(reason.replace(" ", "\xa0") for reason in reasons)
+    lines = textwrap.wrap(whole, _TEXT_WIDTH - indent, break_long_words=False, break_on_hyphens=False)
+    return [" " * indent + line.replace("\xa0", " ") for line in lines]
+
+
+def other_ways(plan: JoinPlan) -> str:
+    """How many alternatives a plan has."""
+    count = len(plan.alternatives)
+    return "1 other way to join" if count == 1 else f"{count} other ways to join"
+
+
+def headline(found: RetrievedTables) -> str:
+    """What was asked, and how many tables were found."""
+    count = len(found.tables)
+    together = "" if found.anchor is None else f", together with {found.anchor}"
+    asked = found.question if len(found.question) <= _LONGEST_QUESTION else f"{found.question[:_LONGEST_QUESTION]}…"
+    return f"{count} table{'s' * (count != 1)} for {asked!r}{together}"
+
+
+def scores_tell(found: RetrievedTables) -> bool:
+    """Whether the scores say more than the probabilities."""
+    return any(hit.probability is None or abs(hit.score - hit.probability) > 1e-6 for hit in found.tables)
