@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pickle
 import re
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
@@ -12,7 +13,8 @@ import pytest
 from accounted import merged
 
 import tagframe as tf
-from tagframe.display import found_html, join_graph, join_tree, report_html
+from tag_bench.server import error
+from tagframe.display import found_html, join_graph, join_tree, outcomes_html, report_html
 from tagframe.joins import JoinPlan, JoinStep, PlanTable
 from tagframe.keys import Evidence, KeyPair
 from tagframe.merging import join_plan
@@ -311,3 +313,27 @@ def test_found_in_a_terminal_breaks_lines_between_reasons(found):
     assert max(map(len, lines)) <= 120
     assert all(line.startswith("       column_") for line in lines[2:])
     assert "     shop.sales\n     └─ shop.sales.shop_id = shop.shops.shop_id" in repr(found)
+
+
+def test_outcomes_are_a_bar_with_why_rows_failed(live):
+    live.answers = lambda request: (
+        error(400, "bad <words>") if "tide" in request.prompt else str("s" in request.prompt.split('"word": "')[1][:2])
+    )
+    words = pd.DataFrame({"word": ["sea", "sky", "harbour", "tide", None]}, index=list("abcde"))
+    outcomes = words.tag.sem_filter("{word} is short", on_error="drop").tag.outcomes
+    page = outcomes._repr_html_()
+    assert "2 yes (40%), 1 no (20%), 1 null (20%), 1 failed (20%)" in page
+    assert page.count("<rect") == 4
+    assert "bad &lt;words&gt;" in page
+    assert "<td" in page.split("<details>")[1], "the rows are there to be opened"
+    assert page.count("http") == page.count('xmlns="http://www.w3.org/2000/svg"')
+    assert type(outcomes.head(2)) is pd.DataFrame
+    assert pickle.loads(pickle.dumps(outcomes))["outcome"].tolist() == ["yes", "yes", "no", "failed", "null"]
+
+
+def test_one_row_of_a_million_is_seen():
+    counts = pd.DataFrame({"outcome": ["no"] * 999_999 + ["failed"], "error": [None] * 999_999 + ["RateLimited: 429"]})
+    page = outcomes_html(counts, "")
+    assert "1 failed (&lt;1%)" in page
+    assert min(float(width) for width in re.findall(r'<rect [^>]*width="([\d.]+)"', page)) >= 6
+    assert outcomes_html(counts.head(0), "").count("<rect") == 0

@@ -34,10 +34,26 @@ class Outcome:
     error: Exception | None = None
 
 
-def outcome_frame(outcomes: Sequence[Outcome], index: pd.Index) -> pd.DataFrame:
-    """``frame.tag.outcomes``: a row a row (or group) of the input, with the columns ``outcome`` and ``error``."""
+class OutcomeFrame(pd.DataFrame):
+    """``frame.tag.outcomes``: a row a row (or group) of the input, with the columns ``outcome`` and ``error``.
+
+    In a notebook a picture of them; what is taken from it is a plain frame.
+    """
+
+    @property
+    def _constructor(self) -> Callable[..., pd.DataFrame]:
+        return pd.DataFrame
+
+    def _repr_html_(self) -> str:
+        from tagframe.display import outcomes_html
+
+        return outcomes_html(self, pd.DataFrame(self)._repr_html_())  # type: ignore[operator]  # not in pandas-stubs
+
+
+def outcome_frame(outcomes: Sequence[Outcome], index: pd.Index) -> OutcomeFrame:
+    """The outcomes of an operator's input."""
     kinds = pd.array([outcome.kind for outcome in outcomes], dtype="string")
-    return pd.DataFrame({"outcome": kinds, "error": error_column(outcomes)}, index=index)
+    return OutcomeFrame({"outcome": kinds, "error": error_column(outcomes)}, index=index)
 
 
 def check_on_error(on_error: str) -> None:
