@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 
@@ -16,7 +17,12 @@ def identifier_words(name: str) -> list[str]:
     >>> identifier_words("concertSinger_ID2"), identifier_words("HTTPStatus"), identifier_words("Année de création")
     (['concert', 'singer', 'id', '2'], ['http', 'status'], ['année', 'de', 'création'])
     """
-    return [word.lower() for word in _WORD.findall(_CAMEL.sub(" ", name))]
+    return list(_cut(name))
+
+
+@lru_cache(maxsize=65536)
+def _cut(name: str) -> tuple[str, ...]:
+    return tuple(word.lower() for word in _WORD.findall(_CAMEL.sub(" ", name)))
 
 
 def table_document(table: TableProfile, *, hide_database: bool = False) -> str:

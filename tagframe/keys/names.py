@@ -121,6 +121,7 @@ def common_prefix(columns: Sequence[str]) -> str:
     return prefix if shared else ""
 
 
+@lru_cache(maxsize=65536)
 def _is_plural(name: str) -> bool:
     return any(singular(word) != word for word in identifier_words(name)[-1:])
 

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -48,24 +49,28 @@ class ValueIndex:
     """The values that the profiles know of, by hash: all those of a complete sketch, a sample of larger columns."""
 
     def __init__(self, tables: Sequence[TableProfile]) -> None:
-        hashes: list[npt.NDArray[np.uint64]] = [np.zeros(0, dtype=np.uint64)]
-        owners: list[npt.NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
-        self._columns: list[tuple[int, int]] = []
-        for position, table in enumerate(tables):
-            for column in table.columns:
-                known = [] if column.sketch is None else [column.sketch.hashes]
-                if column.sketch is None or not column.sketch.complete:
-                    texts = [text for text, _ in map(canonical, column.samples) if text is not None]
-                    known.append(hash_texts(texts))
-                found = np.unique(np.concatenate(known))
-                if column.family not in _FAMILIES:
-                    found = found[~np.isin(found, _small_numbers())]
-                hashes.append(found)
-                owners.append(np.full(len(found), len(self._columns)))
-                self._columns.append((position, column.position))
-        every = np.concatenate(hashes)
-        order = np.argsort(every, kind="stable")
-        self._hashes, self._owners = every[order], np.concatenate(owners)[order]
+        columns = [(position, column) for position, table in enumerate(tables) for column in table.columns]
+        self._columns = [(position, column.position) for position, column in columns]
+        # All columns at once: a lake has a hundred thousand of them.
+        none = np.zeros(0, dtype=np.uint64)
+        sketched = [none if column.sketch is None else column.sketch.hashes for _, column in columns]
+        samples = [
+            [text for text, _ in map(canonical, column.samples) if text is not None]
+            if column.sketch is None or not column.sketch.complete
+            else []
+            for _, column in columns
+        ]
+        every = np.concatenate([none, *sketched, hash_texts(chain.from_iterable(samples))])
+        places = np.arange(len(columns))
+        owners = np.concatenate([np.repeat(places, list(map(len, part))) for part in (sketched, samples)])
+        plain = np.array([column.family not in _FAMILIES for _, column in columns], dtype=bool)
+        kept = ~(plain[owners] & np.isin(every, _small_numbers())) if len(every) else np.zeros(0, dtype=bool)
+        every, owners = every[kept], owners[kept]
+        order = np.lexsort((owners, every))
+        every, owners = every[order], owners[order]
+        again = np.zeros(len(every), dtype=bool)
+        again[1:] = (every[1:] == every[:-1]) & (owners[1:] == owners[:-1])
+        self._hashes, self._owners = every[~again], owners[~again]
 
     def hits(self, question: Question) -> list[ValueHit]:
         """The longest runs of the question's words that are values, left to right, none inside another."""
