@@ -49,9 +49,7 @@ class Joinability:
     def columns(self, left: int, right: int) -> Floats:
         """ω_ij^kl of two tables: shape (columns of ``left``, columns of ``right``)."""
         a, b = self._of(left), self._of(right)
-        schema = np.array([[_overlap(mine, theirs) for theirs in b.words] for mine in a.words]).reshape(
-            len(a.words), len(b.words)
-        )
+        schema = _overlap(a.words, b.words)
         if self._vectors is not None:
             cosine = np.clip(self._columns_of(left) @ self._columns_of(right).T, 0.0, 1.0)
             schema = SEMANTIC_SHARE * cosine + (1 - SEMANTIC_SHARE) * schema
@@ -132,9 +130,19 @@ class _TableFacts:
         self.values, self.owner = values[order], owner[order]
 
 
-def _overlap(left: frozenset[str], right: frozenset[str]) -> float:
-    union = len(left | right)
-    return len(left & right) / union if union else 0.0
+def _overlap(left: Sequence[frozenset[str]], right: Sequence[frozenset[str]]) -> Floats:
+    """Jaccard similarity of the words of all pairs: shape (len(left), len(right))."""
+    place = {word: number for number, word in enumerate(frozenset().union(*left))}
+    has = np.zeros((len(left), len(place)))
+    for row, words in zip(has, left, strict=True):
+        row[[place[word] for word in words]] = 1.0
+    # Words of the right side alone are in no intersection.
+    has_right = np.zeros((len(right), len(place)))
+    for row, words in zip(has_right, right, strict=True):
+        row[[place[word] for word in words if word in place]] = 1.0
+    both = has @ has_right.T
+    union = np.add.outer(np.array([len(words) for words in left]), [len(words) for words in right]) - both
+    return np.divide(both, union, out=np.zeros_like(both), where=union > 0)
 
 
 def _jaccard(a: _TableFacts, b: _TableFacts) -> Floats:
@@ -153,11 +161,11 @@ def _jaccard(a: _TableFacts, b: _TableFacts) -> Floats:
     limit = np.minimum.outer(np.array(a.limit, np.uint64), np.array(b.limit, np.uint64)).reshape(shape)
     seen = a.values[mine] <= limit[left, right]
     both = np.bincount((left * shape[1] + right)[seen], minlength=shape[0] * shape[1]).reshape(shape).astype(float)
-    sizes_a = np.array([[_below(hashes, limit[k, j]) for j in range(shape[1])] for k, hashes in enumerate(a.hashes)])
-    sizes_b = np.array([[_below(hashes, limit[k, j]) for j, hashes in enumerate(b.hashes)] for k in range(shape[0])])
-    union = sizes_a.reshape(shape) + sizes_b.reshape(shape) - both
+    union = _below(a.hashes, limit) + _below(b.hashes, limit.T).T - both
     return np.divide(both, union, out=np.zeros(shape), where=union > 0)
 
 
-def _below(hashes: npt.NDArray[np.uint64], limit: np.uint64) -> int:
-    return len(hashes) if limit == _ALL else int(np.searchsorted(hashes, limit, side="right"))
+def _below(hashes: Sequence[npt.NDArray[np.uint64]], limit: npt.NDArray[np.uint64]) -> Floats:
+    """How many hashes of each column are within each limit: shape of ``limit``, a row for each column."""
+    rows = [np.searchsorted(known, most, side="right") for known, most in zip(hashes, limit, strict=True)]
+    return np.array(rows, dtype=np.float64).reshape(limit.shape)
