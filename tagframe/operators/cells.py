@@ -114,7 +114,7 @@ def shortened(line: str, size: int) -> str:
     """A line of JSON (a row, or a text) in at most ``size`` bytes: its longest texts lose their ends, and say so.
 
     >>> shortened('{"id": 7, "review": "A long way from home"}', 40)
-    '{"id": 7, "review": "A lo … (cut)"}'
+    '{"id": 7, "review": "A long  … (cut)"}'
     """
     if len(line.encode()) <= size:
         return line
