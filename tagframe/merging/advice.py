@@ -25,8 +25,8 @@ from tagframe.joins.steps import JoinStep
 
 Reaction = Literal["raise", "warn", "allow"]
 
-HARDLY_A_KEY = 0.1
-"""The score below which a merge warns; between small tables true keys may score below one half."""
+DOUBTFUL = 0.5
+"""The score below which a merge warns: scores are chances, and such a step is less likely a key than not."""
 
 _SHOWN = 3
 _PACKAGE = str(Path(__file__).resolve().parents[1])
@@ -41,12 +41,12 @@ def warn(message: str, category: type[Warning]) -> None:
 
 
 def say_doubt(plan: JoinPlan) -> None:
-    """Warn of steps on what is hardly a key."""
-    doubtful = [step for step in plan.steps if step.key.evidence.origin == "inferred" and step.score < HARDLY_A_KEY]
+    """Warn of steps on what is less likely a key than not."""
+    doubtful = [step for step in plan.steps if step.key.evidence.origin == "inferred" and step.score < DOUBTFUL]
     if doubtful:
         shown = "; ".join(f"{step} ({step.score:.2f})" for step in doubtful)
         warn(
-            f"joined on what is hardly a key: {shown}. plan.alternatives has other ways, "
+            f"joined on what is less likely a key than not: {shown}. plan.alternatives has other ways, "
             'on="a.x = b.y" takes one of your own',
             DoubtfulJoinWarning,
         )

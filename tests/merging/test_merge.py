@@ -336,9 +336,9 @@ def test_a_key_that_is_hardly_one_is_followed_with_a_warning():
     left = TableProfile("d.a", "d", "a", (ColumnProfile("x", 0, "integer"),))
     right = TableProfile("d.b", "d", "b", (ColumnProfile("y", 0, "integer"),))
     frames = {"d.a": pd.DataFrame({"x": [1, 2]}), "d.b": pd.DataFrame({"y": [2, 1]})}
-    doubtful = plan_joins([left, right], [KeyPair("d.a", ("x",), "d.b", ("y",), 0.03)])
-    with pytest.warns(DoubtfulJoinWarning, match=r"d\.a\.x = d\.b\.y \(0\.03\)"):
+    doubtful = plan_joins([left, right], [KeyPair("d.a", ("x",), "d.b", ("y",), 0.3)])
+    with pytest.warns(DoubtfulJoinWarning, match=r"d\.a\.x = d\.b\.y \(0\.30\)"):
         frame, _ = merged(frames, doubtful)
     assert len(frame) == 2
-    given = KeyPair("d.a", ("x",), "d.b", ("y",), 0.03, Evidence(origin="given"))
+    given = KeyPair("d.a", ("x",), "d.b", ("y",), 0.3, Evidence(origin="given"))
     merged(frames, plan_joins([left, right], [given]))
