@@ -2,6 +2,7 @@
 
 from tagframe.keys.inference import given_keys, infer_key_pairs
 from tagframe.keys.key_pair import Evidence, KeyPair
+from tagframe.keys.scoring import evidence_share
 from tagframe.keys.unions import UnionGroup, infer_unions
 
-__all__ = ["Evidence", "KeyPair", "UnionGroup", "given_keys", "infer_key_pairs", "infer_unions"]
+__all__ = ["Evidence", "KeyPair", "UnionGroup", "evidence_share", "given_keys", "infer_key_pairs", "infer_unions"]

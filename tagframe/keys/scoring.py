@@ -86,9 +86,14 @@ def probability(logit: float) -> float:
     return SUREST / (1.0 + math.exp(-max(-30.0, min(30.0, logit))))
 
 
+def evidence_share(score: float) -> float:
+    """A pair's chance as a share of the chance of one that has all evidence for it: 1 is the surest, in [0, 1]."""
+    return min(1.0, score / SUREST)
+
+
 def log_odds(score: float) -> float:
     """The evidence behind a chance, the inverse of :func:`probability`; finite for 0, and for 1 as of declared keys."""
-    inside = min(1 - 1e-6, max(1e-6, score / SUREST))
+    inside = min(1 - 1e-6, max(1e-6, evidence_share(score)))
     return math.log(inside / (1 - inside))
 
 

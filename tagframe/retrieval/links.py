@@ -1,4 +1,8 @@
-"""Link scores: the best key pair between two tables, found database by database when first asked for."""
+"""Link scores: the best key pair between two tables, found database by database when first asked for.
+
+A link score is the pair's :func:`~tagframe.keys.evidence_share`, 1 for the surest: what selectors add up is evidence,
+not the share of such pairs that turn out to be keys.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from tagframe.corpus.profile import TableProfile
-from tagframe.keys import KeyPair, given_keys, infer_key_pairs
+from tagframe.keys import KeyPair, evidence_share, given_keys, infer_key_pairs
 from tagframe.progress import shown
 from tagframe.retrieval.once import once
 from tagframe.retrieval.problem import LINKED, Floats
@@ -87,15 +91,15 @@ class Links:
         for (left, right), keys in self._among(tables).items():
             if left in place and right in place and left != right:
                 i, j = place[left], place[right]
-                scores[i, j] = scores[j, i] = keys[0].score
+                scores[i, j] = scores[j, i] = evidence_share(keys[0].score)
         return scores
 
     def of(self, table: int) -> list[tuple[int, float]]:
         """The other tables that a table has key pairs with, ascending, and the best score of each."""
         if table not in self._adjacent:
             for (left, right), keys in self._among([table]).items():
-                self._adjacent.setdefault(left, {})[right] = keys[0].score
-                self._adjacent.setdefault(right, {})[left] = keys[0].score
+                link = evidence_share(keys[0].score)
+                self._adjacent.setdefault(left, {})[right] = self._adjacent.setdefault(right, {})[left] = link
             self._adjacent.setdefault(table, {})
         return sorted(self._adjacent[table].items())
 
@@ -104,9 +108,10 @@ class Links:
         inside = set(tables)
         best: dict[int, float] = {}
         for (left, right), keys in self._among(tables).items():
-            if keys[0].score >= LINKED and (left in inside) != (right in inside):
+            link = evidence_share(keys[0].score)
+            if link >= LINKED and (left in inside) != (right in inside):
                 other = right if left in inside else left
-                best[other] = max(best.get(other, 0.0), keys[0].score)
+                best[other] = max(best.get(other, 0.0), link)
         return sorted(best, key=lambda table: (-best[table], table))[:limit]
 
     def key_columns(self) -> set[tuple[int, str]]:
@@ -117,7 +122,7 @@ class Links:
         for members in shown(((len(members), members) for members in small), tables, "looking for keys", "table"):
             for keys in self._among(members).values():
                 for key in keys:
-                    if key.score >= LINKED:
+                    if evidence_share(key.score) >= LINKED:
                         found |= {(self._index[key.left_table], name) for name in key.left_columns}
                         found |= {(self._index[key.right_table], name) for name in key.right_columns}
         return found

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from tagframe.keys import evidence_share
 from tagframe.retrieval.column_problem import ColumnProblem
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.problem import Floats, SelectionProblem, best_first
@@ -126,7 +127,7 @@ def column_joins(index: RetrievalIndex, tables: Sequence[int], link_share: float
                     next(column.position for column in profile.columns if column.name == ends[profile.id])
                     for profile in (index.tables[left], index.tables[tables[j]])
                 )
-                scores[k, other] += link_share * key.score
+                scores[k, other] += link_share * evidence_share(key.score)
             joins[first[i] : first[i + 1], first[j] : first[j + 1]] = scores
     return joins + joins.T
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tagframe.keys import evidence_share
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.lexical import table_terms
 from tagframe.retrieval.prepare import Prepared
@@ -63,7 +64,7 @@ def _joins(index: RetrievalIndex, table: int, together: Sequence[int]) -> list[s
     found = []
     for other in together:
         key = index.links.best(table, other) if other != table else None
-        if key is not None and key.score >= LINKED:
+        if key is not None and evidence_share(key.score) >= LINKED:
             columns, other_id = (
                 (key.left_columns, key.right_table)
                 if key.left_table == index.tables[table].id

@@ -1,3 +1,4 @@
+from tagframe.keys import evidence_share
 from tagframe.retrieval import links as module
 from tagframe.retrieval.links import Links
 
@@ -12,7 +13,7 @@ def test_the_best_key_pair_between_two_tables(bank):
     assert links.best(disp, client).left == "bank.disp.client_id"
     assert links.best(client, disp) == links.best(disp, client)
     assert links.best(client, client) is None
-    assert links.matrix([client, disp])[0, 1] == links.best(disp, client).score
+    assert links.matrix([client, disp])[0, 1] == evidence_share(links.best(disp, client).score)
     assert [key.score for key in links.keys([disp, client, loan])] == sorted(
         (key.score for key in links.keys([disp, client, loan])), reverse=True
     )
