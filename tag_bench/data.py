@@ -21,6 +21,7 @@ import numpy as np
 from tagframe.corpus import Corpus, open_corpus
 from tagframe.corpus.canonical import canonical, hash_texts
 from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile, TypeFamily
+from tagframe.corpus.schema import schema_profiles
 from tagframe.engines.base import ForeignKey
 from tagframe.retrieval.problem import Floats
 
@@ -341,26 +342,7 @@ def _family(declared: str) -> TypeFamily:
 
 
 def _fiben(folder: Path) -> tuple[list[TableProfile], list[Question]]:
-    import sqlglot
-    from sqlglot import exp
-
-    statements = sqlglot.parse((folder / "schema.sql").read_text(encoding="utf-8"), dialect="sqlite")
-    foreign: dict[str, list[ForeignKey]] = {}
-    for alter in (statement for statement in statements if isinstance(statement, exp.Alter)):
-        for found in alter.find_all(exp.ForeignKey):
-            foreign.setdefault(alter.this.name, []).append(_foreign_key(found))
-    tables = []
-    for statement in statements:
-        if not isinstance(statement, exp.Create):
-            continue
-        name = next(statement.find_all(exp.Table)).name
-        columns = tuple(
-            ColumnProfile(column.name, position, _family(column.args["kind"].sql()), column.args["kind"].sql())
-            for position, column in enumerate(statement.find_all(exp.ColumnDef))
-        )
-        primary = statement.find(exp.PrimaryKey)
-        key = tuple(part.name for part in primary.expressions) if primary else ()
-        tables.append(TableProfile(f"fiben.{name}", "fiben", name, columns, None, key, tuple(foreign.get(name, ()))))
+    tables = schema_profiles(folder / "schema.sql", "fiben", dialect="sqlite")
     entries = _json(folder / "queries.json")
     questions = [
         Question(
@@ -372,15 +354,6 @@ def _fiben(folder: Path) -> tuple[list[TableProfile], list[Question]]:
         for position, entry in enumerate(entries)
     ]
     return tables, questions
-
-
-def _foreign_key(found: Any) -> ForeignKey:
-    reference = found.args["reference"].this
-    return ForeignKey(
-        tuple(part.name for part in found.expressions),
-        reference.this.name,
-        tuple(part.name for part in reference.expressions),
-    )
 
 
 def _with_rows(folder: Path, tables: Sequence[TableProfile]) -> list[TableProfile]:

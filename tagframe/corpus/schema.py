@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,31 +102,30 @@ def _from_statements(text: str, database: str, dialect: str | None) -> Iterator[
         statements = sqlglot.parse(text, dialect=dialect)
     except sqlglot.errors.SqlglotError as error:
         raise InvalidArgument(f"the schema does not parse: {str(error).splitlines()[0]}") from error
-    created = [s for s in statements if isinstance(s, exp.Create) and isinstance(s.this, exp.Schema)]
-    added: dict[str, list[ForeignKey]] = {}
+    created = [one.this for one in statements if isinstance(one, exp.Create) and isinstance(one.this, exp.Schema)]
+    primary = {_place(schema.this, database): _primary(schema) for schema in created}
+    added: dict[tuple[str, str], list[ForeignKey]] = defaultdict(list)
     for statement in statements:
         if isinstance(statement, exp.Alter):
-            added.setdefault(statement.this.name.casefold(), []).extend(_foreign_keys(statement))
-    primary = {statement.this.this.name.casefold(): _primary(statement.this) for statement in created}
-    for statement in created:
-        table = statement.this.this
-        types = {
-            column.name: _type(column) for column in statement.this.expressions if isinstance(column, exp.ColumnDef)
-        }
-        if not types:
-            raise InvalidArgument(f"the statement for {table.name!r} names no column: {statement.sql()[:200]!r}")
-        keys = [*_foreign_keys(statement.this), *added.get(table.name.casefold(), [])]
+            added[_place(statement.this, database)] += _foreign_keys(statement)
+    for schema in created:
+        table, place = schema.this, _place(schema.this, database)
+        columns = [column for column in schema.expressions if isinstance(column, exp.ColumnDef)]
+        if not columns:
+            raise InvalidArgument(f"the statement for {table.name!r} names no column: {schema.sql()[:200]!r}")
         # A reference that names no columns is to the primary key.
-        whole = [
-            key
-            if key.other_columns
-            else ForeignKey(key.columns, key.other_table, primary.get(key.other_table.casefold(), ()))
-            for key in keys
+        keys = [
+            replace(key, other_columns=key.other_columns or primary.get((place[0], key.other_table.casefold()), ()))
+            for key in [*_foreign_keys(schema), *added[place]]
         ]
-        own = table.db or database
-        yield _profile(
-            own, table.name, types, primary[table.name.casefold()], [key for key in whole if key.other_columns]
-        )
+        types = {column.name: _type(column) for column in columns}
+        known = [key for key in keys if key.other_columns]
+        yield _profile(table.db or database, table.name, types, primary[place], known)
+
+
+def _place(table: exp.Table, database: str) -> tuple[str, str]:
+    """What tells a table from others: names of two databases may be alike."""
+    return (table.db or database).casefold(), table.name.casefold()
 
 
 def _type(column: exp.ColumnDef) -> str:

@@ -41,6 +41,19 @@ def test_keys_that_are_added_later():
     assert (a.id, b.foreign_keys) == ("s.a", (ForeignKey(("y",), "a", ("x",)),))
 
 
+def test_tables_of_one_name_in_two_databases_keep_their_keys_apart():
+    profiles = schema_profiles(
+        "CREATE TABLE x.a (i INT PRIMARY KEY); CREATE TABLE y.a (j INT PRIMARY KEY);"
+        "CREATE TABLE x.b (k INT REFERENCES a); CREATE TABLE y.b (k INT REFERENCES a);"
+    )
+    assert [(p.id, p.primary_key, [key.other_columns for key in p.foreign_keys]) for p in profiles] == [
+        ("x.a", ("i",), []),
+        ("y.a", ("j",), []),
+        ("x.b", (), [("i",)]),
+        ("y.b", (), [("j",)]),
+    ]
+
+
 def test_a_corpus_of_schemas_retrieves_and_plans(tmp_path):
     file = tmp_path / "bank.sql"
     file.write_text(BANK.replace(" REFERENCES client,", ","))
