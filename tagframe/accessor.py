@@ -258,7 +258,7 @@ class QuoteAccessor:
         from tagframe.operators import OPERATORS
 
         return OPERATORS["sem_filter"].quote(
-            get_lm(**settings),
+            get_lm("sem_filter", **settings),
             self._frame,
             instruction,
             return_all=return_all,
@@ -283,7 +283,7 @@ class QuoteAccessor:
         from tagframe.operators import OPERATORS
 
         return OPERATORS["sem_topk"].quote(
-            get_lm(**settings),
+            get_lm("sem_topk", **settings),
             self._frame,
             instruction,
             K=K,
@@ -307,7 +307,7 @@ class QuoteAccessor:
         from tagframe.operators import OPERATORS
 
         return OPERATORS["sem_agg"].quote(
-            get_lm(**settings),
+            get_lm("sem_agg", **settings),
             self._frame,
             instruction,
             all_cols=all_cols,

@@ -76,6 +76,9 @@ class Settings:
         tpm: tokens a minute at most, likewise, by estimate of prompt and answer.
         context_window: the tokens that the model reads and writes in one request, for a model that litellm's table does
             not hold.
+        lm_for: models of single steps, by name: ``{"syn": "openai/gpt-4.1", "sem_filter": "openai/gpt-4o-mini"}``. A
+            step is :data:`STEPS` or an operator; what is not named has ``lm``. A nearer layer that gives ``lm`` and no
+            ``lm_for`` means that model for all steps.
         progress: whether long work shows a bar; None shows one where standard error is a terminal or a notebook.
     """
 
@@ -90,8 +93,16 @@ class Settings:
     rpm: float | None = None
     tpm: float | None = None
     context_window: int | None = None
+    lm_for: Mapping[str, str | LM] | None = None
     progress: bool | None = None
 
+    def model(self, step: str | None = None) -> str | LM | None:
+        """The model of a step: that of ``lm_for`` where it has one, else ``lm``."""
+        return self.lm if step is None or self.lm_for is None else self.lm_for.get(step, self.lm)
+
+
+STEPS = ("syn", "gen", "retrieve")
+"""The steps that can have a model of their own, beside the operators: the query, the answer, the choice of tables."""
 
 NAMES = tuple(f.name for f in dataclasses.fields(Settings))
 """The names of all settings."""
@@ -123,10 +134,21 @@ def _is_budget(value: Any) -> bool:
     return hasattr(value, "reserve")
 
 
+def _is_model(value: Any) -> bool:
+    return _is_text(value) or (hasattr(value, "complete") and not isinstance(value, type))
+
+
+def _are_models(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(step, str) and (step in STEPS or step.startswith("sem_")) and _is_model(model)
+        for step, model in value.items()
+    )
+
+
 # What a value must be, and how that is said; None is let through but where Settings has no None.
 _VALUES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "lm": (
-        lambda value: _is_text(value) or hasattr(value, "complete"),
+        _is_model,
         "a model is a name as 'openai/gpt-4o-mini', 'replay:STORE', or a tagframe.lm.LM",
     ),
     "api_base": (_is_text, "api_base is a URL as 'http://localhost:8000/v1'"),
@@ -148,6 +170,11 @@ _VALUES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "rpm": (_is_rate, "rpm is the requests a minute, above 0, or None for no limit"),
     "tpm": (_is_rate, "tpm is the tokens a minute, above 0, or None for no limit"),
     "context_window": (_is_count, "context_window is a number of tokens, at least 1"),
+    "lm_for": (
+        _are_models,
+        f"lm_for holds a model (a name, or a tagframe.lm.LM) for steps of {', '.join(map(repr, STEPS))} and operators"
+        " as 'sem_filter'",
+    ),
     "progress": (lambda value: isinstance(value, bool), "progress is True, False, or None for bars where they show"),
 }
 
@@ -202,7 +229,7 @@ def context(**changes: Any) -> Iterator[Settings]:
     """
     given = checked(changes)
     _layered(given)
-    token = _scope.set({**_scope.get({}), **given})
+    token = _scope.set(_above(_scope.get({}), given))
     try:
         yield current()
     finally:
@@ -224,9 +251,15 @@ def _layered(given: Mapping[str, Any]) -> dict[str, Any]:
         name: os.environ[variable] for name, variable in _ENVIRONMENT.items() if os.environ.get(variable)
     }
     for layer in (_process, _scope.get({}), given):
-        values.update(layer)
+        values = _above(values, layer)
     _refuse_connection(given, values.get("lm"))
     return values
+
+
+def _above(values: Mapping[str, Any], layer: Mapping[str, Any]) -> dict[str, Any]:
+    """The values with a nearer layer's over them, whose ``lm`` alone is that of all steps."""
+    whole = {"lm_for": None} if "lm" in layer else {}
+    return {**values, **whole, **layer}
 
 
 def _refuse_connection(given: Mapping[str, Any], lm: Any) -> None:

@@ -9,12 +9,13 @@ import pytest
 import tagframe as tf
 from tagframe import config
 from tagframe.errors import InvalidArgument, NotConfigured
-from tagframe.lm import LM
+from tagframe.lm import LM, get_lm
 
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch):
     monkeypatch.setattr(config, "_process", {})
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
     for variable in ("TAGFRAME_LM", "TAGFRAME_API_BASE", "TAGFRAME_STORE"):
         monkeypatch.delenv(variable, raising=False)
 
@@ -31,6 +32,34 @@ def test_a_nearer_layer_wins(monkeypatch):
         with tf.context(concurrency=3):
             assert (config.current().lm, config.current().concurrency) == ("from/context", 3)
     assert (config.current().lm, config.current().concurrency) == ("from/configure", 64)
+
+
+def test_a_step_has_a_model_of_its_own():
+    tf.configure(lm="openai/all", lm_for={"syn": "openai/strong", "sem_filter": LM("openai/cheap")})
+    assert config.current().model("syn") == "openai/strong"
+    assert config.current().model("gen") == config.current().model() == "openai/all"
+    with tf.context(lm_for={"gen": "openai/terse"}) as settings:
+        assert (settings.model("syn"), settings.model("gen")) == ("openai/all", "openai/terse")
+    assert get_lm("sem_filter").model == "openai/cheap"
+    assert get_lm("sem_topk").model == get_lm().model == "openai/all"
+    with tf.context(lm=None, lm_for={"syn": "openai/strong"}):
+        assert get_lm("syn").model == "openai/strong"
+        with pytest.raises(NotConfigured):
+            get_lm("gen")
+
+
+def test_a_nearer_model_alone_is_that_of_all_steps():
+    tf.configure(lm="openai/all", lm_for={"syn": "openai/strong"})
+    assert get_lm("syn", lm="openai/call").model == "openai/call"
+    with tf.context(lm="replay:answers.db"):
+        assert get_lm("syn").model == "replay:answers.db"
+        with tf.context(lm_for={"gen": "openai/terse"}):
+            assert (get_lm("syn").model, get_lm("gen").model) == ("replay:answers.db", "openai/terse")
+            with tf.context(lm="openai/inner", concurrency=3):
+                assert get_lm("gen").model == "openai/inner"
+            with tf.context(concurrency=3):
+                assert get_lm("gen").model == "openai/terse"
+    assert get_lm("syn", concurrency=3).model == "openai/strong"
 
 
 def test_a_store_can_be_switched_off():
@@ -72,6 +101,7 @@ BAD = {
     "rpm": [0, -5, "fast", float("inf")],
     "tpm": [0, True],
     "context_window": [0, 2.5],
+    "lm_for": ["openai/x", {"sin": "openai/x"}, {"syn": ""}, {"syn": 3}, {3: "openai/x"}],
     "progress": ["yes"],
 }
 

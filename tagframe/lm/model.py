@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 DEFAULT_TIMEOUT = 120.0
 """Seconds for one request."""
-_CONNECTION = ("lm", "api_base", "api_key")
+_CONNECTION = ("lm", "lm_for", "api_base", "api_key")
 _CALL_SETTINGS = ("store", "budget", "concurrency", "rpm", "tpm", "context_window", "progress")
 
 
@@ -292,8 +292,12 @@ def _checked(settings: dict[str, Any]) -> dict[str, Any]:
     return checked(settings)
 
 
-def get_lm(**overrides: Any) -> LM:
-    """The model of the settings in force; ``overrides`` are keywords of a call, as in :func:`tagframe.configure`.
+def get_lm(step: str | None = None, /, **overrides: Any) -> LM:
+    """The model of the settings in force.
+
+    Args:
+        step: what it is for, ``"syn"`` or an operator's name: that of ``lm_for`` where it has one, else ``lm``.
+        **overrides: keywords of a call, as in :func:`tagframe.configure`.
 
     Raises:
         NotConfigured: where no model is set.
@@ -306,7 +310,7 @@ def get_lm(**overrides: Any) -> LM:
                 f"{name}= is no setting of a call to a model in {did_you_mean(name, (*_CONNECTION, *_CALL_SETTINGS))}"
             )
     settings = current(**given)
-    lm = settings.lm
+    lm = settings.model(step)
     if lm is None:
         raise NotConfigured(
             "no language model is set: tagframe.configure(lm='openai/gpt-4o-mini'), or lm= in the call, or the"

@@ -272,7 +272,7 @@ def sem_agg(
         NotConfigured: no model is set.
     """
     return AGG.run(
-        get_lm(**settings),
+        get_lm("sem_agg", **settings),
         frame,
         instruction,
         all_cols=all_cols,
@@ -293,6 +293,6 @@ async def asem_agg(
     **settings: Any,
 ) -> pd.DataFrame:
     """:func:`sem_agg`, awaited: the event loop goes on, and cancelling stops what is not sent."""
-    lm = get_lm(**settings)
+    lm = get_lm("sem_agg", **settings)
     step = AGG.step(lm, frame, instruction, all_cols=all_cols, group_by=group_by, suffix=suffix, on_error=on_error)
     return await arun(step, lm, AGG.name)

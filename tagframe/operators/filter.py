@@ -186,7 +186,7 @@ def sem_filter(
         NotConfigured: no model is set.
     """
     return FILTER.run(
-        get_lm(**settings),
+        get_lm("sem_filter", **settings),
         frame,
         instruction,
         return_all=return_all,
@@ -209,7 +209,7 @@ async def asem_filter(
     **settings: Any,
 ) -> pd.DataFrame:
     """:func:`sem_filter`, awaited: the event loop goes on, and cancelling stops what is not sent."""
-    lm = get_lm(**settings)
+    lm = get_lm("sem_filter", **settings)
     step = FILTER.step(
         lm,
         frame,

@@ -292,7 +292,8 @@ def sem_topk(
         InvalidArgument: K below 1, or an instruction without words.
         NotConfigured: no model is set.
     """
-    return TOPK.run(get_lm(**settings), frame, instruction, K=K, group_by=group_by, suffix=suffix, on_error=on_error)
+    lm = get_lm("sem_topk", **settings)
+    return TOPK.run(lm, frame, instruction, K=K, group_by=group_by, suffix=suffix, on_error=on_error)
 
 
 async def asem_topk(
@@ -306,6 +307,6 @@ async def asem_topk(
     **settings: Any,
 ) -> pd.DataFrame:
     """:func:`sem_topk`, awaited: the event loop goes on, and cancelling stops what is not sent."""
-    lm = get_lm(**settings)
+    lm = get_lm("sem_topk", **settings)
     step = TOPK.step(lm, frame, instruction, K=K, group_by=group_by, suffix=suffix, on_error=on_error)
     return await arun(step, lm, TOPK.name)

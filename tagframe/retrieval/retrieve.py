@@ -81,10 +81,14 @@ def retrieve_tables(
         raise EmptyCorpus("there is no table to search: the corpus, or what is left of its catalogue, is empty")
     index = index_of(corpus, embedder if embedder is not None else _configured_embedder())
     anchored = None if anchor is None else corpus.profiles.index(corpus.profile(anchor))
-    if lm is None and config.current().lm is not None and (chosen.decomposer is not None or chosen.asks_model):
+    if (
+        lm is None
+        and config.current().model("retrieve") is not None
+        and (chosen.decomposer is not None or chosen.asks_model)
+    ):
         from tagframe.lm import get_lm
 
-        lm = get_lm()
+        lm = get_lm("retrieve")
     asked = _taken_apart(asked, decomposition, lm, chosen)
     if coarse is None:
         prepared = chosen.prepared(index, asked, anchored=anchored, lm=lm)
