@@ -5,28 +5,25 @@ pandas 3 makes the accessor afresh on every ``df.tag``, so it holds nothing but 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
 from tagframe import config, results
+from tagframe.accessor.operators import OperatorMethods
+from tagframe.accessor.quotes import QuoteAccessor
 
 if TYPE_CHECKING:
     from tagframe.corpus import Corpus
     from tagframe.joins import How, JoinPlan, On
-    from tagframe.lm import Quote
     from tagframe.merging import MergeReport, Reaction, Where
-    from tagframe.operators import OnError
     from tagframe.retrieval import RetrievedTables
 
 
 @pd.api.extensions.register_dataframe_accessor("tag")
-class TagAccessor:
+class TagAccessor(OperatorMethods):
     """Retrieval, merging and semantic operators on a frame."""
-
-    def __init__(self, frame: pd.DataFrame) -> None:
-        self._frame = frame
 
     def __repr__(self) -> str:
         names = ", ".join(name for name in dir(self) if not name.startswith("_"))
@@ -158,160 +155,5 @@ class TagAccessor:
         """What an operator would cost, sending nothing: ``frame.tag.quote.sem_filter("{city} is on a coast")``."""
         return QuoteAccessor(self._frame)
 
-    # --- operators ------------------------------------------------------------------------------------------------
 
-    def sem_filter(
-        self,
-        instruction: str,
-        *,
-        return_all: bool = False,
-        return_explanations: bool = False,
-        examples: pd.DataFrame | None = None,
-        suffix: str = "_filter",
-        on_error: OnError = "raise",
-        **settings: Any,
-    ) -> pd.DataFrame:
-        """The rows of which a claim is true; see :func:`tagframe.sem_filter`."""
-        from tagframe import operators
-
-        return operators.sem_filter(
-            self._frame,
-            instruction,
-            return_all=return_all,
-            return_explanations=return_explanations,
-            examples=examples,
-            suffix=suffix,
-            on_error=on_error,
-            **settings,
-        )
-
-    def sem_topk(
-        self,
-        instruction: str,
-        K: int,
-        *,
-        group_by: Hashable | Sequence[Hashable] | None = None,
-        suffix: str = "_topk",
-        on_error: OnError = "raise",
-        **settings: Any,
-    ) -> pd.DataFrame:
-        """The K rows that best fit a criterion, best first; see :func:`tagframe.sem_topk`."""
-        from tagframe import operators
-
-        return operators.sem_topk(
-            self._frame,
-            instruction,
-            K,
-            group_by=group_by,
-            suffix=suffix,
-            on_error=on_error,
-            **settings,
-        )
-
-    def sem_agg(
-        self,
-        instruction: str,
-        *,
-        all_cols: bool = False,
-        group_by: Hashable | Sequence[Hashable] | None = None,
-        suffix: str = "_output",
-        on_error: OnError = "raise",
-        **settings: Any,
-    ) -> pd.DataFrame:
-        """One text from all rows, or from those of each group; see :func:`tagframe.sem_agg`."""
-        from tagframe import operators
-
-        return operators.sem_agg(
-            self._frame,
-            instruction,
-            all_cols=all_cols,
-            group_by=group_by,
-            suffix=suffix,
-            on_error=on_error,
-            **settings,
-        )
-
-
-class QuoteAccessor:
-    """``df.tag.quote``: each operator with the keywords of its own, giving a :class:`~tagframe.lm.Quote`.
-
-    Nothing is sent. Answers that the response store has are used, others are guessed: where calls depend on answers
-    (``sem_topk``, ``sem_agg`` over many rows), their number is about what it would be, with the worst case beside it.
-    """
-
-    def __init__(self, frame: pd.DataFrame) -> None:
-        self._frame = frame
-
-    def sem_filter(
-        self,
-        instruction: str,
-        *,
-        return_all: bool = False,
-        return_explanations: bool = False,
-        examples: pd.DataFrame | None = None,
-        suffix: str = "_filter",
-        on_error: OnError = "raise",
-        **settings: Any,
-    ) -> Quote:
-        """Calls, tokens, dollars and seconds of :func:`tagframe.sem_filter` with these arguments."""
-        from tagframe.lm import get_lm
-        from tagframe.operators import OPERATORS
-
-        return OPERATORS["sem_filter"].quote(
-            get_lm("sem_filter", **settings),
-            self._frame,
-            instruction,
-            return_all=return_all,
-            return_explanations=return_explanations,
-            examples=examples,
-            suffix=suffix,
-            on_error=on_error,
-        )
-
-    def sem_topk(
-        self,
-        instruction: str,
-        K: int,
-        *,
-        group_by: Hashable | Sequence[Hashable] | None = None,
-        suffix: str = "_topk",
-        on_error: OnError = "raise",
-        **settings: Any,
-    ) -> Quote:
-        """Calls, tokens, dollars and seconds of :func:`tagframe.sem_topk` with these arguments."""
-        from tagframe.lm import get_lm
-        from tagframe.operators import OPERATORS
-
-        return OPERATORS["sem_topk"].quote(
-            get_lm("sem_topk", **settings),
-            self._frame,
-            instruction,
-            K=K,
-            group_by=group_by,
-            suffix=suffix,
-            on_error=on_error,
-        )
-
-    def sem_agg(
-        self,
-        instruction: str,
-        *,
-        all_cols: bool = False,
-        group_by: Hashable | Sequence[Hashable] | None = None,
-        suffix: str = "_output",
-        on_error: OnError = "raise",
-        **settings: Any,
-    ) -> Quote:
-        """Calls, tokens, dollars and seconds of :func:`tagframe.sem_agg` with these arguments."""
-        from tagframe.lm import get_lm
-        from tagframe.operators import OPERATORS
-
-        return OPERATORS["sem_agg"].quote(
-            get_lm("sem_agg", **settings),
-            self._frame,
-            instruction,
-            all_cols=all_cols,
-            group_by=group_by,
-            suffix=suffix,
-            on_error=on_error,
-        )
+__all__ = ["QuoteAccessor", "TagAccessor"]

@@ -1,0 +1,89 @@
+"""The semantic operators as methods of ``df.tag``."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+if TYPE_CHECKING:
+    from tagframe.operators import OnError
+
+
+class OperatorMethods:
+    """``df.tag.sem_…``: each calls the operator of its name on the frame."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self._frame = frame
+
+    def sem_filter(
+        self,
+        instruction: str,
+        *,
+        return_all: bool = False,
+        return_explanations: bool = False,
+        examples: pd.DataFrame | None = None,
+        suffix: str = "_filter",
+        on_error: OnError = "raise",
+        **settings: Any,
+    ) -> pd.DataFrame:
+        """The rows of which a claim is true; see :func:`tagframe.sem_filter`."""
+        from tagframe import operators
+
+        return operators.sem_filter(
+            self._frame,
+            instruction,
+            return_all=return_all,
+            return_explanations=return_explanations,
+            examples=examples,
+            suffix=suffix,
+            on_error=on_error,
+            **settings,
+        )
+
+    def sem_topk(
+        self,
+        instruction: str,
+        K: int,
+        *,
+        group_by: Hashable | Sequence[Hashable] | None = None,
+        suffix: str = "_topk",
+        on_error: OnError = "raise",
+        **settings: Any,
+    ) -> pd.DataFrame:
+        """The K rows that best fit a criterion, best first; see :func:`tagframe.sem_topk`."""
+        from tagframe import operators
+
+        return operators.sem_topk(
+            self._frame,
+            instruction,
+            K,
+            group_by=group_by,
+            suffix=suffix,
+            on_error=on_error,
+            **settings,
+        )
+
+    def sem_agg(
+        self,
+        instruction: str,
+        *,
+        all_cols: bool = False,
+        group_by: Hashable | Sequence[Hashable] | None = None,
+        suffix: str = "_output",
+        on_error: OnError = "raise",
+        **settings: Any,
+    ) -> pd.DataFrame:
+        """One text from all rows, or from those of each group; see :func:`tagframe.sem_agg`."""
+        from tagframe import operators
+
+        return operators.sem_agg(
+            self._frame,
+            instruction,
+            all_cols=all_cols,
+            group_by=group_by,
+            suffix=suffix,
+            on_error=on_error,
+            **settings,
+        )

@@ -1,0 +1,97 @@
+"""``df.tag.quote``: what an operator would cost."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+if TYPE_CHECKING:
+    from tagframe.lm import Quote
+    from tagframe.operators import OnError
+
+
+class QuoteAccessor:
+    """``df.tag.quote``: each operator with the keywords of its own, giving a :class:`~tagframe.lm.Quote`.
+
+    Nothing is sent. Answers that the response store has are used, others are guessed: where calls depend on answers
+    (``sem_topk``, ``sem_agg`` over many rows), their number is about what it would be, with the worst case beside it.
+    """
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self._frame = frame
+
+    def sem_filter(
+        self,
+        instruction: str,
+        *,
+        return_all: bool = False,
+        return_explanations: bool = False,
+        examples: pd.DataFrame | None = None,
+        suffix: str = "_filter",
+        on_error: OnError = "raise",
+        **settings: Any,
+    ) -> Quote:
+        """Calls, tokens, dollars and seconds of :func:`tagframe.sem_filter` with these arguments."""
+        from tagframe.lm import get_lm
+        from tagframe.operators import OPERATORS
+
+        return OPERATORS["sem_filter"].quote(
+            get_lm("sem_filter", **settings),
+            self._frame,
+            instruction,
+            return_all=return_all,
+            return_explanations=return_explanations,
+            examples=examples,
+            suffix=suffix,
+            on_error=on_error,
+        )
+
+    def sem_topk(
+        self,
+        instruction: str,
+        K: int,
+        *,
+        group_by: Hashable | Sequence[Hashable] | None = None,
+        suffix: str = "_topk",
+        on_error: OnError = "raise",
+        **settings: Any,
+    ) -> Quote:
+        """Calls, tokens, dollars and seconds of :func:`tagframe.sem_topk` with these arguments."""
+        from tagframe.lm import get_lm
+        from tagframe.operators import OPERATORS
+
+        return OPERATORS["sem_topk"].quote(
+            get_lm("sem_topk", **settings),
+            self._frame,
+            instruction,
+            K=K,
+            group_by=group_by,
+            suffix=suffix,
+            on_error=on_error,
+        )
+
+    def sem_agg(
+        self,
+        instruction: str,
+        *,
+        all_cols: bool = False,
+        group_by: Hashable | Sequence[Hashable] | None = None,
+        suffix: str = "_output",
+        on_error: OnError = "raise",
+        **settings: Any,
+    ) -> Quote:
+        """Calls, tokens, dollars and seconds of :func:`tagframe.sem_agg` with these arguments."""
+        from tagframe.lm import get_lm
+        from tagframe.operators import OPERATORS
+
+        return OPERATORS["sem_agg"].quote(
+            get_lm("sem_agg", **settings),
+            self._frame,
+            instruction,
+            all_cols=all_cols,
+            group_by=group_by,
+            suffix=suffix,
+            on_error=on_error,
+        )
