@@ -1,13 +1,13 @@
 """Benchmarks as one kind of thing: tables, questions, and the tables that each question's gold SQL reads.
 
-Three formats are read: JAR's (``dev.json`` and ``dev_tables.json``; everything else optional), FIBEN's
-(``queries.json`` and ``schema.sql``) and MURRE's unions (``dev.json`` with ``rel_schema``, and ``tables.json``).
+Four formats are read: JAR's (``dev.json`` and ``dev_tables.json``; everything else optional), FIBEN's
+(``queries.json`` and ``schema.sql``), MURRE's unions (``dev.json`` with ``rel_schema``, and ``tables.json``) and
+Spider 2's (``dev.json`` and ``tables.jsonl.gz``, a line a family of tables).
 Rows are those of ``database/<db>/<db>.sqlite`` where present.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,21 +18,14 @@ from typing import Any
 import click
 import numpy as np
 
+from tag_bench import spider2
+from tag_bench.spider import jar_tables, read_json, schema_tables
 from tagframe.corpus import Corpus, open_corpus
-from tagframe.corpus.canonical import canonical, hash_texts
-from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile, TypeFamily
+from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.schema import schema_profiles
-from tagframe.engines.base import ForeignKey
 from tagframe.retrieval.problem import Floats
 
 SEPARATOR = "#sep#"
-
-_FAMILIES: dict[str, TypeFamily] = {
-    "int": "integer", "bigint": "integer", "smallint": "integer", "integer": "integer", "number": "real",
-    "real": "real", "double": "real", "float": "real", "decimal": "real", "numeric": "real",
-    "date": "date", "time": "date", "datetime": "date", "timestamp": "date",
-    "boolean": "boolean", "bool": "boolean", "blob": "blob",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -88,30 +81,37 @@ def gold_tables(sql: str) -> frozenset[str]:
     return frozenset(table.name.lower() for table in tree.find_all(exp.Table) if table.name) - defined
 
 
-def read_dataset(folder: Path, *, hide_database: bool = False, declared_keys: bool = False) -> Dataset:
-    """Read a benchmark folder of any of the three formats.
+def read_dataset(
+    folder: Path, *, hide_database: bool = False, declared_keys: bool = False, synonyms: bool = False
+) -> Dataset:
+    """Read a benchmark folder of any of the four formats.
 
     Args:
         folder: with the files named above; ``database/<db>/<db>.sqlite`` are taken for the rows where present.
         hide_database: make one database of them all, as a real lake is.
         declared_keys: keep the keys that the source declares (JAR-G); without, none of the profiles has any.
+        synonyms: ask the questions in the other wording that the data has, where words of the schema are replaced.
 
     Raises:
         click.ClickException: the folder is of none of the formats.
     """
     if (folder / "schema.sql").is_file() and (folder / "queries.json").is_file():
         tables, questions = _fiben(folder)
+    elif (folder / "tables.jsonl.gz").is_file() and (folder / "dev.json").is_file():
+        tables, questions = spider2.families(folder), _questions(read_json(folder / "dev.json"))
     elif (folder / "dev_tables.json").is_file() and (folder / "dev.json").is_file():
-        tables, questions = _jar_tables(folder), _questions(_json(folder / "dev.json"))
+        tables, questions = jar_tables(folder), _questions(read_json(folder / "dev.json"))
     elif (folder / "tables.json").is_file() and (folder / "dev.json").is_file():
-        schemas = _json(folder / "tables.json")
-        tables = [table for schema in schemas for table in _spider_schema(schema)]
-        questions = _questions(_json(folder / "dev.json"), _by_linearised(schemas))
+        schemas = read_json(folder / "tables.json")
+        tables = [table for schema in schemas for table in schema_tables(schema)]
+        questions = _questions(read_json(folder / "dev.json"), _by_linearised(schemas))
     else:
         raise click.ClickException(
-            f"{folder} holds none of: dev.json with dev_tables.json, dev.json with tables.json, queries.json with "
+            f"{folder} holds none of: dev.json with dev_tables.json, tables.json or tables.jsonl.gz; queries.json with "
             "schema.sql"
         )
+    if synonyms:
+        questions = _reworded(read_json(folder / "dev.json"), questions)
     if not declared_keys:
         tables = [replace(table, primary_key=(), foreign_keys=()) for table in tables]
     tables = _with_rows(folder, tables)
@@ -132,7 +132,7 @@ def read_decompositions(path: str, questions: Sequence[Question]) -> list[list[s
         return None
     if not Path(path).is_file():
         raise click.ClickException(f"no decompositions at {path}; give a JSON file, or 'none'")
-    given = _json(Path(path))
+    given = read_json(Path(path))
     if len(given) != len(questions):
         raise click.ClickException(f"{path} holds {len(given)} decompositions for {len(questions)} questions")
     if given and isinstance(given[0], dict):  # a hallucinated schema for each question
@@ -151,7 +151,7 @@ def read_coarse(path: Path, tables: Sequence[TableProfile], questions: int) -> F
     Raises:
         click.ClickException: another number of questions, or a table that is not there.
     """
-    given = _json(path)
+    given = read_json(path)
     if len(given) != questions:
         raise click.ClickException(f"{path} holds the relevance of {len(given)} questions; there are {questions}")
     place = {table.id.lower(): position for position, table in enumerate(tables)}
@@ -165,20 +165,16 @@ def read_coarse(path: Path, tables: Sequence[TableProfile], questions: int) -> F
     return relevance
 
 
-def _json(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
 def _described(folder: Path, tables: Iterable[TableProfile]) -> list[TableProfile]:
     """The tables under the readable names of the folder's files, where it has them."""
     readable: dict[str, tuple[str, list[str]]] = {}
     if (folder / "dev_tables.json").is_file():
-        for entry in _json(folder / "dev_tables.json").values():
+        for entry in read_json(folder / "dev_tables.json").values():
             names = entry.get("column_names") or entry["column_names_original"]
             name = entry.get("table_name") or entry["table_name_original"]
             readable[_key(entry["db_id"], entry["table_name_original"])] = name, names
     elif (folder / "tables.json").is_file():
-        for schema in _json(folder / "tables.json"):
+        for schema in read_json(folder / "tables.json"):
             for number, original in enumerate(schema["table_names_original"]):
                 names = [name for table, name in schema["column_names"] if table == number]
                 readable[_key(schema["db_id"], original)] = schema["table_names"][number], names
@@ -207,7 +203,7 @@ def _questions(entries: Iterable[Mapping[str, Any]], linearised: Mapping[str, st
     return [
         Question(
             str(entry.get("question", entry.get("utterance"))).strip(),
-            str(entry["db_id"]),
+            str(entry.get("db_id", entry.get("database"))),
             frozenset(_gold(entry, linearised or {})),
             position,
         )
@@ -215,7 +211,19 @@ def _questions(entries: Iterable[Mapping[str, Any]], linearised: Mapping[str, st
     ]
 
 
+def _reworded(entries: Iterable[Mapping[str, Any]], questions: Iterable[Question]) -> list[Question]:
+    texts = [entry.get("synonyms") for entry in entries]
+    if not any(texts):
+        raise click.ClickException("the data has no other wording of its questions: no entry has synonyms")
+    return [
+        replace(question, text=(text or question.text).strip()) for question, text in zip(questions, texts, strict=True)
+    ]
+
+
 def _gold(entry: Mapping[str, Any], linearised: Mapping[str, str]) -> Iterator[str]:
+    if "gold_families" in entry:
+        yield from (str(name).lower() for name in entry["gold_families"])
+        return
     database = str(entry["db_id"]).lower()
     if "gold_tables" in entry:
         for name in entry["gold_tables"]:
@@ -229,121 +237,9 @@ def _gold(entry: Mapping[str, Any], linearised: Mapping[str, str]) -> Iterator[s
             yield f"{database}.{name}"
 
 
-def _jar_tables(folder: Path) -> list[TableProfile]:
-    """JAR's tables, with what ``schema_with_keys.json``, ``column_stats.json`` and ``uniqueness.json`` know of them."""
-    schemas = {}
-    if (folder / "schema_with_keys.json").is_file():
-        for schema in _json(folder / "schema_with_keys.json"):
-            schemas.update({table.id.lower(): table for table in _spider_schema(schema)})
-    stats = {}
-    if (folder / "column_stats.json").is_file():
-        for database in _json(folder / "column_stats.json"):
-            for table in database["tables"]:
-                for column in table["columns"]:
-                    key = f"{database['name']}.{table['name']}.{column['name']}".lower()
-                    stats[key] = {**column, "row_count": table["row_count"]}
-    uniqueness = {}
-    if (folder / "uniqueness.json").is_file():
-        given = _json(folder / "uniqueness.json")
-        uniqueness = {key.replace(SEPARATOR, ".").lower(): float(value) for key, value in given.items()}
-    tables = []
-    for entry in _json(folder / "dev_tables.json").values():
-        table_id = f"{entry['db_id']}.{entry['table_name_original']}"
-        known = schemas.get(table_id.lower())
-        types = {column.name: column for column in known.columns} if known else {}
-        columns = []
-        for position, name in enumerate(entry["column_names_original"]):
-            # The file's own column_types are shifted by one: where the other file is missing, no type is known, and
-            # one family for all refuses no join.
-            column = ColumnProfile(name, position, types[name].family if name in types else "text")
-            key = f"{table_id}.{name}".lower()
-            if key in stats:
-                column = _with_stats(column, stats[key])
-            elif key in uniqueness:
-                column = _with_uniqueness(column, uniqueness[key])
-            columns.append(column)
-        tables.append(
-            TableProfile(
-                table_id,
-                entry["db_id"],
-                entry["table_name_original"],
-                tuple(columns),
-                max((column.rows for column in columns if column.rows is not None), default=None),
-                known.primary_key if known else (),
-                known.foreign_keys if known else (),
-            )
-        )
-    return tables
-
-
-def _with_stats(column: ColumnProfile, stats: Mapping[str, Any]) -> ColumnProfile:
-    rows, distinct = int(stats["row_count"]), int(stats["unique_count"] or 0)
-    samples = tuple(str(value) for value in stats["sample_values"] or ())
-    texts = {text for text, _ in map(canonical, samples) if text is not None}
-    # Few values that are all there make a sketch; ten of many are no sample that could be compared with another.
-    is_complete = 0 < distinct <= len(texts)
-    return replace(
-        column,
-        rows=rows,
-        nulls=round(float(stats["null_fraction"] or 0) * rows),
-        distinct=distinct,
-        minimum=None if stats["min_value"] is None else str(stats["min_value"]),
-        maximum=None if stats["max_value"] is None else str(stats["max_value"]),
-        samples=samples,
-        sketch=Sketch(np.unique(hash_texts(sorted(texts))), complete=True) if is_complete else None,
-    )
-
-
-def _with_uniqueness(column: ColumnProfile, uniqueness: float) -> ColumnProfile:
-    # Only a ratio is given; a profile holds counts, and any number of rows that large keeps the ratio.
-    rows = 1_000_000
-    return replace(column, rows=rows, nulls=0, distinct=round(uniqueness * rows))
-
-
-def _spider_schema(schema: Mapping[str, Any]) -> list[TableProfile]:
-    """The tables of one database in Spider's ``tables.json`` form."""
-    names = schema["table_names_original"]
-    columns: list[list[ColumnProfile]] = [[] for _ in names]
-    place: dict[int, tuple[int, str]] = {}
-    types = schema.get("column_types") or []
-    for index, (table, name) in enumerate(schema["column_names_original"]):
-        if table < 0:
-            continue
-        family = _family(str(types[index])) if index < len(types) else "text"
-        columns[table].append(ColumnProfile(name, len(columns[table]), family))
-        place[index] = (table, name)
-    primary: dict[int, tuple[str, ...]] = {}
-    for key in schema.get("primary_keys") or []:
-        parts = [place[index] for index in (key if isinstance(key, list) else [key])]
-        primary[parts[0][0]] = tuple(name for _, name in parts)
-    foreign: dict[int, list[ForeignKey]] = {}
-    for left, right in schema.get("foreign_keys") or []:
-        table, column = place[left]
-        other, other_column = place[right]
-        foreign.setdefault(table, []).append(ForeignKey((column,), names[other], (other_column,)))
-    database = schema["db_id"]
-    return [
-        TableProfile(
-            f"{database}.{name}",
-            database,
-            name,
-            tuple(columns[table]),
-            None,
-            primary.get(table, ()),
-            tuple(foreign.get(table, ())),
-        )
-        for table, name in enumerate(names)
-    ]
-
-
-def _family(declared: str) -> TypeFamily:
-    word = re.match(r"[a-z]*", declared.lower())
-    return _FAMILIES.get(word.group() if word else "", "text")
-
-
 def _fiben(folder: Path) -> tuple[list[TableProfile], list[Question]]:
     tables = schema_profiles(folder / "schema.sql", "fiben", dialect="sqlite")
-    entries = _json(folder / "queries.json")
+    entries = read_json(folder / "queries.json")
     questions = [
         Question(
             entry["question"].strip(),

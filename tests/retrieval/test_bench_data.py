@@ -1,5 +1,6 @@
 """tag_bench.data: the benchmark folders as they are, and small ones of each format."""
 
+import gzip
 import json
 
 import click
@@ -121,3 +122,44 @@ def test_the_benchmarks_have_their_known_sizes(bench, name, tables, questions, m
     assert sum(len(question.gold) > 1 for question in data.questions) == multi
     ids = {id.lower() for id in data.corpus.ids}
     assert all(question.gold <= ids for question in data.questions)
+
+
+def spider2_folder(folder):
+    def family(name, tables, columns):
+        given = {"family": tables[0], "database": "W", "schema": name.split(".")[1], "tables": tables}
+        return json.dumps({**given, "columns": columns})
+
+    folder.mkdir()
+    lines = [
+        family("W.W", ["W.W.EVENTS_20210101", "W.W.EVENTS_20210102"], [{"name": "id", "type": "NUMBER"}]),
+        family(
+            "W.GEO",
+            ["W.GEO.STATES"],
+            [{"name": "st", "type": "TEXT", "samples": ["FL"], "description": "state code"}],
+        ),
+    ]
+    with gzip.open(folder / "tables.jsonl.gz", "wt") as file:
+        file.write("\n".join(lines))
+    question = {"question": "q", "database": "W", "gold_families": ["W.W.EVENTS_20210101", "W.GEO.STATES"]}
+    (folder / "dev.json").write_text(json.dumps([question]))
+    return folder
+
+
+def test_a_warehouse_has_a_table_for_each_family(tmp_path):
+    data = read_dataset(spider2_folder(tmp_path / "s2"))
+    states, events = data.corpus.profiles
+    assert (states.id, states.database, states.name) == ("W.GEO.STATES", "W", "GEO.STATES")
+    assert (events.id, events.name) == ("W.W.EVENTS_20210101", "EVENTS")
+    assert (states.columns[0].samples, states.columns[0].description) == (("FL",), "state code")
+    assert [events.columns[0].family, states.columns[0].family] == ["integer", "text"]
+    assert data.questions[0].gold == {"w.geo.states", "w.w.events_20210101"}
+
+
+def test_other_wordings_of_the_questions(tmp_path):
+    folder = jar_folder(tmp_path / "mini")
+    with pytest.raises(click.ClickException, match="no other wording"):
+        read_dataset(folder, synonyms=True)
+    entries = json.loads((folder / "dev.json").read_text())
+    entries[1]["synonyms"] = "s' "
+    (folder / "dev.json").write_text(json.dumps(entries))
+    assert [question.text for question in read_dataset(folder, synonyms=True).questions] == ["q", "s'", "s"]
