@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import importlib
 import json
 import subprocess
 import sys
@@ -164,6 +165,8 @@ class Server:
         self.count = 0
         self.in_flight = 0
         self.max_in_flight = 0
+        self.rounds = 0
+        self.tokens = 0
         self._history = history
         self._attempts: Counter[str] = Counter()
         self._port = port
@@ -190,7 +193,7 @@ class Server:
     def reset(self) -> None:
         """Forget the requests so far."""
         self.requests = []
-        self.count = self.max_in_flight = 0
+        self.count = self.max_in_flight = self.rounds = self.tokens = 0
         self._attempts.clear()
 
     async def listen(self) -> None:
@@ -216,6 +219,7 @@ class Server:
             _send(transport, 200, b"{}", {})
             return
         body = json.loads(raw)
+        self.rounds += not self.in_flight
         self.in_flight += 1
         self.max_in_flight = max(self.max_in_flight, self.in_flight)
         asked = json.dumps(body["messages"])
@@ -262,12 +266,21 @@ class Server:
         elif reply.status != 200:
             body = json.dumps({"error": {"message": reply.text, "type": "scripted", "code": reply.code}}).encode()
         else:
-            body = json.dumps(_completion(request, reply)).encode()
+            completion = _completion(request, reply)
+            usage = completion["usage"]
+            self.tokens += usage["total_tokens"] if isinstance(usage, dict) else 0
+            body = json.dumps(completion).encode()
         _send(transport, reply.status, body, reply.headers, half=reply.drop == "half")
 
     def stats(self) -> dict[str, Any]:
-        """Counts for the benches."""
-        return {"requests": self.count, "max_in_flight": self.max_in_flight, "cpu_seconds": time.process_time()}
+        """Counts for the benches; a round begins where a request comes while none is under way."""
+        return {
+            "requests": self.count,
+            "max_in_flight": self.max_in_flight,
+            "rounds": self.rounds,
+            "tokens": self.tokens,
+            "cpu_seconds": time.process_time(),
+        }
 
 
 def _completion(request: Request, reply: Reply) -> dict[str, Any]:
@@ -317,11 +330,16 @@ def _write_on(transport: asyncio.Transport) -> None:
 class ServerProcess:
     """The server in a process of its own, for benches; a context manager.
 
-    It answers "True" or "False" by a checksum of the prompt, keeps no history, and counts.
+    It keeps no history, and counts.
+
+    Args:
+        latency: seconds before each response.
+        answers: ``module:function`` of what it answers; "True" or "False" by a checksum of the prompt by default.
     """
 
-    def __init__(self, latency: float) -> None:
-        self._command = [sys.executable, "-m", "tag_bench.server", "--latency", str(latency)]
+    def __init__(self, latency: float, answers: str = "tag_bench.server:by_checksum") -> None:
+        options = ["--latency", str(latency), "--answers", answers]
+        self._command = [sys.executable, "-m", "tag_bench.server", *options]
         self.url = ""
 
     def __enter__(self) -> ServerProcess:
@@ -337,7 +355,7 @@ class ServerProcess:
         self._process.stdout.close()
 
     def stats(self) -> dict[str, Any]:
-        """``requests``, ``max_in_flight`` and ``cpu_seconds`` since the last reset (seconds: since the start)."""
+        """What :meth:`Server.stats` counts, since the last reset (``cpu_seconds``: since the start)."""
         stats: dict[str, Any] = json.loads(self._get("stats"))
         return stats
 
@@ -361,8 +379,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tag_bench.server")
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before each response")
     parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--answers", default="tag_bench.server:by_checksum", help="module:function")
     arguments = parser.parse_args()
-    server = Server(by_checksum, latency=arguments.latency, history=False, port=arguments.port)
+    module, _, function = arguments.answers.partition(":")
+    answers = getattr(importlib.import_module(module), function)
+    server = Server(answers, latency=arguments.latency, history=False, port=arguments.port)
 
     async def serve() -> None:
         await server.listen()

@@ -1,4 +1,4 @@
-"""``python -m tag_bench``, and ``speed lm`` in its smallest case."""
+"""``python -m tag_bench``, and ``speed lm`` and ``speed operators`` in their smallest cases."""
 
 from __future__ import annotations
 
@@ -38,3 +38,15 @@ def test_the_server_counts():
         assert server.stats()["requests"] == 0
         server.reset()
         assert server.stats()["max_in_flight"] == 0
+
+
+def test_a_case_of_the_operators():
+    done = subprocess.run(
+        [sys.executable, "-m", "tag_bench", "speed", "operators", "--case", "agg_5k"],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (case,) = json.loads(done.stdout)["cases"]
+    assert case["name"] == "agg_5k"
+    assert case["ours"]["rounds"] == 2
+    assert {"seconds", "requests", "tokens", "peak_mb", "seconds_above_server"} <= set(case["ours"])

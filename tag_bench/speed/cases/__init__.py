@@ -1,0 +1,9 @@
+"""The cases of ``tag_bench speed operators``: a function each for either side, and a line in :data:`CASES`."""
+
+from tag_bench.speed.cases.aggregate import AGG_5K
+from tag_bench.speed.cases.case import Case
+from tag_bench.speed.cases.topk import TOPK_LIST, TOPK_PAIR
+
+CASES: dict[str, Case] = {case.name: case for case in (TOPK_PAIR, TOPK_LIST, AGG_5K)}
+
+__all__ = ["CASES", "Case"]
