@@ -22,7 +22,18 @@ if TYPE_CHECKING:
     from tagframe.lm import LM, Budget, Price, Prompt, RetryPolicy, usage
     from tagframe.merging import stack
     from tagframe.merging.frames import infer_keys, join_plan, merge
-    from tagframe.operators import asem_agg, asem_filter, asem_topk, sem_agg, sem_filter, sem_topk
+    from tagframe.operators import (
+        asem_agg,
+        asem_filter,
+        asem_map,
+        asem_score,
+        asem_topk,
+        sem_agg,
+        sem_filter,
+        sem_map,
+        sem_score,
+        sem_topk,
+    )
 
 __version__ = "0.1.0"
 
@@ -39,6 +50,8 @@ _HOMES = {
     "aask": ("tagframe.answer", "aask"),
     "asem_agg": ("tagframe.operators", "asem_agg"),
     "asem_filter": ("tagframe.operators", "asem_filter"),
+    "asem_map": ("tagframe.operators", "asem_map"),
+    "asem_score": ("tagframe.operators", "asem_score"),
     "asem_topk": ("tagframe.operators", "asem_topk"),
     "ask": ("tagframe.answer", "ask"),
     "infer_keys": ("tagframe.merging", "infer_keys"),
@@ -47,6 +60,8 @@ _HOMES = {
     "open_corpus": ("tagframe.corpus", "open_corpus"),
     "sem_agg": ("tagframe.operators", "sem_agg"),
     "sem_filter": ("tagframe.operators", "sem_filter"),
+    "sem_map": ("tagframe.operators", "sem_map"),
+    "sem_score": ("tagframe.operators", "sem_score"),
     "sem_topk": ("tagframe.operators", "sem_topk"),
     "stack": ("tagframe.merging", "stack"),
     "usage": ("tagframe.lm", "usage"),
@@ -64,6 +79,8 @@ __all__ = [
     "aask",
     "asem_agg",
     "asem_filter",
+    "asem_map",
+    "asem_score",
     "asem_topk",
     "ask",
     "configure",
@@ -74,6 +91,8 @@ __all__ = [
     "open_corpus",
     "sem_agg",
     "sem_filter",
+    "sem_map",
+    "sem_score",
     "sem_topk",
     "stack",
     "usage",

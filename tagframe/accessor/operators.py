@@ -87,3 +87,55 @@ class OperatorMethods:
             on_error=on_error,
             **settings,
         )
+
+    def sem_map(
+        self,
+        instruction: str,
+        *,
+        dtype: Any = None,
+        response_format: Any = None,
+        choices: Sequence[str] | None = None,
+        return_explanations: bool = False,
+        examples: pd.DataFrame | None = None,
+        suffix: str = "_map",
+        on_error: OnError = "raise",
+        **settings: Any,
+    ) -> pd.DataFrame:
+        """A value for each row, of one type; see :func:`tagframe.sem_map`."""
+        from tagframe import operators
+
+        return operators.sem_map(
+            self._frame,
+            instruction,
+            dtype=dtype,
+            response_format=response_format,
+            choices=choices,
+            return_explanations=return_explanations,
+            examples=examples,
+            suffix=suffix,
+            on_error=on_error,
+            **settings,
+        )
+
+    def sem_score(
+        self,
+        instruction: str,
+        *,
+        return_explanations: bool = False,
+        examples: pd.DataFrame | None = None,
+        suffix: str = "_score",
+        on_error: OnError = "raise",
+        **settings: Any,
+    ) -> pd.DataFrame:
+        """A degree from 0 to 1 for each row; see :func:`tagframe.sem_score`."""
+        from tagframe import operators
+
+        return operators.sem_score(
+            self._frame,
+            instruction,
+            return_explanations=return_explanations,
+            examples=examples,
+            suffix=suffix,
+            on_error=on_error,
+            **settings,
+        )

@@ -95,3 +95,57 @@ class QuoteAccessor:
             suffix=suffix,
             on_error=on_error,
         )
+
+    def sem_map(
+        self,
+        instruction: str,
+        *,
+        dtype: Any = None,
+        response_format: Any = None,
+        choices: Sequence[str] | None = None,
+        return_explanations: bool = False,
+        examples: pd.DataFrame | None = None,
+        suffix: str = "_map",
+        on_error: OnError = "raise",
+        **settings: Any,
+    ) -> Quote:
+        """Calls, tokens, dollars and seconds of :func:`tagframe.sem_map` with these arguments."""
+        from tagframe.lm import get_lm
+        from tagframe.operators import OPERATORS
+
+        return OPERATORS["sem_map"].quote(
+            get_lm("sem_map", **settings),
+            self._frame,
+            instruction,
+            dtype=dtype,
+            response_format=response_format,
+            choices=choices,
+            return_explanations=return_explanations,
+            examples=examples,
+            suffix=suffix,
+            on_error=on_error,
+        )
+
+    def sem_score(
+        self,
+        instruction: str,
+        *,
+        return_explanations: bool = False,
+        examples: pd.DataFrame | None = None,
+        suffix: str = "_score",
+        on_error: OnError = "raise",
+        **settings: Any,
+    ) -> Quote:
+        """Calls, tokens, dollars and seconds of :func:`tagframe.sem_score` with these arguments."""
+        from tagframe.lm import get_lm
+        from tagframe.operators import OPERATORS
+
+        return OPERATORS["sem_score"].quote(
+            get_lm("sem_score", **settings),
+            self._frame,
+            instruction,
+            return_explanations=return_explanations,
+            examples=examples,
+            suffix=suffix,
+            on_error=on_error,
+        )

@@ -23,7 +23,9 @@ GEN_CHARACTERS = 40_000
 """Rows that ``gen`` is shown, in characters at most; about 10,000 tokens."""
 
 _OPERATORS = ",\n".join(
-    f"{operator.example}{' (only as the last)' if operator.ends else ''}" for operator in OPERATORS.values()
+    f"{operator.example}{' (only as the last)' if operator.ends else ''}"
+    for operator in OPERATORS.values()
+    if operator.in_syn
 )
 _SYN_TASK = f"""You turn a question about tables into a query. A query has two parts.
 "sql": one SQLite SELECT statement over the tables, or null for all rows of the merged table (where there is one). Let

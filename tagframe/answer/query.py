@@ -109,8 +109,9 @@ def _operator(call: Any) -> OperatorCall:
         raise AnswerRejected(f'an operator is {{"name": …, "instruction": …}}, got {call!r:.200}')
     name: Any = call.get("name")
     k = call.get("K")
-    if not isinstance(name, str) or name not in OPERATORS:
-        raise AnswerRejected(f"no operator {name!r} in {did_you_mean(str(name), OPERATORS)}")
+    known = [operator.name for operator in OPERATORS.values() if operator.in_syn]
+    if not isinstance(name, str) or name not in known:
+        raise AnswerRejected(f"no operator {name!r} in {did_you_mean(str(name), known)}")
     if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 1):
         raise AnswerRejected(f"K is a whole number of at least 1, got {k!r}")
     takes_k = OPERATORS[name].takes_k

@@ -27,6 +27,7 @@ class Batch(Generic[T]):
         temperature: of sampling.
         max_tokens: of an answer.
         logprobs: whether to ask for the log probabilities of the answer's tokens.
+        guess: an answer such as a model would give to these prompts, for quotes; None for that of whoever quotes.
         calls_at_most: that this batch and those that follow from it may take, for quotes; None for its own alone.
     """
 
@@ -36,6 +37,7 @@ class Batch(Generic[T]):
     max_tokens: int | None = None
     logprobs: bool = False
     calls_at_most: int | None = None
+    guess: str | None = None
 
 
 Arrived: TypeAlias = Mapping[Batch[Any], Mapping[int, Completion[Any]]]

@@ -129,9 +129,9 @@ class _QuotingStream(Stream):
             elif not self._quoting.take_stored(jobs, self._store):
                 self._store = None
         unknown = [job for job in jobs if job.completion is None]
-        guesses = [] if self._guess is None else [self._guess(job.prompt) for job in unknown]
+        guesses = self._guesses(batch, unknown)
         self._quoting.quote += self._quote(batch, len(jobs), unknown, guesses)
-        if unknown and self._guess is None:
+        if len(guesses) < len(unknown):
             raise self._ends("this call's answers")
         for job, text in zip(unknown, guesses, strict=True):
             try:
@@ -140,6 +140,12 @@ class _QuotingStream(Stream):
                 raise self._ends(f"an acceptable guess instead of {text!r} ({rejection})") from rejection
             job.completion = Completion(text, value, None, Usage(rows=1), None, "sent")
         self._call.end(jobs)
+
+    def _guesses(self, batch: Batch[Any], unknown: Sequence[Job[Any]]) -> list[str]:
+        """What stands for the answers that nobody knows; nothing where nobody has guessed."""
+        if batch.guess is not None:
+            return [batch.guess] * len(unknown)
+        return [] if self._guess is None else [self._guess(job.prompt) for job in unknown]
 
     def _ends(self, what: str) -> QuoteEnds:
         self._quoting.quote = replace(self._quoting.quote, whole=False)

@@ -6,12 +6,13 @@ A new operator is a file with its steps, its record and its two public functions
 from tagframe.operators.aggregate import AGG, asem_agg, sem_agg
 from tagframe.operators.drivers import arun, quote, run, run_many
 from tagframe.operators.filter import FILTER, asem_filter, sem_filter
+from tagframe.operators.map import MAP, SCORE, asem_map, asem_score, sem_map, sem_score
 from tagframe.operators.operator import Operator
 from tagframe.operators.outcome import OnError, Outcome
 from tagframe.operators.steps import Step, gather, together
 from tagframe.operators.topk import TOPK, asem_topk, sem_topk
 
-OPERATORS = {record.name: record for record in (FILTER, TOPK, AGG)}
+OPERATORS = {record.name: record for record in (FILTER, TOPK, AGG, MAP, SCORE)}
 """All operators, by name, in the order in which syn is told of them."""
 
 __all__ = [
@@ -23,6 +24,8 @@ __all__ = [
     "arun",
     "asem_agg",
     "asem_filter",
+    "asem_map",
+    "asem_score",
     "asem_topk",
     "gather",
     "quote",
@@ -30,6 +33,8 @@ __all__ = [
     "run_many",
     "sem_agg",
     "sem_filter",
+    "sem_map",
+    "sem_score",
     "sem_topk",
     "together",
 ]

@@ -23,11 +23,13 @@ class Operator:
     Attributes:
         name: as in ``df.tag.NAME``, ``tf.NAME``, ``tf.aNAME`` and ``df.tag.quote.NAME``.
         steps: ``steps(frame, instruction, …)``, the generator that does it; what follows are the operator's keywords.
-        guess: an answer to one of its prompts such as a model would give, for quotes.
+        guess: an answer to one of its prompts such as a model would give, for quotes; a batch's own guess
+            goes before it.
         told: what its instruction is, as syn's prompt says it.
         takes_k: whether it needs ``K``, the number of rows to keep.
         ends: whether it makes one text of all rows, so that in a query of syn it can only stand last.
         fits_window: whether it has a keyword ``window`` for the tokens that the model takes in one request.
+        in_syn: whether a query of syn may hold it.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Operator:
     takes_k: bool = False
     ends: bool = False
     fits_window: bool = False
+    in_syn: bool = True
 
     @property
     def example(self) -> str:

@@ -16,7 +16,7 @@ from tagframe import results
 from tagframe.errors import InvalidArgument, RowsFailed
 
 OnError: TypeAlias = Literal["raise", "keep", "drop"]
-OutcomeKind: TypeAlias = Literal["yes", "no", "kept", "left out", "answered", "cut", "null", "failed"]
+OutcomeKind: TypeAlias = Literal["yes", "no", "kept", "left out", "answered", "cut", "unsure", "null", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,8 @@ class Outcome:
     Attributes:
         kind: ``"yes"`` or ``"no"`` of ``sem_filter``; ``"kept"`` or ``"left out"`` of ``sem_topk``; ``"answered"`` of
             ``sem_agg``, or ``"cut"`` where it was answered from rows too long for the model, of which only the
-            beginnings were shown; of all: ``"null"``, not asked since there was nothing to show, and ``"failed"``.
+            beginnings were shown; ``"answered"`` of ``sem_map`` and ``sem_score``, or ``"unsure"`` where the model says
+            that it does not know; of all: ``"null"``, not asked since there was nothing to show, and ``"failed"``.
         error: why it failed, or None.
     """
 

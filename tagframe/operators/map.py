@@ -1,0 +1,356 @@
+"""``sem_map``: one typed value for each row; ``sem_score``: one from 0 to 1."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import pandas as pd
+
+from tagframe.errors import InvalidArgument
+from tagframe.lm import Batch, Message, Prompt, get_lm
+from tagframe.operators.cells import FENCE_RULE, encode_rows, fence
+from tagframe.operators.drivers import arun
+from tagframe.operators.examples import example_turns
+from tagframe.operators.instruction import Instruction
+from tagframe.operators.models import model_value
+from tagframe.operators.operator import Operator
+from tagframe.operators.outcome import Added, OnError, Outcome, check_on_error, finish, refuse_taken
+from tagframe.operators.steps import Step, gather
+from tagframe.operators.values import (
+    EXPLAINED,
+    Answered,
+    Value,
+    answer_form,
+    choice_value,
+    reader,
+    score_value,
+    value_of_dtype,
+)
+
+_MAP_TASK = (
+    "You are given the rows of a table, one at a time. Do what the instruction says for the row, from the row and from "
+    f"what you know of the world. {FENCE_RULE}"
+)
+_SCORE_TASK = (
+    "You score the rows of a table, one at a time: 0 where what is asked is not at all so, 1 where it is wholly so. "
+    f"Score each row by itself, from the row and from what you know of the world. {FENCE_RULE}"
+)
+
+
+def steps(
+    frame: pd.DataFrame,
+    instruction: str,
+    *,
+    dtype: Any = None,
+    response_format: Any = None,
+    choices: Sequence[str] | None = None,
+    return_explanations: bool = False,
+    examples: pd.DataFrame | None = None,
+    suffix: str = "_map",
+    on_error: OnError = "raise",
+) -> Step[pd.DataFrame]:
+    """:func:`sem_map` as a step."""
+    given = [
+        name
+        for name, told in (("dtype", dtype), ("response_format", response_format), ("choices", choices))
+        if told is not None
+    ]
+    if len(given) > 1:
+        raise InvalidArgument(f"a value has one type; give one of {' and '.join(f'{name}=' for name in given)}")
+    if choices is not None:
+        value = choice_value(choices)
+    else:
+        value = value_of_dtype(dtype) if response_format is None else model_value(response_format)
+    resolved = Instruction.resolve(instruction, frame)
+    return (
+        yield from mapped(
+            "sem_map",
+            frame,
+            resolved,
+            value,
+            _MAP_TASK,
+            return_explanations=return_explanations,
+            examples=examples,
+            suffix=suffix,
+            on_error=on_error,
+        )
+    )
+
+
+def score_steps(
+    frame: pd.DataFrame,
+    instruction: str,
+    *,
+    return_explanations: bool = False,
+    examples: pd.DataFrame | None = None,
+    suffix: str = "_score",
+    on_error: OnError = "raise",
+) -> Step[pd.DataFrame]:
+    """:func:`sem_score` as a step."""
+    return (
+        yield from mapped(
+            "sem_score",
+            frame,
+            Instruction.resolve(instruction, frame),
+            score_value(),
+            _SCORE_TASK,
+            return_explanations=return_explanations,
+            examples=examples,
+            suffix=suffix,
+            on_error=on_error,
+        )
+    )
+
+
+def mapped(
+    operator: str,
+    frame: pd.DataFrame,
+    resolved: Instruction,
+    value: Value,
+    task: str,
+    *,
+    return_explanations: bool = False,
+    examples: pd.DataFrame | None = None,
+    suffix: str,
+    on_error: OnError,
+) -> Step[pd.DataFrame]:
+    """The frame with the columns of a value of each row.
+
+    Args:
+        operator: its name, for messages.
+        frame: any.
+        resolved: what is asked of a row.
+        value: the kind of answer.
+        task: the beginning of the system message.
+        return_explanations, examples, suffix, on_error: as for :func:`sem_map`.
+    """
+    check_on_error(on_error)
+    stem = suffix.strip("_")
+    names = [suffix if column.name is None else column.name for column in value.columns]
+    explanation_name, error_name = f"explanation{suffix}", f"{stem}_error"
+    extra = [explanation_name] * return_explanations + [error_name] * (on_error == "keep")
+    _refuse_names(frame, names, extra, suffix)
+
+    opening = Message("system", f"{task} {answer_form(value, return_explanations)}")
+    read = reader(value, return_explanations)
+
+    def shown(row: str) -> str:
+        return f"Instruction: {resolved.text}\n\n{fence(row)}"
+
+    def solved(answer: Any) -> str:
+        """An answer as the model is to write it, if it is one of the kind that is asked for."""
+        text = answer.model_dump_json() if hasattr(answer, "model_dump_json") else str(answer)
+        if return_explanations:
+            text = f"Answer: {text}"
+        read(text)
+        return text
+
+    turns = example_turns(examples, resolved, shown, solved)
+    rows = encode_rows(frame, resolved.positions)
+    asked = [place for place, row in enumerate(rows) if row is not None]
+    completions = yield from gather(
+        Batch(
+            [Prompt((opening, *turns, Message("user", shown(row)))) for row in rows if row is not None],
+            read,
+            max_tokens=None if value.tokens is None else value.tokens + EXPLAINED * return_explanations,
+            guess=f"So it reads, as a whole and in part.\nAnswer: {value.guess}"
+            if return_explanations
+            else value.guess,
+        )
+    )
+
+    answers: list[Answered | None] = [None] * len(rows)
+    outcomes = [Outcome("null")] * len(rows)
+    answered, unsure = Outcome("answered"), Outcome("unsure")
+    for place, completion in zip(asked, completions, strict=True):
+        answers[place] = answer = completion.value
+        if answer is None:
+            outcomes[place] = Outcome("failed", completion.error)
+        else:
+            outcomes[place] = unsure if answer.cells is None else answered
+    added = [
+        Added(
+            name,  # type: ignore[arg-type]  # a pydantic field's name, or the suffix
+            [None if answer is None or answer.cells is None else answer.cells[place] for answer in answers],
+            column.dtype,
+        )
+        for place, (name, column) in enumerate(zip(names, value.columns, strict=True))
+    ]
+    if return_explanations:
+        reasons = [None if answer is None else answer.explanation for answer in answers]
+        added.append(Added(explanation_name, reasons, "string"))
+    return finish(operator, frame, outcomes, range(len(rows)), added, on_error=on_error, error_name=error_name)
+
+
+def _refuse_names(frame: pd.DataFrame, names: Sequence[Hashable], extra: Sequence[str], suffix: str) -> None:
+    """Refuse names that are taken, before anything is spent."""
+    taken = [name for name in names if name != suffix and name in frame.columns]
+    if taken:
+        raise InvalidArgument(f"the frame already has a column {taken[0]!r}; rename it, or drop it")
+    refuse_taken(frame, [*(name for name in names if name == suffix), *extra], suffix)
+
+
+MAP = Operator(
+    name="sem_map",
+    steps=steps,
+    guess=lambda prompt: "some words of an answer",
+    told="a value for each row, such as The sentiment of {review} in one word",
+    in_syn=False,
+)
+SCORE = Operator(
+    name="sem_score",
+    steps=score_steps,
+    guess=lambda prompt: "0.35",
+    told="a degree from 0 to 1 for each row, such as How hopeful is {review}?",
+    in_syn=False,
+)
+
+
+def sem_map(
+    frame: pd.DataFrame,
+    instruction: str,
+    *,
+    dtype: Any = None,
+    response_format: Any = None,
+    choices: Sequence[str] | None = None,
+    return_explanations: bool = False,
+    examples: pd.DataFrame | None = None,
+    suffix: str = "_map",
+    on_error: OnError = "raise",
+    **settings: Any,
+) -> pd.DataFrame:
+    """A value for each row: a text, a number, a truth, a date, one of a few choices, or the fields of a model.
+
+    Rows that show the same are paid once; rows of which every named column is null are not asked about. Where the model
+    says that it does not know, the value is ``<NA>`` and the row's outcome "unsure".
+
+    Args:
+        frame: any frame; it is not changed.
+        instruction: what to say of a row, with columns in braces: ``"The sentiment of {review} in one word"``; where
+            it names none, the model is shown all columns.
+        dtype: of the value: ``str``, ``float``, ``int``, ``bool``, ``datetime.date``, or one of pandas' names; the
+            column has pandas' nullable dtype for it, ``string`` where None.
+        response_format: a pydantic model, instead; its fields become columns of their names.
+        choices: the texts of which the value is one, instead.
+        return_explanations: a column ``explanation_map`` with the model's reasons.
+        examples: solved rows to show first: the named columns and a column ``Answer``.
+        suffix: the name of the value's column.
+        on_error: what a row without an answer does: ``"raise"`` once all others are done, ``"keep"`` as ``<NA>`` with
+            a column ``map_error``, or ``"drop"``.
+        **settings: those of :func:`tagframe.configure`, for this call: ``lm``, ``store``, ``budget``, ….
+
+    Returns:
+        The frame with the column ``_map``, or with one for each field of ``response_format``; index, dtypes and
+        subclass kept. ``.tag.outcomes`` says what became of each row.
+
+    Raises:
+        RowsFailed: with ``on_error="raise"``, after all rows have been tried; the finished frame is on it.
+        ColumnNotFound: a named column is not there.
+        InvalidArgument: an instruction without words, a type that is none, an added column's name that is taken.
+        NotConfigured: no model is set.
+    """
+    return MAP.run(
+        get_lm("sem_map", **settings),
+        frame,
+        instruction,
+        dtype=dtype,
+        response_format=response_format,
+        choices=choices,
+        return_explanations=return_explanations,
+        examples=examples,
+        suffix=suffix,
+        on_error=on_error,
+    )
+
+
+async def asem_map(
+    frame: pd.DataFrame,
+    instruction: str,
+    *,
+    dtype: Any = None,
+    response_format: Any = None,
+    choices: Sequence[str] | None = None,
+    return_explanations: bool = False,
+    examples: pd.DataFrame | None = None,
+    suffix: str = "_map",
+    on_error: OnError = "raise",
+    **settings: Any,
+) -> pd.DataFrame:
+    """:func:`sem_map`, awaited: the event loop goes on, and cancelling stops what is not sent."""
+    lm = get_lm("sem_map", **settings)
+    step = MAP.step(
+        lm,
+        frame,
+        instruction,
+        dtype=dtype,
+        response_format=response_format,
+        choices=choices,
+        return_explanations=return_explanations,
+        examples=examples,
+        suffix=suffix,
+        on_error=on_error,
+    )
+    return await arun(step, lm, MAP.name)
+
+
+def sem_score(
+    frame: pd.DataFrame,
+    instruction: str,
+    *,
+    return_explanations: bool = False,
+    examples: pd.DataFrame | None = None,
+    suffix: str = "_score",
+    on_error: OnError = "raise",
+    **settings: Any,
+) -> pd.DataFrame:
+    """A degree from 0 to 1 for each row, each scored by itself: a :func:`sem_map` to that range.
+
+    Args:
+        frame: any frame; it is not changed.
+        instruction: what is scored, with columns in braces: ``"How hopeful is {review}?"``.
+        return_explanations: a column ``explanation_score`` with the model's reasons.
+        examples: solved rows to show first: the named columns and a column ``Answer``.
+        suffix: the name of the score's column.
+        on_error: as for :func:`sem_map`; the error column is ``score_error``.
+        **settings: those of :func:`tagframe.configure`, for this call: ``lm``, ``store``, ``budget``, ….
+
+    Returns:
+        The frame with the column ``_score`` of dtype Float64.
+
+    Raises:
+        RowsFailed, ColumnNotFound, InvalidArgument, NotConfigured: as :func:`sem_map`.
+    """
+    return SCORE.run(
+        get_lm("sem_score", **settings),
+        frame,
+        instruction,
+        return_explanations=return_explanations,
+        examples=examples,
+        suffix=suffix,
+        on_error=on_error,
+    )
+
+
+async def asem_score(
+    frame: pd.DataFrame,
+    instruction: str,
+    *,
+    return_explanations: bool = False,
+    examples: pd.DataFrame | None = None,
+    suffix: str = "_score",
+    on_error: OnError = "raise",
+    **settings: Any,
+) -> pd.DataFrame:
+    """:func:`sem_score`, awaited: the event loop goes on, and cancelling stops what is not sent."""
+    lm = get_lm("sem_score", **settings)
+    step = SCORE.step(
+        lm,
+        frame,
+        instruction,
+        return_explanations=return_explanations,
+        examples=examples,
+        suffix=suffix,
+        on_error=on_error,
+    )
+    return await arun(step, lm, SCORE.name)

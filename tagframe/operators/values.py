@@ -1,0 +1,320 @@
+"""Typed values: how a model is asked for one, how its answer is read, and the columns that hold it.
+
+An answer is one value of the type, or Unknown, or it is rejected: nothing is guessed from the middle of a sentence.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from tagframe.errors import AnswerRejected, InvalidArgument
+from tagframe.operators.answers import last_line, parse_text, parse_word, without_reasoning
+
+SHORT = 32
+"""Tokens for one number, truth or date, with "Answer:" and markdown around it."""
+EXPLAINED = 256
+"""Tokens for two sentences beside a value."""
+SECONDS = "datetime64[s]"
+"""Dates of every year: those counted in nanoseconds end at 1677 and 2262."""
+
+_UNKNOWN = {"unknown", "unsure", "not known", "undetermined", "cannot be determined", "cannot be told", "i don't know"}
+_NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?:[eE][-+]?\d+)?")
+_TRUTH = {"true": True, "yes": True, "false": False, "no": False}
+_LABEL = re.compile(r"[ \t>*_#`]*(?:(?:the|my)\s+)?(?:final\s+)?answer[ \t*_`]*[:=][ \t*_]*", re.IGNORECASE)
+_AROUND = ("*", "`", '"', "'", "_", "“”", "‘’")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column that holds a value, or a part of one.
+
+    Attributes:
+        name: its label; None where the operator names it.
+        dtype: a nullable one.
+    """
+
+    name: Hashable | None
+    dtype: Any
+
+
+@dataclass(frozen=True)
+class Value:
+    """A kind of value.
+
+    Attributes:
+        form: what the model is asked to write, to stand after "Answer with".
+        read: the cells of an answer, one a column; raises :class:`AnswerRejected` for what is none.
+        columns: what holds them.
+        guess: an answer such as a model gives, for quotes.
+        tokens: of such an answer at most; None for the server's own limit.
+        options: words that are values here even where they sound like Unknown.
+    """
+
+    form: str
+    read: Callable[[str], tuple[Any, ...]]
+    columns: tuple[Column, ...]
+    guess: str
+    tokens: int | None = SHORT
+    options: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What a model said of a row.
+
+    Attributes:
+        cells: one a column; None where it does not know.
+        explanation: its reasons, where they were asked for.
+    """
+
+    cells: tuple[Any, ...] | None
+    explanation: str | None = None
+
+
+def answer_form(value: Value, explained: bool) -> str:
+    """The last sentences of a system message that asks for a value."""
+    unknown = "Where that cannot be told, not even from what you know of the world, the answer is Unknown."
+    if explained:
+        return (
+            "Explain in one or two sentences. Then, on a line of its own, end with 'Answer:' and "
+            f"{value.form}. {unknown}"
+        )
+    return f"Answer with {value.form}, and nothing before or after it. {unknown}"
+
+
+def reader(value: Value, explained: bool) -> Callable[[str], Answered]:
+    """What reads an answer to :func:`answer_form`."""
+
+    def read(text: str) -> Answered:
+        answer, explanation = parse_text(text), None
+        if explained:
+            answer, explanation = split_answer(answer)
+        answer = _unlabelled(answer)
+        if answer.strip(" .*`\"'").lower() in _UNKNOWN - value.options:
+            return Answered(None, explanation)
+        return Answered(value.read(answer), explanation)
+
+    return read
+
+
+def split_answer(text: str) -> tuple[str, str]:
+    """``(answer, explanation)`` of a text whose last label "Answer:" begins a line.
+
+    >>> split_answer("Warm words.\\n**Answer:** 0.9")
+    ('0.9', 'Warm words.')
+
+    Raises:
+        AnswerRejected: no line begins with it.
+    """
+    lines = text.splitlines()
+    for number in reversed(range(len(lines))):
+        if label := _LABEL.match(lines[number]):
+            answer = "\n".join([lines[number][label.end() :], *lines[number + 1 :]]).strip()
+            return answer, "\n".join(lines[:number]).strip()
+    raise AnswerRejected(f"expected a last line that begins with 'Answer:', got {last_line(text)[:80]!r}")
+
+
+def _unlabelled(answer: str) -> str:
+    """A one-line answer without "Answer:" before it."""
+    label = _LABEL.match(answer)
+    return answer[label.end() :].strip() if label and "\n" not in answer else answer
+
+
+# --- kinds --------------------------------------------------------------------------------------------------------
+
+
+def text_value(dtype: Any = "string") -> Value:
+    """Any text but an empty one."""
+    return Value("the text alone", lambda answer: (answer,), (Column(None, dtype),), "some words of an answer", None)
+
+
+def number_value(dtype: Any = "Float64", *, whole: bool = False) -> Value:
+    """A number; thousands may be grouped by commas, nothing else may stand beside it."""
+    form = "one whole number in digits, such as 1234" if whole else "one number in digits, such as 1234.5"
+
+    def read(answer: str) -> tuple[Any, ...]:
+        return (_held(parse_number(answer, whole=whole), dtype),)
+
+    return Value(form, read, (Column(None, dtype),), "1234")
+
+
+def score_value() -> Value:
+    """A number from 0 to 1."""
+
+    def read(answer: str) -> tuple[float]:
+        number = float(parse_number(answer))
+        if not 0 <= number <= 1:
+            raise AnswerRejected(f"expected a number from 0 to 1, got {answer[:80]!r}")
+        return (number,)
+
+    return Value("one number from 0 to 1, such as 0.35", read, (Column(None, "Float64"),), "0.35")
+
+
+def truth_value(dtype: Any = "boolean") -> Value:
+    """True or False."""
+
+    def read(answer: str) -> tuple[bool]:
+        return (parse_word(answer, _TRUTH, "True or False"),)
+
+    return Value("one word, True or False", read, (Column(None, dtype),), "True")
+
+
+def date_value(dtype: Any = SECONDS) -> Value:
+    """A day, or a moment of one, as ISO 8601 writes it."""
+
+    def read(answer: str) -> tuple[Any]:
+        return (_held(parse_date(answer), dtype),)
+
+    return Value("one date written as YYYY-MM-DD", read, (Column(None, dtype),), "2024-05-17")
+
+
+def choice_value(choices: Sequence[str]) -> Value:
+    """One of a few texts.
+
+    Raises:
+        InvalidArgument: fewer than two choices, or some that are no texts, empty or alike.
+    """
+    options = check_choices(choices)
+
+    def read(answer: str) -> tuple[str]:
+        return (parse_choice(answer, options),)
+
+    listed = ", ".join(f"'{option}'" for option in options)
+    return Value(
+        f"one of these, as it is written here: {listed}",
+        read,
+        (Column(None, "string"),),
+        max(options, key=len),
+        SHORT + max(len(option) for option in options),
+        frozenset(option.lower() for option in options),
+    )
+
+
+def check_choices(choices: Sequence[str]) -> list[str]:
+    """The choices, or a refusal; see :func:`choice_value`."""
+    if isinstance(choices, str) or not all(isinstance(choice, str) and choice.strip() for choice in choices):
+        raise InvalidArgument(f"choices is a list of texts, such as ['good', 'bad']; got {choices!r:.200}")
+    options = [choice.strip() for choice in choices]
+    if len(set(options)) < len(options) or len(options) < 2:
+        raise InvalidArgument(f"choices are two texts or more, each once; got {choices!r:.200}")
+    return options
+
+
+def value_of_dtype(dtype: Any) -> Value:
+    """The kind of value that a column of ``dtype`` holds.
+
+    Args:
+        dtype: ``str``, ``float``, ``int``, ``bool``, ``datetime.date``, one of "text", "number", "date", or what pandas
+            calls a dtype. Those of numpy that cannot hold a null become pandas' nullable ones.
+
+    Raises:
+        InvalidArgument: any other.
+    """
+    if dtype is None or dtype is str or (isinstance(dtype, str) and dtype in ("str", "text")):
+        return text_value()
+    if dtype is datetime.date or dtype is datetime.datetime:
+        return date_value()
+    words = {"number": "Float64", "date": SECONDS, "datetime": SECONDS}
+    try:
+        found = pd.api.types.pandas_dtype(words.get(dtype, dtype) if isinstance(dtype, str) else dtype)
+    except TypeError:
+        found = None
+    extension = found if isinstance(found, pd.api.extensions.ExtensionDtype) else None
+    if found is not None and found.kind == "b":
+        return truth_value(extension or "boolean")
+    if found is not None and found.kind in "iu":
+        return number_value(extension or "Int64", whole=True)
+    if found is not None and found.kind == "f":
+        return number_value(extension or "Float64")
+    if found is not None and found.kind == "M" and getattr(found, "tz", None) is None:
+        return date_value(found)
+    if found is not None and pd.api.types.is_string_dtype(found):
+        return text_value(extension or "string")
+    raise InvalidArgument(
+        f"dtype is one of str, float, int, bool, datetime.date, 'text', 'number', 'date', or a dtype of pandas for "
+        f"those; got {dtype!r}. For one of a few values give choices=, for several a pydantic model as response_format="
+    )
+
+
+# --- reading ------------------------------------------------------------------------------------------------------
+
+
+def parse_number(answer: str, *, whole: bool = False) -> float | int:
+    """A number that stands alone, or alone on the last line.
+
+    >>> parse_number("**1,234.5**"), parse_number("12.0", whole=True)
+    (1234.5, 12)
+
+    Raises:
+        AnswerRejected: anything else.
+    """
+    line = _bare(last_line(answer)).rstrip(".")
+    if not any(letter.isdigit() for letter in line) or _NUMBER.fullmatch(line) is None:
+        raise AnswerRejected(f"expected {'a whole' if whole else 'one'} number in digits, got {answer[:80]!r}")
+    digits = line.replace(",", "")
+    if whole and digits.lstrip("+-").isdigit():
+        return int(digits)
+    number = float(digits)
+    if not math.isfinite(number) or (whole and not number.is_integer()):
+        raise AnswerRejected(f"expected {'a whole' if whole else 'a finite'} number, got {answer[:80]!r}")
+    return int(number) if whole else number
+
+
+def parse_date(answer: str) -> datetime.datetime:
+    """A date as YYYY-MM-DD, with or without a time of day.
+
+    Raises:
+        AnswerRejected: anything else, or a moment in a time zone.
+    """
+    line = _bare(last_line(answer)).rstrip(".")
+    try:
+        found = datetime.datetime.fromisoformat(line)
+    except ValueError as error:
+        raise AnswerRejected(f"expected a date as YYYY-MM-DD, got {answer[:80]!r} ({error})") from error
+    if found.tzinfo is not None:
+        raise AnswerRejected(f"expected a date without a time zone, got {answer[:80]!r}")
+    return found
+
+
+def parse_choice(answer: str, options: Sequence[str]) -> str:
+    """One of the options: as it is written, in other case where that is no other option, or with marks around it.
+
+    >>> parse_choice("**c#**.", ["C", "C#"])
+    'C#'
+
+    Raises:
+        AnswerRejected: none of them.
+    """
+    folded: dict[str, list[str]] = {}
+    for option in options:
+        folded.setdefault(option.casefold(), []).append(option)
+    line = _unlabelled(last_line(without_reasoning(answer)))
+    for candidate in (line.strip(), line.strip().rstrip("."), _bare(line), _bare(line).rstrip("."), _bare(line, ".")):
+        alike = folded.get(candidate.casefold(), [])
+        if candidate in alike or len(alike) == 1:
+            return candidate if candidate in alike else alike[0]
+    raise AnswerRejected(f"expected one of {list(options)!r:.300}, got {answer[:80]!r}")
+
+
+def _bare(line: str, also: str = "") -> str:
+    """A line without the quotes and marks that stand around all of it."""
+    line = line.strip().rstrip(also)
+    while len(line) > 2 and any(line[0] == marks[0] and line[-1] == marks[-1] for marks in _AROUND):
+        line = line[1:-1].strip()
+    return line
+
+
+def _held(value: Any, dtype: Any) -> Any:
+    """The value, if the column can hold it."""
+    try:
+        pd.array([value], dtype=dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise AnswerRejected(f"{value} does not fit into {dtype} ({error})") from error
+    return value
