@@ -333,6 +333,10 @@ class RowsFailed(TagframeError):
         self.failures = list(failures)
 
 
+class UnsureWarning(UserWarning):
+    """An operator left out rows of which the model could not say what was asked."""
+
+
 class UnsafeSQL(TagframeError, ValueError):
     """A statement that is not one plain read of the corpus' tables."""
 

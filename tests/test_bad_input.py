@@ -40,7 +40,7 @@ def test_odd_names_from_retrieval_to_the_operators(live, odd):
     assert set(merged.columns) == {"order id", "select", "a.b", 'say "x"', "größe {m}", "group"}
     kept = merged.tag.sem_filter('{group} buys {a.b} at {say "x"} for {select}')
     assert len(kept) == 9
-    assert 'group buys a.b at say "x" for select' in live.requests[0].prompt
+    assert '{group} buys {a.b} at {say "x"} for {select}' in live.requests[0].messages[0]["content"]
 
 
 def test_a_table_without_rows_is_found_and_merges_to_nothing(odd):

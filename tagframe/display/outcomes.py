@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tagframe.display.markup import LETTER, escaped, page, percent, small, svg, svg_text, table
@@ -15,6 +16,7 @@ _SHADES = {
     "kept": 0.7,
     "answered": 0.7,
     "cut": 0.4,
+    "unsure": 0.3,
     "no": 0.15,
     "left out": 0.15,
     "null": 0.0,
@@ -26,12 +28,13 @@ _LEAST = 6.0
 """Pixels that one row of a million has, so that it is seen."""
 
 
-def outcomes_html(outcomes: pd.DataFrame, rows_html: str) -> str:
+def outcomes_html(outcomes: pd.DataFrame, rows_html: str, remarks: Sequence[str] = ()) -> str:
     """What became of each row in a notebook: a bar of the outcomes, why rows failed, and the rows.
 
     Args:
         outcomes: a row for each row of an operator's input, with the columns ``outcome`` and ``error``.
         rows_html: them, as pandas shows a frame.
+        remarks: sentences on the operator as a whole.
     """
     found = outcomes["outcome"].value_counts()
     counts = {kind: int(found[kind]) for kind in _SHADES if kind in found}
@@ -39,6 +42,7 @@ def outcomes_html(outcomes: pd.DataFrame, rows_html: str) -> str:
     if counts:
         told = ", ".join(f"{count:,} {kind} ({percent(count / len(outcomes))})" for kind, count in counts.items())
         parts = [f'<div style="padding:6px 0">{_bar(counts)}</div>', f"<p>{escaped(told)}</p>"]
+    parts += [small(escaped(remark)) for remark in remarks]
     reasons: dict[str, list[str]] = {}
     for label, error in outcomes.loc[outcomes["error"].notna(), "error"].items():
         reasons.setdefault(str(error), []).append(str(label))

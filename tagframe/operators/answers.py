@@ -8,11 +8,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TypeVar
+from enum import Enum
+from typing import Final, Literal, TypeVar
 
 from tagframe.errors import AnswerRejected
 
 T = TypeVar("T")
+
+
+class Unsure(Enum):
+    """The one value of an answer that says that there is none to give."""
+
+    UNSURE = "unsure"
+
+
+UNSURE: Final = Unsure.UNSURE
+UNSURE_RULE = "Where neither the row nor what you know decides it, answer Unsure."
+"""The sentence that lets a model say so."""
 
 # The tags in which models wrap their reasoning: DeepSeek, Qwen and others; Magistral; Kimi; Seed.
 _NAMES = "think|thinking|thought|thoughts|reason|reasoning|reflection|analysis|scratchpad|seed:think"
@@ -27,6 +39,39 @@ _LABEL = re.compile(
 _MARKS = re.compile(r"[*`#_]|^\s*>")
 _EDGES = " \t\r\n.!,;:\"'“”‘’()[]"
 _FENCED = re.compile(r"```[\w+-]*[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
+
+
+_TOO_LITTLE = r"(?:no|not enough|insufficient|too little) (?:information|data|context|evidence)"
+_UNSURE_WORD = re.compile(
+    r"maybe|perhaps|possibly|unsure|uncertain|unknown|unclear|undetermined|undecided|undecidable|indeterminate|"
+    r"inconclusive|ambiguous|not (?:sure|certain|clear|known|applicable)|(?:it )?depends|no idea|n/?a|"
+    rf"{_TOO_LITTLE}|(?:i )?(?:do not|don't|can ?not|can't) (?:know|tell|say)|"
+    r"(?:can ?not|can't) be (?:determined|known|decided)"
+)
+_HEDGED = re.compile(r"(?:maybe|perhaps|possibly)[,:]? (?:true|false|yes|no)")
+_UNSURE_SENTENCE = re.compile(
+    r"(?:(?:it|this|that|the (?:claim|answer|truth|value|row))(?:'s| is)? )?"
+    r"(?:can ?not|can't|could not|(?:impossible|not possible|unable|hard|difficult) to) (?:be )?"
+    r"(?:determined?|decided?|tell|told|know|known|infer(?:red)?|verif(?:y|ied)|judged?|answer(?:ed)?)\b.*|"
+    r"(?:i am|i'm) (?:not sure|unsure|uncertain|not certain|unable to)\b.*|"
+    rf"(?:there is|there's) {_TOO_LITTLE}\b.*|"
+    r"the (?:row|data|text|record)s? (?:does not|doesn't|do not|don't) "
+    r"(?:say|tell|mention|specify|state|indicate|provide|contain|include|give)\b.*"
+)
+"""Only on a line of its own, and the last one: on the way to an answer such a sentence is no answer."""
+
+
+def is_unsure(answer: str) -> bool:
+    """Whether an answer, without its reasoning, says that it cannot say.
+
+    >>> [is_unsure(text) for text in ("**Unknown**", "Maybe.", "It cannot be determined from the row.", "No.")]
+    [True, True, True, False]
+    """
+    plain = _word(answer).replace("’", "'")
+    if _UNSURE_SENTENCE.fullmatch(plain) or _HEDGED.fullmatch(plain):
+        return True
+    word = _UNSURE_WORD.match(plain)
+    return word is not None and (word.end() == len(plain) or plain[word.end() :].lstrip()[:1] in tuple(".,;:(–—-"))
 
 
 def without_reasoning(text: str) -> str:
@@ -76,8 +121,23 @@ def parse_word(text: str, words: Mapping[str, T], expected: str) -> T:
         words: what each word (in lower case) stands for.
         expected: how they are named in the error.
 
-    >>> parse_word("A river.\\n**Answer:** no.", {"yes": True, "no": False}, "yes or no")
+    >>> parse_word("A river.\n**Answer:** no.", {"yes": True, "no": False}, "yes or no")
     False
+
+    Raises:
+        AnswerRejected: anything else.
+    """
+    value = parse_word_or_unsure(text, words, expected)
+    if value is UNSURE:
+        raise AnswerRejected(f"expected {expected}, got {_shown(without_reasoning(text))}")
+    return value
+
+
+def parse_word_or_unsure(text: str, words: Mapping[str, T], expected: str) -> T | Literal[Unsure.UNSURE]:
+    """:func:`parse_word`, or ``UNSURE`` for an answer that says that it cannot say: it is not repaired into a guess.
+
+    >>> parse_word_or_unsure("Maybe.", {"yes": True, "no": False}, "yes or no")
+    <Unsure.UNSURE: 'unsure'>
 
     Raises:
         AnswerRejected: anything else.
@@ -86,10 +146,11 @@ def parse_word(text: str, words: Mapping[str, T], expected: str) -> T:
         return words[bare]
     answer = without_reasoning(text)
     found = [words[word] for line in answer.splitlines() if (word := _word(line)) in words]
-    last = _word(last_line(answer))
-    if last not in words or any(value != words[last] for value in found):
+    line = last_line(answer)
+    last = words.get(_word(line), UNSURE if is_unsure(line) else None)
+    if last is None or any(value != last for value in found):
         raise AnswerRejected(f"expected {expected}, got {_shown(answer)}")
-    return words[last]
+    return last
 
 
 def parse_labelled_word(text: str, words: Mapping[str, T], expected: str) -> tuple[T, str]:
@@ -98,12 +159,26 @@ def parse_labelled_word(text: str, words: Mapping[str, T], expected: str) -> tup
     Raises:
         AnswerRejected: it ends otherwise.
     """
+    value, reason = parse_labelled_word_or_unsure(text, words, expected)
+    if value is UNSURE:
+        raise AnswerRejected(f"expected a last line {expected}, got {_shown(last_line(text))}")
+    return value, reason
+
+
+def parse_labelled_word_or_unsure(
+    text: str, words: Mapping[str, T], expected: str
+) -> tuple[T | Literal[Unsure.UNSURE], str]:
+    """:func:`parse_labelled_word`, or ``UNSURE`` where that is what stands after "Answer:".
+
+    Raises:
+        AnswerRejected: it ends otherwise.
+    """
     answer = without_reasoning(text)
     line = last_line(answer)
-    word = _word(line)
-    if word not in words or _LABEL.match(_unmarked(line)) is None:
+    value = words.get(_word(line), UNSURE if is_unsure(line) else None)
+    if value is None or _LABEL.match(_unmarked(line)) is None:
         raise AnswerRejected(f"expected a last line {expected}, got {_shown(line)}")
-    return words[word], answer[: answer.rindex(line)].strip(" \t\r\n*")
+    return value, answer[: answer.rindex(line)].strip(" \t\r\n*")
 
 
 def parse_block(text: str) -> str:

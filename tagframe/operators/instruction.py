@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -10,16 +11,16 @@ import pandas as pd
 
 from tagframe.errors import ColumnNotFound, InvalidArgument, did_you_mean
 from tagframe.operators.cells import one_line
+from tagframe.operators.naming import label_text, shown_names
 
-# A doubled brace stands for a brace, as in str.format; anything else between single braces is a column's name, so that
-# columns such as "price[usd]", "a.b" or "first name" can be named.
-_TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
+FIELD_RULE = "A name in braces, as {title}, stands for what the row has in the field of that name."
+"""The sentence that tells a model how to read an instruction: "a driver of {nationality} nationality" stays whole."""
 
-
-def _spoken(token: re.Match[str]) -> str:
-    if token.group(1) is None:
-        return token.group(0)[0]
-    return one_line(token.group(1)) or token.group(0)  # {} names nothing, and stays
+# Anything but a brace may stand between braces, so that columns such as "price[usd]", "a.b" or "first name" can be
+# named; a brace of a name is doubled, as one that is no more than a brace is.
+_BRACE = re.compile(r"[{}]")
+_NAME = re.compile(r"\{([^{}]*)\}")
+_NAME_WITH_BRACES = re.compile(r"\{((?:[^{}]|\{\{|\}\})*)\}")
 
 
 @dataclass(frozen=True)
@@ -27,19 +28,27 @@ class Instruction:
     """An instruction, resolved against the columns of a frame.
 
     Attributes:
-        text: as it reads in a prompt: the braces are gone, the columns' names stand as they are.
+        text: as it reads in a prompt beside :data:`FIELD_RULE`: as the user wrote it, with each column in braces by the
+            name that the rows have it under (:func:`~tagframe.operators.naming.shown_names`).
         columns: labels of the columns that the model is shown: those named, in the order of naming; all of the
-            frame's where none is named.
+            frame's where none is named, or with ``all_cols``.
         positions: their places in the frame.
+        names: what each is called in a prompt.
     """
 
     text: str
     columns: tuple[Hashable, ...]
     positions: tuple[int, ...]
+    names: tuple[str, ...]
 
     @classmethod
-    def resolve(cls, text: str, frame: pd.DataFrame) -> Instruction:
+    def resolve(cls, text: str, frame: pd.DataFrame, *, all_cols: bool = False) -> Instruction:
         """Find the columns that ``text`` names.
+
+        Args:
+            text: of the user. ``{{`` and ``}}`` stand for braces; so do those of a JSON object.
+            frame: whose columns are meant.
+            all_cols: show all columns, whatever is named.
 
         Raises:
             InvalidArgument: no words, no columns to show, or a named column that the frame has twice.
@@ -47,20 +56,85 @@ class Instruction:
         """
         if not isinstance(text, str) or not text.strip():
             raise InvalidArgument(f"the instruction has no words: {text!r}; say what to do, with columns in braces")
-        labels = [str(label) for label in frame.columns]
-        named = list(dict.fromkeys(name for name in _TOKEN.findall(text) if name))
-        if not labels:
+        if not len(frame.columns):
             raise InvalidArgument("the frame has no columns, so there is nothing to show to the model")
-        positions = []
-        for name in named:
-            places = [place for place, label in enumerate(labels) if label == name]
-            if not places:
-                raise ColumnNotFound(f"no column {name!r} in {did_you_mean(name, labels)}")
-            if len(places) > 1:
-                raise InvalidArgument(
-                    f"{len(places)} columns are called {name!r}; rename them so that one can be meant"
-                )
-            positions.append(places[0])
-        positions = positions or list(range(len(labels)))
-        spoken = _TOKEN.sub(_spoken, text)
-        return cls(spoken.strip(), tuple(frame.columns[place] for place in positions), tuple(positions))
+        reader = _Reader(frame)
+        reader.read(text)
+        positions = tuple(range(len(frame.columns)) if all_cols or not reader.named else reader.named)
+        names = shown_names(frame, positions)  # fewer columns may need fewer words to be told apart
+        reader.shown.update(zip(positions, names, strict=True))
+        return cls(
+            reader.read(text).strip(),
+            tuple(frame.columns[place] for place in positions),
+            positions,
+            tuple(names),
+        )
+
+
+class _Reader:
+    """Reads instructions over the columns of a frame.
+
+    Attributes:
+        shown: by place: what each column is called in a prompt.
+        named: places of the columns that were named, in the order of naming.
+    """
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self._labels = [label_text(label) for label in frame.columns]
+        self._places: dict[str, list[int]] = {}
+        for place, (label, text) in enumerate(zip(frame.columns, self._labels, strict=True)):
+            for name in {text, str(label)}:
+                self._places.setdefault(name, []).append(place)
+        self.shown = dict(enumerate(self._labels))
+        self.named: list[int] = []
+
+    def read(self, text: str) -> str:
+        """The text as it reads in a prompt.
+
+        Raises:
+            InvalidArgument: a name is that of two columns.
+            ColumnNotFound: a name is no column's.
+        """
+        parts: list[str] = []
+        at = 0
+        while at < len(text):
+            brace = _BRACE.search(text, at)
+            start = brace.start() if brace else len(text)
+            parts.append(text[at:start])
+            at = start
+            if brace is not None:
+                part, at = self._read_brace(text, start)
+                parts.append(part)
+        return "".join(parts)
+
+    def _read_brace(self, text: str, start: int) -> tuple[str, int]:
+        """What stands in a prompt for what begins with the brace at ``start``, and where it ends."""
+        plain = _NAME.match(text, start)
+        for token in (plain, _NAME_WITH_BRACES.match(text, start)):
+            if token is not None and (place := self._place(token[1].replace("{{", "{").replace("}}", "}"))) is not None:
+                return f"{{{one_line(self.shown[place])}}}", token.end()
+        if text.startswith(("{{", "}}"), start):
+            return text[start], start + 2
+        if (end := _end_of_json(text, start)) is not None:
+            return text[start:end], end
+        if plain is not None and plain[1].strip():
+            odd = "; a brace that begins no name is doubled: {{" if re.search(r"[\"':,]", plain[1]) else ""
+            raise ColumnNotFound(f"no column {plain[1]!r} in {did_you_mean(plain[1], self._labels)}{odd}")
+        return text[start], start + 1  # {} names nothing, and stays, as does a brace without its partner
+
+    def _place(self, name: str) -> int | None:
+        places = self._places.get(name) or self._places.get(name.strip(), [])
+        if len(places) > 1:
+            raise InvalidArgument(f"{len(places)} columns are called {name!r}; rename them so that one can be meant")
+        if places and places[0] not in self.named:
+            self.named.append(places[0])
+        return places[0] if places else None
+
+
+def _end_of_json(text: str, start: int) -> int | None:
+    """Where the JSON object ends that begins at ``start``; None where none does. ``{}`` is none."""
+    try:
+        value, end = json.JSONDecoder().raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return None
+    return end if value else None

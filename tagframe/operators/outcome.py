@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import pandas as pd
 
@@ -26,20 +26,28 @@ class Outcome:
     Attributes:
         kind: ``"yes"`` or ``"no"`` of ``sem_filter``; ``"kept"`` or ``"left out"`` of ``sem_topk``; ``"answered"`` of
             ``sem_agg``, or ``"cut"`` where it was answered from rows too long for the model, of which only the
-            beginnings were shown; ``"answered"`` of ``sem_map`` and ``sem_score``, or ``"unsure"`` where the model says
-            that it does not know; of all: ``"null"``, not asked since there was nothing to show, and ``"failed"``.
+            beginnings were shown, and of ``sem_map`` and ``sem_score``; of all: ``"unsure"``, answered with that it
+            cannot be said, ``"null"``, not asked since there was nothing to show, and ``"failed"``.
         error: why it failed, or None.
+        note: what else is to know of it, as that it was cut to the model's context, or None.
     """
 
     kind: OutcomeKind
     error: Exception | None = None
+    note: str | None = None
 
 
 class OutcomeFrame(pd.DataFrame):
-    """``frame.tag.outcomes``: a row a row (or group) of the input, with the columns ``outcome`` and ``error``.
+    """``frame.tag.outcomes``: a row a row (or group) of the input; its columns are ``outcome``, ``error`` and ``note``.
 
     In a notebook a picture of them; what is taken from it is a plain frame.
+
+    Attributes:
+        remarks: sentences on the operator as a whole, as how many rows were asked twice and agree.
     """
+
+    _metadata: ClassVar[list[str]] = ["remarks"]  # which survives a pickle
+    remarks: tuple[str, ...] = ()
 
     @property
     def _constructor(self) -> Callable[..., pd.DataFrame]:
@@ -48,13 +56,16 @@ class OutcomeFrame(pd.DataFrame):
     def _repr_html_(self) -> str:
         from tagframe.display import outcomes_html
 
-        return outcomes_html(self, pd.DataFrame(self)._repr_html_())  # type: ignore[operator]  # not in pandas-stubs
+        return outcomes_html(self, pd.DataFrame(self)._repr_html_(), self.remarks)  # type: ignore[operator]  # not in pandas-stubs
 
 
-def outcome_frame(outcomes: Sequence[Outcome], index: pd.Index) -> OutcomeFrame:
+def outcome_frame(outcomes: Sequence[Outcome], index: pd.Index, remarks: Sequence[str] = ()) -> OutcomeFrame:
     """The outcomes of an operator's input."""
     kinds = pd.array([outcome.kind for outcome in outcomes], dtype="string")
-    return OutcomeFrame({"outcome": kinds, "error": error_column(outcomes)}, index=index)
+    notes = pd.array([outcome.note for outcome in outcomes], dtype="string")
+    frame = OutcomeFrame({"outcome": kinds, "error": error_column(outcomes), "note": notes}, index=index)
+    frame.remarks = tuple(remarks)
+    return frame
 
 
 def check_on_error(on_error: str) -> None:
@@ -116,6 +127,7 @@ def finish(
     index: pd.Index | None = None,
     row_facts: Callable[[Sequence[int]], Mapping[str, Any]] | None = None,
     of: str = "rows",
+    remarks: Sequence[str] = (),
 ) -> pd.DataFrame:
     """The result of an operator, which knows its outcomes; the end of every operator.
 
@@ -130,6 +142,7 @@ def finish(
         index: of the outcomes; that of ``base`` where None.
         row_facts: what the result is to know of its rows, made from their places in ``base``.
         of: what the rows of ``base`` are.
+        remarks: sentences on the operator as a whole, for its outcomes.
 
     Raises:
         RowsFailed: with ``on_error="raise"``, where any has failed; the frame on it is that of ``"keep"``.
@@ -144,7 +157,7 @@ def finish(
             finished[name] = pd.array([column.values[place] for place in places], dtype=column.dtype)
     if keeps_failures:
         finished[free_name(base, error_name)] = error_column(outcomes[place] for place in places)
-    results.remember(finished, outcomes=outcome_frame(outcomes, base.index if index is None else index))
+    results.remember(finished, outcomes=outcome_frame(outcomes, base.index if index is None else index, remarks))
     if row_facts is not None:
         results.remember_rows(finished, **row_facts(places))
     if failures and on_error == "raise":

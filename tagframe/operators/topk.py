@@ -11,19 +11,19 @@ from typing import Any
 import pandas as pd
 
 from tagframe.errors import BudgetExceeded, InvalidArgument, LMRequestFailed, RunStopped
-from tagframe.lm import Batch, Completion, Message, Prompt, get_lm
+from tagframe.lm import Batch, Completion, Prompt, get_lm
 from tagframe.operators.answers import parse_word
 from tagframe.operators.cells import FENCE_RULE, encode_rows, fence
 from tagframe.operators.drivers import arun
 from tagframe.operators.groups import group_keys, group_places
-from tagframe.operators.instruction import Instruction
+from tagframe.operators.instruction import FIELD_RULE, Instruction
 from tagframe.operators.operator import Operator
 from tagframe.operators.outcome import OnError, Outcome, check_on_error, finish, refuse_taken
 from tagframe.operators.steps import Gathering, Step, together
 
 _TASK = (
     f"You compare two rows of a table by a criterion, from the rows and from what you know of the world. {FENCE_RULE} "
-    "Say which of the two fits the criterion better. Answer with one letter, A or B."
+    f"Say which of the two fits the criterion better. {FIELD_RULE} Answer with one letter, A or B."
 )
 _CHOICES = {f"{before}{letter}": letter.upper() for before in ("", "row ") for letter in "ab"}
 ANSWER_TOKENS = 16
@@ -59,7 +59,7 @@ def steps(
     resolved = Instruction.resolve(instruction, frame)
     error_name = f"{suffix.strip('_')}_error"
     refuse_taken(frame, [error_name] if on_error == "keep" else [], suffix)
-    rows = encode_rows(frame, resolved.positions)
+    rows = encode_rows(frame, resolved.positions, resolved.names)
     groups = group_places(frame, group_keys(group_by))
     rankings = [_Ranking(rows, places, resolved.text, k) for places in groups]
     yield from together([ranking.steps() for ranking in rankings])
@@ -179,8 +179,8 @@ class _Ranking:
         for number, item in enumerate(segment.challengers):
             # Models favour a place; taking turns keeps that from pushing all challengers one way.
             first, second = (item, segment.pivot) if number % 2 == 0 else (segment.pivot, item)
-            text = f"A:\n{fence(first.line)}\n\nB:\n{fence(second.line)}\n\nCriterion: {self._criterion}"
-            prompts.append(Prompt((Message("system", _TASK), Message("user", text))))
+            text = f"A:\n{fence(first.line)}\n\nB:\n{fence(second.line)}"
+            prompts.append(Prompt.of(text, f"{_TASK}\n\nCriterion: {self._criterion}"))
         most, self._most = self._most, 0
         return Batch(prompts, parse_choice, max_tokens=ANSWER_TOKENS, calls_at_most=most)
 

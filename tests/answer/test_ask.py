@@ -39,11 +39,12 @@ class Model:
         if "<tables>" in text:
             self.seen.append(request.prompt)
             return self.plans.pop(0) if len(self.plans) > 1 else self.plans[0]
-        if "Claim:" in text:
+        task = str(request.messages[0]["content"])
+        if "Claim:" in task:
             return self.judge
-        if "Request:" in text:
+        if "Request:" in task:
             return "All of it was moving."
-        if "Criterion:" in text:
+        if "Criterion:" in task:
             return "A"
         return f"Answered from {text.count(chr(10) + '{')} rows."
 
@@ -252,18 +253,18 @@ def test_cancelling_stops_what_is_not_sent(live, festival):
         "operators": [{"name": "sem_filter", "instruction": "{review} is kind"}],
     }
     model = Model(plan)
-    live.answers = lambda request: Reply(model(request), hang="Claim:" in request.prompt)
+    live.answers = lambda request: Reply(model(request), hang="Claim:" in str(request.messages))
 
     async def cancelled() -> None:
         task = asyncio.create_task(tf.aask(QUESTION, festival, k=2, concurrency=2))
-        while sum("Claim:" in request.prompt for request in live.requests) < 2:
+        while sum("Claim:" in str(request.messages) for request in live.requests) < 2:
             await asyncio.sleep(0.005)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
     asyncio.run(cancelled())
-    assert sum("Claim:" in request.prompt for request in live.requests) == 2
+    assert sum("Claim:" in str(request.messages) for request in live.requests) == 2
 
 
 def test_a_plan_and_an_answer_after_reasoning(live, festival):

@@ -3,7 +3,15 @@ from __future__ import annotations
 import pytest
 
 from tagframe.errors import AnswerRejected
-from tagframe.operators.answers import parse_block, parse_text, parse_word, without_reasoning
+from tagframe.operators.answers import (
+    UNSURE,
+    is_unsure,
+    parse_block,
+    parse_text,
+    parse_word,
+    parse_word_or_unsure,
+    without_reasoning,
+)
 from tagframe.operators.filter import parse_explained_truth, parse_truth
 from tagframe.operators.topk import parse_choice
 
@@ -112,3 +120,58 @@ def test_long_answers_are_shown_by_both_ends():
 def test_a_block_in_prose():
     assert parse_block('Here it is:\n```json\n{"sql": null}\n```\nAs you asked.') == '{"sql": null}'
     assert parse_block('{"sql": null}') == '{"sql": null}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Maybe",
+        "maybe.",
+        "**Unsure**",
+        "Answer: Unknown",
+        "The answer is unclear.",
+        "Unknown. The row does not say where it is.",
+        "unknown – no city is given",
+        "Maybe true",
+        "I don’t know.",
+        "N/A",
+        "It cannot be determined from the row.",
+        "This can't be determined",
+        "I am not sure whether it is on a coast.",
+        "There is not enough information to decide.",
+        "The row does not mention a coast.",
+        "Oslo is a city.\nThe claim cannot be verified.",
+        "<think>True? False?</think>Unsure",
+        "Oslo is a city.\n\nAnswer: cannot be determined",
+    ],
+)
+def test_what_says_that_it_cannot_say_is_unsure(text):
+    assert parse_truth(text) is UNSURE
+    assert is_unsure(without_reasoning(text).splitlines()[-1])
+    with pytest.raises(AnswerRejected):
+        parse_word(text, {"true": True}, "True")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "True\nMaybe",
+        "True\nIt cannot be determined from the row.",
+        "Maybe\nIt is a river",
+        "Unclear wording aside, it holds",
+        "Perhaps surprisingly it holds",
+        "Probably",
+        "No one can tell",
+        "None",
+        "",
+    ],
+)
+def test_what_is_neither_an_answer_nor_unsure_is_rejected(text):
+    with pytest.raises(AnswerRejected, match="expected True or False"):
+        parse_truth(text)
+
+
+def test_doubts_on_the_way_to_an_answer_do_not_count():
+    assert parse_truth("The row does not mention a coast.\nFalse") is False
+    assert parse_word_or_unsure("It is hard to tell.\nAnswer: B", {"b": 2}, "A or B") == 2
+    assert parse_explained_truth("Nothing is said.\nAnswer: Unsure") == (UNSURE, "Nothing is said.")

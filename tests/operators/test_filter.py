@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scripted import Scripted, shown_rows
 
-from tagframe.errors import AnswerRejected, ColumnNotFound, InvalidArgument, RowsFailed
+from tagframe.errors import AnswerRejected, ColumnNotFound, ContextTooLong, InvalidArgument, RowsFailed, UnsureWarning
 from tagframe.operators import sem_filter
 from tagframe.operators.filter import parse_explained_truth, parse_truth
 
@@ -15,7 +15,7 @@ def even(message: str) -> str:
     n = shown_rows(message)[-1]["n"]
     if n == 17:
         raise ConnectionError("dropped")
-    return "It depends." if n == 13 else str(n % 2 == 0)
+    return "Banana." if n == 13 else str(n % 2 == 0)
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_one_prompt_a_row_and_only_the_named_columns(numbers):
     lm = Scripted(even)
     sem_filter(numbers, "{n} is even", lm=lm)
     assert [shown_rows(message) for message in lm.asked] == [[{"n": 4}], [{"n": 1}], [{"n": 2}], [{"n": 8}]]
-    assert all("Claim: n is even" in message for message in lm.asked)
+    assert all("Claim: {n} is even" in prompt.messages[0].content for prompt in lm.prompts)
 
 
 def test_return_all(numbers):
@@ -154,7 +154,8 @@ def test_hostile_cells_stay_in_their_row():
     sem_filter(pd.DataFrame({"t": [cell]}), "{t} is kind", lm=lm)
     assert shown_rows(lm.asked[0]) == [{"t": cell}]
     assert lm.asked[0].count("</row>") == 1
-    assert lm.asked[0].endswith("</row>\n\nClaim: t is kind")
+    assert lm.asked[0].endswith("</row>")
+    assert lm.prompts[0].messages[0].content.endswith("\n\nClaim: {t} is kind")
 
 
 @pytest.mark.parametrize(
@@ -170,7 +171,7 @@ def test_words_for_false(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["", " ", "maybe", "True or False", "False. It is not true", "truely", "True\nFalse", "1", "null"]
+    "text", ["", " ", "banana", "True or False", "False. It is not true", "truely", "True\nFalse", "1", "null"]
 )
 def test_anything_else_is_rejected(text):
     with pytest.raises(AnswerRejected, match="expected True or False"):
@@ -181,3 +182,41 @@ def test_explained_answers():
     assert parse_explained_truth("A river.\n**Answer: False**") == (False, "A river.")
     with pytest.raises(AnswerRejected, match="last line"):
         parse_explained_truth("True")
+
+
+def test_unsure_rows_are_left_out_and_told():
+    frame = pd.DataFrame({"n": [1, 2, 3, 4]})
+    lm = Scripted(lambda message: {1: "Maybe.", 3: "It cannot be determined."}.get(shown_rows(message)[0]["n"], "Yes"))
+    with pytest.warns(UnsureWarning, match=r"of 2 of 4 rows the model could not say"):
+        result = sem_filter(frame, "{n} is lucky", lm=lm)
+    assert result["n"].tolist() == [2, 4]
+    assert result.tag.outcomes["outcome"].tolist() == ["unsure", "yes", "unsure", "yes"]
+    labels = sem_filter(frame, "{n} is lucky", lm=lm, return_all=True)["filter_label"]
+    assert labels.isna().tolist() == [True, False, True, False]
+
+
+def test_the_row_comes_last_and_all_before_it_is_alike():
+    lm = Scripted(even)
+    sem_filter(pd.DataFrame({"n": [1, 2]}), "{n} is even", lm=lm, examples=pd.DataFrame({"n": [4], "Answer": [True]}))
+    first, second = lm.prompts
+    assert first.messages[:-1] == second.messages[:-1]
+    assert first.messages[-1].content == '<row>\n{"n": 1}\n</row>'
+
+
+@pytest.mark.parametrize("window", [None, 2_000])
+def test_a_cell_that_is_too_long_is_cut_and_told(window):
+    def answer(message: str) -> str:
+        if len(message) > 3_000:
+            raise ContextTooLong("too long", 400)
+        return "True"
+
+    frame = pd.DataFrame({"text": ["short", "word " * 100_000]})
+    lm = Scripted(answer)
+    lm.context_window = window
+    result = sem_filter(frame, "{text} is kind", lm=lm)
+    assert len(result) == 2
+    notes = result.tag.outcomes["note"]
+    assert notes.isna().tolist() == [True, False]
+    assert "of 500,012 characters, to fit the model's context" in notes[1]
+    assert len(lm.asked) == (2 if window else 10)
+    assert "(cut)" in shown_rows(lm.asked[-1])[0]["text"]

@@ -150,7 +150,7 @@ def test_outcomes():
         "d": "failed",
         "e": "kept",
     }
-    assert list(result.tag.outcomes.columns) == ["outcome", "error"]
+    assert list(result.tag.outcomes.columns) == ["outcome", "error", "note"]
 
 
 def test_groups_by_cells_that_cannot_be_hashed():
