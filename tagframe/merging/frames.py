@@ -18,6 +18,7 @@ from tagframe import results
 from tagframe.corpus.naming import NamedTable
 from tagframe.errors import InvalidArgument
 from tagframe.joins.key_text import On, keys_on
+from tagframe.joins.meanings import column_meanings
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How
 from tagframe.keys.inference import infer_key_pairs
@@ -144,8 +145,10 @@ def merge(
     if plan is not None and on is not None:
         raise InvalidArgument("pass on= or plan=, not both: plan.use(…) gives a plan with another key")
     given = GivenFrames.of(frames)
+    if plan is None:
+        plan = _plan(given, on, None, None, stack)
     frame, report = run_plan(
-        _plan(given, on, None, None, stack) if plan is None else plan,
+        plan,
         given.corpus,
         how=how,
         on_fanout=on_fanout,
@@ -155,5 +158,5 @@ def merge(
         where=where,
         limit=limit,
     )
-    results.remember(frame, merge_report=report)
+    results.remember(frame, merge_report=report, meanings=column_meanings(plan))
     return frame
