@@ -22,7 +22,8 @@ def shown_names(frame: pd.DataFrame, positions: Sequence[int]) -> list[str]:
     """What the columns at ``positions`` are called in a prompt, each by another name.
 
     What a merge had to call ``frame_2.name``, since one of its frames had no name, is called by its meaning where the
-    frame knows one (``team.name``) and no other column is called so. Columns whose labels read alike (``"n"`` twice, ``1`` and ``"1"``) are told apart: ``n``, ``n_2``.
+    frame knows one (``team.name``) and no other column is called so.
+    Columns whose labels read alike (``"n"`` twice, ``1`` and ``"1"``) are told apart: ``n``, ``n_2``.
     """
     names = [label_text(label) for label in frame.columns]
     meant: Mapping[str, str] | None = results.recall(frame, "meanings")
