@@ -25,20 +25,50 @@ if TYPE_CHECKING:
 _CHUNK = 256
 """Documents that are encoded at a time, between two steps of the bar."""
 
+_SPARSE = 2
+"""A corpus that needs less than one in so many of the vectors in memory has a copy of its own."""
+
 
 @dataclass(frozen=True)
 class CorpusVectors:
     """The vectors of a corpus' tables and columns; rows are of length 1.
 
+    Columns of one text share a vector: of a lake's columns half are called as others are.
+
     Attributes:
         tables: shape (n_tables, d), float32, in the order of ``corpus.profiles``.
-        columns: shape (n_columns, d), float32: all columns of the first table, then those of the second, …
+        distinct: shape (m, d), float32: the vectors of the columns' texts, and it may be of others.
+        column_row: shape (n_columns,), the row in ``distinct`` of each column: all columns of the first table, then
+            those of the second, …
         column_table: shape (n_columns,), the row in ``tables`` of each column's table.
     """
 
     tables: npt.NDArray[np.float32]
-    columns: npt.NDArray[np.float32]
+    distinct: npt.NDArray[np.float32]
+    column_row: npt.NDArray[np.intp]
     column_table: npt.NDArray[np.intp]
+
+    @property
+    def columns(self) -> npt.NDArray[np.float32]:
+        """The vector of every column, shape (n_columns, d): a copy, as large as the corpus."""
+        return np.asarray(self.distinct[self.column_row])
+
+
+@dataclass
+class _Held:
+    """The vectors of one embedder that are in memory: ``rows`` has the place of each document in ``vectors``."""
+
+    vectors: npt.NDArray[np.float32] | None = None
+    rows: dict[str, int] = field(default_factory=dict)
+
+    def missing(self, documents: Iterable[str]) -> list[str]:
+        return [document for document in dict.fromkeys(documents) if document not in self.rows]
+
+    def add(self, found: Mapping[str, npt.NDArray[np.float32]]) -> None:
+        if found:
+            self.rows.update(zip(found, range(len(self.rows), len(self.rows) + len(found)), strict=True))
+            fresh = np.stack(list(found.values()))
+            self.vectors = fresh if self.vectors is None else np.concatenate([self.vectors, fresh])
 
 
 @dataclass
@@ -49,27 +79,34 @@ class VectorStore:
     """
 
     catalogue: Catalogue | None = None
-    _vectors: dict[str, dict[str, npt.NDArray[np.float32]]] = field(default_factory=dict, repr=False)
+    _held: dict[str, _Held] = field(default_factory=dict, repr=False)
     _documents: dict[str, set[str]] = field(default_factory=dict, repr=False)
     _lock: Any = field(default_factory=threading.RLock, repr=False, compare=False)
 
-    def encode(self, embedder: Embedder, documents: Sequence[str]) -> npt.NDArray[np.float32]:
-        """The vectors of the documents, shape (n, d); only those that were never encoded are."""
+    def encode(
+        self, embedder: Embedder, documents: Sequence[str]
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.intp]]:
+        """The vectors of the documents; only those that were never encoded are.
+
+        Returns:
+            Vectors, shape (m, d), and for each document its row there, shape (n,).
+        """
         with self._lock:
-            known = self._vectors.setdefault(embedder.name, {})
-            missing = [document for document in dict.fromkeys(documents) if document not in known]
+            held = self._held.setdefault(embedder.name, _Held())
             catalogue = None if _is_anonymous(embedder.name) else self.catalogue
+            missing = held.missing(documents)
             if missing and catalogue is not None:
-                known.update(_stored(catalogue, embedder, missing))
-                missing = [document for document in missing if document not in known]
+                held.add(_stored(catalogue, embedder, missing))
+                missing = held.missing(missing)
             if missing:
                 fresh = _encoded(embedder, missing)
-                known.update(fresh)
+                held.add(fresh)
                 if catalogue is not None:
                     _store(catalogue, embedder, fresh)
-            if not documents:
-                return np.empty((0, embedder.dimension), dtype=np.float32)
-            return np.stack([known[document] for document in documents])
+            if held.vectors is None:
+                return np.empty((0, embedder.dimension), dtype=np.float32), np.zeros(0, dtype=np.intp)
+            rows = np.array([held.rows[document] for document in documents], dtype=np.intp)
+            return held.vectors, rows
 
     def belong(self, table: str, documents: Iterable[str]) -> None:
         """These are documents of a table, under whatever names."""
@@ -81,9 +118,9 @@ class VectorStore:
         with self._lock:
             documents = {document for table in tables for document in self._documents.get(table, ())}
             return {
-                name: {document: vectors[document] for document in documents if document in vectors}
-                for name, vectors in self._vectors.items()
-                if not _is_anonymous(name)
+                name: {document: held.vectors[held.rows[document]] for document in documents if document in held.rows}
+                for name, held in self._held.items()
+                if held.vectors is not None and not _is_anonymous(name)
             }
 
     def __getstate__(self) -> dict[str, Any]:
@@ -102,10 +139,15 @@ def corpus_vectors(
     for profile, table, its_columns in zip(profiles, tables, columns, strict=True):
         store.belong(profile.id, [table, *its_columns])
     widths = [len(its_columns) for its_columns in columns]
-    vectors = store.encode(embedder, [*tables, *chain.from_iterable(columns)])
+    vectors, rows = store.encode(embedder, [*tables, *chain.from_iterable(columns)])
+    distinct, column_row = vectors, rows[len(tables) :]
+    used = np.unique(column_row)
+    if _SPARSE * len(used) < len(vectors):  # of a part of a large corpus
+        distinct, column_row = vectors[used], np.searchsorted(used, column_row)
     return CorpusVectors(
-        tables=vectors[: len(tables)],
-        columns=vectors[len(tables) :],
+        tables=vectors[rows[: len(tables)]],
+        distinct=distinct,
+        column_row=column_row,
         column_table=np.repeat(np.arange(len(tables)), widths),
     )
 

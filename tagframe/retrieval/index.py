@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -119,8 +119,9 @@ class RetrievalIndex:
     @once
     def joinability(self) -> Joinability:
         """ω of JAR section 3.3."""
-        vectors = None if self.vectors is None else self.vectors.columns
-        return Joinability(self.tables, vectors, declared=self.declared_keys)
+        if self.vectors is None:
+            return Joinability(self.tables, declared=self.declared_keys)
+        return Joinability(self.tables, self.vectors.distinct, self.vectors.column_row, declared=self.declared_keys)
 
     @once
     def links(self) -> Links:
@@ -144,9 +145,9 @@ class RetrievalIndex:
             for column in table.columns
         ]
 
-    def by_table(self, values: Floats) -> Floats:
+    def by_table(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The largest value of each table's columns: (…, columns) to (…, n); 0 for a table of no columns."""
-        found = np.zeros((*values.shape[:-1], len(self.tables)))
+        found = np.zeros((*values.shape[:-1], len(self.tables)), dtype=values.dtype)
         if len(self._filled):
             found[..., self._filled] = np.maximum.reduceat(values, self._starts[self._filled], axis=-1)
         return found
@@ -183,13 +184,16 @@ class RetrievalIndex:
         if question.told:
             each = np.concatenate([each, self.encode([plain(subquery) for subquery in question.told])])
             labels = (*labels, *question.told)
-        columns = self.vectors.columns
-        near = each.astype(np.float32) @ columns.T
+        # Of each distinct text once, and as narrow as the vectors are: a lake has a hundred thousand columns.
+        near = np.concatenate([known.text[None, :], each]).astype(np.float32) @ self.vectors.distinct.T
+        near = near[:, self.vectors.column_row]
+        best = self.by_table(near).astype(np.float64)
+        near[:, self.is_key] = 0.0
         return Relevance(
-            np.asarray(self.vectors.tables @ known.text, dtype=np.float64),
-            self.by_table(np.asarray(columns @ known.text, dtype=np.float64)),
-            self.by_table(near.astype(np.float64)),
-            self.by_table(np.where(self.is_key, 0.0, near).astype(np.float64)),
+            (self.vectors.tables @ known.text.astype(np.float32)).astype(np.float64),
+            best[0],
+            best[1:],
+            self.by_table(near[1:]).astype(np.float64),
             labels,
         )
 
@@ -198,9 +202,14 @@ class RetrievalIndex:
         part = slice(self._starts[table], self._starts[table + 1])
         if self.vectors is None or part.start == part.stop or not question.content:
             return None
-        near = self._question(question).words @ self.vectors.columns[part].T
+        near = self._question(question).words @ self._columns_of(part).T
         word, column = divmod(int(near.argmax()), near.shape[1])
         return question.content[word].text, column, float(near[word, column])
+
+    def _columns_of(self, part: slice) -> npt.NDArray[np.float32]:
+        """The vectors of some columns: shape (columns, d)."""
+        assert self.vectors is not None
+        return np.asarray(self.vectors.distinct[self.vectors.column_row[part]])
 
     def _question(self, question: Question) -> TextVectors:
         assert self.embedder is not None
@@ -225,7 +234,7 @@ class RetrievalIndex:
         rows = [slice(self._starts[table], self._starts[table + 1]) for table in tables]
         if self.vectors is not None and subqueries:
             queries = self.encode([plain(subquery) for subquery in subqueries])
-            each = [queries @ self.vectors.columns[part].T for part in rows]
+            each = [queries @ self._columns_of(part).T for part in rows]
         else:
             wanted = [frozenset(terms(plain(subquery))) for subquery in subqueries]
             each = [

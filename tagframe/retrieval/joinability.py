@@ -32,17 +32,25 @@ class Joinability:
 
     Args:
         tables: the profiles, in the order that indices refer to.
-        vectors: unit vectors of all columns, table after table, shape (columns, d); None leaves the words' overlap.
+        vectors: unit vectors, shape (m, d); None leaves the words' overlap.
+        rows: shape (columns,), the row in ``vectors`` of each column, table after table; None where they are in that
+            order.
         declared: give 1 to what the source declares as a foreign key (JAR-G).
     """
 
     def __init__(
-        self, tables: Sequence[TableProfile], vectors: npt.NDArray[Any] | None = None, *, declared: bool = False
+        self,
+        tables: Sequence[TableProfile],
+        vectors: npt.NDArray[Any] | None = None,
+        rows: npt.NDArray[np.intp] | None = None,
+        *,
+        declared: bool = False,
     ) -> None:
         self._tables = tables
         self._vectors = vectors
         self._declared = declared
         self._first = np.cumsum([0, *(len(table.columns) for table in tables)])
+        self._rows = np.arange(self._first[-1]) if rows is None else rows
         self._facts: dict[int, _TableFacts] = {}
         self._best: dict[tuple[int, int], tuple[float, int, int]] = {}
 
@@ -88,7 +96,8 @@ class Joinability:
 
     def _columns_of(self, table: int) -> Floats:
         assert self._vectors is not None
-        return np.asarray(self._vectors[self._first[table] : self._first[table + 1]], dtype=np.float64)
+        rows = self._rows[self._first[table] : self._first[table + 1]]
+        return np.asarray(self._vectors[rows], dtype=np.float64)
 
     def _of(self, table: int) -> _TableFacts:
         if table not in self._facts:
