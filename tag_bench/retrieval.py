@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 import numpy as np
@@ -20,11 +20,14 @@ from tag_bench import SpreadCommand
 from tag_bench.data import Dataset, Question, read_coarse, read_dataset, read_decompositions
 from tag_bench.published import beside, plot
 from tagframe.embed import SentenceTransformerEmbedder, get_embedder
+from tagframe.errors import ReplayMiss
+from tagframe.lm import LM
 from tagframe.retrieval import METHODS, Method
 from tagframe.retrieval import Question as Asked
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.methods.exact import EXACT
 from tagframe.retrieval.methods.mip import MIP
+from tagframe.retrieval.methods.murre import MURRE, Ablation, relevance
 from tagframe.retrieval.problem import LINKED, Floats, spanning_forest
 
 AUTO = 0
@@ -57,6 +60,7 @@ def run(
     questions: Sequence[Question],
     *,
     coarse: Floats | None = None,
+    lm: LM | None = None,
 ) -> list[Found]:
     """Retrieve the tables of every question, for every K.
 
@@ -68,7 +72,12 @@ def run(
         decompositions: of every question of the file, in its order.
         questions: those to ask.
         coarse: given relevance: shape (questions of the file, tables).
+        lm: who takes questions apart, imagines or rewrites; rules where None.
+
+    Raises:
+        click.ClickException: a store that is replayed lacks answers; those that could be asked for are noted in it.
     """
+    misses: list[str] = []
     ids = [table.id.lower() for table in index.tables]
     found = []
     for question in tqdm(questions, desc=f"{data.name} {method.name}", unit="question", disable=None):
@@ -77,7 +86,13 @@ def run(
         if decompositions is not None and method.decomposer is not None:
             asked = asked.with_subqueries(method.decomposer.read(decompositions[question.position]), "given")
         if coarse is None:
-            prepared = method.prepared(index, asked)
+            try:
+                if lm is not None and decompositions is None and method.decomposer is not None:
+                    asked = method.decomposer.ask(lm, asked)
+                prepared = method.prepared(index, asked, lm=lm)
+            except ReplayMiss as miss:
+                misses.append(str(miss))
+                continue
         else:
             prepared = method.prepare(index, asked, coarse[question.position], None)
         seconds = {"prepare": time.perf_counter() - started}
@@ -92,6 +107,8 @@ def run(
             edges, _ = spanning_forest(np.where(links >= LINKED, links, 0.0), range(len(chosen)))
             connected[size] = len(edges) == len(chosen) - 1
         found.append(Found(question, tables, connected, seconds))
+    if misses:
+        raise click.ClickException(f"{len(misses):,} of {len(questions):,} questions lack answers; {misses[0]}")
     return found
 
 
@@ -152,6 +169,19 @@ def variant_of(method: Method[Any, Any], variant: str) -> Method[Any, Any]:
     return replace(method, select=partial(method.select, **without))
 
 
+def ablated(method: Method[Any, Any], ablation: Ablation | None) -> Method[Any, Any]:
+    """MURRE without one of its parts (its table 4).
+
+    Raises:
+        click.ClickException: it is another method.
+    """
+    if ablation is None:
+        return method
+    if method is not MURRE:
+        raise click.ClickException(f"--ablate is for --method murre; got {method.name}")
+    return replace(method, relevance=partial(relevance, ablate=ablation))
+
+
 _VARIANTS = "Of JAR, for exact and mip: D without joins, F in full, G with the keys that the source declares."
 
 
@@ -164,6 +194,8 @@ _VARIANTS = "Of JAR, for exact and mip: D without joins, F in full, G with the k
 @click.option("--decompositions", default="none", show_default=True, help="A JSON file of sub-queries, or none.")
 @click.option("--hide-database", is_flag=True, help="Make one database of all: real lakes have no names for parts.")
 @click.option("--variant", type=click.Choice(["D", "F", "G"]), default="F", show_default=True, help=_VARIANTS)
+@click.option("--ablate", "ablation", type=click.Choice(get_args(Ablation)), help="What MURRE is to do without.")
+@click.option("--lm", help="A model, or replay:STORE, to decompose, imagine or rewrite with; rules without one.")
 @click.option("--own-names", is_flag=True, help="Search the names in the data, not the benchmark's readable ones.")
 @click.option("--every-question", is_flag=True, help="Count the questions of one table too, as MURRE does.")
 @click.option("--embedder", help="A sentence-transformers model, by name or folder.")
@@ -179,6 +211,8 @@ def command(
     decompositions: str,
     hide_database: bool,
     variant: str,
+    ablation: Ablation | None,
+    lm: str | None,
     own_names: bool,
     every_question: bool,
     embedder: str | None,
@@ -199,10 +233,12 @@ def command(
     described = None if own_names else dataset.described
     encoder = get_embedder() if embedder is None else SentenceTransformerEmbedder(embedder)
     index = RetrievalIndex(dataset.corpus, encoder, declared_keys=declared, described=described)
-    relevance = None if coarse is None else read_coarse(coarse, index.tables, len(dataset.questions))
-    if relevance is not None and not METHODS[method].takes_coarse:
+    scores_given = None if coarse is None else read_coarse(coarse, index.tables, len(dataset.questions))
+    if scores_given is not None and not METHODS[method].takes_coarse:
         raise click.ClickException(f"--method {method} has no place for --coarse")
-    found = run(dataset, index, variant_of(METHODS[method], variant), sizes, given, several, coarse=relevance)
+    chosen = ablated(variant_of(METHODS[method], variant), ablation)
+    model = None if lm is None else LM(lm)
+    found = run(dataset, index, chosen, sizes, given, several, coarse=scores_given, lm=model)
     result = report(dataset, method, decompositions, sizes, found)
     if method == "auto":  # how many tables: asked of all questions, those of one table too
         result["auto"] = scores(run(dataset, index, METHODS[method], [AUTO], given, dataset.questions[:limit]), AUTO)

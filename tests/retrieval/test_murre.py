@@ -5,9 +5,21 @@ import pytest
 import tagframe as tf
 from tag_bench.server import Reply, Server
 from tagframe.corpus import ColumnProfile, TableProfile
+from tagframe.errors import NotConfigured
 from tagframe.lm import LM
 from tagframe.retrieval import retrieve_tables
-from tagframe.retrieval.methods.murre import ModelRewriter, Removal, linearised, murre, parse_completion
+from tagframe.retrieval.index import index_of
+from tagframe.retrieval.methods.murre import (
+    ModelRewriter,
+    Removal,
+    Splicing,
+    linearised,
+    murre,
+    parse_completion,
+    prompt_of,
+    relevance,
+)
+from tagframe.retrieval.question import Question
 
 
 def table(id, *columns):
@@ -87,3 +99,41 @@ def test_the_method_finds_tables_that_the_question_names_one_by_one(words):
     )
     found = retrieve_tables(corpus, "singer singer stadium", k=2, method="murre", embedder=words)
     assert found.ids == ["music.singer", "music.stadium"]
+
+
+def test_without_rewriting_the_tables_are_spliced_to_the_question():
+    tables = [table("m.singer", "singer_id"), table("m.concert", "year")]
+    assert Splicing(tables)("Who sang?", [(1,), (1, 0)]) == [
+        "Who sang? m.concert(year)",
+        "Who sang? m.concert(year) m.singer(singer_id)",
+    ]
+
+
+def test_without_early_stop_nobody_is_told_of_the_mark_and_no_list_stops():
+    assert "None" in prompt_of(None)
+    assert "None" not in prompt_of("early-stop")
+    assert prompt_of("early-stop").count("Question:") == 3
+    rewrite = Removal([table("m.singer", "singer_id")], stops=False)
+    assert rewrite("singer", [(0,)]) == ["m. singer"]
+
+
+def test_without_tabulation_a_question_is_asked_for():
+    tables = [table("m.singer", "singer_id")]
+    with Server("Which year was the concert?") as server:
+        lm = LM("openai/test", api_base=server.url, api_key="none")
+        rewrite = ModelRewriter(lm, tables, ablate="tabulation")
+        assert rewrite("Who sang when?", [(0,)]) == ["Which year was the concert?"]
+        (request,) = server.requests
+    assert request.prompt.endswith("Left Question:")
+    assert "Completing Tables" not in request.prompt
+
+
+def test_what_cannot_be_left_out_is_said(words):
+    index = index_of(tf.open_corpus({"music.singer": pd.DataFrame({"singer": ["Ann"]})}), words)
+    question = Question.of("singer")
+    with pytest.raises(NotConfigured, match="no tabulation to leave out"):
+        relevance(index, question, ablate="tabulation")
+    with pytest.raises(tf.errors.InvalidArgument, match="ablate is one of"):
+        relevance(index, question, ablate="hops")
+    assert relevance(index, question, ablate="rewrite").shape == (1,)
+    assert relevance(index, question, ablate="early-stop").shape == (1,)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import TableProfile
+from tagframe.errors import InvalidArgument, NotConfigured
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.lexical import table_terms
 from tagframe.retrieval.method import Method
@@ -31,6 +32,10 @@ BEAM, HOPS = 5, 3
 
 REMOVAL_HOPS = 2
 """Hops without a model: nobody says that the tables suffice, and a third hop loses more than it finds."""
+
+Ablation: TypeAlias = Literal["rewrite", "tabulation", "early-stop"]
+"""What the paper takes away to see what it is worth (section 3.3, table 4): the rewriting, so that what was retrieved
+is spliced to the question; the form of tables, so that a question takes its place; the mark that nothing is missing."""
 
 Retriever = Callable[[Sequence[str]], Floats]
 """Texts in, the similarity of each to every table out: shape (texts, n)."""
@@ -102,11 +107,13 @@ class Removal:
     Args:
         tables: of the corpus, in the order that lists refer to.
         with_database: whether databases have names that say something.
+        stops: whether a question of which no word is left is done with; it is asked again as it is where not.
     """
 
-    def __init__(self, tables: Sequence[TableProfile], *, with_database: bool = True) -> None:
+    def __init__(self, tables: Sequence[TableProfile], *, with_database: bool = True, stops: bool = True) -> None:
         self._tables = tables
         self._with_database = with_database
+        self._stops = stops
 
     def __call__(self, question: str, lists: Sequence[Sequence[int]]) -> list[str | None]:
         """The text of each list's next hop."""
@@ -117,7 +124,22 @@ class Removal:
         words = [word.text for word in words_in(question) if word.text.lower() not in STOP_WORDS]
         left = [word for word in words if not set(terms(word)) & held]
         database = identifier_words(self._tables[tables[-1]].database) if self._with_database else []
-        return f"{' '.join([*database, *left])}. {question}" if left else None
+        return f"{' '.join([*database, *left])}. {question}" if left or not self._stops else None
+
+
+class Splicing:
+    """No rewriting: the question beside the tables that were retrieved (section 3.3, "w/o rewrite").
+
+    Args:
+        tables: of the corpus, in the order that lists refer to.
+    """
+
+    def __init__(self, tables: Sequence[TableProfile]) -> None:
+        self._tables = tables
+
+    def __call__(self, question: str, lists: Sequence[Sequence[int]]) -> list[str | None]:
+        """The text of each list's next hop."""
+        return [" ".join([question, *(linearised(self._tables[table]) for table in tables)]) for tables in lists]
 
 
 PROMPT = """Given the following SQL tables, your job is to complete the possible left SQL tables given a user's \
@@ -143,6 +165,50 @@ Database: {tables}
 Completing Tables:"""
 """The paper's prompt (appendix A, tables 7 and 8) with the examples that it prints."""
 
+_STOPS = (
+    " Return None if no left SQL tables according to the user's request.",
+    """Question: Which employee received the biggest bonus? Give me the employee name.
+Database: employee_hire_evaluation.evaluation(employee id, year awarded, bonus)
+employee_hire_evaluation.employee(employee id, name, age, city)
+Completing Tables: None
+
+""",
+)
+"""What the prompt says of the mark."""
+
+QUESTION_PROMPT = """Given the following SQL tables, your job is to ask for the information that a user's request \
+needs and that they do not hold, in one natural language question. Return None if they hold all of it.
+
+Question: Which models are lighter than 3500 but not built by the 'Ford Motor Company'?
+Database: car_1.model list(model id, maker, model)
+car_1.cars data(id, mpg, cylinders, edispl, horsepower, weight, accelerate, year)
+car_1.car names(make id, model, make)
+Left Question: Which car makers are not the 'Ford Motor Company'?
+
+Question: Which employee received the biggest bonus? Give me the employee name.
+Database: employee_hire_evaluation.evaluation(employee id, year awarded, bonus)
+employee_hire_evaluation.employee(employee id, name, age, city)
+Left Question: None
+
+Question: How many members did attend the event 'Community Theater' in 2019?
+Database: student_club.Attendance(link to event, link to member)
+Left Question: Which event is called 'Community Theater', and when was it?
+
+Question: {question}
+Database: {tables}
+Left Question:"""
+"""The prompt without tabulation, of which the paper prints nothing: its own, asking for a question."""
+
+
+def prompt_of(ablate: Ablation | None) -> str:
+    """What a model is asked, with ``{question}`` and ``{tables}`` to be filled in."""
+    if ablate == "tabulation":
+        return QUESTION_PROMPT
+    prompt = PROMPT
+    for part in _STOPS if ablate == "early-stop" else ():
+        prompt = prompt.replace(part, "")
+    return prompt
+
 
 class ModelRewriter:
     """Rewriting by a language model; lists whose call failed stop, with a warning.
@@ -150,17 +216,19 @@ class ModelRewriter:
     Args:
         lm: the model.
         tables: of the corpus, in the order that lists refer to.
+        ablate: what to do without.
     """
 
-    def __init__(self, lm: LM, tables: Sequence[TableProfile]) -> None:
+    def __init__(self, lm: LM, tables: Sequence[TableProfile], *, ablate: Ablation | None = None) -> None:
         self._lm, self._tables = lm, tables
+        self._prompt = prompt_of(ablate)
 
     def __call__(self, question: str, lists: Sequence[Sequence[int]]) -> list[str | None]:
         """The tables that the model misses beside those of each list."""
         from tagframe.lm import Prompt
 
         shown = ["\n".join(linearised(self._tables[table]) for table in tables) for tables in lists]
-        prompts = [Prompt.of(PROMPT.format(question=question, tables=tables)) for tables in shown]
+        prompts = [Prompt.of(self._prompt.format(question=question, tables=tables)) for tables in shown]
         completions = self._lm.complete(prompts, accept=parse_completion)
         failed = [completion.error for completion in completions if completion.error is not None]
         if failed:
@@ -183,12 +251,34 @@ def parse_completion(answer: str) -> str:
     return "" if text.rstrip(".").lower() in ("", "none") else text
 
 
-def relevance(index: RetrievalIndex, question: Question, lm: LM | None = None) -> Floats:
-    """The scores of :func:`murre`, rewritten by the model where there is one."""
-    removal = Removal(index.named, with_database=not index.one_database)
-    if lm is None:
-        return murre(question.text, index.similarities, removal, hops=REMOVAL_HOPS)
-    return murre(question.text, index.similarities, ModelRewriter(lm, index.named))
+def relevance(
+    index: RetrievalIndex, question: Question, lm: LM | None = None, *, ablate: Ablation | None = None
+) -> Floats:
+    """The scores of :func:`murre`, rewritten by the model where there is one.
+
+    Args:
+        index: of the corpus.
+        question: as asked.
+        lm: who rewrites; rules where None.
+        ablate: what to do without.
+
+    Raises:
+        NotConfigured: rewriting into a question needs a model.
+        InvalidArgument: an unknown ablation.
+    """
+    if ablate is not None and ablate not in get_args(Ablation):
+        raise InvalidArgument(f"ablate is one of {get_args(Ablation)}; got {ablate!r}")
+    tables, hops = index.named, HOPS if lm is not None else REMOVAL_HOPS
+    rewriter: Rewriter
+    if ablate == "rewrite":
+        rewriter = Splicing(tables)
+    elif lm is not None:
+        rewriter = ModelRewriter(lm, tables, ablate=ablate)
+    elif ablate == "tabulation":
+        raise NotConfigured("without a model nothing is rewritten into tables, so there is no tabulation to leave out")
+    else:
+        rewriter = Removal(tables, with_database=not index.one_database, stops=ablate is None)
+    return murre(question.text, index.similarities, rewriter, hops=hops)
 
 
 MURRE = Method(
