@@ -1,0 +1,148 @@
+"""``tag_bench cascade``: whether a cascade keeps its promise, and what it saves, on synthetic scores.
+
+Each run draws rows, a proxy's scores and the oracle's truth anew, decides the rows as ``sem_filter(cascade=…)`` does,
+and compares the decision with the truth.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator
+from statistics import NormalDist
+from typing import Any, TypeAlias
+
+import click
+import numpy as np
+import numpy.typing as npt
+
+from tagframe.operators.cascade_plan import Decision, Places, Targets, Truths, decide
+from tagframe.operators.chances import calibrated
+
+Drawn: TypeAlias = tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]
+"""Scores and truth of the rows."""
+
+
+def binormal(random: np.random.Generator, rows: int, prevalence: float, auc: float = 0.9) -> Drawn:
+    """Scores of two normal distributions of variance 1, so far apart that the area under the ROC curve is ``auc``."""
+    true = random.permutation(rows) < round(rows * prevalence)
+    apart = np.sqrt(2) * NormalDist().inv_cdf(auc)
+    return random.normal(size=rows) + apart * true, true
+
+
+def _few_values(random: np.random.Generator, rows: int, prevalence: float) -> Drawn:
+    scores, true = binormal(random, rows, prevalence)
+    return np.digitize(scores, [-0.5, 0.8, 1.8]).astype(float), true
+
+
+def _ties_in_order(random: np.random.Generator, rows: int, prevalence: float) -> Drawn:
+    """Scores with many ties, in a frame whose true rows stand first."""
+    scores, true = binormal(random, rows, prevalence)
+    order = np.argsort(~true, kind="stable")
+    return np.round(scores[order]), true[order]
+
+
+def _wrong_at_the_ends(random: np.random.Generator, rows: int, prevalence: float) -> Drawn:
+    """Of the surest rows, some are the other way, as where a proxy does not understand a claim."""
+    scores, true = binormal(random, rows, prevalence)
+    return scores, true ^ (random.random(rows) < 0.02)
+
+
+PROXIES: dict[str, Callable[[np.random.Generator, int, float], Drawn]] = {
+    "binormal": binormal,
+    "constant": lambda random, rows, prevalence: (np.zeros(rows), random.random(rows) < prevalence),
+    "reversed": lambda random, rows, prevalence: (lambda drawn: (-drawn[0], drawn[1]))(
+        binormal(random, rows, prevalence)
+    ),
+    "few_values": _few_values,
+    "ties_in_order": _ties_in_order,
+    "wrong_at_the_ends": _wrong_at_the_ends,
+    "all_true": lambda random, rows, prevalence: (random.normal(size=rows), np.ones(rows, dtype=bool)),
+    "all_false": lambda random, rows, prevalence: (random.normal(size=rows), np.zeros(rows, dtype=bool)),
+}
+"""Proxies that the promise must hold for; what they save differs."""
+
+
+def answered(deciding: Generator[Places, Truths, Decision], oracle: Callable[[Places], Truths]) -> Decision:
+    """The decision, by what the oracle says of the rows at the places that it is asked about."""
+    places = next(deciding)
+    while True:
+        try:
+            places = deciding.send(oracle(places))
+        except StopIteration as end:
+            decision: Decision = end.value
+            return decision
+
+
+def decided(scores: npt.NDArray[np.float64], true: npt.NDArray[np.bool_], targets: Targets, seed: int) -> Decision:
+    """The decision over rows whose truth an oracle knows."""
+    deciding = decide(np.ones(len(true), dtype=np.intp), calibrated(scores), targets, seed)
+    return answered(deciding, lambda places: true[places].astype(np.int8))
+
+
+def reached(decision: Decision, true: npt.NDArray[np.bool_]) -> tuple[float, float]:
+    """Recall and precision; 1 where there is nothing to find, or nothing was kept."""
+    kept = decision.truths == 1
+    right = int((kept & true).sum())
+    return right / max(int(true.sum()), 1) if true.any() else 1.0, right / int(kept.sum()) if kept.any() else 1.0
+
+
+def simulate(proxy: str, rows: int, prevalence: float, targets: Targets, runs: int) -> dict[str, Any]:
+    """Share of calls and of runs that missed a target, over runs with seeds 0, 1, …"""
+    shares, misses, recalls, precisions, rounds = [], 0, [], [], []
+    for seed in range(runs):
+        scores, true = PROXIES[proxy](
+            np.random.default_rng([seed, 1]), rows, prevalence
+        )  # not the stream of the samples
+        decision = decided(scores, true, targets, seed)
+        recall, precision = reached(decision, true)
+        misses += recall < targets.recall - 1e-12 or precision < targets.precision - 1e-12
+        shares.append(float(decision.asked.mean()))
+        recalls.append(recall)
+        precisions.append(precision)
+        rounds.append(decision.rounds)
+    return {
+        "proxy": proxy,
+        "rows": rows,
+        "prevalence": prevalence,
+        "runs": runs,
+        "share_of_calls": round(float(np.mean(shares)), 4),
+        "share_of_calls_p95": round(float(np.quantile(shares, 0.95)), 4),
+        "miss_rate": round(misses / runs, 4),
+        "recall": round(float(np.mean(recalls)), 4),
+        "precision": round(float(np.mean(precisions)), 4),
+        "rounds": round(float(np.mean(rounds)), 2),
+    }
+
+
+@click.command("cascade", context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--proxy", "names", type=click.Choice(list(PROXIES)), multiple=True, help="These proxies only.")
+@click.option("--rows", type=click.IntRange(min=1), default=10_000, show_default=True)
+@click.option("--prevalence", type=click.FloatRange(0, 1), default=0.2, show_default=True, help="Share of true rows.")
+@click.option("--recall", type=float, default=0.9, show_default=True)
+@click.option("--precision", type=float, default=0.9, show_default=True)
+@click.option("--delta", type=float, default=0.1, show_default=True, help="How often a target may be missed.")
+@click.option("--runs", type=click.IntRange(min=1), default=1000, show_default=True)
+@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
+def command(
+    names: tuple[str, ...],
+    rows: int,
+    prevalence: float,
+    recall: float,
+    precision: float,
+    delta: float,
+    runs: int,
+    output: Any,
+) -> None:
+    """How often a cascade misses its targets, and the share of rows that it asks about, calibration included.
+
+    Example: python -m tag_bench cascade --runs 1000 --json -
+    """
+    targets = Targets(recall, precision, delta)
+    found = []
+    for name in names or PROXIES:
+        found.append(simulate(name, rows, prevalence, targets, runs))
+        click.echo(f"{name}: {found[-1]['share_of_calls']:.1%} of calls, {found[-1]['miss_rate']:.1%} missed", err=True)
+    json.dump(
+        {"targets": {"recall": recall, "precision": precision, "delta": delta}, "proxies": found}, output, indent=2
+    )
+    output.write("\n")

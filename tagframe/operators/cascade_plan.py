@@ -1,0 +1,290 @@
+"""Which rows a proxy may decide, so that recall and precision hold with a finite-sample guarantee.
+
+Rows are in the order of the proxy. Those at its two ends may be left to it: at the low end a positive row that nobody
+asked about is *missed*, at the high end a negative one. In between all are asked, and what the oracle answered counts
+as right. So with K positive rows known, n rows left to the proxy as true, and at most A missed at the low end and B at
+the high end, no more is needed than
+
+    A ≤ (1 − recall) / recall · (K + n − B)    and    B ≤ (1 − precision) / precision · (K + n − B).
+
+**The bound.** An end is walked from its extreme inwards, and each of its rows is asked with the same chance π,
+independently. Each of its wrong rows is then *found* with chance π or missed with 1 − π, whatever the proxy is worth,
+so that the number found before the (b + 1)-th is missed has the negative binomial distribution. Walking on only as
+long as no more than f are found, f being the largest number with P(found before the (b + 1)-th miss ≤ f) ≤ α,
+passes b misses with a chance of at most α: exactly, for any number of rows, and wherever the walk stops. (Thresholds
+from a sample that hold in the finite-sample sense are the subject of SUPG, Kang et al., VLDB 2020, and BARGAIN,
+Zeighami et al., SIGMOD 2026, which bound a rate at each threshold; here the number of misses is bounded at the one
+where the walk stops, and no correction for having chosen it is due.)
+
+b, π and the order may depend on everything known before the end is sampled, not on the sample. What is asked
+afterwards takes as many from b as it finds wrong.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Places: TypeAlias = npt.NDArray[np.intp]
+Floats: TypeAlias = npt.NDArray[np.float64]
+Truths: TypeAlias = npt.NDArray[np.int8]
+"""Answers of the oracle: 1 for true, 0 for anything else that it said, -1 where it gave none."""
+
+Estimate: TypeAlias = Callable[[Places, Truths], Floats]
+"""From rows asked and their answers to each row's chance of being true. Good chances save calls; bad ones cost calls,
+never the promise."""
+
+PILOT_SHARE, LEAST_PILOT, LARGEST_PILOT = 0.03, 60, 300
+"""Of the rows, how many are asked at random first, between two numbers."""
+RATES: Floats = np.geomspace(0.004, 0.7, 32)
+SPLITS: Floats = np.linspace(0.1, 0.9, 9)
+ALPHA_SHARES: Floats = np.linspace(0.2, 0.9, 8)
+BOLD = 1.5
+"""How many times as many may be missed where the middle is first taken: what is asked then stays asked, and is what the
+chances are estimated from anew."""
+_ROUNDING = 1e-9
+LEAST_CHANCE = 0.3
+"""So many wrong rows among as many as were asked are always thought possible."""
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What is promised: recall and precision, both in (0, 1], jointly missed with a chance of at most ``delta``."""
+
+    recall: float
+    precision: float
+    delta: float
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What became of the rows.
+
+    Attributes:
+        truths: shape (n,): the oracle's answers where it was asked, the proxy's decision elsewhere.
+        asked: shape (n,): whether the oracle was asked.
+        calibration: rows that were asked at random: before anything else, and at the two ends.
+        rounds: in which the oracle was asked.
+        missed_at_most: true rows among those that the proxy decided to be false.
+        wrong_at_most: false rows among those that it decided to be true.
+    """
+
+    truths: Truths
+    asked: npt.NDArray[np.bool_]
+    calibration: int
+    rounds: int
+    missed_at_most: int
+    wrong_at_most: int
+
+
+@lru_cache(maxsize=65536)
+def found_at_most(missed: int, rate: float, alpha: float) -> int:
+    """How many wrong rows may be found, for at most ``missed`` to be missed with confidence 1 - ``alpha``.
+
+    >>> found_at_most(missed=28, rate=0.1, alpha=0.05), found_at_most(missed=27, rate=0.1, alpha=0.05)
+    (0, -1)
+
+    Returns:
+        -1 where not even none found would do.
+    """
+    if missed < 0:
+        return -1
+    steps = np.arange(1, int((missed + 1) * rate / (1 - rate)) + 3)  # to the mean, below which the quantile is
+    logs = np.cumsum(np.log(rate * (missed + steps) / steps))
+    chances = np.exp((missed + 1) * np.log1p(-rate) + np.concatenate(([0.0], logs)))
+    return int(np.searchsorted(np.cumsum(chances), alpha, side="right")) - 1
+
+
+class EndPlan(NamedTuple):
+    """How one end is to be sampled.
+
+    Attributes:
+        rows: of the end, in the order of the walk.
+        allowed: how many may be missed.
+        cost: rows that are expected to be asked in the end.
+        rate: chance of each row to be asked at random.
+        found: how many wrong ones may be found.
+        reach: how many rows the walk is expected to pass.
+        missed: expected.
+    """
+
+    rows: Places
+    allowed: int
+    cost: float
+    rate: float
+    found: int
+    reach: int
+    missed: float
+
+
+def plan_end(rows: Places, risks: Floats, allowed: int, alpha: float) -> EndPlan:
+    """The cheapest way to leave an end to the proxy.
+
+    Args:
+        rows: shape (n,), in the order of the walk.
+        risks: shape (n,), the chance of each to be wrong.
+        allowed: how many may be missed.
+        alpha: with what chance it may be more.
+    """
+    expected = np.cumsum(risks)
+    best = EndPlan(rows, 0, float(len(rows)), 1.0, -1, 0, 0.0)
+    for rate in map(float, RATES):
+        found = found_at_most(allowed, rate, alpha)
+        if found < 0:
+            continue
+        reach = int(np.searchsorted(expected, (found + 0.5) / rate))
+        cost = rate * reach + len(rows) - reach
+        if reach and cost < best.cost:
+            best = EndPlan(rows, allowed, cost, rate, found, reach, float(expected[reach - 1] * (1 - rate)))
+    return best
+
+
+class _End:
+    """An end that has been walked: rows that may stay with the proxy, and how many of them are wrong at most."""
+
+    def __init__(self, rows: Places, right: int, allowed: int) -> None:
+        self.rows = rows  # the riskiest last
+        self.right = right  # the answer that would not be wrong
+        self.allowed = min(allowed, len(rows))
+
+    def settle(self, asked: npt.NDArray[np.bool_], truths: Truths) -> None:
+        """Rows have been asked: what was found wrong among them cannot be missed any more."""
+        now = asked[self.rows]
+        self.allowed -= int((truths[self.rows[now]] != self.right).sum())
+        self.rows = self.rows[~now]
+        self.allowed = max(0, min(self.allowed, len(self.rows)))
+
+
+class _Cascade:
+    def __init__(self, weights: npt.NDArray[np.intp], estimate: Estimate, targets: Targets, seed: int) -> None:
+        self.weights = weights
+        self.estimate = estimate
+        self.targets = targets
+        self.random = np.random.default_rng(seed)
+        self.truths: Truths = np.full(len(weights), -1, dtype=np.int8)
+        self.asked = np.zeros(len(weights), dtype=bool)
+        self.shuffled = self.random.permutation(len(weights))  # rows of equal risk are in no order of the frame's
+        self.calibration = self.rounds = 0
+
+    def ask(self, places: Places) -> Generator[Places, Truths, None]:
+        places = np.sort(places[~self.asked[places]])
+        if len(places):
+            self.truths[places] = yield places
+            self.asked[places] = True
+            self.rounds += 1
+
+    def decided(self, low: _End | None = None, high: _End | None = None) -> Decision:
+        truths = np.where(self.asked, self.truths, 0).astype(np.int8)
+        if high is not None:
+            truths[high.rows] = 1
+        bounds = (0 if low is None else low.allowed, 0 if high is None else high.allowed)
+        return Decision(truths, self.asked, self.calibration, self.rounds, *bounds)
+
+    def known(self) -> int:
+        """True rows that are known."""
+        return int(self.weights[self.truths == 1].sum())
+
+    def chances(self) -> Floats:
+        places = np.flatnonzero(self.asked)
+        smallest = LEAST_CHANCE / max(len(places), 1)
+        return np.clip(self.estimate(places, self.truths[places]), smallest, 1 - smallest)
+
+    def plan(self, bold: float) -> tuple[EndPlan, EndPlan]:
+        """Low and high end, at the least expected cost; ``bold`` times what is allowed may be missed."""
+        chances = self.chances()
+        left = self.shuffled[~self.asked[self.shuffled]]
+        left = left[np.argsort(chances[left], kind="stable")]
+        positives = self.known() + float(chances[left].sum())
+        splits = sorted({int(np.searchsorted(chances[left], split)) for split in SPLITS})
+
+        def planned(split: int, share: float) -> tuple[EndPlan, EndPlan]:
+            rows = left[:split], left[split:][::-1]
+            share = 1.0 if not len(rows[1]) else 0.0 if not len(rows[0]) else share
+            certain = self.targets.recall * positives  # true rows that are surely kept
+            for _ in range(3):
+                missed, wrong = (int(bold * limit) for limit in self.limits(certain))
+                low = plan_end(rows[0], chances[rows[0]], missed, self.targets.delta * share)
+                high = plan_end(rows[1], 1 - chances[rows[1]], wrong, self.targets.delta * (1 - share))
+                certain = max(0.0, positives - low.missed - (high.allowed - high.missed))
+            return low, high
+
+        def cost(ends: tuple[EndPlan, EndPlan]) -> float:
+            return ends[0].cost + ends[1].cost
+
+        split = min(splits, key=lambda split: cost(planned(split, 0.5)))
+        return min((planned(split, float(share)) for share in ALPHA_SHARES), key=cost)
+
+    def limits(self, certain: float) -> tuple[float, float]:
+        """How many may be missed at the low end, and at the high end, with so many true rows surely kept."""
+        recall, precision = self.targets.recall, self.targets.precision
+        return (1 - recall) / recall * certain + _ROUNDING, (1 - precision) / precision * certain + _ROUNDING
+
+    def walk(self, plans: tuple[EndPlan, EndPlan]) -> Generator[Places, Truths, tuple[_End, _End]]:
+        """Sample both ends, and ask all rows beyond the place where too many were found wrong."""
+        sampled = [self.random.random(len(plan.rows)) < plan.rate for plan in plans]
+        chosen = np.concatenate(
+            [plan.rows[taken & (plan.reach > 0)] for plan, taken in zip(plans, sampled, strict=True)]
+        )
+        self.calibration += len(chosen)
+        yield from self.ask(chosen)
+        kept, beyond = [], []
+        for plan, taken, right in zip(plans, sampled, (0, 1), strict=True):
+            wrong = taken & (self.truths[plan.rows] != right)
+            stop = int(np.searchsorted(np.cumsum(wrong), plan.found + 1)) if plan.reach else 0
+            stays = plan.rows[:stop]
+            kept.append(_End(stays[~self.asked[stays]], right, plan.allowed))
+            beyond.append(plan.rows[stop:])
+        yield from self.ask(np.concatenate(beyond))
+        return kept[0], kept[1]
+
+    def top_up(self, low: _End, high: _End) -> Generator[Places, Truths, None]:
+        """Ask the riskiest rows of the ends until what may be missed there is no more than the targets allow."""
+        for hurry in itertools.count():  # the chances may be wrong, and a round is a wait
+            certain = self.known() + len(high.rows) - high.allowed
+            excess = [end.allowed - limit for end, limit in zip((low, high), self.limits(certain), strict=True)]
+            if max(excess) <= 0:
+                return
+            chances = self.chances()
+            chosen = []
+            for end, over in zip((low, high), excess, strict=True):
+                if over > 0:
+                    risks = np.abs(end.right - chances[end.rows[::-1]])
+                    chosen.append(end.rows[::-1][: int(np.searchsorted(np.cumsum(risks), (over + 1) * 2**hurry)) + 1])
+            yield from self.ask(np.concatenate(chosen))
+            for end in (low, high):
+                end.settle(self.asked, self.truths)
+
+
+def decide(
+    weights: npt.NDArray[np.intp], estimate: Estimate, targets: Targets, seed: int = 0
+) -> Generator[Places, Truths, Decision]:
+    """Decide rows by an oracle and a proxy: yields the places of rows to ask, and is sent their answers.
+
+    Args:
+        weights: shape (n,), how many rows each stands for; those that stand for several are all asked.
+        estimate: see :data:`Estimate`; called anew as answers come in.
+        targets: what is promised of the rows by their weights. It holds against the oracle's answers; a row without an
+            answer counts as wrong wherever it stands.
+        seed: of the samples.
+    """
+    count = len(weights)
+    cascade = _Cascade(weights, estimate, targets, seed)
+    size = min(count, max(LEAST_PILOT, min(LARGEST_PILOT, int(PILOT_SHARE * count))))
+    pilot = np.concatenate([np.flatnonzero(weights > 1), cascade.random.choice(count, size, replace=False)])
+    cascade.calibration = min(size, count)
+    yield from cascade.ask(np.unique(pilot))
+    if cascade.asked.all():
+        return cascade.decided()
+    bold = cascade.plan(BOLD)
+    yield from cascade.ask(np.concatenate([end.rows[end.reach :] for end in bold]))
+    if cascade.asked.all():
+        return cascade.decided()
+    low, high = yield from cascade.walk(cascade.plan(1.0))
+    yield from cascade.top_up(low, high)
+    return cascade.decided(low, high)

@@ -1,0 +1,111 @@
+"""What a cascade promises: bounds held against exact chances, and the promise over many drawn proxies."""
+
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+import pytest
+
+from tag_bench.cascade import PROXIES, answered, decided, reached, simulate
+from tagframe.operators.cascade_plan import Targets, decide, found_at_most
+from tagframe.operators.chances import calibrated, trained
+
+TARGETS = Targets(recall=0.9, precision=0.9, delta=0.1)
+
+
+def chance_found_before(missed: int, rate: float, found: int) -> float:
+    """P(at most ``found`` are found before one more than ``missed`` is missed), term by term."""
+    return sum(comb(missed + j, j) * rate**j * (1 - rate) ** (missed + 1) for j in range(found + 1))
+
+
+@pytest.mark.parametrize("missed", [0, 1, 5, 28, 200])
+@pytest.mark.parametrize("rate", [0.01, 0.1, 0.5, 0.7])
+@pytest.mark.parametrize("alpha", [0.01, 0.05, 0.3])
+def test_the_most_that_may_be_found(missed: int, rate: float, alpha: float):
+    found = found_at_most(missed, rate, alpha)
+    assert found < 0 or chance_found_before(missed, rate, found) <= alpha
+    assert chance_found_before(missed, rate, found + 1) > alpha
+
+
+def test_nothing_may_be_missed_nothing_is_promised():
+    assert found_at_most(-1, 0.5, 0.5) == -1
+    assert found_at_most(10, 0.5, 0.0) == -1
+
+
+@pytest.mark.parametrize("proxy", PROXIES)
+def test_the_promise_is_kept(proxy: str):
+    found = simulate(proxy, 2000, 0.2, TARGETS, runs=24)
+    assert found["miss_rate"] <= 0.1
+
+
+@pytest.mark.parametrize(
+    ("rows", "prevalence", "targets"),
+    [
+        (300, 0.2, TARGETS),
+        (3000, 0.01, TARGETS),
+        (3000, 0.9, TARGETS),
+        (3000, 0.3, Targets(recall=0.7, precision=0.98, delta=0.05)),
+        (1, 1.0, TARGETS),
+    ],
+)
+def test_the_promise_is_kept_for_other_rows_and_targets(rows: int, prevalence: float, targets: Targets):
+    assert simulate("binormal", rows, prevalence, targets, runs=24)["miss_rate"] <= targets.delta
+
+
+def test_fewer_than_half_of_the_calls():
+    """With thresholds that are known beforehand it would be 31 %."""
+    assert simulate("binormal", 10_000, 0.2, TARGETS, runs=8)["share_of_calls"] <= 0.5
+
+
+def test_targets_of_1_ask_all():
+    scores, true = PROXIES["binormal"](np.random.default_rng(0), 500, 0.2)
+    assert decided(scores, true, Targets(1.0, 1.0, 0.1), seed=0).asked.all()
+
+
+def test_what_was_asked_keeps_its_answer_and_the_same_seed_decides_alike():
+    scores, true = PROXIES["binormal"](np.random.default_rng(0), 4000, 0.2)
+    decision, again = (decided(scores, true, TARGETS, seed=3) for _ in range(2))
+    assert (decision.truths[decision.asked] == true[decision.asked]).all()
+    assert (decision.truths == again.truths).all()
+    assert (decision.asked == again.asked).all()
+    assert not (decided(scores, true, TARGETS, seed=4).asked == again.asked).all()
+    missed = (true & (decision.truths == 0)).sum()
+    wrong = (~true & (decision.truths == 1)).sum()
+    assert (missed <= decision.missed_at_most, wrong <= decision.wrong_at_most) == (True, True)
+
+
+def test_the_order_of_the_rows_does_not_matter_to_the_promise():
+    found = [simulate("ties_in_order", 2000, prevalence, TARGETS, runs=20) for prevalence in (0.1, 0.5)]
+    assert max(run["miss_rate"] for run in found) <= 0.1
+
+
+def test_rows_that_stand_for_several_are_asked():
+    scores, true = PROXIES["binormal"](np.random.default_rng(0), 3000, 0.2)
+    weights = np.ones(3000, dtype=np.intp)
+    weights[::50] = 40
+    decision = answered(decide(weights, calibrated(scores), TARGETS), lambda places: true[places].astype(np.int8))
+    assert decision.asked[::50].all()
+    assert not decision.asked.all()
+    assert weights[true & (decision.truths == 1)].sum() >= 0.9 * weights[true].sum()
+
+
+def test_rows_without_an_answer_cost_calls_not_the_promise():
+    scores, true = PROXIES["binormal"](np.random.default_rng(0), 4000, 0.2)
+    lost = np.random.default_rng(1).random(4000) < 0.05
+    deciding = decide(np.ones(4000, dtype=np.intp), calibrated(scores), TARGETS)
+    decision = answered(deciding, lambda places: np.where(lost[places], -1, true[places]).astype(np.int8))
+    assert set(np.unique(decision.truths[decision.asked])) == {-1, 0, 1}
+    recall, precision = reached(decision, true & ~(lost & decision.asked))
+    assert recall >= 0.9
+    assert precision >= 0.9
+
+
+def test_a_classifier_that_learns_from_the_answers_saves_calls():
+    random = np.random.default_rng(0)
+    vectors = random.normal(size=(4000, 30))
+    true = vectors[:, :3].sum(axis=1) + 0.3 * random.normal(size=4000) > 1
+    deciding = decide(np.ones(4000, dtype=np.intp), trained(vectors), TARGETS)
+    decision = answered(deciding, lambda places: true[places].astype(np.int8))
+    assert decision.asked.mean() < 0.5
+    assert min(reached(decision, true)) >= 0.9
