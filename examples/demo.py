@@ -73,8 +73,9 @@ def run() -> None:
     print(summary.tag.sources[["answer", "review_id", "title", "director", "critic"]].to_string(index=False))
 
     heading(f"tf.ask({SECOND_QUESTION!r})")
-    answer = tf.ask(SECOND_QUESTION, corpus, k=4)
+    answer = tf.ask(SECOND_QUESTION, corpus)
     print(repr(answer))
+    print(f"\nanswer.values: {answer.values}")
     print(answer.rows.to_string(index=False))
 
 

@@ -17,7 +17,7 @@ from tagframe import accessor as accessor  # registers df.tag
 from tagframe.config import configure, context
 
 if TYPE_CHECKING:
-    from tagframe.answer import TAG, Answer, aask, ask
+    from tagframe.answer import TAG, Answer, SQLLimits, aask, ask, ask_many, exec_sql, rag, text2sql
     from tagframe.corpus import Corpus, open_corpus
     from tagframe.lm import LM, Budget, Price, Prompt, RetryPolicy, usage
     from tagframe.merging import stack
@@ -46,6 +46,7 @@ _HOMES = {
     "Price": ("tagframe.lm", "Price"),
     "Prompt": ("tagframe.lm", "Prompt"),
     "RetryPolicy": ("tagframe.lm", "RetryPolicy"),
+    "SQLLimits": ("tagframe.answer", "SQLLimits"),
     "TAG": ("tagframe.answer", "TAG"),
     "aask": ("tagframe.answer", "aask"),
     "asem_agg": ("tagframe.operators", "asem_agg"),
@@ -54,16 +55,20 @@ _HOMES = {
     "asem_score": ("tagframe.operators", "asem_score"),
     "asem_topk": ("tagframe.operators", "asem_topk"),
     "ask": ("tagframe.answer", "ask"),
+    "ask_many": ("tagframe.answer", "ask_many"),
+    "exec_sql": ("tagframe.answer", "exec_sql"),
     "infer_keys": ("tagframe.merging", "infer_keys"),
     "join_plan": ("tagframe.merging", "join_plan"),
     "merge": ("tagframe.merging", "merge"),
     "open_corpus": ("tagframe.corpus", "open_corpus"),
+    "rag": ("tagframe.answer", "rag"),
     "sem_agg": ("tagframe.operators", "sem_agg"),
     "sem_filter": ("tagframe.operators", "sem_filter"),
     "sem_map": ("tagframe.operators", "sem_map"),
     "sem_score": ("tagframe.operators", "sem_score"),
     "sem_topk": ("tagframe.operators", "sem_topk"),
     "stack": ("tagframe.merging", "stack"),
+    "text2sql": ("tagframe.answer", "text2sql"),
     "usage": ("tagframe.lm", "usage"),
 }
 
@@ -76,6 +81,7 @@ __all__ = [
     "Price",
     "Prompt",
     "RetryPolicy",
+    "SQLLimits",
     "aask",
     "asem_agg",
     "asem_filter",
@@ -83,18 +89,22 @@ __all__ = [
     "asem_score",
     "asem_topk",
     "ask",
+    "ask_many",
     "configure",
     "context",
+    "exec_sql",
     "infer_keys",
     "join_plan",
     "merge",
     "open_corpus",
+    "rag",
     "sem_agg",
     "sem_filter",
     "sem_map",
     "sem_score",
     "sem_topk",
     "stack",
+    "text2sql",
     "usage",
 ]
 

@@ -1,21 +1,37 @@
 """Table-augmented generation: ``syn`` writes a query, ``exec`` runs it, ``gen`` answers from the rows."""
 
-from tagframe.answer.answer import Answer
+from tagframe.answer.answer import Answer, Generated, StepUse
+from tagframe.answer.asking import aask, ask, ask_many, automatic
+from tagframe.answer.execution import ExecSQL, Execution, exec_sql
+from tagframe.answer.generation import Generator
 from tagframe.answer.guard import check_sql
-from tagframe.answer.query import OperatorCall, Query
-from tagframe.answer.steps import aask, answer_from, answer_steps, ask
-from tagframe.answer.tag import TAG
+from tagframe.answer.nearest_rows import rag
+from tagframe.answer.query import Query
+from tagframe.answer.synthesis import Synthesizer
+from tagframe.answer.tag import TAG, Exec, Gen, Syn
+from tagframe.answer.text_to_sql import text2sql
 from tagframe.engines.base import SQLLimits
 
 __all__ = [
     "TAG",
     "Answer",
-    "OperatorCall",
+    "Exec",
+    "ExecSQL",
+    "Execution",
+    "Gen",
+    "Generated",
+    "Generator",
     "Query",
     "SQLLimits",
+    "StepUse",
+    "Syn",
+    "Synthesizer",
     "aask",
-    "answer_from",
-    "answer_steps",
     "ask",
+    "ask_many",
+    "automatic",
     "check_sql",
+    "exec_sql",
+    "rag",
+    "text2sql",
 ]

@@ -2,16 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from tagframe.answer.query import Query
+from tagframe import results
+from tagframe.errors import FactUnknown
+from tagframe.lm import Usage
 
 if TYPE_CHECKING:
-    from tagframe.merging import MergeReport
+    from tagframe.answer.execution import Execution
     from tagframe.retrieval import RetrievedTables
+
+
+@dataclass(frozen=True)
+class StepUse:
+    """What one of the three steps took.
+
+    Attributes:
+        name: "syn", "exec" or "gen"; "syn again" and "exec again" where the first query gave no rows.
+        usage: of the model; its ``seconds`` are the step's time on the clock.
+    """
+
+    name: str
+    usage: Usage
+
+    @property
+    def calls(self) -> int:
+        """Prompts that the model was asked, those that the store answered among them, each distinct one once."""
+        return self.usage.rows - self.usage.deduplicated
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.calls} call{'s' * (self.calls != 1)}, {self.usage.seconds:.2f} s"
+
+
+@dataclass(frozen=True)
+class Generated:
+    """What ``gen`` says.
+
+    Attributes:
+        text: for a person.
+        values: the answer as plain Python values, in order; none where it is only a text.
+    """
+
+    text: str
+    values: Sequence[Any] = ()
 
 
 @dataclass(frozen=True)
@@ -20,35 +58,98 @@ class Answer:
 
     Attributes:
         question: as asked.
-        text: the answer itself.
-        rows: the rows that it was written from, after the SQL and all operators but a last ``sem_agg``.
-        query: what ``syn`` wrote.
-        retrieved: the tables, why each was chosen, and how they join.
-        merge_report: what the merge did to the rows; None where SQL did the joining.
+        text: for a person.
+        values: the answer as plain Python values (text, numbers, booleans, None), in order.
+        query: what ``syn`` wrote; its text is the SQL statement.
+        rows: what ``exec`` gave, and ``gen`` answered from: the paper's T.
+        steps: what each step took.
+        retrieved: the tables that were found, and why, where they had to be; None where ``syn`` was shown all.
     """
 
     question: str
     text: str
+    values: list[Any]
+    query: Any
     rows: pd.DataFrame
-    query: Query
-    retrieved: RetrievedTables = field(repr=False)
-    merge_report: MergeReport | None = field(default=None, repr=False)
+    steps: tuple[StepUse, ...] = ()
+    retrieved: RetrievedTables | None = field(default=None, repr=False)
+
+    @property
+    def value(self) -> Any:
+        """The answer where it is one value; None where it is none, or several."""
+        return self.values[0] if len(self.values) == 1 else None
+
+    @property
+    def usage(self) -> Usage:
+        """Of the model, all steps together."""
+        return sum((step.usage for step in self.steps), Usage())
+
+    @property
+    def calls(self) -> int:
+        """Distinct prompts that the model was asked, all steps together."""
+        return sum(step.calls for step in self.steps)
+
+    @property
+    def execution(self) -> Execution | None:
+        """How the query was run, where :func:`tagframe.exec_sql` ran it."""
+        found: Execution | None = results.recall(self.rows, "execution")
+        return found
+
+    @property
+    def tables(self) -> list[str]:
+        """The ids of the tables that the query reads."""
+        return [] if self.execution is None else list(self.execution.tables)
+
+    @cached_property
+    def sources(self) -> pd.DataFrame:
+        """The rows behind the answer, by their keys; see :meth:`tagframe.answer.Execution.sources`.
+
+        Raises:
+            FactUnknown: the query was run by a function that keeps no account of it.
+        """
+        if self.execution is None:
+            raise FactUnknown("this answer's query was not run by exec_sql, so that its sources are not known")
+        return self.execution.sources()
+
+    def explain(self) -> str:
+        """What was done, step by step: the query, its stages, the tables and rows behind it, calls and seconds."""
+        from tagframe.display import answer_text
+
+        return answer_text(self)
 
     def __str__(self) -> str:
         return self.text
 
     def __repr__(self) -> str:
-        steps = [self.query.sql or "the merged tables", *map(str, self.query.operators)]
-        tables = ", ".join(hit.id for hit in self.retrieved.tables)
-        return f"{self.text}\n\nfrom {len(self.rows)} rows of {tables}\nby {' → '.join(steps)}"
+        tables = f" of {', '.join(self.tables)}" if self.tables else ""
+        rows = f"{len(self.rows):,} row{'s' * (len(self.rows) != 1)}"
+        return f"{self.text}\n\nfrom {rows}{tables}\nby {self.query}"
+
+    def _repr_html_(self) -> str:
+        from tagframe.display import answer_html
+
+        return answer_html(self)
 
     def to_dict(self, rows: int = 20) -> dict[str, Any]:
         """As it stands in JSON, with the first ``rows`` rows."""
+        query = self.query.to_dict() if hasattr(self.query, "to_dict") else str(self.query)
+        found = [] if self.retrieved is None else self.retrieved.to_dict()["tables"]
         return {
             "question": self.question,
             "answer": self.text,
-            **{name: value for name, value in self.retrieved.to_dict().items() if name != "question"},
-            "query": self.query.to_dict(),
+            "values": self.values,
+            "query": query,
+            "tables": self.tables,
+            "retrieved": found,
+            "steps": [
+                {
+                    "name": step.name,
+                    "calls": step.calls,
+                    "tokens": step.usage.tokens_in + step.usage.tokens_out,
+                    "seconds": round(step.usage.seconds, 3),
+                }
+                for step in self.steps
+            ],
             "row_count": len(self.rows),
             "rows": self.rows.head(rows).to_dict("records"),
         }

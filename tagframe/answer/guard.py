@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
 
 import pandas as pd
 
@@ -19,6 +21,7 @@ from tagframe.engines.sqlite_statement import SQLITE
 from tagframe.errors import SourceNotFound, UnsafeSQL, did_you_mean
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from sqlglot import exp
 
     from tagframe.corpus import Corpus, TableProfile
@@ -91,66 +94,105 @@ def dry_run(sql: str, corpus: Corpus, tables: Mapping[str, str]) -> str:
         UnsafeSQL: as :func:`check_sql`, or the engine refused it.
         SQLFailed: the engine cannot compile it.
     """
-    checked, engine = _checked(sql, corpus, tables)
-    _execute(checked, engine, corpus, tables, SQLLimits(), explain=True)
-    return checked
+    return Reader(corpus, tables).compile(sql)
 
 
 def run_sql(sql: str, corpus: Corpus, tables: Mapping[str, str], limits: SQLLimits | None = None) -> pd.DataFrame:
-    """Run one read-only statement over tables of a corpus.
+    """Run one read-only statement over tables of a corpus; see :meth:`Reader.run`."""
+    return Reader(corpus, tables, limits or SQLLimits()).run(sql)
 
-    It runs in the engine that holds most of their rows; tables of other engines are copied for it. Hidden columns are
-    not there.
 
-    Args:
-        sql: the statement, in the engine's dialect.
+@dataclass(frozen=True)
+class Reader:
+    """Runs statements over the same tables of a corpus, under the guard.
+
+    They run in the engine that holds most of the tables' rows; tables of other engines are copied for them, once.
+    Hidden columns are not there.
+
+    Attributes:
         corpus: where the tables are.
         tables: name in SQL → table id.
         limits: rows, seconds and megabytes at most.
-
-    Raises:
-        UnsafeSQL: as :func:`check_sql`, or the engine refused it.
-        SQLFailed: it does not compile, or passes its limits: of a result of too many rows none is dropped unseen.
-        SourceNotFound: a table's rows are not there any more.
-        UnreadableTable: a table cannot be read.
+        brought: further tables, which only statements of our own may name.
     """
-    checked, engine = _checked(sql, corpus, tables)
-    return _execute(checked, engine, corpus, tables, limits or SQLLimits(), explain=False)
+
+    corpus: Corpus = field(repr=False)
+    tables: Mapping[str, str]
+    limits: SQLLimits = field(default_factory=SQLLimits)
+    brought: Mapping[str, pa.Table] = field(default_factory=dict)
+    _copies: dict[str, pa.Table] = field(default_factory=dict, repr=False)
+
+    def bringing(self, brought: Mapping[str, pa.Table]) -> Reader:
+        """The same with these tables beside those of the corpus."""
+        return replace(self, brought=brought)
+
+    @cached_property
+    def engine(self) -> Engine:
+        """Where statements run: in the engine that holds most of the rows.
+
+        Raises:
+            SourceNotFound: a table's rows are not there any more.
+        """
+        rows: dict[Engine, int] = defaultdict(int)
+        for id in self.tables.values():
+            engine = self.corpus.engine(id)
+            if engine is None or (engine.path is not None and not engine.path.exists()):
+                place = "only its schema is known" if engine is None else f"there is no file {engine.path}"
+                raise SourceNotFound(f"the rows of {id} cannot be read: {place}")
+            rows[engine] += self.corpus.profile(id).rows or 0
+        return max(rows, key=lambda engine: rows[engine])
+
+    def run(self, sql: str, limits: SQLLimits | None = None) -> pd.DataFrame:
+        """The rows of a statement in the engine's dialect.
+
+        Raises:
+            UnsafeSQL: as :func:`check_sql`, or the engine refused it.
+            SQLFailed: it does not compile, or passes its limits: of a result of too many rows none is dropped unseen.
+            SourceNotFound: a table's rows are not there any more.
+            UnreadableTable: a table cannot be read.
+        """
+        return self._execute(sql, limits or self.limits, explain=False)
+
+    def compile(self, sql: str) -> str:
+        """The statement, checked and compiled but not run; raises as :meth:`run`."""
+        self._execute(sql, self.limits, explain=True)
+        return sql.strip().rstrip(";").rstrip()
+
+    def named(self, sql: str) -> dict[str, str]:
+        """The tables of the corpus whose names stand in the statement, by these names."""
+        return _named(sql, self.tables, self.engine.dialect)
+
+    def _execute(self, sql: str, limits: SQLLimits, *, explain: bool) -> pd.DataFrame:
+        engine = self.engine
+        checked = check_sql(sql, [*self.tables, *self.brought], engine.dialect)
+        own, others = {}, {}
+        for name, id in self.named(checked).items():
+            profile = self.corpus.profile(id)
+            if self.corpus.engine(id) == engine:
+                own[name] = Readable(self.corpus.source_table(id), _hidden(profile))
+            elif explain and id not in self._copies:
+                others[name] = self._copy(id, profile, limit=1)
+            else:
+                if id not in self._copies:
+                    self._copies[id] = self._copy(id, profile)
+                others[name] = self._copies[id]
+        brought = {name: self.brought[name] for name in _named(checked, self.brought, engine.dialect)}
+        return engine.execute(checked, tables=own, relations={**others, **brought}, limits=limits, explain=explain)
+
+    def _copy(self, id: str, profile: TableProfile, limit: int | None = None) -> pa.Table:
+        shown = [column.name for column in profile.columns if not column.hidden]
+        return relation(self.corpus.read(id, shown, limit=limit))
 
 
-def _checked(sql: str, corpus: Corpus, tables: Mapping[str, str]) -> tuple[str, Engine]:
-    """The statement as it may run, and where: in the engine that holds most of the rows."""
-    rows: dict[Engine, int] = defaultdict(int)
-    for id in tables.values():
-        engine = corpus.engine(id)
-        if engine is None or (engine.path is not None and not engine.path.exists()):
-            place = "only its schema is known" if engine is None else f"there is no file {engine.path}"
-            raise SourceNotFound(f"the rows of {id} cannot be read: {place}")
-        rows[engine] += corpus.profile(id).rows or 0
-    engine = max(rows, key=lambda engine: rows[engine])
-    return check_sql(sql, tables, engine.dialect), engine
+T = TypeVar("T")
 
 
-def _execute(
-    sql: str, engine: Engine, corpus: Corpus, tables: Mapping[str, str], limits: SQLLimits, *, explain: bool
-) -> pd.DataFrame:
-    own, others = {}, {}
-    for name, id in _named(sql, tables, engine.dialect).items():
-        profile = corpus.profile(id)
-        if corpus.engine(id) == engine:
-            own[name] = Readable(corpus.source_table(id), _hidden(profile))
-        else:
-            shown = [column.name for column in profile.columns if not column.hidden]
-            others[name] = relation(corpus.read(id, shown, limit=1 if explain else None))
-    return engine.execute(sql, tables=own, relations=others, limits=limits, explain=explain)
-
-
-def _named(sql: str, tables: Mapping[str, str], dialect: Dialect) -> dict[str, str]:
+def _named(sql: str, tables: Mapping[str, T], dialect: Dialect) -> dict[str, T]:
     """The tables whose names stand in the statement: no other is to be copied, or to be read."""
     import sqlglot
 
     words = {dialect.fold(token.text) for token in sqlglot.tokenize(sql, read=dialect.name)}
-    return {name: id for name, id in tables.items() if dialect.fold(name) in words}
+    return {name: table for name, table in tables.items() if dialect.fold(name) in words}
 
 
 def _hidden(profile: TableProfile) -> tuple[str, ...]:

@@ -2,40 +2,164 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Protocol
 
-R = TypeVar("R")  # a request
-Q = TypeVar("Q")  # a query
-T = TypeVar("T")  # a table
-A = TypeVar("A")  # an answer
+import pandas as pd
+
+from tagframe import config
+from tagframe.answer.answer import Answer, Generated, StepUse
+from tagframe.answer.generation import plain_values, rows_as_text
+from tagframe.answer.metering import metered
+from tagframe.answer.models import driver
+from tagframe.errors import InvalidArgument, LMError, SQLFailed
+from tagframe.operators import Step, arun, run, run_many
+
+
+class Syn(Protocol):
+    """``syn(R) -> Q``: query synthesis.
+
+    One that may be told how its query went has ``revise(request, query, why)`` too, a step that gives another query or
+    None: it is asked once, where the query fails or gives no rows.
+    """
+
+    def __call__(self, request: str, /) -> Any:
+        """The query, or a step (:data:`tagframe.operators.Step`) that ends with it."""
+
+
+class Exec(Protocol):
+    """``exec(Q) -> T``: query execution.
+
+    One that can say why there are no rows has ``why_empty(rows)`` too, which gives a text.
+    """
+
+    def __call__(self, query: Any, /) -> Any:
+        """The rows, or a step that ends with them."""
+
+
+class Gen(Protocol):
+    """``gen(R, T) -> A``: answer generation."""
+
+    def __call__(self, request: str, rows: pd.DataFrame, /) -> Any:
+        """A text, a list of values, or both as :class:`~tagframe.answer.Generated`; or a step that ends with one."""
 
 
 @dataclass(frozen=True)
-class TAG(Generic[R, Q, T, A]):
+class TAG:
     """A pipeline of table-augmented generation (Biswal et al., CIDR 2025, section 2, equations 1 to 3).
 
+    Each of the three may be a plain function, a function that gives a step (what it asks of a model is then asked
+    beside what other questions ask), or one of ours: :func:`tagframe.exec_sql`, and what :func:`tagframe.text2sql` and
+    :func:`tagframe.rag` are made of.
+
     Attributes:
-        syn: ``syn(R) -> Q``, query synthesis.
-        exec: ``exec(Q) -> T``, query execution.
-        gen: ``gen(R, T) -> A``, answer generation.
+        syn: ``syn(R) -> Q``.
+        exec: ``exec(Q) -> T``; T is a frame.
+        gen: ``gen(R, T) -> A``; None leaves the rows as the answer, as Text2SQL does.
 
     >>> import pandas as pd
     >>> films = pd.DataFrame({"title": ["Low Tide", "Salt Road"], "year": [1998, 2015]})
     >>> newest = TAG(
     ...     syn=lambda request: "year == year.max()",
     ...     exec=films.query,
-    ...     gen=lambda request, rows: f"{request}: {rows['title'].iloc[0]}",
+    ...     gen=lambda request, rows: rows["title"].tolist(),
     ... )
-    >>> newest("The newest film")
-    'The newest film: Salt Road'
+    >>> newest("The newest film").values
+    ['Salt Road']
     """
 
-    syn: Callable[[R], Q]
-    exec: Callable[[Q], T]
-    gen: Callable[[R, T], A]
+    syn: Syn
+    exec: Exec
+    gen: Gen | None = None
 
-    def __call__(self, request: R) -> A:
-        """Answer one request."""
-        return self.gen(request, self.exec(self.syn(request)))
+    def __call__(self, request: str, **settings: Any) -> Answer:
+        """Answer one request; the thread waits for it.
+
+        Args:
+            request: in plain language, as a rule.
+            **settings: as in :func:`tagframe.configure`, for this call.
+
+        Raises:
+            Exception: what the three functions raise.
+        """
+        with config.context(**settings):
+            return run(self.steps(request), driver(), "ask")
+
+    async def awaited(self, request: str, **settings: Any) -> Answer:
+        """Answer one request; the event loop goes on, and cancelling stops what is not sent."""
+        with config.context(**settings):
+            return await arun(self.steps(request), driver(), "ask")
+
+    def many(self, requests: Sequence[str], **settings: Any) -> list[Answer | Exception]:
+        """Answer many requests that advance together, in order; where one fails, its error stands in its place.
+
+        Raises:
+            ReplayMiss: with ``lm="replay:STORE"``, once all that can be asked of all of them is noted.
+        """
+        if isinstance(requests, str):
+            raise InvalidArgument(f"many requests are a list of texts; got the text {requests!r}")
+        with config.context(**settings):
+            return run_many([self.steps(request) for request in requests], driver(), "ask")
+
+    def steps(self, request: str) -> Step[Answer]:
+        """The three as one step, for the drivers of :mod:`tagframe.operators`."""
+        took: list[StepUse] = []
+
+        def part(name: str, function: Any, *arguments: Any) -> Step[Any]:
+            return metered(as_step(function, *arguments), name, request, took.append)
+
+        query = yield from part("syn", self.syn, request)
+        query, rows = yield from self._executed(part, request, query)
+        said = None if self.gen is None else (yield from part("gen", self.gen, request, rows))
+        generated = _generated(said, rows)
+        found = getattr(query, "retrieved", None)
+        return Answer(request, generated.text, list(generated.values), query, rows, tuple(took), found)
+
+    def _executed(self, part: Any, request: str, query: Any) -> Step[tuple[Any, pd.DataFrame]]:
+        """The rows of the query; or of another one, where this one fails or gives none and the other does better."""
+        rows, failure, why = None, None, ""
+        try:
+            rows = yield from part("exec", self.exec, query)
+        except SQLFailed as error:
+            failure, why = error, f"The statement failed: {error}."
+        revise, why_empty = getattr(self.syn, "revise", None), getattr(self.exec, "why_empty", None)
+        if rows is not None and revise is not None and why_empty is not None and _is_empty(rows):
+            why = why_empty(rows)
+        if why and revise is not None:
+            try:
+                other = yield from part("syn again", revise, request, query, why)
+                better = None if other is None else (yield from part("exec again", self.exec, other))
+            except (LMError, SQLFailed):
+                better = None
+            if better is not None and (rows is None or not _is_empty(better)):
+                return other, better
+        if failure is not None:
+            raise failure
+        assert rows is not None
+        return query, rows
+
+
+def as_step(function: Any, *arguments: Any) -> Step[Any]:
+    """What a function gives for these arguments, as a step, whether it is one already or not."""
+    steps = getattr(function, "steps", None)
+    result = function(*arguments) if steps is None else steps(*arguments)
+    return (yield from result) if inspect.isgenerator(result) else result
+
+
+def _is_empty(rows: Any) -> bool:
+    """Whether there are no rows, or nothing but nulls in them."""
+    return isinstance(rows, pd.DataFrame) and bool(rows.isna().all(axis=None))
+
+
+def _generated(said: Any, rows: pd.DataFrame) -> Generated:
+    """What ``gen`` gave, or what the rows say where there is none."""
+    if isinstance(said, Generated):
+        return said
+    if isinstance(said, str):
+        return Generated(said)
+    if said is None:
+        return Generated(rows_as_text(rows), plain_values(rows))
+    values = list(said) if isinstance(said, list | tuple) else [said]
+    return Generated(", ".join(map(str, values)), values)

@@ -4,6 +4,7 @@ No script, no network, no fixed colours: lines and text take the colour of the p
 on light and dark themes alike. The functions are called with results and import none of their classes.
 """
 
+from tagframe.display.answers import answer_html, answer_text
 from tagframe.display.join_graph import join_graph
 from tagframe.display.notebook import found_html, plan_html, report_html
 from tagframe.display.outcomes import outcomes_html
@@ -11,6 +12,8 @@ from tagframe.display.terminal import alternative_lines, found_text, join_tree, 
 
 __all__ = [
     "alternative_lines",
+    "answer_html",
+    "answer_text",
     "found_html",
     "found_text",
     "join_graph",

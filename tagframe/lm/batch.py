@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -11,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from tagframe.errors import InvalidArgument, LMRequestFailed
-from tagframe.lm.prompt import Parameters, Prompt, former_keys, request_keys
-from tagframe.lm.schema import prompt_of
+from tagframe.lm.prompt import Label, Parameters, Prompt, former_keys, request_keys
+from tagframe.lm.schema import prompt_of, unlabelled
 from tagframe.lm.store import ResponseStore, StoredAnswer
 from tagframe.lm.transport import read_reply
 
@@ -20,6 +21,7 @@ BY_HAND = "by hand"
 """Who recorded answers that name nobody."""
 BATCH_MODEL = "gpt-4o-mini"
 """The model that exported requests name, unless told otherwise: OpenAI's format demands one."""
+_QUESTION_LETTERS = 60
 
 
 @dataclass(frozen=True)
@@ -42,11 +44,19 @@ class Import:
         return f"{self.answers} answers imported{f' ({by})' if by else ''}{failed}"
 
 
-def export_requests(store: str | Path, out: str | Path, model: str = BATCH_MODEL) -> int:
+def export_requests(store: str | Path, out: str | Path, model: str = BATCH_MODEL, *, pretty: bool = False) -> int:
     """Write the requests that a replay of ``store`` did not find to ``out``, in OpenAI's Batch format.
 
-    One JSON object a line: ``custom_id`` (the request's key), ``method``, ``url`` and ``body``. The file is made with
-    mode 0600: prompts hold users' values. What is exported stays noted until its answer is imported.
+    One JSON object a line: ``custom_id``, ``method``, ``url`` and ``body``. A ``custom_id`` ends with the request's
+    key; before it stand, where they are known, the stage and the beginning of the question that the request is part of.
+    The file is made with mode 0600: prompts hold users' values. What is exported stays noted until its answer is
+    imported.
+
+    Args:
+        store: the response store that was replayed.
+        out: the file to write.
+        model: that the requests name.
+        pretty: for a person to read: not one line a request, but its messages as they are, under its ``custom_id``.
 
     Returns:
         The number of requests written.
@@ -59,15 +69,32 @@ def export_requests(store: str | Path, out: str | Path, model: str = BATCH_MODEL
         missing = opened.missing()
     descriptor = os.open(out, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        for key, body, _ in missing:
+        for key, noted, _ in missing:
+            body, label = unlabelled(noted)
+            custom_id = _custom_id(key, label)
+            if pretty:
+                file.write(_readable(custom_id, label, body))
+                continue
             line = {
-                "custom_id": key.hex(),
+                "custom_id": custom_id,
                 "method": "POST",
                 "url": "/v1/chat/completions",
                 "body": {"model": model, **body},
             }
             file.write(json.dumps(line) + "\n")
     return len(missing)
+
+
+def _custom_id(key: bytes, label: Label) -> str:
+    """What a provider gives back with the answer: text of few kinds of letters, and not long."""
+    question = re.sub(r"[^a-z0-9]+", "-", label.question.lower()).strip("-")[:_QUESTION_LETTERS]
+    return "/".join(part for part in (label.stage, question, key.hex()) if part)
+
+
+def _readable(custom_id: str, label: Label, body: Mapping[str, Any]) -> str:
+    told = [f"=== {custom_id}", *(["question: " + label.question] if label.question else [])]
+    messages = [f"--- {message['role']}\n{message['content']}" for message in body["messages"]]
+    return "\n".join([*told, *messages]) + "\n\n"
 
 
 def import_answers(store: str | Path, file: str | Path, recorded_by: str | None = None) -> Import:
@@ -168,7 +195,7 @@ def _read(line: dict[str, Any]) -> tuple[bytes, StoredAnswer, str]:
 
 def _key(line: dict[str, Any]) -> bytes:
     if "custom_id" in line:
-        key = bytes.fromhex(line["custom_id"])
+        key = bytes.fromhex(str(line["custom_id"]).rpartition("/")[2])
         if len(key) != 32:
             raise InvalidArgument(f"custom_id {line['custom_id']!r} is not one that was exported")
         return key

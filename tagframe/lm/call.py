@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from tagframe.errors import AnswerRejected, InvalidArgument
-from tagframe.lm.prompt import Accept, Completion, Parameters, Prompt, accepted, request_keys
+from tagframe.lm.prompt import UNLABELLED, Accept, Completion, Label, Parameters, Prompt, accepted, request_keys
 from tagframe.lm.store import StoredAnswer
 from tagframe.lm.usage import DUPLICATE, FAILED_DUPLICATE, FROM_STORE, Usage, total
 
@@ -29,6 +29,7 @@ class Batch(Generic[T]):
         logprobs: whether to ask for the log probabilities of the answer's tokens.
         guess: an answer such as a model would give to these prompts, for quotes; None for that of whoever quotes.
         calls_at_most: that this batch and those that follow from it may take, for quotes; None for its own alone.
+        label: what the prompts are part of, which exported requests say.
     """
 
     prompts: Sequence[Prompt]
@@ -38,6 +39,7 @@ class Batch(Generic[T]):
     logprobs: bool = False
     calls_at_most: int | None = None
     guess: str | None = None
+    label: Label = UNLABELLED
 
 
 Arrived: TypeAlias = Mapping[Batch[Any], Mapping[int, Completion[Any]]]

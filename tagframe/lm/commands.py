@@ -29,7 +29,8 @@ def lm() -> None:
 @_STORE
 @click.option("-o", "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The file to write.")
 @click.option("--model", default=BATCH_MODEL, show_default=True, help="The model that the requests name.")
-def export_command(store: Path, out: Path, model: str) -> None:
+@click.option("--pretty", is_flag=True, help="For a person to read, not for a provider.")
+def export_command(store: Path, out: Path, model: str, pretty: bool) -> None:
     """Write the requests that lm="replay:STORE" did not find, in OpenAI's Batch format.
 
     \b
@@ -37,7 +38,7 @@ def export_command(store: Path, out: Path, model: str) -> None:
         tagframe lm export answers.db -o batch.jsonl
     """
     try:
-        count = export_requests(store, out, model)
+        count = export_requests(store, out, model, pretty=pretty)
     except (TagframeError, OSError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(f"{count} requests written to {out}")

@@ -174,6 +174,22 @@ def _json(value: Any) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
+class Label:
+    """What prompts are part of: for people who answer exported requests, and for models of single steps.
+
+    Attributes:
+        stage: "syn", "gen", an operator's name, …; "" where nobody said.
+        question: of the user, where there is one.
+    """
+
+    stage: str = ""
+    question: str = ""
+
+
+UNLABELLED = Label()
+
+
+@dataclass(frozen=True, slots=True)
 class TokenLogprob:
     """A token of the answer with the natural logarithm of its probability, and its likeliest alternatives."""
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from tagframe.errors import ReplayMiss
 from tagframe.lm.call import Arrived, Batch, Job
-from tagframe.lm.prompt import Completion, Parameters, Prompt, request_keys
+from tagframe.lm.prompt import Completion, Label, Parameters, Prompt, request_keys
 from tagframe.lm.recall import recall
+from tagframe.lm.schema import labelled
 from tagframe.lm.store import ResponseStore, StoredAnswer
 from tagframe.lm.stream import Stream
 from tagframe.lm.usage import FAILED_IN_STORE
@@ -32,14 +33,14 @@ class ReplayStream(Stream):
         super().__init__(lm, description)
         self._asked = 0
         self._repairs = 0
-        self._missing: list[tuple[Prompt, Parameters]] = []
+        self._missing: list[tuple[Prompt, Parameters, Label]] = []
 
     def _answer(self, jobs: list[Job[Any]], batch: Batch[Any]) -> None:
         assert self._store is not None
         missing, repairs = take(jobs, self._store)
         self._asked += len(batch.prompts)
         self._repairs += repairs
-        self._missing += missing
+        self._missing += [(prompt, parameters, batch.label) for prompt, parameters in missing]
         self._call.end(job for job in jobs if job.completion is not None)
         if missing:
             self._call.wake()
@@ -86,7 +87,9 @@ def _find(store: ResponseStore, asked: Sequence[tuple[Prompt, Parameters]]) -> l
     return [found.get(key) or found_general.get(general.get(i, b"")) for i, key in enumerate(exact)]
 
 
-def _miss(store: ResponseStore, missing: Sequence[tuple[Prompt, Parameters]], asked: int, repairs: int) -> ReplayMiss:
+def _miss(
+    store: ResponseStore, missing: Sequence[tuple[Prompt, Parameters, Label]], asked: int, repairs: int
+) -> ReplayMiss:
     fact = f"{len(missing)} of {asked} prompts have no answer in {str(store.path)!r}"
     if repairs:
         fact += f" ({repairs} of them ask to repair an answer that was rejected)"
@@ -94,10 +97,10 @@ def _miss(store: ResponseStore, missing: Sequence[tuple[Prompt, Parameters]], as
         store.note_missing(
             (
                 request_keys([prompt], parameters)[0],
-                {"messages": prompt.to_dicts(), **parameters.to_dict()},
+                labelled({"messages": prompt.to_dicts(), **parameters.to_dict()}, label),
                 prompt.sample,
             )
-            for prompt, parameters in missing
+            for prompt, parameters, label in missing
         )
     except sqlite3.Error as error:
         return ReplayMiss(f"{fact}, and they cannot be noted in it: {error}")

@@ -6,12 +6,15 @@ import json
 import sqlite3
 import time
 
-from tagframe.lm.prompt import Parameters, Prompt, request_keys
+from tagframe.lm.prompt import UNLABELLED, Label, Parameters, Prompt, request_keys
 
 APPLICATION_ID = 0x7461676C
 """SQLite's ``application_id`` of our files ("tagl"): tells a response store from a user's own database."""
 VERSION = 2
 """Version 1 had the answer's length in its keys, and no ``migrations``."""
+
+_LABEL = "tagframe"
+"""The field of a missing request's body that holds its label; no provider is sent it."""
 
 _TABLES = """
 CREATE TABLE sources (
@@ -75,9 +78,21 @@ def request_key(body: dict[str, object], sample: int) -> bytes:
     return request_keys(*prompt_of(body, sample))[0]
 
 
+def labelled(body: dict[str, object], label: Label) -> dict[str, object]:
+    """The body of a missing request, with its label."""
+    return {**body, _LABEL: [label.stage, label.question]} if label != UNLABELLED else body
+
+
+def unlabelled(body: dict[str, object]) -> tuple[dict[str, object], Label]:
+    """The body of a missing request as it is sent, and its label."""
+    fields = dict(body)
+    told = fields.pop(_LABEL, None)
+    return fields, Label(*map(str, told)) if isinstance(told, list) else UNLABELLED
+
+
 def prompt_of(body: dict[str, object], sample: int) -> tuple[list[Prompt], Parameters]:
     """The prompt and parameters of a missing request."""
-    fields = dict(body)
+    fields, _ = unlabelled(body)
     messages = fields.pop("messages")
     assert isinstance(messages, list)
     return [Prompt.from_dicts(messages, sample)], Parameters.from_dict(fields)

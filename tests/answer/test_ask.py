@@ -7,126 +7,215 @@ import json
 import pickle
 import re
 import sqlite3
-import warnings
 from contextlib import closing
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import tagframe as tf
 from tag_bench.server import Reply, Request
-from tagframe.answer import OperatorCall, Query, answer_from
-from tagframe.answer.prompts import GEN_CHARACTERS, gen_prompt
-from tagframe.errors import AnswerRejected, EmptyQuestion, LMError, NotConfigured
-from tagframe.lm import get_lm
-from tagframe.retrieval import retrieve_tables
+from tagframe.answer import Query
+from tagframe.answer.generation import GEN_CHARACTERS, gen_prompt
+from tagframe.errors import AnswerRejected, EmptyQuestion, LMError, NotConfigured, ReplayMiss
+from tagframe.lm import export_requests
 
 QUESTION = "Which romance films do critics from newspapers find moving?"
 
 
 class Model:
-    """Answers as a model would: sub-queries, the plan, judgements by ``judge``, and a text from rows."""
+    """Answers as a model would: statements in order, judgements by ``judge``, and a text and values from rows."""
 
-    def __init__(self, *plans: object, judge: str = "True") -> None:
-        self.plans = [plan if isinstance(plan, str) else json.dumps(plan) for plan in plans]
+    def __init__(self, *statements: str, judge: str = "True") -> None:
+        self.statements = list(statements)
         self.judge = judge
         self.seen: list[str] = []
 
     def __call__(self, request: Request) -> str:
-        text = str(request.messages[1]["content"] if len(request.messages) > 1 else request.prompt)
-        if "<FIN>" in request.prompt:
-            return "<sub_c>films:title</sub_c>\n<sub_c>reviews:review</sub_c>\n<FIN></FIN>"
+        text = "\n".join(str(message["content"]) for message in request.messages)
         if "<tables>" in text:
             self.seen.append(request.prompt)
-            return self.plans.pop(0) if len(self.plans) > 1 else self.plans[0]
-        task = str(request.messages[0]["content"])
-        if "Claim:" in task:
+            return self.statements.pop(0) if len(self.statements) > 1 else self.statements[0]
+        if "Claim:" in text:
             return self.judge
-        if "Request:" in task:
+        if "Request:" in text:
             return "All of it was moving."
-        if "Criterion:" in task:
-            return "A"
-        return f"Answered from {text.count(chr(10) + '{')} rows."
+        count = str(request.messages[1]["content"]).count("\n{")
+        return json.dumps({"text": f"Answered from {count} rows.", "values": [count]})
 
 
-def ask(live, festival, *plans: object, question: str = QUESTION, k: int = 2, **options: object) -> tuple:
-    model = Model(*plans, **options)
+def ask(live, corpus, *statements: str, question: str = QUESTION, **options: object) -> tuple:
+    model = Model(*statements)
     live.answers = model
-    return tf.ask(question, festival, k=k), model
+    return tf.ask(question, corpus, **options), model
 
 
-def test_sql_then_operators(live, festival):
-    answer, _ = ask(
-        live,
-        festival,
-        {
-            "sql": "SELECT title, review FROM films JOIN reviews USING (film_id) WHERE genre_code = 'ROM'",
-            "operators": [
-                {"name": "sem_filter", "instruction": "{review} is moved"},
-                {"name": "sem_topk", "instruction": "Which {review} is the most moved?", "K": 2},
-            ],
-        },
-    )
-    assert answer.text == "Answered from 2 rows."
+def test_an_answer_has_text_values_rows_and_what_each_step_took(live, festival):
+    sql = "SELECT title, review FROM films JOIN reviews USING (film_id) WHERE genre_code = 'ROM'"
+    answer, _ = ask(live, festival, f"```sql\n{sql}\n```")
+    assert answer.text == "Answered from 14 rows."
+    assert (answer.values, answer.value) == ([14], 14)
     assert list(answer.rows.columns) == ["title", "review"]
-    assert answer.query.operators[1] == OperatorCall("sem_topk", "Which {review} is the most moved?", 2)
-    assert set(answer.retrieved.ids) == {"festival.films", "festival.reviews"}
-    shown = repr(answer)
-    assert "from 2 rows of" in shown
-    assert "sem_filter('{review} is moved')" in shown
+    assert answer.query == Query(sql, answer.query.tables)
+    assert answer.tables == ["festival.films", "festival.reviews"]
+    assert [(step.name, step.calls) for step in answer.steps] == [("syn", 1), ("exec", 0), ("gen", 1)]
+    assert answer.calls == 2
+    assert answer.usage.sent == 2
+    assert answer.retrieved is None
+    assert "from 14 rows of festival.films, festival.reviews\nby SELECT title" in repr(answer)
+    assert answer.explain().startswith(
+        f"question: {QUESTION}\nanswer:   Answered from 14 rows.\nvalues:   [14]\nsyn: 1 call"
+    )
 
 
-def test_merged_tables_then_sem_agg(live, festival):
-    plan = {"sql": None, "operators": [{"name": "sem_agg", "instruction": "What moves them, by each {review}?"}]}
-    answer, model = ask(live, festival, plan)
-    assert answer.text == "All of it was moving."
-    assert len(answer.rows) == 23
-    assert answer.merge_report is not None
-    assert "Columns of the merged table: " in model.seen[0]
-    assert "{review}" in model.seen[0]
+def test_all_tables_are_shown_where_they_fit_with_what_is_stored(live, festival):
+    _, model = ask(live, festival, "SELECT 1 AS one")
+    shown = model.seen[0]
+    for table in ("films", "critics", "breads", "customers"):
+        assert f'CREATE TABLE "{table}" (' in shown
+    assert "\"outlet_kind\" TEXT,  -- all values: 'newspaper'" in shown
+    assert '"films"."director_id" = "directors"."director_id" (many-to-one)' in shown
+    assert f"Question: {QUESTION}" in shown
+
+
+def test_k_and_a_method_choose_the_tables(live, festival):
+    answer, model = ask(live, festival, "SELECT 1 AS one", k=2)
+    assert len(answer.retrieved) == 2
+    assert model.seen[0].count("CREATE TABLE") == 2
+    assert "chance that it is needed" in model.seen[0]
+
+
+def test_tables_that_were_retrieved_are_asked(live, festival):
+    found = festival.subset(["festival.films"]).tables.tag.retrieve_tables("films", k=1, method="lexical")
+    answer, model = ask(live, found, "SELECT count(*) AS n FROM films")
+    assert answer.retrieved is found
+    assert model.seen[0].count("CREATE TABLE") == 1
 
 
 @pytest.mark.parametrize(
     ("bad", "says"),
     [
-        ("I would look at the films.", "expected one JSON object"),
-        ('["sql"]', "expected an object with the keys"),
-        ({"sql": "DROP TABLE films", "operators": []}, "only SELECT may run"),
-        ({"sql": "SELECT titel FROM films", "operators": []}, "no such column: titel"),
-        ({"sql": "SELECT * FROM film", "operators": []}, "did you mean 'films'"),
-        ({"sql": None, "operators": [{"name": "sem_sort", "instruction": "x"}]}, "no operator 'sem_sort'"),
-        ({"sql": None, "operators": [{"name": "sem_topk", "instruction": "{review}"}]}, "sem_topk needs K"),
-        (
-            {"sql": None, "operators": [{"name": "sem_filter", "instruction": "{reviw} is kind"}]},
-            "did you mean 'review'",
-        ),
-        ({"sql": None, "operators": [{"name": "sem_agg", "instruction": "x"}] * 2}, "can only be the last"),
-        ({"sql": None, "operators": "sem_filter"}, "is a list"),
-        ({"sql": 3, "operators": []}, "is a string or null"),
+        ("I would look at the films.", "expected a SELECT statement"),
+        ('["sql"]', "expected a SELECT statement"),
+        ('{"sql": "SELECT 1"}', "expected a SELECT statement, or"),
+        ("```sql\nDROP TABLE films\n```", "expected a SELECT statement"),
+        ("WITH x AS (SELECT 1) DELETE FROM films", "only SELECT may run"),
+        ("SELECT titel FROM films", "no such column: titel"),
+        ("SELECT * FROM film", "did you mean 'films'"),
+        ('SELECT "Low Tide" FROM films', "text stands in single quotes"),
     ],
 )
-def test_a_bad_plan_is_explained_to_the_model_once(live, festival, bad, says):
-    good = {"sql": "SELECT title FROM films LIMIT 3", "operators": []}
-    answer, model = ask(live, festival, bad, good)
+def test_a_bad_statement_is_explained_to_the_model_once(live, festival, bad, says):
+    answer, model = ask(live, festival, bad, "SELECT title FROM films LIMIT 3")
     assert answer.text == "Answered from 3 rows."
     assert says in model.seen[1]
 
 
 def test_nonsense_throughout_is_a_named_error(live, festival):
-    with pytest.raises(AnswerRejected, match="expected one JSON object, got 'No idea'"):
+    with pytest.raises(AnswerRejected, match="expected a SELECT statement in a ```sql block, got 'No idea'"):
         ask(live, festival, "No idea")
     assert issubclass(AnswerRejected, LMError)
 
 
-def test_a_plan_in_a_code_fence(live, festival):
-    answer, _ = ask(live, festival, '```json\n{"sql": "SELECT title FROM films LIMIT 1", "operators": []}\n```')
+class Letters:
+    """An embedding model of the user's own: quick, and good for words that are spelled alike."""
+
+    def encode(self, texts):
+        return np.array(
+            [[text.count(letter) + 0.01 for letter in "abcdefghijklmnopqrstuvwxyz0123456789"] for text in texts]
+        )
+
+
+def wide(number: int) -> pd.DataFrame:
+    return pd.DataFrame({f"column {number} {place}": [f"a long text of {number} and {place}"] for place in range(15)})
+
+
+def test_of_many_tables_ten_are_shown_and_a_missing_one_is_looked_for(live):
+    many = {f"shop.t{number}": wide(number) for number in range(40)}
+    corpus = tf.open_corpus({**many, "shop.refund": pd.DataFrame({"refund_id": [1, 2], "reason": ["late", "broken"]})})
+    question = "What is column 3 4 and column 5 6?"
+    answer, model = ask(
+        live,
+        corpus,
+        '{"missing": "reasons of refunds"}',
+        "SELECT reason FROM refund",
+        question=question,
+        embedder=Letters(),
+    )
+    assert model.seen[0].count("CREATE TABLE") == 10
+    assert '"refund"' not in model.seen[0]
+    assert model.seen[1].count("CREATE TABLE") == 15
+    assert (
+        'You said that this was missing: {"missing": "reasons of refunds"}; the last 5 tables were added'
+        in model.seen[1]
+    )
+    assert answer.rows["reason"].tolist() == ["late", "broken"]
+    assert [step.calls for step in answer.steps] == [2, 0, 1]
+
+
+def test_what_is_missing_is_asked_for_once(live, festival):
+    with pytest.raises(AnswerRejected, match="there are no other tables"):
+        ask(live, festival, '{"missing": "weather"}')
+
+
+def test_a_missing_table_that_nobody_has(live, festival):
+    answer, model = ask(live, festival, '{"missing": "weather"}', "SELECT title FROM films LIMIT 1")
+    assert "it was looked for, and there is no further table" in model.seen[1]
     assert len(answer.rows) == 1
 
 
-def test_no_rows_are_an_answer_too(live, festival):
-    answer, _ = ask(live, festival, {"sql": "SELECT title FROM films WHERE year < 1900", "operators": []})
+def test_empty_tables_are_left_out(live):
+    corpus = tf.open_corpus({"a": pd.DataFrame({"x": [1]}), "b": pd.DataFrame({"y": pd.Series([], dtype=int)})})
+    _, model = ask(live, corpus, "SELECT x FROM a")
+    assert model.seen[0].count("CREATE TABLE") == 1
+
+
+def test_of_no_rows_the_model_is_told_which_condition_left_none(live, festival):
+    first = "SELECT title FROM films WHERE year > 1990 AND genre_code = 'Romance'"
+    answer, model = ask(live, festival, first, "SELECT title FROM films WHERE genre_code = 'ROM' AND year > 1990")
+    assert "None is left by genre_code = 'Romance', together with the conditions before it." in model.seen[1]
+    assert len(answer.rows) > 0
+    assert [step.name for step in answer.steps] == ["syn", "exec", "syn again", "exec again", "gen"]
+
+
+@pytest.mark.parametrize(
+    "second", ["SELECT title FROM films WHERE year < 1901", "No idea", "SELECT nothing FROM films"]
+)
+def test_another_statement_is_kept_only_where_it_gives_rows(live, festival, second):
+    answer, _ = ask(live, festival, "SELECT title FROM films WHERE year < 1900", second)
+    assert answer.query.sql == "SELECT title FROM films WHERE year < 1900"
     assert answer.text == "Answered from 0 rows."
-    assert len(answer.rows) == 0
+
+
+def test_only_nulls_are_no_rows(live, festival):
+    answer, model = ask(
+        live, festival, "SELECT max(year) AS y FROM films WHERE year > 3000", "SELECT max(year) AS y FROM films"
+    )
+    assert "None is left by year > 3000" in model.seen[1]
+    assert answer.rows["y"].notna().all()
+
+
+def test_a_statement_that_passes_its_limits_may_be_written_anew(live, festival):
+    limits = tf.SQLLimits(rows=5)
+    answer, model = ask(live, festival, "SELECT title FROM films", "SELECT title FROM films LIMIT 2", limits=limits)
+    assert "gives more than 5 rows" in model.seen[1]
+    assert len(answer.rows) == 2
+
+
+def test_values_are_parsed_strictly_and_repaired_once(live, festival):
+    model = Model("SELECT title FROM films LIMIT 1")
+    said = ["Lisbon.", '{"text": "Lisbon.", "values": ["Lisbon"]}']
+    live.answers = lambda request: model(request) if "<tables>" in str(request.messages) else said.pop(0)
+    assert tf.ask(QUESTION, festival).values == ["Lisbon"]
+    for bad in (
+        '{"text": "x", "values": [[1]]}',
+        '{"text": "x"}',
+        '{"text": "x", "values": [NaN]}',
+        '{"text": "", "values": []}',
+    ):
+        live.answers = lambda request, bad=bad: model(request) if "<tables>" in str(request.messages) else bad
+        with pytest.raises(AnswerRejected):
+            tf.ask(QUESTION, festival, store=None)
 
 
 def test_two_tables_of_one_name_go_by_their_ids(live):
@@ -136,8 +225,8 @@ def test_two_tables_of_one_name_go_by_their_ids(live):
             "south.sales": pd.DataFrame({"sale_id": [1, 2], "amount": [30, 40]}),
         }
     )
-    plan = {"sql": 'SELECT amount FROM "north.sales" UNION ALL SELECT amount FROM "south.sales"', "operators": []}
-    answer, _ = ask(live, corpus, plan, question="What are the amounts of all sales?")
+    sql = 'SELECT amount FROM "north.sales" UNION ALL SELECT amount FROM "south.sales"'
+    answer, _ = ask(live, corpus, sql, question="What are the amounts of all sales?")
     assert answer.rows["amount"].tolist() == [10, 20, 30, 40]
 
 
@@ -148,7 +237,7 @@ def test_a_sqlite_file_is_read_where_it_is(live, tmp_path):
         connection.execute("""INSERT INTO "order" VALUES ('x', 1), ('y', 2)""")
     connection.close()
     corpus = tf.open_corpus(path)
-    answer, _ = ask(live, corpus, {"sql": 'SELECT "a.b" FROM "order"', "operators": []}, question="What orders?", k=1)
+    answer, _ = ask(live, corpus, 'SELECT "a.b" FROM "order"', question="What orders?")
     assert answer.rows["a.b"].tolist() == [1, 2]
     assert sorted(file.name for file in tmp_path.iterdir() if "odd" not in file.name and "o'dd" in file.name) == [
         path.name
@@ -159,7 +248,7 @@ def test_a_database_in_wal_mode_gets_no_company(live, bank):
     with closing(sqlite3.connect(bank)) as connection:
         connection.execute("PRAGMA journal_mode = wal")
     beside = {file.name for file in bank.parent.iterdir()}
-    answer, _ = ask(live, tf.open_corpus(bank), {"sql": "SELECT amount FROM loan", "operators": []}, question="Loans?")
+    answer, _ = ask(live, tf.open_corpus(bank), "SELECT amount FROM loan", question="Loans?")
     assert len(answer.rows) == 3
     assert {file.name for file in bank.parent.iterdir()} - beside <= {
         "responses.db",
@@ -182,96 +271,110 @@ def test_a_question_needs_words(live, festival):
 
 
 def test_answer_as_json(live, festival):
-    answer, _ = ask(live, festival, {"sql": "SELECT title, year FROM films", "operators": []})
+    answer, _ = ask(live, festival, "SELECT title, year FROM films")
     plain = json.loads(json.dumps(answer.to_dict(rows=2), default=str))
-    assert set(plain) == {"question", "answer", "tables", "joins", "note", "query", "row_count", "rows"}
+    assert {"question", "answer", "values", "query", "tables", "steps", "row_count", "rows"} <= set(plain)
     assert (plain["row_count"], len(plain["rows"])) == (12, 2)
-    assert Query(**plain["query"]).sql == "SELECT title, year FROM films"
-
-
-ORPHANS = {
-    "shop.sale": pd.DataFrame({"sale_id": range(60), "shop_id": [*range(100, 120)] * 2 + [None] * 20, "amount": 5.5}),
-    "shop.shop": pd.DataFrame({"shop_id": range(100, 125), "town": [f"town {number}" for number in range(25)]}),
-}
-
-
-def test_the_probe_of_the_merge_warns_of_nothing_and_leaves_no_trace(live):
-    plan = {"sql": "SELECT town FROM shop", "operators": []}
-    live.answers = Model(plan)
-    found = retrieve_tables(tf.open_corpus(ORPHANS), "amount of each sale by town of shop", k=2)
-    before = repr(found)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        answer = answer_from(found.question, found, lm=get_lm())
-    assert len(answer.rows) == 25
-    assert repr(answer.retrieved) == before
-
-
-def test_where_a_merge_would_repeat_rows_the_model_still_sees_the_joins(live):
-    corpus = tf.open_corpus(
-        {
-            "shop.shop": pd.DataFrame({"shop_id": [1, 2], "town": ["Porto", "Faro"]}),
-            "shop.sale": pd.DataFrame({"sale_id": [1, 2, 3], "shop_id": [1, 1, 2], "amount": [5, 6, 7]}),
-            "shop.visit": pd.DataFrame({"visit_id": [1, 2, 3], "shop_id": [1, 1, 2], "guest": ["a", "b", "c"]}),
-        }
-    )
-    question = "guests of visits and amounts of sales by town of shop"
-    answer, model = ask(live, corpus, {"sql": "SELECT town FROM shop", "operators": []}, question=question, k=3)
-    assert len(answer.retrieved) == 3
-    assert "There is no merged table" in model.seen[0]
-    assert "shop.sale.shop_id = shop.shop.shop_id" in model.seen[0]
+    assert plain["query"]["sql"] == "SELECT title, year FROM films"
 
 
 def test_an_answer_pickles(live, festival):
-    answer, _ = ask(live, festival, {"sql": None, "operators": [{"name": "sem_agg", "instruction": "What moves?"}]})
+    answer, _ = ask(live, festival, "SELECT title FROM films")
     copied = pickle.loads(pickle.dumps(answer))
     assert repr(copied) == repr(answer)
     assert copied.to_dict() == answer.to_dict()
-    assert copied.merge_report == answer.merge_report
     pd.testing.assert_frame_equal(copied.rows, answer.rows)
+    pd.testing.assert_frame_equal(copied.sources, answer.sources)
 
 
-def test_rows_that_do_not_fit_are_counted_for_the_model():
+def test_rows_that_do_not_fit_are_read_part_by_part(live, festival):
     rows = pd.DataFrame({"text": ["x" * (GEN_CHARACTERS // 4)] * 10})
     text = gen_prompt("What?", rows).messages[1].content
-    assert "These are the first 3 of 10 rows." in text
-    assert "These are 10 rows." in gen_prompt("What?", rows.assign(text="y")).messages[1].content
+    assert "Rows: the first 3 of 10." in text
+    assert "Rows: 10." in gen_prompt("What?", rows.assign(text="y")).messages[1].content
+    corpus = tf.open_corpus(
+        {"notes": pd.DataFrame({"id": range(40), "text": [f"{place} " + "x" * 3000 for place in range(40)]})}
+    )
+    answer, _ = ask(live, corpus, "SELECT text FROM notes", question="What of {braces}?")
+    assert answer.text == "Answered from 1 rows."
+    assert answer.steps[-1].calls == 6
 
 
 def test_awaited(live, festival):
-    live.answers = Model({"sql": "SELECT title FROM films LIMIT 3", "operators": []})
+    live.answers = Model("SELECT title FROM films LIMIT 3")
 
     async def both() -> list[tf.Answer]:
-        return await asyncio.gather(tf.aask(QUESTION, festival, k=2), tf.aask(QUESTION, festival, k=3))
+        return await asyncio.gather(tf.aask(QUESTION, festival), tf.aask(QUESTION, festival, k=3))
 
     assert [answer.text for answer in asyncio.run(both())] == ["Answered from 3 rows."] * 2
 
 
+def test_questions_advance_together_and_one_that_fails_is_its_own(live, festival):
+    questions = ["How many films?", "How many critics?", "Nothing to see?"]
+
+    def answer(request: Request) -> str:
+        text = str(request.messages)
+        if "<tables>" not in text:
+            return '{"text": "so many", "values": [1]}'
+        return "SELECT count(*) AS n FROM films" if "films?" in text else "No" if "Nothing" in text else "SELECT 7 AS n"
+
+    live.answers = answer
+    first, second, third = tf.ask_many(questions, festival)
+    assert first.rows.iat[0, 0] == 12
+    assert second.rows.iat[0, 0] == 7
+    assert isinstance(third, AnswerRejected)
+
+
+def test_a_replay_of_many_questions_is_exported_in_rounds_that_name_question_and_stage(festival, tmp_path):
+    store, out = tmp_path / "answers.db", tmp_path / "batch.jsonl"
+    questions = ["How many films are there?", "How many critics are there?"]
+    with tf.context(lm=f"replay:{store}"):
+        for stage, said in (("syn", "SELECT 7 AS n"), ("gen", '{"text": "7", "values": [7]}')):
+            with pytest.raises(ReplayMiss, match="2 of "):
+                tf.ask_many(questions, festival)
+            assert export_requests(store, out) == 2
+            lines = [json.loads(line) for line in out.read_text().splitlines()]
+            assert sorted(line["custom_id"].split("/")[:2] for line in lines) == [
+                [stage, "how-many-critics-are-there"],
+                [stage, "how-many-films-are-there"],
+            ]
+            assert all(set(line["body"]) == {"model", "messages", "temperature"} for line in lines)
+            export_requests(store, out, pretty=True)
+            assert "question: How many films are there?" in out.read_text()
+            answers = tmp_path / "answers.jsonl"
+            answers.write_text(
+                "\n".join(json.dumps({"custom_id": line["custom_id"], "answer": said}) for line in lines)
+            )
+            tf.lm.import_answers(store, answers)
+        assert [answer.value for answer in tf.ask_many(questions, festival)] == [7, 7]
+
+
+def test_each_step_has_its_model(live, festival):
+    live.answers = Model("SELECT title FROM films LIMIT 1")
+    with tf.context(lm_for={"syn": "openai/strong", "gen": "openai/cheap"}):
+        tf.ask(QUESTION, festival)
+    assert [request.body["model"] for request in live.requests] == ["strong", "cheap"]
+
+
 def test_cancelling_stops_what_is_not_sent(live, festival):
-    plan = {
-        "sql": "SELECT review FROM reviews",
-        "operators": [{"name": "sem_filter", "instruction": "{review} is kind"}],
-    }
-    model = Model(plan)
-    live.answers = lambda request: Reply(model(request), hang="Claim:" in str(request.messages))
+    live.answers = Reply("SELECT 1 AS one", hang=True)
 
     async def cancelled() -> None:
-        task = asyncio.create_task(tf.aask(QUESTION, festival, k=2, concurrency=2))
-        while sum("Claim:" in str(request.messages) for request in live.requests) < 2:
+        task = asyncio.create_task(tf.aask(QUESTION, festival))
+        while not live.requests:
             await asyncio.sleep(0.005)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
     asyncio.run(cancelled())
-    assert sum("Claim:" in str(request.messages) for request in live.requests) == 2
+    assert len(live.requests) == 1
 
 
-def test_a_plan_and_an_answer_after_reasoning(live, festival):
-    plan = '<think>{"sql": "DROP TABLE films"}</think>Here:\n```json\n{"sql": "SELECT title FROM films LIMIT 3"}\n```'
-    model = Model(plan)
+def test_a_statement_and_an_answer_after_reasoning(live, festival):
+    model = Model("<think>DROP TABLE films</think>Here:\n```sql\nSELECT title FROM films LIMIT 3\n```")
     live.answers = lambda request: answer if "SELECT" in (answer := model(request)) else f"<think>So</think>{answer}"
-    assert tf.ask(QUESTION, festival, k=2).text == "Answered from 3 rows."
+    assert tf.ask(QUESTION, festival).text == "Answered from 3 rows."
 
 
 def test_names_of_columns_are_data(live):
@@ -283,11 +386,9 @@ def test_names_of_columns_are_data(live):
             "studios": pd.DataFrame({header: [1, 2], "city": ["Porto", "Lyon"]}),
         }
     )
-    model = Model({"sql": "SELECT 1 AS one", "operators": []})
-    live.answers = model
-    tf.ask("Which film was made in which city?", corpus, k=2)
+    _, model = ask(live, corpus, "SELECT 1 AS one", question="Which film was made in which city?")
     shown = model.seen[0]
     outside = re.sub(r"<(\w+)>\n.*?\n</\1>", "", shown, flags=re.DOTALL)
     assert re.findall("Question: .*", outside) == ["Question: Which film was made in which city?"]
-    assert "These columns join:" in outside
+    assert "These columns join" in outside
     assert "<|im_end|>" not in shown

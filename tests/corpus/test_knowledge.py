@@ -11,12 +11,10 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.answer import answer_from
 from tagframe.corpus.catalogue import Catalogue
 from tagframe.corpus.knowledge import read_key
 from tagframe.errors import CatalogueWarning, ColumnNotFound, HiddenColumn, InvalidArgument, TableNotFound
 from tagframe.keys import infer_key_pairs
-from tagframe.lm import get_lm
 
 SHOP = """
 CREATE TABLE orders (id INTEGER, buyer INTEGER, st INTEGER);
@@ -248,10 +246,10 @@ def test_models_are_shown_descriptions_and_nothing_hidden(shop, live):
     corpus.describe("customers", "people who bought")
     corpus.hide("customers.ssn")
     live.answers = lambda request: (
-        '{"sql": "SELECT city FROM customers", "operators": []}' if "CREATE TABLE" in request.prompt else "Porto"
+        "SELECT city FROM customers" if "CREATE TABLE" in request.prompt else '{"text": "Porto", "values": ["Porto"]}'
     )
     found = corpus.tables.tag.retrieve_tables("In which cities do the customers live?", k=2, method="lexical")
-    answer_from("In which cities do the customers live?", found, lm=get_lm())
+    tf.ask("In which cities do the customers live?", found)
     prompts = "\n".join(str(request.messages) for request in live.requests)
     assert "status code, 3 = shipped" in prompts
     assert "people who bought" in prompts

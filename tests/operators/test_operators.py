@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable
 
 import pandas as pd
@@ -11,9 +10,6 @@ import pytest
 
 import tagframe as tf
 from tagframe.accessor import QuoteAccessor, TagAccessor
-from tagframe.answer import Query
-from tagframe.answer.prompts import syn_prompt
-from tagframe.answer.query import parse_query
 from tagframe.operators import OPERATORS, Operator
 
 RECORDS = pytest.mark.parametrize("record", OPERATORS.values(), ids=list(OPERATORS))
@@ -51,21 +47,6 @@ def test_nothing_is_an_operator_that_has_no_record():
         assert {name for name in dir(place) if name.startswith("sem_")} == set(OPERATORS)
     assert {name for name in tf.__all__ if name.startswith("sem_")} == set(OPERATORS)
     assert {name for name in tf.__all__ if name.startswith("asem_")} == {f"a{name}" for name in OPERATORS}
-
-
-@pytest.mark.parametrize(
-    "record", [record for record in OPERATORS.values() if record.in_syn], ids=lambda record: record.name
-)
-def test_syn_is_told_of_it_as_the_parser_takes_it(record: Operator):
-    told = str(syn_prompt("q", {}, [], ["city", "title", "review"]).messages[0].content)
-    assert told.count(record.example) == 1
-    query = parse_query(
-        json.dumps({"sql": None, "operators": [json.loads(record.example)]}),
-        check=str,
-        merged_columns=["city", "title", "review"],
-    )
-    assert isinstance(query, Query)
-    assert query.operators[0].operator is record
 
 
 @RECORDS

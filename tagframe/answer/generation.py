@@ -1,0 +1,171 @@
+"""``gen``: an answer from rows, as a text and as plain values."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tagframe import results
+from tagframe.answer.answer import Generated
+from tagframe.answer.models import driver
+from tagframe.errors import AnswerRejected
+from tagframe.lm import Batch, Message, Prompt
+from tagframe.lm.prompt import Accept
+from tagframe.operators import OPERATORS, Step, gather, run
+from tagframe.operators.answers import parse_block
+from tagframe.operators.cells import FENCE_RULE, encode_rows, fence
+
+GEN_CHARACTERS = 40_000
+"""Rows that one prompt holds, in characters at most; about 10,000 tokens."""
+_TEXT_ROWS = 10
+
+_TASK = f"""You answer a question from the rows that a query found for it. The query has already done the selecting,
+counting, judging and ordering that the question asks for: take its rows, in their order, as its result.
+Reply with one JSON object {{"text": …, "values": […]}} and nothing else.
+"values": the answer itself, as plain values in the order that the question asks for, and nothing that it does not ask
+for: [54] for how many, ["Lisbon"] for which city, [true] for a yes-or-no question (or the very words that the question
+wants), ["Ann", "Bo"] for who. One value for each thing asked for, numbers as numbers, names as the rows spell them, no
+units, no sentences, no duplicates unless the question wants a value for each row. [] where the question asks for a
+text, as a summary, a description or an opinion does, and where the rows do not hold the answer.
+"text": the answer in plain text for a person, brief; of a summary or a description all of it, with what the rows say
+and, where the question asks for more than rows can hold, what you know of these things, marked as general knowledge.
+Where neither the rows nor that hold the answer, say so.
+{FENCE_RULE}"""
+
+_NOTES_REQUEST = "Collect from the rows what answers this question, with every name and number that it needs: "
+
+
+def gen_prompt(question: str, rows: pd.DataFrame) -> Prompt:
+    """``gen``'s prompt: the question and the rows, as many as fit; how many do not is said to the model."""
+    lines = [line or "{}" for line in encode_rows(rows, range(rows.shape[1]))]
+    shown = _fitting(lines)
+    count = f"Rows: {len(lines)}" if shown == len(lines) else f"Rows: the first {shown} of {len(lines)}"
+    text = f"{fence(lines[:shown], 'rows')}\n\n{count}.\n\nQuestion: {question}"
+    return Prompt((Message("system", _TASK), Message("user", text)))
+
+
+def _fitting(lines: Sequence[str]) -> int:
+    shown, size = 0, 0
+    while shown < len(lines) and (size + len(lines[shown]) <= GEN_CHARACTERS or shown == 0):
+        size += len(lines[shown])
+        shown += 1
+    return shown
+
+
+def parse_generated(text: str) -> Generated:
+    """An answer with its values.
+
+    >>> parse_generated('{"text": "Lisbon, by far.", "values": ["Lisbon"]}')
+    Generated(text='Lisbon, by far.', values=('Lisbon',))
+
+    Raises:
+        AnswerRejected: it is no such object; the reason is made to be shown to the model.
+    """
+    body = parse_block(text)
+    try:
+        said = json.loads(body, parse_constant=_no_number)
+    except json.JSONDecodeError as error:
+        raise AnswerRejected(
+            f'expected one JSON object {{"text": …, "values": […]}}, got {text[:120]!r} ({error})'
+        ) from error
+    if not isinstance(said, dict) or set(said) != {"text", "values"}:
+        raise AnswerRejected(f'expected an object with the keys "text" and "values", got {body[:120]!r}')
+    if not isinstance(said["text"], str) or not isinstance(said["values"], list):
+        raise AnswerRejected(f'"text" is a string and "values" is a list, got {body[:120]!r}')
+    for value in said["values"]:
+        if value is not None and not isinstance(value, str | int | float | bool):
+            raise AnswerRejected(f'"values" holds strings, numbers, true, false and null only, got {value!r:.120}')
+    if not said["text"].strip() and not said["values"]:
+        raise AnswerRejected('"text" is empty, and there are no values')
+    return Generated(said["text"].strip() or ", ".join(map(str, said["values"])), tuple(said["values"]))
+
+
+def _no_number(word: str) -> Any:
+    raise AnswerRejected(f"{word} is no JSON value")
+
+
+@dataclass(frozen=True)
+class Generator:
+    """``gen``: one call over the rows; over more than a prompt holds, ``sem_agg`` reads them first, part by part."""
+
+    def __call__(self, request: str, rows: pd.DataFrame) -> Generated:
+        """The answer; the thread waits for it."""
+        return run(self.steps(request, rows), driver(), "gen")
+
+    def steps(self, request: str, rows: pd.DataFrame) -> Step[Generated]:
+        """The answer as a step.
+
+        Raises:
+            LMError: the model gave none.
+        """
+        written = _written_already(rows)
+        if written is not None:
+            return Generated(written)
+        lines = [line or "{}" for line in encode_rows(rows, range(rows.shape[1]))]
+        if _fitting(lines) < len(lines):
+            # The instruction is of the user, and may hold braces that name no column.
+            request_text = request.replace("{", "{{").replace("}", "}}")
+            notes = yield from OPERATORS["sem_agg"].steps(rows, f"{_NOTES_REQUEST}{request_text}", all_cols=True)
+            rows = pd.DataFrame({"notes on all rows": notes.iloc[:, 0].to_list()})
+        generated: Generated = yield from one_value(gen_prompt(request, rows), parse_generated)
+        return generated
+
+
+def _written_already(rows: pd.DataFrame) -> str | None:
+    """The text that a ``sem_agg`` of the query made of everything: it is the answer."""
+    execution = results.recall(rows, "execution")
+    if execution is None or rows.shape != (1, 1) or not getattr(execution, "ends_in_text", False):
+        return None
+    cell = rows.iat[0, 0]
+    return cell if isinstance(cell, str) and cell.strip() else None
+
+
+def one_value(prompt: Prompt, accept: Accept[Any]) -> Step[Any]:
+    """The answer to one prompt.
+
+    Raises:
+        LMError: there is none.
+    """
+    completion = (yield from gather(Batch([prompt], accept)))[0]
+    if completion.error is not None:
+        raise completion.error
+    return completion.value
+
+
+def plain_values(rows: pd.DataFrame) -> list[Any]:
+    """The cells as plain Python values, row by row: text, numbers, booleans, None for nulls.
+
+    >>> plain_values(pd.DataFrame({"n": pd.array([1, None], dtype="Int64"), "t": ["a", "b"]}))
+    [1, 'a', None, 'b']
+    """
+    columns = [[plain_value(cell) for cell in rows.iloc[:, place]] for place in range(rows.shape[1])]
+    return [cell for row in zip(*columns, strict=True) for cell in row]
+
+
+def plain_value(cell: Any) -> Any:
+    """One cell as a plain Python value."""
+    if isinstance(cell, np.generic):
+        cell = cell.item()
+    if cell is None or cell is pd.NA or cell is pd.NaT or (isinstance(cell, float) and math.isnan(cell)):
+        return None
+    if hasattr(cell, "isoformat"):
+        return cell.isoformat()
+    return cell if isinstance(cell, str | int | float | bool) else str(cell)
+
+
+def rows_as_text(rows: pd.DataFrame) -> str:
+    """Rows where nobody writes an answer from them: the value, the values, or the first rows as a table."""
+    if not len(rows) or not rows.shape[1]:
+        return "no rows"
+    if rows.shape[1] == 1:
+        values = ["" if value is None else str(value) for value in plain_values(rows)]
+        more = f", … ({len(values):,} values)" if len(values) > _TEXT_ROWS else ""
+        return ", ".join(values[:_TEXT_ROWS]) + more
+    text: str = rows.head(_TEXT_ROWS).to_string(index=False)
+    return text + (f"\n… ({len(rows):,} rows)" if len(rows) > _TEXT_ROWS else "")

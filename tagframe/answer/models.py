@@ -1,0 +1,101 @@
+"""Who answers: one model, or one for each step."""
+
+from __future__ import annotations
+
+import contextlib
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, cast
+
+from tagframe import config
+from tagframe.errors import ReplayMiss
+from tagframe.lm import Arrived, Batch, get_lm
+
+if TYPE_CHECKING:
+    from tagframe.lm import LM, Stream
+
+
+def driver() -> LM:
+    """The models of the settings in force, as the drivers of :mod:`tagframe.operators` take them."""
+    return cast("LM", ModelsOfSteps())
+
+
+class ModelsOfSteps:
+    """What drives a pipeline: each batch goes to the model of its stage (``lm_for``), found when it is first asked.
+
+    Has what drivers know of an :class:`~tagframe.lm.LM`. A pipeline that asks nothing needs no model.
+    """
+
+    def stream(self, description: str = "") -> _Streams:
+        """An open call of each model that is asked."""
+        return _Streams(description)
+
+
+class _Streams:
+    """An open call of each model that is asked."""
+
+    def __init__(self, description: str) -> None:
+        self._description = description
+        self._streams: dict[Any, Stream] = {}
+
+    def put(self, batch: Batch[Any]) -> None:
+        """Ask these prompts too.
+
+        Raises:
+            NotConfigured: as :func:`tagframe.lm.get_lm`.
+        """
+        stage = batch.label.stage
+        model = config.current().model(stage)
+        key = model if isinstance(model, str) else id(model)
+        if key not in self._streams:
+            self._streams[key] = get_lm(stage).stream(self._description)
+        self._streams[key].put(batch)
+
+    def take(self) -> Arrived:
+        """What has arrived at one of them; where nothing is under way with any, nothing.
+
+        Raises:
+            ReplayMiss: stores that are replayed lack answers, and no other model has any to give.
+        """
+        miss: ReplayMiss | None = None
+        for stream in list(self._streams.values()):
+            try:
+                if arrived := stream.take():
+                    return arrived
+            except ReplayMiss as error:
+                miss = miss or error
+        if miss is not None:
+            raise miss
+        return {}
+
+    async def atake(self) -> Arrived:
+        """:meth:`take`, awaited."""
+        miss: ReplayMiss | None = None
+        for stream in list(self._streams.values()):
+            try:
+                if arrived := await stream.atake():
+                    return arrived
+            except ReplayMiss as error:
+                miss = miss or error
+        if miss is not None:
+            raise miss
+        return {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with contextlib.ExitStack() as stack:
+            for stream in self._streams.values():
+                stack.push(stream)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            for stream in self._streams.values():
+                stack.push_async_exit(stream)

@@ -1,0 +1,173 @@
+"""Where the rows of a statement come from, and which of its conditions leave none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pandas as pd
+from sqlglot import exp
+
+from tagframe.answer.sql_tree import aggregates, column_of, conjuncts, is_grouped, parsed, source_tables, written
+from tagframe.engines.base import SQLLimits
+from tagframe.errors import SQLFailed, UnsafeSQL
+
+if TYPE_CHECKING:
+    from tagframe.answer.guard import Reader
+    from tagframe.corpus import TableProfile
+
+CITED = 1_000
+"""Rows of a table that are cited at most."""
+_COLUMNS = ["table", "key", "value", "row"]
+
+
+def sources_of(sql: str, reader: Reader) -> pd.DataFrame:
+    """The rows of tables that a result was made of, by their keys.
+
+    Followed are the tables in the FROM of the statement itself; of those inside its subqueries, and of tables without a
+    key, only the table is cited. Rows that a statement counts or sums are all those that passed its conditions and are
+    of a group that is in the result.
+
+    Args:
+        sql: a statement that has run.
+        reader: what ran it.
+
+    Returns:
+        A row for each cited one, 1,000 a table at most: ``table`` (its id), ``key`` (the names of its key columns),
+        ``value`` (their values), ``row`` (the place in the result of the row that it is behind, where it is one).
+    """
+    named = reader.named(sql)
+    tree = parsed(sql)
+    cited: list[tuple[str, str | None, str | None, int | None]] = []
+    if isinstance(tree, exp.Select):
+        for alias, name in source_tables(tree, list(named)):
+            table = named[name]
+            keys = _key_columns(reader.corpus.profile(table))
+            for value, row in _cited(tree, alias, keys, reader) if keys else []:
+                cited.append((table, ", ".join(keys), value, row))
+    found = {table for table, *_ in cited}
+    cited += [(table, None, None, None) for table in dict.fromkeys(named.values()) if table not in found]
+    frame = pd.DataFrame(cited, columns=_COLUMNS)
+    return frame.astype({"table": "string", "key": "string", "value": "string", "row": "Int64"})
+
+
+def _key_columns(profile: TableProfile) -> list[str]:
+    """What tells the rows of a table apart: its primary key, or a column in which no value comes twice."""
+    shown = [column.name for column in profile.columns if not column.hidden]
+    if profile.primary_key and set(profile.primary_key) <= set(shown):
+        return list(profile.primary_key)
+    for column in profile.columns:
+        if column.name in shown and column.rows and column.distinct == column.rows:
+            return [column.name]
+    return []
+
+
+def _cited(tree: exp.Select, alias: str, keys: Sequence[str], reader: Reader) -> list[tuple[str, int | None]]:
+    """Values of a table's key, with the row of the result that each is behind."""
+    by_row = not is_grouped(tree) and tree.args.get("distinct") is None
+    block = tree.copy()
+    assert isinstance(block, exp.Select)
+    shown = [exp.alias_(column_of(key, alias), f"key_{place}") for place, key in enumerate(keys)]
+    if by_row:
+        # What follows SELECT stays, since ORDER BY may name it.
+        block.set("expressions", [*shown, *block.expressions])
+    else:
+        for clause in ("group", "having", "order", "limit", "offset", "windows"):
+            block.set(clause, None)
+        if (group := _in_result(tree)) is not None:
+            block = block.where(group)
+        block.set("expressions", shown)
+        block.set("distinct", exp.Distinct())
+    cut = f"SELECT {', '.join(f'key_{place}' for place in range(len(keys)))} FROM ({written(block)}) LIMIT {CITED}"
+    try:
+        rows = reader.run(cut, SQLLimits(rows=CITED, seconds=reader.limits.seconds, memory=reader.limits.memory))
+    except (SQLFailed, UnsafeSQL):
+        return []
+    values = [", ".join("NULL" if pd.isna(cell) else str(cell) for cell in row) for row in rows.itertuples(index=False)]
+    return [
+        (value, place if by_row else None)
+        for place, value in enumerate(values)
+        if not all(pd.isna(cell) for cell in rows.iloc[place])  # the missing side of an outer join
+    ]
+
+
+def _in_result(tree: exp.Select) -> exp.Expr | None:
+    """That a row is of a group which the statement's HAVING and LIMIT leave; None where all are."""
+    group = tree.args.get("group")
+    if group is None or (tree.args.get("having") is None and tree.args.get("limit") is None):
+        return None
+    keys = group_keys(tree)
+    if keys is None:
+        return None
+    inner = tree.copy()
+    assert isinstance(inner, exp.Select)
+    inner.set("with_", None)
+    named = [exp.alias_(key.copy(), f"group_{place}") for place, key in enumerate(keys)]
+    inner.set("expressions", [*named, *inner.expressions])
+    same = [
+        exp.Is(this=exp.column(f"group_{place}", "in_result"), expression=key.copy()) for place, key in enumerate(keys)
+    ]
+    found = exp.select("1").from_(inner.subquery("in_result")).where(*same)
+    return exp.Exists(this=found)
+
+
+def group_keys(tree: exp.Select) -> list[exp.Expr] | None:
+    """What a block groups by, with places and names of its SELECT written out; None where that cannot be told."""
+    group = tree.args.get("group")
+    keys: list[exp.Expr] = []
+    by_alias = {item.alias.casefold(): item.this for item in tree.expressions if isinstance(item, exp.Alias)}
+    for key in group.expressions if group is not None else []:
+        if isinstance(key, exp.Literal) and not key.is_string:
+            place = int(key.this) - 1
+            if not 0 <= place < len(tree.expressions) or any(item.is_star for item in tree.expressions[: place + 1]):
+                return None
+            keys.append(tree.expressions[place].unalias())
+        elif isinstance(key, exp.Column) and not key.table and key.name.casefold() in by_alias:
+            # A column of that name would come first; then the alias most often stands for it.
+            keys.append(by_alias[key.name.casefold()])
+        else:
+            keys.append(key)
+    return keys
+
+
+def why_empty(sql: str, reader: Reader) -> str:
+    """Which conditions of a statement leave no row, in words for the model that wrote it."""
+    tree = parsed(sql)
+    told = "The statement gave no rows, or only NULL."
+    if not isinstance(tree, exp.Select) or tree.args.get("from_") is None:
+        return told
+    where, having = conjuncts(tree.args.get("where")), conjuncts(tree.args.get("having"))
+    lines = [f"Its FROM has {_count(tree, [], reader)} rows."]
+    if len(where) > 1:
+        lines += [f"{_count(tree, [part], reader)} of them where {_shown(part)}." for part in where]
+    if where:
+        kept = next((place for place in range(1, len(where) + 1) if _count(tree, where[:place], reader) == "0"), None)
+        if kept is None:
+            lines.append(f"{_count(tree, where, reader)} of them where all conditions hold.")
+        else:
+            together = "" if kept == 1 else ", together with the conditions before it"
+            lines.append(f"None is left by {_shown(where[kept - 1])}{together}.")
+    if having:
+        lines.append(f"Its groups are then held to {' AND '.join(map(_shown, having))}.")
+    return f"{told} {' '.join(lines)}"
+
+
+def _count(tree: exp.Select, where: Sequence[exp.Expr], reader: Reader) -> str:
+    block = tree.copy()
+    assert isinstance(block, exp.Select)
+    for clause in ("where", "group", "having", "order", "limit", "offset", "distinct", "windows"):
+        block.set(clause, None)
+    block.set("expressions", [exp.alias_(exp.Literal.number(1), "one")])
+    if any(aggregates(part) for part in where):
+        return "?"
+    block = block.where(*(part.copy() for part in where)) if where else block
+    try:
+        counted = reader.run(f"SELECT count(*) AS n FROM ({written(block)} LIMIT 1000000)")
+    except (SQLFailed, UnsafeSQL):
+        return "?"
+    return f"{counted['n'].iloc[0]:,}"
+
+
+def _shown(part: exp.Expr) -> str:
+    text = written(part)
+    return text if len(text) <= 300 else f"{text[:300]}…"

@@ -1,0 +1,111 @@
+"""Statements as trees that are written again as they were: SQLite's SQL, with no function taken for another one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+from sqlglot import exp, parse_one
+from sqlglot.dialects.sqlite import SQLite
+
+AGGREGATES = frozenset(
+    "avg count group_concat json_group_array json_group_object max min string_agg sum total sem_agg".split()
+)
+"""Functions that make one value of many rows; ``max`` and ``min`` only with one argument."""
+
+
+class Faithful(SQLite):
+    """SQLite, where a function is a name and its arguments: ``ifnull`` stays ``ifnull``."""
+
+    class Parser(SQLite.Parser):  # type: ignore[misc, valid-type]  # made by a metaclass
+        """Knows no function but CAST, which has a grammar of its own."""
+
+        FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {"CAST": SQLite.Parser.FUNCTION_PARSERS["CAST"]}
+        NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
+
+    class Generator(SQLite.Generator):  # type: ignore[misc, valid-type]
+        """Types keep the affinity that they had."""
+
+        TYPE_MAPPING: ClassVar[dict[Any, str]] = {**SQLite.Generator.TYPE_MAPPING, exp.DataType.Type.DECIMAL: "NUMERIC"}
+
+
+def parsed(sql: str) -> exp.Query:
+    """A statement that the guard has let through, as a tree."""
+    return parse_one(sql, read=Faithful)  # type: ignore[return-value]  # the guard lets only queries through
+
+
+def written(tree: exp.Expr) -> str:
+    """A tree as SQL."""
+    return tree.sql(dialect=Faithful, normalize_functions=False)
+
+
+def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
+    """The parts of a condition that all have to be true."""
+    if condition is None:
+        return []
+    inner = condition.this if isinstance(condition, exp.Where | exp.Having) else condition
+    inner = inner.unnest()
+    if isinstance(inner, exp.And):
+        return [*conjuncts(inner.left), *conjuncts(inner.right)]
+    return [inner]
+
+
+def own_nodes(select: exp.Expr) -> Iterator[exp.Expr]:
+    """The nodes of a query block that are of no block inside it."""
+    for node in select.iter_expressions():
+        if not isinstance(node, exp.Query):
+            yield node
+            yield from own_nodes(node)
+
+
+def aggregates(tree: exp.Expr) -> bool:
+    """Whether an aggregate function stands in it, inside no query of its own and no window."""
+    return any(is_aggregate(node) for node in [tree, *own_nodes(tree)])
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Whether it is a call of an aggregate function."""
+    if not isinstance(node, exp.Anonymous) or node.name.lower() not in AGGREGATES:
+        return False
+    if isinstance(node.parent, exp.Window) or (
+        isinstance(node.parent, exp.Filter) and isinstance(node.parent.parent, exp.Window)
+    ):
+        return False
+    return node.name.lower() not in ("max", "min") or len(node.expressions) == 1
+
+
+def is_grouped(select: exp.Select) -> bool:
+    """Whether a block makes one row of many."""
+    parts = [*select.expressions, select.args.get("having"), select.args.get("order")]
+    return select.args.get("group") is not None or any(part is not None and aggregates(part) for part in parts)
+
+
+def with_tables(query: exp.Expr) -> list[exp.CTE]:
+    """The tables of its own WITH."""
+    clause = query.args.get("with_")
+    return list(clause.expressions) if clause is not None else []
+
+
+def column_of(name: str, table: str | None = None) -> exp.Column:
+    """A column by its name, quoted."""
+    return exp.column(exp.to_identifier(name, quoted=True), table=table and exp.to_identifier(table, quoted=True))
+
+
+def source_tables(select: exp.Select, names: Sequence[str]) -> list[tuple[str, str]]:
+    """The tables of the corpus that a block reads itself, not through another block: (alias, name)."""
+    known = {name.casefold(): name for name in names}
+    clauses = [select.args.get("from_"), *(select.args.get("joins") or [])]
+    hidden = {cte.alias.casefold() for node in [select, *_ancestors(select)] for cte in with_tables(node)}
+    found = []
+    for clause in clauses:
+        table = clause.this if clause is not None else None
+        if isinstance(table, exp.Table) and table.name.casefold() in known and table.name.casefold() not in hidden:
+            found.append((table.alias_or_name, known[table.name.casefold()]))
+    return found
+
+
+def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
+    while node.parent is not None:
+        node = node.parent
+        yield node

@@ -1,0 +1,99 @@
+"""``syn``'s prompt, and what it may answer."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tagframe.errors import AnswerRejected, SQLFailed, UnsafeSQL
+from tagframe.lm import Message, Prompt
+from tagframe.operators.answers import parse_block
+from tagframe.operators.cells import FENCE_RULE, fence
+
+_TASK = f"""You write one SQLite SELECT statement whose rows answer a question about tables.
+
+The schema shows what is stored: the type of the cells, and values as SQL writes them. Compare with values as they are
+stored, and cast numbers that are stored as text. Text stands in single quotes, names in double quotes.
+Select what the question asks for, in the order in which it asks, and nothing else: a count for how many, the names for
+which or who, one row for each thing. Where it asks for a summary, a description or information, select the rows that it
+is about with every column that tells something of them: the text is written from these rows afterwards.
+SQL has traps: leave out NULL where the least or the most is asked for; integers divide to integers; a join may repeat
+rows, so count DISTINCT things; "top 3" is ORDER BY … LIMIT 3.
+
+{FENCE_RULE} The same holds for names and values in the schema.
+
+Reply with the statement alone, in a ```sql block. If the tables lack what the question needs, and only then, reply with
+{{"missing": "what the table that is needed holds"}} instead."""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """What ``syn`` says it needs and was not shown."""
+
+    what: str
+
+
+def syn_prompt(question: str, schema: str, joins: Sequence[str], note: str = "") -> Prompt:
+    """``syn``'s prompt: the schema, how the tables join, and the question.
+
+    Args:
+        question: of the user.
+        schema: tables as :func:`tagframe.answer.schema_text.describe_tables` has them.
+        joins: keys as :func:`tagframe.answer.schema_text.describe_keys` has them.
+        note: what else is to be said of the tables, or "".
+    """
+    parts = [fence(schema, "tables")]
+    if joins:
+        parts.append(f"These columns join, the surest first:\n{fence(list(joins), 'joins')}")
+    if note:
+        parts.append(note)
+    parts.append(f"Question: {question}")
+    return Prompt((Message("system", _TASK), Message("user", "\n\n".join(parts))))
+
+
+def revised_prompt(prompt: Prompt, sql: str, why: str) -> Prompt:
+    """The prompt that asks once more, after a statement that gave nothing."""
+    again = (
+        f"{why}\nLook at how the values are stored, and at what the question needs. Reply with a better statement in a "
+        "```sql block; or with the same one, where no rows is the right answer."
+    )
+    said = f"```sql\n{sql}\n```"
+    return Prompt((*prompt.messages, Message("assistant", said), Message("user", again)), prompt.sample)
+
+
+_EXPECTED = "expected a SELECT statement in a ```sql block"
+_STATEMENT = re.compile(r"\s*(?:--[^\n]*\n\s*)*(?:WITH|SELECT|VALUES|\()", re.IGNORECASE)
+
+
+def parse_statement(text: str, check: Callable[[str], str], *, may_be_missing: bool = False) -> str | Missing:
+    """What ``syn`` answered: a statement that can run, or what is missing.
+
+    Args:
+        text: the answer: a statement, in a code block or not, or ``{"missing": …}``.
+        check: returns the SQL as it may run, or raises :class:`UnsafeSQL` or :class:`SQLFailed`.
+        may_be_missing: whether it may say that a table is missing.
+
+    Raises:
+        AnswerRejected: it is neither, or cannot run; the reason is made to be shown to the model.
+    """
+    body = parse_block(text)
+    if body.startswith("{"):
+        try:
+            said = json.loads(body)
+        except json.JSONDecodeError as error:
+            raise AnswerRejected(
+                f"expected a SELECT statement in a ```sql block, got {text[:120]!r} ({error})"
+            ) from error
+        if isinstance(said, dict) and set(said) == {"missing"} and isinstance(said["missing"], str):
+            if may_be_missing:
+                return Missing(said["missing"].strip() or "what the question needs")
+            raise AnswerRejected("there are no other tables: write the statement over those that are shown")
+        raise AnswerRejected(f'expected a SELECT statement, or {{"missing": "…"}}, got {body[:120]!r}')
+    if _STATEMENT.match(body) is None:
+        raise AnswerRejected(f"{_EXPECTED}, got {text[:120]!r}")
+    try:
+        return check(body)
+    except (UnsafeSQL, SQLFailed) as error:
+        raise AnswerRejected(str(error)) from error

@@ -1,0 +1,133 @@
+"""``syn``: a question and a corpus in, one statement out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+from tagframe import config
+from tagframe.answer.generation import one_value
+from tagframe.answer.guard import Reader
+from tagframe.answer.models import driver
+from tagframe.answer.query import Query, names_in_sql
+from tagframe.answer.schema_text import are_few, describe_keys, describe_tables
+from tagframe.answer.syn_prompt import Missing, parse_statement, revised_prompt, syn_prompt
+from tagframe.errors import EmptyCorpus, EmptyQuestion
+from tagframe.operators import Step, run
+from tagframe.operators.cells import one_line
+from tagframe.retrieval import RetrievedTables, retrieve_tables
+
+if TYPE_CHECKING:
+    from tagframe.corpus import Corpus
+    from tagframe.lm import Prompt
+
+RETRIEVED = 10
+"""Tables that ``syn`` is shown where not all fit."""
+_MORE = 5
+
+
+@dataclass(frozen=True)
+class Synthesizer:
+    """``syn`` over a corpus.
+
+    Shown are all tables where their schemas fit 8,000 tokens, else the ten best that are found for the question; of k
+    or a method that many, found by it. Tables without rows are left out.
+
+    Attributes:
+        corpus: whose tables may be read.
+        k: how many tables, as in ``retrieve_tables``.
+        method: the selector, as in ``retrieve_tables``.
+        found: tables that are found already, in place of the above.
+    """
+
+    corpus: Corpus = field(repr=False)
+    k: int | Literal["auto"] | None = None
+    method: str | None = None
+    found: RetrievedTables | None = field(default=None, repr=False)
+
+    def __call__(self, request: str) -> Query:
+        """The query; the thread waits for it."""
+        return run(self.steps(request), driver(), "syn")
+
+    def steps(self, request: str) -> Step[Query]:
+        """The query as a step: only one that compiles is taken, after one repair at most.
+
+        A model may say once what table it lacks; it is looked for, and asked again with it.
+
+        Raises:
+            EmptyQuestion: the question has no words.
+            EmptyCorpus: no table has rows.
+            LMError: the model gave no query that can run.
+        """
+        if not request.strip():
+            raise EmptyQuestion(f"the question has no words: {request!r}")
+        shown = self._shown(request)
+        prompt = self._prompt(request, shown)
+        said = yield from self._asked(prompt, shown, may_be_missing=True)
+        if isinstance(said, Missing):
+            shown, note = self._with(said.what, shown)
+            prompt = self._prompt(request, shown, note)
+            said = yield from self._asked(prompt, shown)
+        assert isinstance(said, str)
+        return replace(shown, sql=said)
+
+    def revise(self, request: str, query: Query, why: str) -> Step[Query | None]:
+        """Another query, after one that failed or gave no rows; None where the model stays with it."""
+        prompt = revised_prompt(self._prompt(request, query), query.sql, why)
+        said = yield from self._asked(prompt, query)
+        return None if said == query.sql else replace(query, sql=str(said))
+
+    def _asked(self, prompt: Prompt, shown: Query, *, may_be_missing: bool = False) -> Step[str | Missing]:
+        reader = Reader(self.corpus, shown.tables)
+
+        def accept(text: str) -> str | Missing:
+            return parse_statement(text, reader.compile, may_be_missing=may_be_missing)
+
+        said: str | Missing = yield from one_value(prompt, accept)
+        return said
+
+    def _prompt(self, request: str, shown: Query, note: str = "") -> Prompt:
+        chances = {} if shown.retrieved is None else {hit.id: hit.probability for hit in shown.retrieved.tables}
+        schema = describe_tables(self.corpus, shown.tables, chances)
+        return syn_prompt(request, schema, describe_keys(self.corpus, shown.tables), note)
+
+    def _shown(self, request: str) -> Query:
+        """The tables that the model is shown, as a query without a statement."""
+        if self.found is not None:
+            return self._of(self.found)
+        usable = {profile.id for profile in self.corpus.profiles if self._has_rows(profile.id)}
+        if not usable:
+            raise EmptyCorpus("there is no table with rows to ask: the corpus is empty, or only its schema is known")
+        corpus = self.corpus if len(usable) == len(self.corpus) else self.corpus.subset(sorted(usable))
+        names = names_in_sql(corpus.profiles)
+        if self.k is None and self.method is None and are_few(corpus, names):
+            return Query("", names)
+        k = RETRIEVED if self.k is None and self.method is None else self.k
+        return self._of(_retrieved(corpus, request, k, self.method))
+
+    def _has_rows(self, table: str) -> bool:
+        return self.corpus.profile(table).rows != 0 and self.corpus.engine(table) is not None
+
+    def _of(self, found: RetrievedTables) -> Query:
+        profiles = [found.corpus.profile(id) for id in found.ids]
+        return Query("", names_in_sql(profiles), found)
+
+    def _with(self, what: str, shown: Query) -> tuple[Query, str]:
+        """More tables, for what is said to be missing, and what is said of them."""
+        known = set(shown.tables.values())
+        others = [id for id in self.corpus.ids if id not in known and self._has_rows(id)]
+        new: list[str] = []
+        if others and what.strip():
+            new = [hit.id for hit in _retrieved(self.corpus.subset(others), what, _MORE, None).tables]
+        tables = names_in_sql(self.corpus.profile(id) for id in [*shown.tables.values(), *new])
+        told = f"the last {len(new)} tables were added." if new else "it was looked for, and there is no further table."
+        note = f'You said that this was missing: {{"missing": "{one_line(what)}"}}; {told} Now write the statement.'
+        return Query("", tables, shown.retrieved), note
+
+
+def _retrieved(corpus: Corpus, request: str, k: int | Literal["auto"] | None, method: str | None) -> RetrievedTables:
+    """The best tables; no model is asked but for a method that the user has named."""
+    if method is not None:
+        return retrieve_tables(corpus, request, k=k, method=method)
+    with config.context(lm=None):
+        return retrieve_tables(corpus, request, k=k, method=method)

@@ -1,0 +1,183 @@
+"""Text2SQL: the special case of TAG without ``gen``, with the papers' prompts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from tagframe.answer.execution import exec_sql
+from tagframe.answer.generation import one_value
+from tagframe.answer.guard import Reader
+from tagframe.answer.models import driver
+from tagframe.answer.query import Query, names_in_sql
+from tagframe.answer.tag import TAG, Gen
+from tagframe.engines.base import SQLLimits
+from tagframe.errors import AnswerRejected, InvalidArgument, SQLFailed, UnsafeSQL
+from tagframe.lm import Prompt
+from tagframe.operators import Step, run
+from tagframe.operators.answers import parse_block
+from tagframe.retrieval import RetrievedTables
+
+if TYPE_CHECKING:
+    from tagframe.corpus import Corpus, TableProfile
+
+PromptName = Literal["bird", "jar"]
+_SAMPLES = 3
+
+_JAR_TASK = (
+    "Generate SQL given the question, tables, and external knowledge to answer the question correctly. First, identify "
+    "tables with relevant columns. Then, join these tables using only columns in the tables. Finally, decide which "
+    "columns to return in the SQL to answer the original question. When returning columns, please specify the tables "
+    "associated with it to prevent ambiguity. Think step by step."
+)
+
+_JAR_EXAMPLE = """CREATE TABLE singer(
+singer_id TEXT: 1, 2, 3,
+nation TEXT: USA, France, Japan,
+sname TEXT: Ann, Bo, Cy,
+age INTEGER: 25, 31, 47,
+year INTEGER: 2020, 2021, 2022,
+birth_year INTEGER: 1995, 1990, 1975,
+salary REAL: 1000.5, 2000, 1500)
+
+External Knowledge: age = year - birth_year
+
+Question: How many singers in USA who is older than 27?
+
+Answer: SELECT COUNT(*) FROM singer WHERE year - birth_year > 27;"""
+
+
+def text2sql(
+    corpus: Corpus,
+    tables: RetrievedTables | Sequence[str] | None = None,
+    *,
+    prompt: PromptName = "bird",
+    knowledge: str | Callable[[str], str] = "",
+    gen: Gen | None = None,
+    limits: SQLLimits | None = None,
+) -> TAG:
+    """Text2SQL as a TAG: one SELECT, whose rows are the answer.
+
+    Args:
+        corpus: whose tables are asked.
+        tables: those that the model is shown, by id, or as ``retrieve_tables`` gave them; all where None.
+        prompt: ``"bird"`` (TAG, appendix B.1, as in the BIRD benchmark) or ``"jar"`` (JAR, appendix A.2, with sample
+            values, foreign keys and an example).
+        knowledge: what the prompts call external knowledge: a text, or a function of the question.
+        gen: writes an answer from the rows (the paper's Text2SQL + LM); None leaves the rows as the answer.
+        limits: rows, seconds and memory of a statement.
+
+    Raises:
+        InvalidArgument: no such prompt.
+        TableNotFound: no such table.
+    """
+    if prompt not in ("bird", "jar"):
+        raise InvalidArgument(f"prompt is 'bird' or 'jar'; got {prompt!r}")
+    ids = corpus.ids if tables is None else tables.ids if isinstance(tables, RetrievedTables) else list(tables)
+    profiles = [corpus.profile(id) for id in ids]
+    joins = [(key.left, key.right) for key in tables.joins] if isinstance(tables, RetrievedTables) else []
+    syn = Text2SQLSyn(corpus, names_in_sql(profiles), prompt, knowledge, tuple(joins))
+    return TAG(syn, exec_sql(corpus, limits=limits), gen)
+
+
+@dataclass(frozen=True)
+class Text2SQLSyn:
+    """``syn`` with a paper's prompt; made by :func:`text2sql`.
+
+    Attributes:
+        corpus: where the tables are.
+        tables: name in SQL → table id, of those that are shown.
+        prompt: of which paper.
+        knowledge: for the question.
+        joins: columns that join, as ``database.table.column``.
+    """
+
+    corpus: Corpus = field(repr=False)
+    tables: Mapping[str, str]
+    prompt: PromptName = "bird"
+    knowledge: str | Callable[[str], str] = ""
+    joins: tuple[tuple[str, str], ...] = ()
+
+    def __call__(self, request: str) -> Query:
+        """The query; the thread waits for it."""
+        return run(self.steps(request), driver(), "syn")
+
+    def steps(self, request: str) -> Step[Query]:
+        """The query as a step: only one that compiles is taken, after one repair with the database's own error.
+
+        Raises:
+            LMError: the model gave no query that can run.
+        """
+        reader = Reader(self.corpus, self.tables)
+
+        def accept(text: str) -> str:
+            try:
+                return reader.compile(statement_in(text))
+            except (UnsafeSQL, SQLFailed) as error:
+                raise AnswerRejected(str(error)) from error
+
+        sql = yield from one_value(self.prompt_for(request), accept)
+        return Query(sql, self.tables)
+
+    def prompt_for(self, request: str) -> Prompt:
+        """The prompt for a question."""
+        known = self.knowledge(request) if callable(self.knowledge) else self.knowledge
+        profiles = {name: self.corpus.profile(id) for name, id in self.tables.items()}
+        if self.prompt == "bird":
+            schema = "\n\n".join(_bird_table(name, profile) for name, profile in profiles.items())
+            return Prompt.of(
+                f"{schema}\n\n\n-- External Knowledge: {known or 'None'}\n"
+                "-- Using valid SQLite and understanding External Knowledge, answer the following questions for the "
+                f"tables provided above\n-- {request}\nSELECT"
+            )
+        schema = "\n\n".join(_jar_table(name, profile) for name, profile in profiles.items())
+        keys = "".join(f"\n{left} = {right}" for left, right in self.joins)
+        return Prompt.of(
+            f"{_JAR_TASK}\n\n{_JAR_EXAMPLE}\n\n{schema}\n{keys}\n\nExternal Knowledge: {known or 'None'}\n\n"
+            f"Question: {request}\n\nAnswer:"
+        )
+
+
+def _bird_table(name: str, profile: TableProfile) -> str:
+    lines = []
+    for column in profile.columns:
+        if column.hidden:
+            continue
+        key = " primary key" if profile.primary_key == (column.name,) else ""
+        null = "not null" if column.nulls == 0 else "null"
+        lines.append(f"    {_plain(column.name)} {column.declared_type or column.family.upper()} {null}{key},")
+    if len(profile.primary_key) > 1:
+        lines.append(f"    primary key ({', '.join(map(_plain, profile.primary_key))}),")
+    body = "\n".join(lines).rstrip(",")
+    return f"CREATE TABLE {_plain(name)}\n(\n{body}\n)"
+
+
+def _jar_table(name: str, profile: TableProfile) -> str:
+    lines = [
+        f"{_plain(column.name)} {column.declared_type or column.family.upper()}: {', '.join(column.samples[:_SAMPLES])}"
+        for column in profile.columns
+        if not column.hidden
+    ]
+    return f"CREATE TABLE {_plain(name)}(\n" + ",\n".join(lines) + ")"
+
+
+def _plain(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else f"`{name}`"
+
+
+_BEGINNING = re.compile(r"\b(?:WITH|SELECT)\b", re.IGNORECASE)
+
+
+def statement_in(text: str) -> str:
+    """The statement of an answer: in a code block, after words, or without the SELECT that the prompt ended with.
+
+    >>> statement_in("count(*) FROM film;")
+    'SELECT count(*) FROM film'
+    """
+    body = parse_block(text).strip().rstrip(";").rstrip()
+    if _BEGINNING.match(body):
+        return body
+    line = re.search(r"^\s*(?:Answer:\s*)?((?:WITH|SELECT)\b.*)", body, re.IGNORECASE | re.DOTALL | re.MULTILINE)
+    return line[1] if line else f"SELECT {body}"
