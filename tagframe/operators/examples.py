@@ -9,22 +9,19 @@ import pandas as pd
 
 from tagframe.errors import AnswerRejected, ColumnNotFound, InvalidArgument, did_you_mean
 from tagframe.lm import Message
-from tagframe.operators.cells import encode_rows
+from tagframe.operators.cells import encode_rows, fence
 from tagframe.operators.instruction import Instruction
 
 ANSWER = "Answer"
 """The column of examples that holds what the model should have said (LOTUS' name)."""
 
 
-def example_turns(
-    examples: pd.DataFrame | None, resolved: Instruction, show: Callable[[str], str], answer: Callable[[Any], str]
-) -> list[Message]:
+def example_turns(examples: pd.DataFrame | None, resolved: Instruction, answer: Callable[[Any], str]) -> list[Message]:
     """Solved rows as turns of a conversation, so that they cannot be mistaken for the row in question.
 
     Args:
         examples: the columns of the instruction, and a column ``Answer``; None for no examples.
         resolved: the instruction.
-        show: the user's message about a row.
         answer: the model's message, from a cell of ``Answer``.
 
     Raises:
@@ -40,12 +37,12 @@ def example_turns(
     answers = examples.iloc[:, labels.index(ANSWER)]
     if answers.isna().any():
         raise InvalidArgument(f"the examples' column {ANSWER!r} has nulls; each example needs an answer")
-    rows = encode_rows(examples, [labels.index(str(name)) for name in resolved.columns])
+    rows = encode_rows(examples, [labels.index(str(name)) for name in resolved.columns], resolved.names)
     turns = []
     for row, given in zip(rows, answers.tolist(), strict=True):
         try:
             said = answer(given)
         except AnswerRejected as rejection:
             raise InvalidArgument(f"an example's {ANSWER!r} is none that a model may give: {rejection}") from rejection
-        turns += [Message("user", show(row or "{}")), Message("assistant", said)]
+        turns += [Message("user", fence(row or "{}")), Message("assistant", said)]
     return turns

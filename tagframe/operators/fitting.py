@@ -58,13 +58,15 @@ def ask_fitted(
     bytes_at_most: int | None = None,
     max_tokens: int | None = None,
     logprobs: bool = False,
+    guess: str | None = None,
 ) -> Step[list[Fitted[T]]]:
     """One prompt a row, each with as much of the row as the model takes.
 
     Args:
         rows: lines of JSON, of :func:`~tagframe.operators.cells.encode_rows`.
         prompt_of: the prompt for a line.
-        accept: as in :class:`~tagframe.lm.Batch`, as are ``max_tokens`` and ``logprobs``.
+        accept: as in :class:`~tagframe.lm.Batch`, as are ``max_tokens``, ``logprobs`` and
+            ``guess``.
         bytes_at_most: of a line, by :func:`room`; None where that is not known.
     """
     shown = [row if bytes_at_most is None else shortened(row, bytes_at_most) for row in rows]
@@ -72,7 +74,7 @@ def ask_fitted(
     waiting = list(range(len(rows)))
     while waiting:
         prompts = [prompt_of(shown[place]) for place in waiting]
-        completions = yield from gather(Batch(prompts, accept, max_tokens=max_tokens, logprobs=logprobs))
+        completions = yield from gather(Batch(prompts, accept, max_tokens=max_tokens, logprobs=logprobs, guess=guess))
         found_now = dict(zip(waiting, completions, strict=True))
         waiting = []
         for place, completion in found_now.items():

@@ -8,15 +8,16 @@ from typing import Any
 import pandas as pd
 
 from tagframe.errors import InvalidArgument
-from tagframe.lm import Batch, Message, Prompt, get_lm
+from tagframe.lm import Message, Prompt, get_lm
 from tagframe.operators.cells import FENCE_RULE, encode_rows, fence
 from tagframe.operators.drivers import arun
 from tagframe.operators.examples import example_turns
-from tagframe.operators.instruction import Instruction
+from tagframe.operators.fitting import ask_fitted, room
+from tagframe.operators.instruction import FIELD_RULE, Instruction
 from tagframe.operators.models import model_value
 from tagframe.operators.operator import Operator
 from tagframe.operators.outcome import Added, OnError, Outcome, check_on_error, finish, refuse_taken
-from tagframe.operators.steps import Step, gather
+from tagframe.operators.steps import Step
 from tagframe.operators.values import (
     EXPLAINED,
     Answered,
@@ -30,11 +31,11 @@ from tagframe.operators.values import (
 
 _MAP_TASK = (
     "You are given the rows of a table, one at a time. Do what the instruction says for the row, from the row and from "
-    f"what you know of the world. {FENCE_RULE}"
+    f"what you know of the world. {FENCE_RULE} {FIELD_RULE}"
 )
 _SCORE_TASK = (
     "You score the rows of a table, one at a time: 0 where what is asked is not at all so, 1 where it is wholly so. "
-    f"Score each row by itself, from the row and from what you know of the world. {FENCE_RULE}"
+    f"Score each row by itself, from the row and from what you know of the world. {FENCE_RULE} {FIELD_RULE}"
 )
 
 
@@ -49,8 +50,9 @@ def steps(
     examples: pd.DataFrame | None = None,
     suffix: str = "_map",
     on_error: OnError = "raise",
+    window: int | None = None,
 ) -> Step[pd.DataFrame]:
-    """:func:`sem_map` as a step."""
+    """:func:`sem_map` as a step; ``window`` is the tokens that the model reads and writes in one request."""
     given = [
         name
         for name, told in (("dtype", dtype), ("response_format", response_format), ("choices", choices))
@@ -74,6 +76,7 @@ def steps(
             examples=examples,
             suffix=suffix,
             on_error=on_error,
+            window=window,
         )
     )
 
@@ -86,6 +89,7 @@ def score_steps(
     examples: pd.DataFrame | None = None,
     suffix: str = "_score",
     on_error: OnError = "raise",
+    window: int | None = None,
 ) -> Step[pd.DataFrame]:
     """:func:`sem_score` as a step."""
     return (
@@ -99,6 +103,7 @@ def score_steps(
             examples=examples,
             suffix=suffix,
             on_error=on_error,
+            window=window,
         )
     )
 
@@ -114,6 +119,7 @@ def mapped(
     examples: pd.DataFrame | None = None,
     suffix: str,
     on_error: OnError,
+    window: int | None,
 ) -> Step[pd.DataFrame]:
     """The frame with the columns of a value of each row.
 
@@ -123,7 +129,7 @@ def mapped(
         resolved: what is asked of a row.
         value: the kind of answer.
         task: the beginning of the system message.
-        return_explanations, examples, suffix, on_error: as for :func:`sem_map`.
+        return_explanations, examples, suffix, on_error, window: as for :func:`steps`.
     """
     check_on_error(on_error)
     stem = suffix.strip("_")
@@ -132,11 +138,9 @@ def mapped(
     extra = [explanation_name] * return_explanations + [error_name] * (on_error == "keep")
     _refuse_names(frame, names, extra, suffix)
 
-    opening = Message("system", f"{task} {answer_form(value, return_explanations)}")
+    # What is the same for all rows comes first: providers keep the beginnings of prompts, and charge less for them.
+    system = f"{task} {answer_form(value, return_explanations)}\n\nInstruction: {resolved.text}"
     read = reader(value, return_explanations)
-
-    def shown(row: str) -> str:
-        return f"Instruction: {resolved.text}\n\n{fence(row)}"
 
     def solved(answer: Any) -> str:
         """An answer as the model is to write it, if it is one of the kind that is asked for."""
@@ -146,29 +150,26 @@ def mapped(
         read(text)
         return text
 
-    turns = example_turns(examples, resolved, shown, solved)
-    rows = encode_rows(frame, resolved.positions)
+    opening = (Message("system", system), *example_turns(examples, resolved, solved))
+    rows = encode_rows(frame, resolved.positions, resolved.names)
     asked = [place for place, row in enumerate(rows) if row is not None]
-    completions = yield from gather(
-        Batch(
-            [Prompt((opening, *turns, Message("user", shown(row)))) for row in rows if row is not None],
-            read,
-            max_tokens=None if value.tokens is None else value.tokens + EXPLAINED * return_explanations,
-            guess=f"So it reads, as a whole and in part.\nAnswer: {value.guess}"
-            if return_explanations
-            else value.guess,
-        )
+    fitted = yield from ask_fitted(
+        [row for row in rows if row is not None],
+        lambda line: Prompt((*opening, Message("user", fence(line)))),
+        read,
+        bytes_at_most=room(window, *(str(message.content) for message in opening)),
+        max_tokens=None if value.tokens is None else value.tokens + EXPLAINED * return_explanations,
+        guess=f"So it reads, as a whole and in part.\nAnswer: {value.guess}" if return_explanations else value.guess,
     )
 
     answers: list[Answered | None] = [None] * len(rows)
     outcomes = [Outcome("null")] * len(rows)
-    answered, unsure = Outcome("answered"), Outcome("unsure")
-    for place, completion in zip(asked, completions, strict=True):
-        answers[place] = answer = completion.value
+    for place, row in zip(asked, fitted, strict=True):
+        answers[place] = answer = row.completion.value
         if answer is None:
-            outcomes[place] = Outcome("failed", completion.error)
+            outcomes[place] = Outcome("failed", row.completion.error, row.note)
         else:
-            outcomes[place] = unsure if answer.cells is None else answered
+            outcomes[place] = Outcome("unsure" if answer.cells is None else "answered", note=row.note)
     added = [
         Added(
             name,  # type: ignore[arg-type]  # a pydantic field's name, or the suffix
@@ -196,6 +197,7 @@ MAP = Operator(
     steps=steps,
     guess=lambda prompt: "some words of an answer",
     told="a value for each row, such as The sentiment of {review} in one word",
+    fits_window=True,
     in_syn=False,
 )
 SCORE = Operator(
@@ -203,6 +205,7 @@ SCORE = Operator(
     steps=score_steps,
     guess=lambda prompt: "0.35",
     told="a degree from 0 to 1 for each row, such as How hopeful is {review}?",
+    fits_window=True,
     in_syn=False,
 )
 

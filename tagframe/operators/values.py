@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from tagframe.errors import AnswerRejected, InvalidArgument
-from tagframe.operators.answers import last_line, parse_text, parse_word, without_reasoning
+from tagframe.operators.answers import is_unsure, last_line, parse_text, parse_word, without_reasoning
 
 SHORT = 32
 """Tokens for one number, truth or date, with "Answer:" and markdown around it."""
@@ -24,7 +24,8 @@ EXPLAINED = 256
 SECONDS = "datetime64[s]"
 """Dates of every year: those counted in nanoseconds end at 1677 and 2262."""
 
-_UNKNOWN = {"unknown", "unsure", "not known", "undetermined", "cannot be determined", "cannot be told", "i don't know"}
+_UNKNOWN = {"unknown", "unsure", "i don't know", "cannot be determined"}
+"""What says of a text that there is none: further words of doubt may well be the text that was asked for."""
 _NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?:[eE][-+]?\d+)?")
 _TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 _LABEL = re.compile(r"[ \t>*_#`]*(?:(?:the|my)\s+)?(?:final\s+)?answer[ \t*_`]*[:=][ \t*_]*", re.IGNORECASE)
@@ -54,7 +55,8 @@ class Value:
         columns: what holds them.
         guess: an answer such as a model gives, for quotes.
         tokens: of such an answer at most; None for the server's own limit.
-        options: words that are values here even where they sound like Unknown.
+        options: words, in lower case, that are values here even where they sound like Unknown.
+        is_text: whether any text is a value.
     """
 
     form: str
@@ -63,6 +65,7 @@ class Value:
     guess: str
     tokens: int | None = SHORT
     options: frozenset[str] = frozenset()
+    is_text: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,8 @@ def reader(value: Value, explained: bool) -> Callable[[str], Answered]:
         if explained:
             answer, explanation = split_answer(answer)
         answer = _unlabelled(answer)
-        if answer.strip(" .*`\"'").lower() in _UNKNOWN - value.options:
+        bare = answer.strip(" .*`\"'").lower()
+        if bare not in value.options and (bare in _UNKNOWN if value.is_text else is_unsure(last_line(answer))):
             return Answered(None, explanation)
         return Answered(value.read(answer), explanation)
 
@@ -132,7 +136,8 @@ def _unlabelled(answer: str) -> str:
 
 def text_value(dtype: Any = "string") -> Value:
     """Any text but an empty one."""
-    return Value("the text alone", lambda answer: (answer,), (Column(None, dtype),), "some words of an answer", None)
+    columns, guess = (Column(None, dtype),), "some words of an answer"
+    return Value("the text alone", lambda answer: (answer,), columns, guess, None, is_text=True)
 
 
 def number_value(dtype: Any = "Float64", *, whole: bool = False) -> Value:

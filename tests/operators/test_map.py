@@ -65,11 +65,28 @@ def test_unknown_is_unsure_and_no_value(dtype, answer):
     assert result.tag.outcomes["outcome"].tolist() == ["unsure"]
 
 
+def test_words_of_doubt_are_unsure_but_where_any_text_is_a_value():
+    for dtype in (float, bool, datetime.date):
+        result = sem_map(FRAME.head(1), "{n}", dtype=dtype, lm=answering("It cannot be determined from the row."))
+        assert result.tag.outcomes["outcome"].tolist() == ["unsure"]
+    assert sem_map(FRAME.head(1), "{n}", lm=answering("It depends."))["_map"].tolist() == ["It depends."]
+
+
+def test_a_row_that_is_too_long_is_cut_and_says_so():
+    frame = pd.DataFrame({"t": ["word " * 10_000]})
+    lm = answering("7")
+    lm.context_window = 2_000
+    result = sem_map(frame, "Words of {t}", dtype=int, lm=lm)
+    assert result["_map"].tolist() == [7]
+    assert len(lm.asked[0]) < 4_000
+    assert "characters, to fit the model's context" in result.tag.outcomes["note"].iloc[0]
+
+
 @pytest.mark.parametrize(
     ("dtype", "answer"),
     [
         (float, "about 7"), (float, "7 or 8"), (float, "3,5"), (float, "$5"), (float, "nan"), (float, "."),
-        (float, "1e999"), (int, "7.5"), (int, "9" * 30), ("Int8", "300"), (bool, "Maybe"), (bool, "1"),
+        (float, "1e999"), (int, "7.5"), (int, "9" * 30), ("Int8", "300"), (bool, "1"),
         (datetime.date, "14 October 1066"), (datetime.date, "2023-02-29"), (datetime.date, "2024-01-01T00:00:00Z"),
         (str, " "), (str, "<think>well"),
     ],
