@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tagframe.corpus import Corpus
     from tagframe.joins import How, JoinPlan, On
     from tagframe.merging import MergeReport, Reaction, Where
+    from tagframe.operators import ClaimReport
     from tagframe.retrieval import RetrievedTables
 
 
@@ -149,6 +150,16 @@ class TagAccessor(OperatorMethods):
         """
         sources: pd.DataFrame = results.require(self._frame, "sources", "sem_agg()")
         return sources
+
+    @property
+    def claim_report(self) -> ClaimReport:
+        """How ``sem_join`` found the pairs that made this frame, or the one that it was taken from.
+
+        Raises:
+            FactUnknown: neither came from ``sem_join``.
+        """
+        report: ClaimReport = results.require(self._frame, "claim_report", "sem_join()")
+        return report
 
     @property
     def quote(self) -> QuoteAccessor:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 if TYPE_CHECKING:
-    from tagframe.operators import OnError
+    from tagframe.operators import ClaimPlan, NoLabels, OnError
+    from tagframe.operators.join.decide import Way
+    from tagframe.operators.join.result import JoinHow
 
 
 class OperatorMethods:
@@ -139,3 +141,40 @@ class OperatorMethods:
             on_error=on_error,
             **settings,
         )
+
+    def sem_join(
+        self,
+        right: pd.DataFrame | pd.Series,
+        instruction: str,
+        *,
+        how: JoinHow = "inner",
+        plan: ClaimPlan | Way = "auto",
+        recall: float = 0.9,
+        return_explanations: bool = False,
+        examples: pd.DataFrame | None = None,
+        suffix: str = "_join",
+        on_error: OnError = "raise",
+        **settings: Any,
+    ) -> pd.DataFrame:
+        """This frame's rows with those of another of which a claim is true together; see :func:`tagframe.sem_join`."""
+        from tagframe import operators
+
+        return operators.sem_join(
+            self._frame,
+            right,
+            instruction,
+            how=how,
+            plan=plan,
+            recall=recall,
+            return_explanations=return_explanations,
+            examples=examples,
+            suffix=suffix,
+            on_error=on_error,
+            **settings,
+        )
+
+    def plan_sem_join(self, right: pd.DataFrame | pd.Series, instruction: str, **settings: Any) -> ClaimPlan | NoLabels:
+        """The labels into which a claim can be cut, for one call; see :func:`tagframe.plan_sem_join`."""
+        from tagframe import operators
+
+        return operators.plan_sem_join(self._frame, right, instruction, **settings)

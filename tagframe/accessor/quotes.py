@@ -9,7 +9,9 @@ import pandas as pd
 
 if TYPE_CHECKING:
     from tagframe.lm import Quote
-    from tagframe.operators import OnError
+    from tagframe.operators import ClaimPlan, OnError
+    from tagframe.operators.join.decide import Way
+    from tagframe.operators.join.result import JoinHow
 
 
 class QuoteAccessor:
@@ -144,6 +146,42 @@ class QuoteAccessor:
             get_lm("sem_score", **settings),
             self._frame,
             instruction,
+            return_explanations=return_explanations,
+            examples=examples,
+            suffix=suffix,
+            on_error=on_error,
+        )
+
+    def sem_join(
+        self,
+        right: pd.DataFrame | pd.Series,
+        instruction: str,
+        *,
+        how: JoinHow = "inner",
+        plan: ClaimPlan | Way = "auto",
+        recall: float = 0.9,
+        return_explanations: bool = False,
+        examples: pd.DataFrame | None = None,
+        suffix: str = "_join",
+        on_error: OnError = "raise",
+        **settings: Any,
+    ) -> Quote:
+        """Calls, tokens, dollars and seconds of :func:`tagframe.sem_join` with these arguments.
+
+        Where the model has been asked for labels before (:func:`tagframe.plan_sem_join`), by that answer; else as if
+        labels carried the claim, with the worst case beside it.
+        """
+        from tagframe.lm import get_lm
+        from tagframe.operators import OPERATORS
+
+        return OPERATORS["sem_join"].quote(
+            get_lm("sem_join", **settings),
+            self._frame,
+            right,
+            instruction,
+            how=how,
+            plan=plan,
+            recall=recall,
             return_explanations=return_explanations,
             examples=examples,
             suffix=suffix,

@@ -15,10 +15,12 @@ _SHADES = {
     "yes": 0.7,
     "kept": 0.7,
     "answered": 0.7,
+    "joined": 0.7,
     "cut": 0.4,
     "unsure": 0.3,
     "no": 0.15,
     "left out": 0.15,
+    "lone": 0.15,
     "null": 0.0,
     "failed": -1.0,
 }

@@ -6,17 +6,21 @@ A new operator is a file with its steps, its record and its two public functions
 from tagframe.operators.aggregate import AGG, asem_agg, sem_agg
 from tagframe.operators.drivers import arun, quote, run, run_many
 from tagframe.operators.filter import FILTER, asem_filter, sem_filter
+from tagframe.operators.join import JOIN, ClaimPlan, ClaimReport, NoLabels, asem_join, plan_sem_join, sem_join
 from tagframe.operators.map import MAP, SCORE, asem_map, asem_score, sem_map, sem_score
 from tagframe.operators.operator import Operator
 from tagframe.operators.outcome import OnError, Outcome
 from tagframe.operators.steps import Step, gather, together
 from tagframe.operators.topk import TOPK, asem_topk, sem_topk
 
-OPERATORS = {record.name: record for record in (FILTER, TOPK, AGG, MAP, SCORE)}
+OPERATORS = {record.name: record for record in (FILTER, TOPK, AGG, MAP, SCORE, JOIN)}
 """All operators, by name, in the order in which syn is told of them."""
 
 __all__ = [
     "OPERATORS",
+    "ClaimPlan",
+    "ClaimReport",
+    "NoLabels",
     "OnError",
     "Operator",
     "Outcome",
@@ -24,15 +28,18 @@ __all__ = [
     "arun",
     "asem_agg",
     "asem_filter",
+    "asem_join",
     "asem_map",
     "asem_score",
     "asem_topk",
     "gather",
+    "plan_sem_join",
     "quote",
     "run",
     "run_many",
     "sem_agg",
     "sem_filter",
+    "sem_join",
     "sem_map",
     "sem_score",
     "sem_topk",

@@ -46,16 +46,16 @@ class Operator:
         """A call of it in a query of syn, as a JSON object."""
         return json.dumps({"name": self.name, "instruction": self.told, **({"K": 3} if self.takes_k else {})})
 
-    def step(self, lm: LM, frame: pd.DataFrame, instruction: str, **options: Any) -> Step[pd.DataFrame]:
-        """The operator as a step, fitted to the model."""
+    def step(self, lm: LM, frame: pd.DataFrame, *arguments: Any, **options: Any) -> Step[pd.DataFrame]:
+        """The operator as a step, fitted to the model; ``arguments`` are those of :attr:`steps` after the frame."""
         if self.fits_window:
             options["window"] = getattr(lm, "context_window", None)
-        return self.steps(frame, instruction, **options)
+        return self.steps(frame, *arguments, **options)
 
-    def quote(self, lm: LM, frame: pd.DataFrame, instruction: str, **options: Any) -> Quote:
+    def quote(self, lm: LM, frame: pd.DataFrame, *arguments: Any, **options: Any) -> Quote:
         """What it would cost."""
-        return quote(self.step(lm, frame, instruction, **options), lm, self.guess)
+        return quote(self.step(lm, frame, *arguments, **options), lm, self.guess)
 
-    def run(self, lm: LM, frame: pd.DataFrame, instruction: str, **options: Any) -> pd.DataFrame:
+    def run(self, lm: LM, frame: pd.DataFrame, *arguments: Any, **options: Any) -> pd.DataFrame:
         """The operator's result; the thread waits for it."""
-        return run(self.step(lm, frame, instruction, **options), lm, self.name)
+        return run(self.step(lm, frame, *arguments, **options), lm, self.name)

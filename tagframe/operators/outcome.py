@@ -16,7 +16,9 @@ from tagframe import results
 from tagframe.errors import InvalidArgument, RowsFailed
 
 OnError: TypeAlias = Literal["raise", "keep", "drop"]
-OutcomeKind: TypeAlias = Literal["yes", "no", "kept", "left out", "answered", "cut", "unsure", "null", "failed"]
+OutcomeKind: TypeAlias = Literal[
+    "yes", "no", "kept", "left out", "answered", "cut", "joined", "lone", "unsure", "null", "failed"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +26,11 @@ class Outcome:
     """What became of one row, or of one group of rows.
 
     Attributes:
-        kind: ``"yes"`` or ``"no"`` of ``sem_filter``; ``"kept"`` or ``"left out"`` of ``sem_topk``; ``"answered"`` of
-            ``sem_agg``, or ``"cut"`` where it was answered from rows too long for the model, of which only the
-            beginnings were shown, and of ``sem_map`` and ``sem_score``; of all: ``"unsure"``, answered with that it
-            cannot be said, ``"null"``, not asked since there was nothing to show, and ``"failed"``.
+        kind: ``"yes"`` or ``"no"`` of ``sem_filter``; ``"joined"`` or ``"lone"`` of the left rows of ``sem_join``;
+            ``"kept"`` or ``"left out"`` of ``sem_topk``; ``"answered"`` of ``sem_agg``, or ``"cut"`` where it was
+            answered from rows too long for the model, of which only the beginnings were shown, and of ``sem_map`` and
+            ``sem_score``; of all: ``"unsure"``, answered with that it cannot be said, ``"null"``, not asked since there
+            was nothing to show, and ``"failed"``.
         error: why it failed, or None.
         note: what else is to know of it, as that it was cut to the model's context, or None.
     """

@@ -53,7 +53,8 @@ def test_nothing_is_an_operator_that_has_no_record():
 def test_its_guess_carries_a_quote_to_the_end(record: Operator, live):
     frame = pd.DataFrame({"text": [f"row {i}" for i in range(30)]})
     options = {"K": 3} if record.takes_k else {}
-    quote = getattr(frame.tag.quote, record.name)("judge {text}", **options)
+    arguments = {"sem_join": (pd.DataFrame({"other": ["a", "b"]}), "{text} is {other}")}
+    quote = getattr(frame.tag.quote, record.name)(*arguments.get(record.name, ("judge {text}",)), **options)
     assert quote.whole
     assert 0 < quote.calls <= quote.calls_at_most
     assert live.requests == []

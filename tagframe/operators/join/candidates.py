@@ -1,0 +1,197 @@
+"""The other way: pairs in blocks, and where there are many, only those that read alike enough to hold the matches.
+
+What is alike enough is calibrated, not believed: some rows of one side, drawn at random, are asked against *all* rows
+of the other, so that all of their matches are known. The others are then asked about only those rows that stand as near
+to them as the known matches do, as far as a bound on the share of matches that this misses allows; where the embedder
+carries nothing, that is every pair, in blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tagframe.operators.join.nearness import vectors_of
+from tagframe.operators.join.pairs import Block, Judge, Verdicts, blocks_of, packs
+from tagframe.operators.join.sides import Side
+from tagframe.operators.steps import Step
+
+SAMPLED = 32
+"""Rows that are asked against all of the other side, at a time."""
+LEAST_ROWS = 4 * SAMPLED
+"""Rows that a side has for it to be worth sampling."""
+TOGETHER = 16
+"""Candidates of one row in one prompt."""
+DELTA = 0.1
+"""The chance that the bound on the recall does not hold."""
+SEED = 11
+_CHUNK = 512
+
+
+@dataclass
+class Found:
+    """What the pairs said.
+
+    Attributes:
+        verdicts: of the pairs that were asked.
+        recall: that the candidates have at least, with chance 1 - DELTA; 1 where every pair was asked.
+        asked: pairs that were asked, alone or in blocks.
+        prompts: that they were asked in, without the halves of blocks that could not be read.
+        told: how the candidates were chosen, in words.
+    """
+
+    verdicts: Verdicts
+    recall: float = 1.0
+    asked: int = 0
+    prompts: int = 0
+    told: str = "every pair was asked, in blocks"
+
+
+def ask_candidates(judge: Judge, recall: float) -> Step[Found]:
+    """The verdicts of all pairs that may match, in blocks.
+
+    Args:
+        judge: who asks.
+        recall: share of the matches to be found, at least.
+    """
+    found = Found(Verdicts())
+    sampled, other = (judge.left, judge.right) if len(judge.left) >= len(judge.right) else (judge.right, judge.left)
+    order = np.random.default_rng(SEED).permutation(len(sampled))
+    done = 0
+    vectors = None
+    if len(sampled) >= LEAST_ROWS and recall < 1:
+        vectors = vectors_of(sampled, range(len(sampled))), vectors_of(other, range(len(other)))
+    if vectors is not None and vectors[0] is not None and vectors[1] is not None:
+        while done + SAMPLED <= len(sampled) // 2:
+            yield from _ask(judge, found, _blocks(judge, np.sort(order[done : done + SAMPLED]), range(len(other))))
+            done += SAMPLED
+            matches = _matches(found.verdicts, sampled is judge.left, order[:done])
+            near = _nearest(matches, order[done:], vectors[0], vectors[1], recall)
+            blocks = None if near is None else _candidate_blocks(near, judge, sampled, other)
+            if near is None or blocks is None:
+                continue
+            if len(blocks) < len(_blocks(judge, order[done:], range(len(other)))):
+                yield from _ask(judge, found, blocks)
+                found.recall, found.told = near.recall, near.told
+                return found
+            break
+    yield from _ask(judge, found, _blocks(judge, np.sort(order[done:]), range(len(other))))
+    return found
+
+
+def _ask(judge: Judge, found: Found, blocks: Sequence[Block]) -> Step[None]:
+    found.verdicts.add((yield from judge.judge_blocks(blocks)))
+    found.asked += sum(map(len, blocks))
+    found.prompts += len(blocks)
+
+
+def _blocks(judge: Judge, rows: Sequence[int] | npt.NDArray[np.intp], others: Sequence[int]) -> list[Block]:
+    """All pairs of rows of the sampled side with all of the other's."""
+    rows = [int(row) for row in rows]
+    if len(judge.left) >= len(judge.right):
+        return blocks_of(rows, others, (judge.left, judge.right))
+    return blocks_of(others, rows, (judge.left, judge.right))
+
+
+def _matches(verdicts: Verdicts, by_left: bool, rows: npt.NDArray[np.intp]) -> dict[int, list[int]]:
+    """The known matches of each sampled row that has some."""
+    known: dict[int, list[int]] = {}
+    wanted = set(rows.tolist())
+    for left, right in verdicts.true:
+        row, partner = (left, right) if by_left else (right, left)
+        if row in wanted:
+            known.setdefault(row, []).append(partner)
+    return known
+
+
+@dataclass(frozen=True)
+class _Near:
+    """The candidates of each row.
+
+    Attributes:
+        of: by row: its candidates.
+        recall: the bound.
+        told: how they were chosen.
+    """
+
+    of: dict[int, npt.NDArray[np.intp]]
+    recall: float
+    told: str
+
+
+def _nearest(
+    matches: dict[int, list[int]],
+    rows: npt.NDArray[np.intp],
+    vectors: npt.NDArray[np.float32],
+    others: npt.NDArray[np.float32],
+    recall: float,
+) -> _Near | None:
+    """The fewest candidates whose recall has a bound of at least ``recall``; None where the sample allows none.
+
+    Two rules are tried: so many nearest rows of each, or all rows that are so near.
+    """
+    if not matches:
+        return None
+    ranks, scores = [], []
+    for row, partners in matches.items():
+        similar = others @ vectors[row]
+        ranks.append(np.array([1 + int((similar > similar[partner]).sum()) for partner in partners], dtype=float))
+        scores.append(-similar[partners].astype(float))
+    chosen = []
+    for values, by_rank in ((ranks, True), (scores, False)):
+        limit = _limit(values, recall)
+        if limit is None:
+            continue
+        of: dict[int, npt.NDArray[np.intp]] = {}
+        for start in range(0, len(rows), _CHUNK):
+            chunk = rows[start : start + _CHUNK]
+            similar = vectors[chunk] @ others.T
+            for row, line in zip(chunk.tolist(), similar, strict=True):
+                order = np.argsort(-line, kind="stable")
+                of[row] = order[: int(limit[0])] if by_rank else order[: int((line >= -limit[0]).sum())]
+        how = f"its {int(limit[0])} nearest" if by_rank else f"those of similarity {-limit[0]:.2f} and more"
+        told = (
+            f"of {len(matches)} rows all matches are known; by them, each other row was asked with {how}, which finds "
+            f"{limit[1]:.0%} of the matches at least (with chance {1 - DELTA:.0%})"
+        )
+        chosen.append(_Near(of, limit[1], told))
+    return min(chosen, key=lambda near: sum(map(len, near.of.values())), default=None)
+
+
+def _limit(values: Sequence[npt.NDArray[np.float64]], recall: float) -> tuple[float, float] | None:
+    """The least limit on ``values`` (of each row's matches) under which recall has a bound of at least ``recall``.
+
+    Matches of one row are no independent draws, rows are; so a row counts by the share of its matches that is missed,
+    and the share missed of all is bounded as that of so many rows (Clopper and Pearson 1934), at half of DELTA, since
+    two rules are tried.
+    """
+    every = np.concatenate(values)
+    for limit in np.unique(every):
+        of_pairs = float((every > limit).mean())
+        of_rows = float(np.mean([(row > limit).mean() for row in values]))
+        bound = 1 - most_missed(max(of_pairs, of_rows) * len(values), len(values), DELTA / 2)
+        if bound >= recall:
+            return float(limit), bound
+    return None
+
+
+def most_missed(missed: float, rows: int, delta: float) -> float:
+    """The share of all rows that is missed at most, with chance 1 - delta, where ``missed`` of ``rows`` drawn ones are.
+
+    >>> round(most_missed(0, 29, 0.05), 3)
+    0.098
+    """
+    from scipy.special import betaincinv
+
+    return 1.0 if missed >= rows else float(betaincinv(missed + 1, rows - missed, 1 - delta))
+
+
+def _candidate_blocks(near: _Near, judge: Judge, sampled: Side, other: Side) -> list[Block]:
+    blocks = []
+    for row, candidates in near.of.items():
+        for pack in packs((int(one) for one in candidates), other, TOGETHER):
+            blocks.append(Block((row,), pack) if sampled is judge.left else Block(pack, (row,)))
+    return blocks

@@ -1,0 +1,198 @@
+"""How the pairs of a join are decided: by labels where they carry the claim, else by asking about pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from tagframe.errors import InvalidArgument
+from tagframe.operators.join.candidates import ask_candidates
+from tagframe.operators.join.labels import SAMPLE, Audit, Labels, ask_by_labels, joined_by
+from tagframe.operators.join.pairs import Judge, Verdicts, packs
+from tagframe.operators.join.plan import ClaimPlan, ask_plan
+from tagframe.operators.join.report import ClaimReport
+from tagframe.operators.steps import Step
+
+Way: TypeAlias = Literal["auto", "blocks", "pairs"]
+
+Pair = tuple[int, int]
+
+
+@dataclass
+class Decision:
+    """Which pairs of distinct rows go together.
+
+    Attributes:
+        left: the left row of each pair, in order.
+        right: its right row.
+        reasons: by pair: why, where reasons were asked for.
+        unsure: left rows of which, or of a pair of which, the model cannot say.
+        failed_left: left rows without an answer, or with a pair without one.
+        failed_right: right rows without an answer.
+        report: of it all.
+    """
+
+    left: npt.NDArray[np.intp]
+    right: npt.NDArray[np.intp]
+    report: ClaimReport
+    reasons: dict[Pair, str | None] = field(default_factory=dict)
+    unsure: set[int] = field(default_factory=set)
+    failed_left: dict[int, Exception] = field(default_factory=dict)
+    failed_right: dict[int, Exception] = field(default_factory=dict)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The pairs: columns ``left``, ``right`` and ``reason``."""
+        reasons = [self.reasons.get(pair) for pair in zip(self.left.tolist(), self.right.tolist(), strict=True)]
+        return pd.DataFrame({"left": self.left, "right": self.right, "reason": pd.array(reasons, dtype="string")})
+
+
+def check_plan(plan: ClaimPlan | Way) -> None:
+    """Refuse what is no plan.
+
+    Raises:
+        InvalidArgument: it is none.
+    """
+    if not isinstance(plan, ClaimPlan) and plan not in ("auto", "blocks", "pairs"):
+        raise InvalidArgument(
+            f"plan is 'auto', 'blocks', 'pairs', or a ClaimPlan of plan_sem_join(); got {plan!r:.200}"
+        )
+
+
+def decide(judge: Judge, plan: ClaimPlan | Way, recall: float) -> Step[Decision]:
+    """Decide all pairs of the two sides.
+
+    Args:
+        judge: who asks about pairs.
+        plan: "auto" asks the model for labels, where that is less than to ask each pair; "blocks" and "pairs" do not.
+        recall: share of the true pairs to be found, where no labels carry the claim.
+    """
+    left, right = judge.left, judge.right
+    pairs = len(left) * len(right)
+    prompts: dict[str, int] = {}
+    found: ClaimPlan | None = plan if isinstance(plan, ClaimPlan) else None
+    dropped, audit = "", None
+    with_labels = 1 + len(left) + len(right) + SAMPLE
+    if plan == "pairs" or (plan == "auto" and pairs <= with_labels):
+        every = [(one, other) for one in range(len(left)) for other in range(len(right))]
+        verdicts = yield from judge.judge_each(every)
+        return _decided(
+            verdicts, _report(judge, "pairs", prompts=_counted({"pairs": pairs}), matched=len(verdicts.true))
+        )
+    if plan == "auto":
+        blocks = len(packs(range(len(left)), left)) * len(packs(range(len(right)), right))
+        answer = yield from ask_plan(judge.claim, left, right, calls_at_most=with_labels + blocks)
+        prompts["plan"] = 1
+        if isinstance(answer, ClaimPlan):
+            found = answer
+        else:
+            dropped = (
+                f"the plan failed: {answer}" if isinstance(answer, Exception) else "the model says that none carry it"
+            )
+    if found is not None:
+        labels, audit = yield from ask_by_labels(judge, found)
+        prompts |= {"labels": labels.asked, "pairs of the sample": audit.prompts}
+        if audit.agrees:
+            return (yield from _by_labels(judge, labels, audit, prompts))
+        dropped = "they disagree with direct answers"
+    candidates = yield from ask_candidates(judge, recall)
+    prompts["blocks"] = candidates.prompts
+    report = _report(
+        judge,
+        "blocks",
+        plan=found,
+        audit=audit,
+        dropped=dropped,
+        matched=len(candidates.verdicts.true),
+        recall=candidates.recall,
+        prompts=prompts,
+        told=candidates.told,
+    )
+    return _decided(candidates.verdicts, report)
+
+
+def _report(judge: Judge, way: str, *, matched: int, prompts: dict[str, int], **facts: object) -> ClaimReport:
+    known: dict[str, object] = {"plan": None, "audit": None, "dropped": "", "recall": 1.0, **facts}
+    return ClaimReport(
+        way=way,
+        left_rows=len(judge.left),
+        right_rows=len(judge.right),
+        matched=matched,
+        prompts=prompts,
+        **known,  # type: ignore[arg-type]
+    )
+
+
+def _counted(prompts: dict[str, int]) -> dict[str, int]:
+    return {stage: count for stage, count in prompts.items() if count}
+
+
+def _decided(verdicts: Verdicts, report: ClaimReport) -> Decision:
+    """The decision of pairs that were asked."""
+    pairs = np.array(sorted(verdicts.true), dtype=np.intp).reshape(-1, 2)
+    decision = Decision(pairs[:, 0], pairs[:, 1], report, reasons=verdicts.true)
+    decision.unsure = {left for left, _ in verdicts.unsure}
+    for block, error in verdicts.failed:
+        decision.failed_left |= dict.fromkeys(block.left, error)
+    return decision
+
+
+def _by_labels(judge: Judge, labels: Labels, audit: Audit, prompts: dict[str, int]) -> Step[Decision]:
+    """The decision of labels that may stand; what was asked directly is as it was answered."""
+    plan = labels.plan
+    allowed = plan.allowed()
+    said, reasons = dict(audit.answers), dict(audit.reasons)
+    failed_left: dict[int, Exception] = {}
+    same = [pair for pair in _same_pairs(judge) if pair not in said]
+    if audit.same == "asked":
+        verdicts = yield from judge.judge_each(same)
+        prompts["pairs of equal rows"] = len(same)
+        said |= {pair: pair in verdicts.true for pair in same}
+        reasons |= verdicts.true
+        for block, error in verdicts.failed:
+            failed_left |= dict.fromkeys(block.left, error)
+    elif audit.same == "turned":
+        for left, right in same:
+            known = labels.left[left] >= 0 and labels.right[right] >= 0
+            said[left, right] = bool(known and not allowed[labels.left[left], labels.right[right]])
+    lefts, rights = _overruled(joined_by(labels), said)
+    if judge.explained:
+        for pair in zip(lefts.tolist(), rights.tolist(), strict=True):
+            one, other = (plan.labels[codes[row]] for codes, row in zip((labels.left, labels.right), pair, strict=True))
+            reasons.setdefault(pair, one if one == other else f"{one}; {other}")
+    report = _report(
+        judge, "labels", plan=plan, audit=audit, matched=len(lefts), recall=audit.recall, prompts=_counted(prompts)
+    )
+    decision = Decision(lefts, rights, report, reasons=reasons, failed_left=failed_left)
+    for side, row, error in labels.failed:
+        (decision.failed_left if side == "left" else decision.failed_right)[row] = error
+    decision.unsure = set(np.flatnonzero(labels.left < 0).tolist()) - set(decision.failed_left)
+    return decision
+
+
+def _same_pairs(judge: Judge) -> list[Pair]:
+    """The pairs of rows that show the same."""
+    rights = {line: row for row, line in enumerate(judge.right.alone)}
+    return [(row, rights[line]) for row, line in enumerate(judge.left.alone) if line in rights]
+
+
+def _overruled(
+    pairs: tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]], said: dict[Pair, bool]
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """The pairs without those that are said to be none, and with those that are said to be some."""
+    if not said:
+        return pairs
+    width = int(max([*pairs[1].tolist(), *(right for _, right in said)], default=0)) + 1
+    keys = pairs[0] * width + pairs[1]
+    no = _keys([pair for pair, truth in said.items() if not truth], width)
+    yes = _keys([pair for pair, truth in said.items() if truth], width)
+    keys = np.union1d(np.setdiff1d(keys, no), yes)
+    return keys // width, keys % width
+
+
+def _keys(pairs: Sequence[Pair], width: int) -> npt.NDArray[np.intp]:
+    return np.array([left * width + right for left, right in pairs], dtype=np.intp)

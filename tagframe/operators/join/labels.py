@@ -1,0 +1,247 @@
+"""The label way: each distinct row is labelled once, rows are joined on labels, and some pairs are asked directly.
+
+The sample is drawn on both sides of the cut: of pairs that the labels join, of those that they part although they read
+alike, and of the other parted ones. From it the precision and the recall of the labels are estimated; where either is
+too low, the claim is not one that these labels carry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from tagframe.lm import Batch, Message, Prompt
+from tagframe.operators.answers import UNSURE
+from tagframe.operators.cells import FENCE_RULE, fence
+from tagframe.operators.join.nearness import vectors_of
+from tagframe.operators.join.pairs import Judge
+from tagframe.operators.join.plan import ClaimPlan
+from tagframe.operators.join.sides import Side
+from tagframe.operators.steps import Step, gather, together
+from tagframe.operators.values import answer_form, choice_value, reader
+
+PILOT = 20
+"""Rows of each side that are labelled first, at most: labels that do not carry the claim are dropped before the others
+are paid."""
+JOINED, NEAR, FAR, SAME = 16, 10, 10, 4
+"""Pairs that are asked directly: joined by the labels; parted, though alike; parted; of two rows that show the same."""
+SAMPLE = JOINED + NEAR + FAR + SAME
+AGREEMENT = 0.75
+"""Of precision and of recall, by the sample: direct answers are no truth either, and two labels err twice."""
+SEEN = 128
+"""Rows of each side among which pairs are drawn that read alike: their texts are embedded for it."""
+SEED = 7
+
+_TASK = f"You label the rows of a table, one at a time, from the row and from what you know of the world. {FENCE_RULE}"
+
+Pair = tuple[int, int]
+
+
+@dataclass
+class Labels:
+    """The labels of both sides, as far as they have been asked for.
+
+    Attributes:
+        plan: what is asked.
+        left: by distinct left row: the number of its label, or -1 where it has none.
+        right: the same of the right.
+        failed: rows without an answer: side, row and error.
+        asked: prompts.
+    """
+
+    plan: ClaimPlan
+    left: npt.NDArray[np.intp]
+    right: npt.NDArray[np.intp]
+    failed: list[tuple[str, int, Exception]] = field(default_factory=list)
+    asked: int = 0
+
+    def joins(self, lefts: npt.NDArray[np.intp], rights: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
+        """Which labelled rows go together: shape (lefts, rights)."""
+        together: npt.NDArray[np.bool_] = self.plan.allowed()[self.left[lefts][:, None], self.right[rights][None, :]]
+        return together
+
+
+@dataclass
+class Audit:
+    """What direct answers say of the labels.
+
+    Attributes:
+        asked: by stratum ("joined" by the labels, "near" or "far" though parted, of the "same" row): pairs that were
+            asked and answered.
+        true: by stratum: those of which the claim is true.
+        precision: share of the joined pairs that are true, as estimated.
+        recall: share of the true pairs that are joined, as estimated.
+        same: what to do with pairs of rows that show the same: "as labelled", "turned" round, or "asked" each.
+        answers: the direct answers: whether the claim is true of a pair.
+        reasons: of those that are true.
+        prompts: how many pairs were asked.
+    """
+
+    asked: dict[str, int] = field(default_factory=dict)
+    true: dict[str, int] = field(default_factory=dict)
+    precision: float = 0.0
+    recall: float = 0.0
+    same: str = "as labelled"
+    answers: dict[Pair, bool] = field(default_factory=dict)
+    reasons: dict[Pair, str | None] = field(default_factory=dict)
+    prompts: int = 0
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the labels may stand."""
+        return min(self.precision, self.recall) >= AGREEMENT
+
+    def __str__(self) -> str:
+        told = [
+            f"{self.true[name]} of {self.asked[name]} pairs that the labels {what} are true"
+            for name, what in (("joined", "join"), ("near", "part though they read alike"), ("far", "part"))
+            if self.asked.get(name)
+        ]
+        return (
+            f"asked directly, {', '.join(told) or 'nothing'}: precision about {self.precision:.2f}, recall about "
+            f"{self.recall:.2f}"
+        )
+
+    def estimate(self, sizes: dict[str, int]) -> None:
+        """Precision, and recall as true pairs that are joined among all true pairs, by the sizes of the strata."""
+        shares = {name: self.true[name] / asked if asked else 0.0 for name, asked in self.asked.items()}
+        self.precision = shares.get("joined", 0.0)
+        found = self.precision * sizes["joined"]
+        missed = sum(shares.get(name, 0.0) * sizes[name] for name in ("near", "far"))
+        self.recall = found / (found + missed) if found + missed else 0.0
+
+
+def ask_by_labels(judge: Judge, plan: ClaimPlan) -> Step[tuple[Labels, Audit]]:
+    """The labels of all rows, and what direct answers say of them; of some rows only, where those say that they err."""
+    labels = Labels(plan, np.full(len(judge.left), -1, dtype=np.intp), np.full(len(judge.right), -1, dtype=np.intp))
+    audit = Audit()
+    rng = np.random.default_rng(SEED)
+    pilot = [_drawn(np.arange(len(side)), PILOT, rng) for side in (judge.left, judge.right)]
+    ask = _Labeller(judge, labels)
+    yield from ask.steps(*pilot)
+    yield from _ask_strata(judge, labels, audit, pilot, {"joined": JOINED, "far": FAR}, rng)
+    if audit.asked["joined"] and not audit.agrees:
+        return labels, audit
+    yield from ask.steps(*(np.setdiff1d(np.arange(len(side)), rows) for side, rows in _both(judge, pilot)))
+    seen = [_drawn(np.arange(len(side)), SEEN, rng) for side in (judge.left, judge.right)]
+    wanted = {"joined": JOINED - audit.asked["joined"], "near": NEAR, "same": SAME}
+    yield from _ask_strata(judge, labels, audit, seen, wanted, rng)
+    return labels, audit
+
+
+@dataclass
+class _Labeller:
+    """Asks for labels; the same row with the same question is asked once."""
+
+    judge: Judge
+    labels: Labels
+
+    def __post_init__(self) -> None:
+        self._value = choice_value(self.labels.plan.labels)
+        self._read = reader(self._value, explained=False)
+
+    def steps(self, lefts: npt.NDArray[np.intp], rights: npt.NDArray[np.intp]) -> Step[None]:
+        """Label these rows."""
+        plan = self.labels.plan
+        likely = plan.labels[:1] * 2 if plan.pairs is None else plan.pairs[0]
+        batches = []
+        for (side, rows), question, guess in zip(
+            _both(self.judge, (lefts, rights)), (plan.left, plan.right), likely, strict=True
+        ):
+            opening = Message("system", f"{_TASK} {answer_form(self._value, explained=False)}\n\nQuestion: {question}")
+            prompts = [Prompt((opening, Message("user", fence(side.alone[row])))) for row in rows]
+            self.labels.asked += len(prompts)
+            batches.append(gather(Batch(prompts, self._read, max_tokens=self._value.tokens, guess=guess)))
+        answers = yield from together(batches)
+        codes = (self.labels.left, self.labels.right)
+        for (side, rows), found, completions in zip(_both(self.judge, (lefts, rights)), codes, answers, strict=True):
+            for row, completion in zip(rows.tolist(), completions, strict=True):
+                if completion.value is None:
+                    assert completion.error is not None
+                    self.labels.failed.append((side.name, row, completion.error))
+                elif completion.value.cells is not None:
+                    found[row] = plan.labels.index(completion.value.cells[0])
+
+
+def joined_by(labels: Labels) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """The pairs of distinct rows whose labels go together: left and right rows, sorted."""
+    lefts, rights = [], []
+    for one, other in zip(*np.nonzero(labels.plan.allowed()), strict=True):
+        of_left, of_right = np.flatnonzero(labels.left == one), np.flatnonzero(labels.right == other)
+        lefts.append(np.repeat(of_left, len(of_right)))
+        rights.append(np.tile(of_right, len(of_left)))
+    left, right = np.concatenate(lefts), np.concatenate(rights)
+    order = np.lexsort((right, left))
+    return left[order], right[order]
+
+
+def _ask_strata(
+    judge: Judge,
+    labels: Labels,
+    audit: Audit,
+    rows: Sequence[npt.NDArray[np.intp]],
+    wanted: dict[str, int],
+    rng: np.random.Generator,
+) -> Step[None]:
+    """Ask pairs of these rows directly, so many of each stratum, and take what is said into the audit."""
+    lefts, rights = (some[codes[some] >= 0] for some, codes in zip(rows, (labels.left, labels.right), strict=True))
+    strata = _strata(judge, lefts, rights, labels.joins(lefts, rights), "near" in wanted)
+    drawn = {
+        name: [(int(lefts[one]), int(rights[other])) for one, other in _drawn(strata[name], most, rng)]
+        for name, most in wanted.items()
+    }
+    asked = yield from together(
+        [judge.ask_each(pairs, str(name in ("joined", "same"))) for name, pairs in drawn.items()]
+    )
+    for (name, pairs), completions in zip(drawn.items(), asked, strict=True):
+        audit.prompts += len(pairs)
+        known = [
+            (pair, *completion.value)
+            for pair, completion in zip(pairs, completions, strict=True)
+            if completion.value is not None and completion.value[0] is not UNSURE
+        ]
+        audit.asked[name] = audit.asked.get(name, 0) + len(known)
+        audit.true[name] = audit.true.get(name, 0) + sum(truth for _, truth, _ in known)
+        audit.answers |= {pair: truth for pair, truth, _ in known}
+        audit.reasons |= {pair: reason for pair, truth, reason in known if truth}
+        if name == "same":
+            allowed, left, right = labels.plan.allowed(), labels.left, labels.right
+            agree = [truth == allowed[left[one], right[other]] for (one, other), truth, _ in known]
+            # A text need not stand to itself as it stands to others of its label: it does not reply to itself.
+            audit.same = "as labelled" if all(agree) else "asked" if any(agree) else "turned"
+    audit.estimate({name: len(cells) for name, cells in strata.items()})
+
+
+def _strata(
+    judge: Judge,
+    lefts: npt.NDArray[np.intp],
+    rights: npt.NDArray[np.intp],
+    joins: npt.NDArray[np.bool_],
+    by_nearness: bool,
+) -> dict[str, npt.NDArray[np.intp]]:
+    """The cells of each stratum: shape (n, 2), places among the rows."""
+    texts = [np.array([side.alone[row] for row in rows], dtype=object) for side, rows in _both(judge, (lefts, rights))]
+    same = texts[0][:, None] == texts[1][None, :]
+    parted = np.argwhere(~joins & ~same)
+    near = parted[:0]
+    vectors = [vectors_of(side, rows) for side, rows in _both(judge, (lefts, rights))] if by_nearness else []
+    if len(parted) > NEAR and all(one is not None for one in vectors) and vectors:
+        # As many as there are rows: where a row has one partner, and the labels part them, it is likely among these.
+        alike = vectors[0] @ vectors[1].T  # type: ignore[union-attr, operator]
+        order = np.argsort(-alike[parted[:, 0], parted[:, 1]], kind="stable")
+        cut = min(len(parted) // 2, max(NEAR, *joins.shape))
+        near, parted = parted[order[:cut]], parted[order[cut:]]
+    return {"joined": np.argwhere(joins & ~same), "near": near, "far": parted, "same": np.argwhere(same)}
+
+
+def _drawn(cells: npt.NDArray[np.intp], most: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+    return cells if len(cells) <= most else cells[np.sort(rng.choice(len(cells), most, replace=False))]
+
+
+def _both(
+    judge: Judge, rows: Sequence[npt.NDArray[np.intp]]
+) -> tuple[tuple[Side, npt.NDArray[np.intp]], tuple[Side, npt.NDArray[np.intp]]]:
+    return (judge.left, rows[0]), (judge.right, rows[1])

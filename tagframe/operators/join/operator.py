@@ -1,0 +1,313 @@
+"""``sem_join``: rows of two frames of which a claim is true together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tagframe import results
+from tagframe.errors import ColumnNotFound, InvalidArgument, RowsFailed, did_you_mean
+from tagframe.lm import get_lm
+from tagframe.operators.answers import parse_word
+from tagframe.operators.cells import encode_rows
+from tagframe.operators.drivers import arun, run
+from tagframe.operators.examples import ANSWER
+from tagframe.operators.join.decide import Decision, Way, check_plan, decide
+from tagframe.operators.join.pairs import Judge
+from tagframe.operators.join.plan import ClaimPlan, NoLabels, ask_plan
+from tagframe.operators.join.result import (
+    JoinHow,
+    check_how,
+    joined_frame,
+    refuse_taken_of_both,
+    row_pairs,
+    with_unmatched,
+)
+from tagframe.operators.join.sides import LEFT, RIGHT, Side, resolve_sides
+from tagframe.operators.naming import label_text
+from tagframe.operators.operator import Operator
+from tagframe.operators.outcome import OnError, Outcome, check_on_error, error_column, outcome_frame
+from tagframe.operators.steps import Step
+
+
+def steps(
+    frame: pd.DataFrame,
+    right: pd.DataFrame | pd.Series,
+    instruction: str,
+    *,
+    how: JoinHow = "inner",
+    plan: ClaimPlan | Way = "auto",
+    recall: float = 0.9,
+    return_explanations: bool = False,
+    examples: pd.DataFrame | None = None,
+    suffix: str = "_join",
+    on_error: OnError = "raise",
+    window: int | None = None,
+) -> Step[pd.DataFrame]:
+    """:func:`sem_join` as a step; ``window`` is the tokens that the model reads and writes in one request."""
+    check_on_error(on_error)
+    check_how(how)
+    check_plan(plan)
+    if isinstance(recall, bool) or not isinstance(recall, int | float) or not 0 < recall <= 1:
+        raise InvalidArgument(f"recall is a share of the pairs, above 0 and up to 1; got {recall!r}")
+    other = _as_frame(right)
+    names = [f"explanation{suffix}"] * return_explanations + [f"{suffix.strip('_')}_error"] * (on_error == "keep")
+    refuse_taken_of_both((frame, other), names, suffix)
+    resolved, left_side, right_side = resolve_sides(instruction, frame, other, window)
+    judge = Judge(
+        resolved.text,
+        left_side,
+        right_side,
+        explained=return_explanations,
+        examples=_solved_pairs(examples, left_side, right_side),
+    )
+    decision = yield from decide(judge, plan, recall)
+    return _finished(left_side, right_side, decision, how, return_explanations, suffix, on_error)
+
+
+def _as_frame(right: Any) -> pd.DataFrame:
+    if isinstance(right, pd.Series):
+        if right.name is None:
+            raise InvalidArgument("a series to join with needs a name, for the claim to name it by")
+        return right.to_frame()
+    if not isinstance(right, pd.DataFrame):
+        raise InvalidArgument(f"sem_join joins with a frame or a series; got {type(right).__name__}")
+    return right
+
+
+def _solved_pairs(examples: pd.DataFrame | None, left: Side, right: Side) -> tuple[tuple[str, str, bool], ...]:
+    """Examples: columns by the names of the claim, with or without their side, and whether it is true of them."""
+    if examples is None:
+        return ()
+    labels = [label_text(label) for label in examples.columns]
+    if ANSWER not in labels:
+        raise ColumnNotFound(f"the examples have no column {ANSWER!r} in {did_you_mean(ANSWER, labels)}")
+    lines = []
+    for side in (left, right):
+        places = []
+        for name in side.names:
+            known = [label for label in (name, name.removesuffix(LEFT).removesuffix(RIGHT)) if label in labels]
+            if not known:
+                raise ColumnNotFound(f"the examples have no column {name!r} in {did_you_mean(name, labels)}")
+            places.append(labels.index(known[0]))
+        lines.append([line or "{}" for line in encode_rows(examples, places, side.names)])
+    answers = examples.iloc[:, labels.index(ANSWER)].astype(object)
+    words = {"true": True, "yes": True, "false": False, "no": False}
+    try:
+        truths = [parse_word(str(answer), words, "True or False") for answer in answers]
+    except ValueError as error:
+        raise InvalidArgument(f"an example's {ANSWER!r} is True or False: {error}") from error
+    return tuple(zip(*lines, truths, strict=True))
+
+
+def _finished(
+    left: Side,
+    right: Side,
+    decision: Decision,
+    how: JoinHow,
+    explained: bool,
+    suffix: str,
+    on_error: OnError,
+) -> pd.DataFrame:
+    """The joined frame, which knows its outcomes and its report."""
+    outcomes = _outcomes(left, decision)
+    found = row_pairs(left, right, decision.to_frame())
+    lost_right = [
+        (place, decision.failed_right[row])
+        for place, row in enumerate(right.of.tolist())
+        if row in decision.failed_right
+    ]
+    failures = [(place, outcome.error) for place, outcome in enumerate(outcomes) if outcome.error is not None]
+    keeps = on_error == "keep" or (on_error == "raise" and bool(failures or lost_right))
+    if keeps:
+        lone = [(place, -1, error) for place, error in failures] + [(-1, place, error) for place, error in lost_right]
+        found = pd.concat([found, _rows(lone)], ignore_index=True)
+    found = with_unmatched(found, left, right, how)
+    joined = joined_frame(left.frame, right.frame, found)
+    if explained:
+        joined[f"explanation{suffix}"] = found["reason"].to_numpy()
+        joined[f"explanation{suffix}"] = joined[f"explanation{suffix}"].astype("string")
+    if keeps:
+        errors = found["error"] if "error" in found else [None] * len(found)
+        joined[f"{suffix.strip('_')}_error"] = error_column(
+            Outcome("failed", error) if isinstance(error, Exception) else Outcome("joined") for error in errors
+        )
+    remarks = str(decision.report).splitlines()
+    results.remember(joined, outcomes=outcome_frame(outcomes, left.frame.index, remarks), claim_report=decision.report)
+    if on_error == "raise" and (failures or lost_right):
+        first = (failures or lost_right)[0][1]
+        raise RowsFailed(
+            f"sem_join: {len(failures):,} of {len(outcomes):,} left rows and {len(lost_right):,} of {len(right.of):,} "
+            f"right ones have no answer, or not with all others; the first: {type(first).__name__}: {first}. The "
+            "finished frame is on this error as .frame. The same call again asks only for what failed; "
+            'on_error="keep" keeps such rows with an error column, on_error="drop" drops them.',
+            joined,
+            [error for _, error in (*failures, *lost_right)],
+        )
+    return joined
+
+
+def _rows(lone: Sequence[tuple[int, int, Exception | None]]) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "left_place": np.array([left for left, _, _ in lone], dtype=np.intp),
+            "right_place": np.array([right for _, right, _ in lone], dtype=np.intp),
+            "reason": pd.array([None] * len(lone), dtype="string"),
+            "error": pd.Series([error for _, _, error in lone], dtype=object),
+        }
+    )
+
+
+def _outcomes(left: Side, decision: Decision) -> list[Outcome]:
+    """What became of each left row."""
+    joined = set(decision.left.tolist())
+    outcomes = []
+    for row in left.of.tolist():
+        note = left.notes.get(row)
+        if row < 0:
+            outcomes.append(Outcome("null"))
+        elif row in decision.failed_left:
+            outcomes.append(Outcome("failed", decision.failed_left[row], note))
+        elif row in joined:
+            outcomes.append(Outcome("joined", note=note))
+        else:
+            outcomes.append(Outcome("unsure" if row in decision.unsure else "lone", note=note))
+    return outcomes
+
+
+JOIN = Operator(
+    name="sem_join",
+    steps=steps,
+    guess=lambda prompt: "False",
+    told="a claim about a row of each of two frames, such as {film} is what {review} is about",
+    fits_window=True,
+    in_syn=False,
+)
+
+
+def sem_join(
+    frame: pd.DataFrame,
+    right: pd.DataFrame | pd.Series,
+    instruction: str,
+    *,
+    how: JoinHow = "inner",
+    plan: ClaimPlan | Way = "auto",
+    recall: float = 0.9,
+    return_explanations: bool = False,
+    examples: pd.DataFrame | None = None,
+    suffix: str = "_join",
+    on_error: OnError = "raise",
+    **settings: Any,
+) -> pd.DataFrame:
+    """Join the rows of two frames of which a claim is true, without asking about every pair.
+
+    Rows that show the same are one. Where asking each pair costs more, the model is asked first whether the claim can
+    be cut into a label of each side ("the reviews express the same sentiment"). Then each row is labelled once, rows
+    are joined on labels, and a sample of pairs on both sides of the cut is asked directly: where direct answers
+    disagree, the labels are dropped. Claims that no labels carry ("the second replies to the first") are asked of
+    pairs, up to 64 in a prompt; of frames of 128 distinct rows and more only of those that read alike enough, by what
+    some rows that were asked against all others show.
+
+    Args:
+        frame: the left frame; it is not changed.
+        right: the right frame, or a series with a name.
+        instruction: a claim that names columns of both in braces: ``"{title} is what {review} is about"``; a column
+            that both have is ``{title:left}`` or ``{title:right}``.
+        how: what is kept beside the pairs: nothing, or rows without a partner, of the ``"left"``, the ``"right"`` or
+            both (``"outer"``).
+        plan: ``"auto"``; what :func:`plan_sem_join` gave; ``"blocks"`` to ask about pairs, many in a prompt, or
+            ``"pairs"`` to ask about each.
+        recall: share of the true pairs to be found where no labels carry the claim; 1 asks about every pair.
+        return_explanations: a column ``explanation_join``: the model's reasons, or the labels.
+        examples: solved pairs: the named columns and a boolean column ``Answer``.
+        suffix: the end of the added columns' names.
+        on_error: what rows without an answer do: ``"raise"`` once all others are done, ``"keep"`` them, without a
+            partner, with a column ``join_error``, or ``"drop"``.
+        **settings: those of :func:`tagframe.configure`, for this call: ``lm``, ``store``, ``budget``, ….
+
+    Returns:
+        The pairs, by left rows and then by right ones, with a new index; a column of both frames is ``title:left`` and
+        ``title:right``. ``.tag.claim_report`` says how they were found, and ``.tag.outcomes`` what became of each left
+        row.
+
+    Raises:
+        RowsFailed: with ``on_error="raise"``, after all rows have been tried; the finished frame is on it.
+        ColumnNotFound: a named column is not there.
+        InvalidArgument: a claim that does not name columns of both frames; an unknown ``how`` or ``plan``.
+        NotConfigured: no model is set.
+    """
+    return JOIN.run(
+        get_lm("sem_join", **settings),
+        frame,
+        right,
+        instruction,
+        how=how,
+        plan=plan,
+        recall=recall,
+        return_explanations=return_explanations,
+        examples=examples,
+        suffix=suffix,
+        on_error=on_error,
+    )
+
+
+async def asem_join(
+    frame: pd.DataFrame,
+    right: pd.DataFrame | pd.Series,
+    instruction: str,
+    *,
+    how: JoinHow = "inner",
+    plan: ClaimPlan | Way = "auto",
+    recall: float = 0.9,
+    return_explanations: bool = False,
+    examples: pd.DataFrame | None = None,
+    suffix: str = "_join",
+    on_error: OnError = "raise",
+    **settings: Any,
+) -> pd.DataFrame:
+    """:func:`sem_join`, awaited: the event loop goes on, and cancelling stops what is not sent."""
+    lm = get_lm("sem_join", **settings)
+    step = JOIN.step(
+        lm,
+        frame,
+        right,
+        instruction,
+        how=how,
+        plan=plan,
+        recall=recall,
+        return_explanations=return_explanations,
+        examples=examples,
+        suffix=suffix,
+        on_error=on_error,
+    )
+    return await arun(step, lm, JOIN.name)
+
+
+def plan_sem_join(
+    frame: pd.DataFrame, right: pd.DataFrame | pd.Series, instruction: str, **settings: Any
+) -> ClaimPlan | NoLabels:
+    """How :func:`sem_join` would cut a claim into labels, for one call: to read, and to change, before it is paid.
+
+    The answer is stored, so that the join does not ask again.
+
+    Args:
+        frame: the left frame.
+        right: the right one.
+        instruction: as for :func:`sem_join`.
+        **settings: those of :func:`tagframe.configure`.
+
+    Returns:
+        A plan for ``sem_join(plan=…)``, or that no labels carry the claim.
+
+    Raises:
+        LMError: the model gave none.
+    """
+    lm = get_lm("sem_join", **settings)
+    resolved, left, other = resolve_sides(instruction, frame, _as_frame(right), lm.context_window)
+    answer = run(ask_plan(resolved.text, left, other), lm, JOIN.name)
+    if isinstance(answer, Exception):
+        raise answer
+    return answer

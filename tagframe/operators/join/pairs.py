@@ -1,0 +1,274 @@
+"""Pairs of rows that the model is asked about directly: one at a time, or several left with several right rows."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tagframe.errors import AnswerRejected, AnswerWithheld, ContextTooLong
+from tagframe.lm import Accept, Batch, Completion, Message, Prompt
+from tagframe.operators.answers import UNSURE, UNSURE_RULE, parse_block
+from tagframe.operators.cells import FENCE_RULE, fence
+from tagframe.operators.filter import ANSWER_TOKENS, EXPLAINED_TOKENS, Truth, parse_explained_truth, parse_truth
+from tagframe.operators.instruction import FIELD_RULE
+from tagframe.operators.join.sides import Side
+from tagframe.operators.steps import Step, gather, together
+
+SIDE_ROWS = 8
+"""Rows of each side in one prompt, at most: 64 pairs."""
+SIDE_BYTES = 6_000
+"""Of the rows of one side in one prompt, unless it is a single one."""
+
+_ONE = (
+    "You judge whether a claim is true of two rows, one of a left and one of a right table, from the rows and from "
+    f"what you know of the world. {FENCE_RULE} {FIELD_RULE}"
+)
+_MANY = (
+    "You are given rows of a left and of a right table, each with an id. Find every pair of a left and a right row of "
+    f"which the claim is true, from the rows and from what you know of the world. {FENCE_RULE} {FIELD_RULE}"
+)
+_ONE_FORM = f"Answer with one word, True or False. {UNSURE_RULE}"
+_ONE_EXPLAINED = (
+    "Explain in one or two sentences. Then, on a line of its own, end with 'Answer: True' or 'Answer: False'; where "
+    "neither the rows nor what you know decides it, with 'Answer: Unsure'."
+)
+_MANY_FORM = (
+    'Judge every pair. Answer with one JSON list of all pairs of which the claim is true, such as [["L1", "R2"]], and '
+    "nothing else; with [] where it is true of none."
+)
+_MANY_EXPLAINED = (
+    "Judge every pair. Answer with one JSON list of all pairs of which the claim is true, each with the reason in one "
+    'short sentence, such as [["L1", "R2", "both praise the songs"]], and nothing else; with [] where it is true of '
+    "none."
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows whose pairs are asked about together, by their numbers among the distinct rows of each side."""
+
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.left) * len(self.right)
+
+
+@dataclass
+class Verdicts:
+    """What was said of pairs.
+
+    Attributes:
+        true: the pairs of which the claim is true, with the reason where one was asked for.
+        unsure: the pairs of which the model cannot say.
+        failed: blocks without an answer, with the error of each.
+    """
+
+    true: dict[tuple[int, int], str | None] = field(default_factory=dict)
+    unsure: set[tuple[int, int]] = field(default_factory=set)
+    failed: list[tuple[Block, Exception]] = field(default_factory=list)
+
+    def add(self, other: Verdicts) -> None:
+        """Take in what was said of further pairs."""
+        self.true |= other.true
+        self.unsure |= other.unsure
+        self.failed += other.failed
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Who asks about pairs of two sides.
+
+    Attributes:
+        claim: as it reads in a prompt.
+        left: the one side.
+        right: the other one.
+        explained: whether reasons are asked for.
+        examples: solved pairs: lines of a left and a right row, and whether the claim is true of them.
+    """
+
+    claim: str
+    left: Side
+    right: Side
+    explained: bool = False
+    examples: tuple[tuple[str, str, bool], ...] = ()
+
+    def ask_each(self, pairs: Sequence[tuple[int, int]], guess: str = "True") -> Step[list[Completion[Any]]]:
+        """One prompt a pair; a completion's value is ``(truth, reason)``."""
+        form = _ONE_EXPLAINED if self.explained else _ONE_FORM
+        opening: list[Message] = [Message("system", f"{_ONE} {form}\n\nClaim: {self.claim}")]
+        for left, right, truth in self.examples:
+            opening += [Message("user", _shown(left, right)), Message("assistant", _solved(truth, self.explained))]
+        prompts = [
+            Prompt((*opening, Message("user", _shown(self.left.lines[left], self.right.lines[right]))))
+            for left, right in pairs
+        ]
+        return (
+            yield from gather(
+                Batch(
+                    prompts,
+                    parse_explained_truth if self.explained else _parse_unexplained,
+                    max_tokens=EXPLAINED_TOKENS if self.explained else ANSWER_TOKENS,
+                    guess=f"They say so.\nAnswer: {guess}" if self.explained else guess,
+                )
+            )
+        )
+
+    def judge_each(self, pairs: Sequence[tuple[int, int]]) -> Step[Verdicts]:
+        """:meth:`ask_each`, as verdicts."""
+        completions = yield from self.ask_each(pairs, "False")
+        return verdicts_of(pairs, completions)
+
+    def judge_blocks(self, blocks: Sequence[Block]) -> Step[Verdicts]:
+        """What the model says of all pairs of the blocks, each block a prompt.
+
+        A block whose answer cannot be read, that is too long or that is withheld, is asked in halves, down to single
+        pairs, which are then asked as such.
+        """
+        verdicts = Verdicts()
+        waiting = list(blocks)
+        while waiting:
+            single = [block for block in waiting if len(block) == 1]
+            by_shape: dict[tuple[int, int], list[Block]] = {}
+            for block in waiting:
+                if len(block) > 1:
+                    by_shape.setdefault((len(block.left), len(block.right)), []).append(block)
+            steps: list[Step[Any]] = [self._ask_blocks(shape, alike) for shape, alike in by_shape.items()]
+            pairs = [(block.left[0], block.right[0]) for block in single]
+            results: list[Any] = yield from together([*steps, self.judge_each(pairs)])
+            verdicts.add(results.pop())
+            waiting = []
+            for alike, completions in zip(by_shape.values(), results, strict=True):
+                for block, completion in zip(alike, completions, strict=True):
+                    if completion.value is not None:
+                        for (left, right), reason in completion.value.items():
+                            verdicts.true[block.left[left], block.right[right]] = reason
+                    elif isinstance(completion.error, AnswerRejected | ContextTooLong | AnswerWithheld):
+                        waiting += halves(block)
+                    else:
+                        verdicts.failed.append((block, completion.error))
+        return verdicts
+
+    def _ask_blocks(self, shape: tuple[int, int], blocks: Sequence[Block]) -> Step[list[Completion[Any]]]:
+        form = _MANY_EXPLAINED if self.explained else _MANY_FORM
+        opening: list[Message] = [Message("system", f"{_MANY} {form}\n\nClaim: {self.claim}")]
+        for left, right, truth in self.examples:
+            said = [["L1", "R1", *(["so it is"] if self.explained else [])]] if truth else []
+            opening += [Message("user", _listed([left], [right])), Message("assistant", json.dumps(said))]
+        prompts = [
+            Prompt(
+                (
+                    *opening,
+                    Message(
+                        "user",
+                        _listed(
+                            [self.left.lines[row] for row in block.left], [self.right.lines[row] for row in block.right]
+                        ),
+                    ),
+                )
+            )
+            for block in blocks
+        ]
+        return (yield from gather(Batch(prompts, pair_reader(*shape, self.explained), guess="[]")))
+
+
+def verdicts_of(pairs: Sequence[tuple[int, int]], completions: Sequence[Completion[Any]]) -> Verdicts:
+    """Verdicts from the answers to :meth:`Judge.ask_each`."""
+    verdicts = Verdicts()
+    for pair, completion in zip(pairs, completions, strict=True):
+        if completion.value is None:
+            assert completion.error is not None
+            verdicts.failed.append((Block((pair[0],), (pair[1],)), completion.error))
+            continue
+        truth, reason = completion.value
+        if truth is UNSURE:
+            verdicts.unsure.add(pair)
+        elif truth:
+            verdicts.true[pair] = reason
+    return verdicts
+
+
+@functools.cache
+def pair_reader(left: int, right: int, explained: bool) -> Accept[dict[tuple[int, int], str | None]]:
+    """What reads the list of pairs of a block of so many left and right rows, counted from 0."""
+
+    def read(text: str) -> dict[tuple[int, int], str | None]:
+        body = parse_block(text)
+        try:
+            listed = json.loads(body)
+        except ValueError as error:
+            raise AnswerRejected(f"expected a JSON list of pairs, got {body[:80]!r} ({error})") from error
+        if not isinstance(listed, list):
+            raise AnswerRejected(f"expected a JSON list of pairs, got {body[:80]!r}")
+        found: dict[tuple[int, int], str | None] = {}
+        for pair in listed:
+            if (
+                not isinstance(pair, list)
+                or not len(pair) == 2 + explained
+                or not all(isinstance(one, str) for one in pair)
+            ):
+                raise AnswerRejected(f"expected pairs as {['L1', 'R2', *(['why'] * explained)]}, got {pair!r:.80}")
+            found[_number(pair[0], "L", left), _number(pair[1], "R", right)] = pair[2] if explained else None
+        return found
+
+    return read
+
+
+def _number(name: str, letter: str, count: int) -> int:
+    digits = name.strip().removeprefix(letter)
+    if not name.strip().startswith(letter) or not digits.isdecimal() or not 1 <= int(digits) <= count:
+        raise AnswerRejected(f"there is no row {name[:40]!r}: rows are {letter}1 to {letter}{count}")
+    return int(digits) - 1
+
+
+def halves(block: Block) -> list[Block]:
+    """A block in two, across its longer side."""
+    if len(block.left) >= len(block.right):
+        middle = len(block.left) // 2
+        return [Block(block.left[:middle], block.right), Block(block.left[middle:], block.right)]
+    middle = len(block.right) // 2
+    return [Block(block.left, block.right[:middle]), Block(block.left, block.right[middle:])]
+
+
+def packs(rows: Iterable[int], side: Side, most: int = SIDE_ROWS) -> list[tuple[int, ...]]:
+    """Rows in order, as many together as stand in one prompt."""
+    packed: list[list[int]] = []
+    size = 0
+    for row in rows:
+        weight = len(side.lines[row].encode())
+        if packed and len(packed[-1]) < most and size + weight <= SIDE_BYTES:
+            packed[-1].append(row)
+            size += weight
+        else:
+            packed.append([row])
+            size = weight
+    return [tuple(pack) for pack in packed]
+
+
+def blocks_of(left: Iterable[int], right: Iterable[int], sides: tuple[Side, Side]) -> list[Block]:
+    """All pairs of the rows, in blocks."""
+    across = packs(right, sides[1])
+    return [Block(one, other) for one in packs(left, sides[0]) for other in across]
+
+
+def _parse_unexplained(text: str) -> tuple[Truth, None]:
+    return parse_truth(text), None
+
+
+def _solved(truth: bool, explained: bool) -> str:
+    return f"So it is.\nAnswer: {truth}" if explained else str(truth)
+
+
+def _shown(left: str, right: str) -> str:
+    return f"{fence(left, 'left')}\n{fence(right, 'right')}"
+
+
+def _listed(left: Sequence[str], right: Sequence[str]) -> str:
+    tables = (("left", "L", left), ("right", "R", right))
+    return "\n".join(
+        fence([f"{letter}{number} {line}" for number, line in enumerate(lines, 1)], tag)
+        for tag, letter, lines in tables
+    )

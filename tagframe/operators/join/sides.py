@@ -1,0 +1,122 @@
+"""The two sides of a join: which columns of which frame a claim names, and the distinct rows of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from tagframe.errors import InvalidArgument
+from tagframe.operators.cells import encode_rows, shortened
+from tagframe.operators.fitting import cut_note
+from tagframe.operators.instruction import Instruction
+from tagframe.operators.naming import label_text
+
+LEFT, RIGHT = ":left", ":right"
+LONGEST = 4_000
+"""Bytes of a row that are shown beside other rows in one prompt."""
+
+
+@dataclass
+class Side:
+    """One frame of a join, as the model sees it; rows that show the same are one.
+
+    Attributes:
+        name: "left" or "right".
+        frame: of the caller.
+        names: of the fields, as the claim has them.
+        lines: the distinct rows, with the names that the claim has for their fields.
+        alone: the same, with the columns' own names: what is asked of a row alone does not depend on its side.
+        of: by place in the frame: which distinct row it is, or -1 where there is nothing to show.
+        notes: by distinct row: how much of it is shown, where that is not all.
+    """
+
+    name: str
+    frame: pd.DataFrame
+    names: tuple[str, ...]
+    lines: list[str] = field(default_factory=list)
+    alone: list[str] = field(default_factory=list)
+    of: npt.NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    notes: dict[int, str] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    @classmethod
+    def make(cls, name: str, frame: pd.DataFrame, positions: Sequence[int], names: Sequence[str], room: int) -> Side:
+        """The side of a frame whose columns at ``positions`` the claim has ``names`` for.
+
+        Args:
+            room: bytes of a row that are shown at most.
+        """
+        side = cls(name, frame, tuple(names))
+        known: dict[str, int] = {}
+        places = np.full(len(frame), -1, dtype=np.intp)
+        spoken = encode_rows(frame, positions, names)
+        for place, (line, alone) in enumerate(zip(spoken, encode_rows(frame, positions), strict=True)):
+            if line is None or alone is None:
+                continue
+            number = known.get(line)
+            if number is None:
+                number = known[line] = len(known)
+                side.lines.append(shortened(line, room))
+                side.alone.append(shortened(alone, room))
+                if note := cut_note(line, side.lines[-1]):
+                    side.notes[number] = note
+            places[place] = number
+        side.of = places
+        return side
+
+    def places(self) -> pd.DataFrame:
+        """The places of each distinct row: columns ``row`` and ``place``."""
+        shown = np.flatnonzero(self.of >= 0)
+        return pd.DataFrame({"row": self.of[shown], "place": shown})
+
+
+def resolve_sides(
+    claim: str, left: pd.DataFrame, right: pd.DataFrame, window: int | None
+) -> tuple[Instruction, Side, Side]:
+    """A claim about two rows, and the two sides that it names.
+
+    A column that only one of the frames has is named as it is; ``{title:left}`` and ``{title:right}`` (LOTUS' way)
+    name one that both have.
+
+    Args:
+        window: tokens that the model reads and writes in one request, or None.
+
+    Raises:
+        InvalidArgument: it names no column of one of the frames.
+        ColumnNotFound: a name is no column's.
+    """
+    texts = [[label_text(label) for label in frame.columns] for frame in (left, right)]
+    names: list[str] = []
+    homes: list[tuple[int, int]] = []
+    for number, suffix in ((0, LEFT), (1, RIGHT)):
+        for place, text in enumerate(texts[number]):
+            names.append(f"{text}{suffix}")
+            homes.append((number, place))
+            if text not in texts[1 - number]:
+                names.append(text)
+                homes.append((number, place))
+    resolved = Instruction.resolve(claim, pd.DataFrame(columns=pd.Index(names, dtype=object)))
+    sides = []
+    every = len(resolved.positions) == len(names)
+    # Half of the window, for rows of both sides, and many of them.
+    room = LONGEST if window is None else max(200, min(LONGEST, window // 4))
+    for number, (name, frame) in enumerate((("left", left), ("right", right))):
+        named = [
+            (homes[place][1], shown)
+            for place, shown in zip(resolved.positions, resolved.names, strict=True)
+            if homes[place][0] == number
+        ]
+        if not named or every:
+            raise InvalidArgument(
+                f"the claim of a join names a column of each frame; {claim!r} names none of the {name} one, which has "
+                f"{texts[number][:20]}; a name that both frames have ends with {LEFT!r} or {RIGHT!r}"
+            )
+        unique = dict(named)  # "title" and "title:left" are one column
+        sides.append(Side.make(name, frame, list(unique), list(unique.values()), room))
+    return resolved, sides[0], sides[1]
