@@ -21,6 +21,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ _ISO_DATE = re.compile(
     r"(?:[T ]([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6})0*)?)?\s?(Z|[+-][0-9]{2}:?[0-9]{2})?)?\Z"
 )
 _LONGEST_BYTES = 64
+_md5 = partial(hashlib.md5, usedforsecurity=False)
 
 
 def canonical(value: Any) -> Canonical:
@@ -115,16 +117,16 @@ def _all_texts(values: Sequence[str]) -> tuple[list[str | None], list[TypeFamily
 def hash_texts(texts: Iterable[str]) -> npt.NDArray[np.uint64]:
     """The hashes of canonical texts: shape (n,), uint64.
 
-    pandas' ``hash_array`` (SipHash with a key that is part of its interface): the same in every process, on every
-    platform, on pandas 2 and 3.
+    The first eight bytes of the MD5 of the text in UTF-8, the most significant first: the same in every process, on
+    every platform, and in databases that have MD5, as ``('x' || substr(md5(text), 1, 16))::bit(64)`` in PostgreSQL.
     """
-    array = np.array(list(texts), dtype=object)
+    texts = list(texts)
     try:
-        return pd.util.hash_array(array, categorize=False)
+        digests = b"".join([_md5(text.encode()).digest()[:8] for text in texts])
     except UnicodeEncodeError:
         # Text read with "surrogateescape" holds lone surrogates, which UTF-8 has no bytes for.
-        clean = [text.encode("utf-8", "replace").decode("utf-8") for text in array]
-        return pd.util.hash_array(np.array(clean, dtype=object), categorize=False)
+        digests = b"".join([_md5(text.encode("utf-8", "replace")).digest()[:8] for text in texts])
+    return np.frombuffer(digests, dtype=">u8").astype(np.uint64)
 
 
 def _of_text(value: str) -> Canonical:

@@ -1,7 +1,9 @@
-"""The catalogue: profiles and vectors in one SQLite file, so that nothing is profiled or encoded twice.
+"""The catalogue: what is known of a corpus in one SQLite file, so that nothing is profiled, encoded or inferred twice.
 
-The file is readable with any SQLite tool: ``sources`` (files, with size, time and content hash), ``tables``,
-``columns``, ``vectors``, and ``meta``, which holds what users told (every version has it, so that this outlives them).
+The file is readable with any SQLite tool: ``sources`` (files, with size, time and content hash), ``tables`` (their
+columns as JSON), ``sketches``, ``vectors``, ``facts`` (what was worked out of tables, such as keys), and ``meta``,
+which holds what users told (every version has it, so that this outlives them). It is written as the work goes on, each
+piece in a transaction of its own: a process that is killed loses the piece it was at, and several share one file.
 A catalogue holds sample values of the data, and is therefore readable by its owner only.
 """
 
@@ -10,31 +12,51 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tagframe.corpus.knowledge import Knowledge
-from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
-from tagframe.engines.base import ForeignKey, Stamp
+from tagframe.corpus.profile import TableProfile
+from tagframe.corpus.stored_profiles import (
+    Hashes,
+    ReadSketch,
+    columns_text,
+    digest_of,
+    keys_texts,
+    profile_of,
+    redacted_text,
+)
+from tagframe.engines.base import Stamp
 from tagframe.errors import UnreadableCatalogue
-
-if TYPE_CHECKING:
-    from sqlite_utils import Database
 
 APPLICATION_ID = int.from_bytes(b"tagf", "big")
 """Marks a SQLite file as a catalogue (its ``PRAGMA application_id``, bytes 68 to 71)."""
 
-VERSION = 1
+VERSION = 2
 """The layout of the file and the meaning of profiles (``PRAGMA user_version``); raised when either changes."""
 
 _BUSY_SECONDS = 30.0
-_VARIABLES = 500
+_FACTS_KEPT = 4
+"""Facts of one kind and name that stay: those of the last few states of the tables."""
+
+_LAYOUT = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT);
+CREATE TABLE sources (key TEXT PRIMARY KEY, kind TEXT, size INTEGER, mtime_ns INTEGER, sha256 TEXT);
+CREATE TABLE tables (
+    source TEXT, table_name TEXT, database TEXT, name TEXT, rows INTEGER, primary_key TEXT, foreign_keys TEXT,
+    description TEXT, shape TEXT, columns TEXT, digest TEXT, sha256 TEXT, PRIMARY KEY (source, table_name));
+CREATE TABLE sketches (digest TEXT, position INTEGER, hashes BLOB, PRIMARY KEY (digest, position)) WITHOUT ROWID;
+CREATE TABLE vectors (id INTEGER PRIMARY KEY, embedder TEXT, documents TEXT, vectors BLOB);
+CREATE TABLE facts (id INTEGER PRIMARY KEY, kind TEXT, name TEXT, digest TEXT, value TEXT);
+CREATE INDEX facts_by_digest ON facts (kind, digest);
+"""
 
 
 @dataclass(frozen=True)
@@ -44,19 +66,21 @@ class IndexedSource:
     Attributes:
         key: the file's path below the source's root.
         kind: see :class:`~tagframe.engines.base.Engine`.
-        stamp: None for what has no file, and where a table could not be read, so that it is tried again.
+        stamp: None for what has no file, and where a table could not be read or is still to be, so that it is tried.
         tables: profiles by the tables' names in the file.
+        seen: by the same names, the SHA-256 of the file when the table was profiled, where that is known.
     """
 
     key: str
     kind: str
     stamp: Stamp | None
     tables: Mapping[str, TableProfile]
+    seen: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What a catalogue holds, but for vectors.
+    """What a catalogue holds, but for sketches, vectors and facts.
 
     Attributes:
         root: the file or folder that was indexed; None for frames.
@@ -84,31 +108,36 @@ class Catalogue:
 
     path: Path
 
-    def load(self) -> Contents:
-        """Everything but vectors; empty contents where there is no file yet.
+    def load(self, read: ReadSketch | None = None) -> Contents:
+        """The tables, their columns unread, and what was told; empty contents where there is no file yet.
+
+        Args:
+            read: reads sketches when they are needed; None for :meth:`sketch` itself.
 
         Raises:
             UnreadableCatalogue: the file is no catalogue, of another version, or damaged.
         """
         if not self.path.exists() or self.path.stat().st_size == 0:
             return Contents()
+        tables: dict[str, dict[str, TableProfile]] = defaultdict(dict)
+        seen: dict[str, dict[str, str]] = defaultdict(dict)
+        same: dict[str, str] = {}  # tables of one shape often have one text
         with self._open() as db:
-            meta = {row["key"]: json.loads(row["value"]) for row in db.table("meta").rows}
-            columns: dict[tuple[str, str], list[ColumnProfile]] = {}
-            for row in db.table("columns").rows_where(order_by="source, table_name, position"):
-                columns.setdefault((row["source"], row["table_name"]), []).append(_column(row))
-            tables: dict[str, dict[str, TableProfile]] = {}
-            for row in db.table("tables").rows_where(order_by="source, table_name"):
-                profile = _table(row, columns.get((row["source"], row["table_name"]), []))
-                tables.setdefault(row["source"], {})[row["table_name"]] = profile
+            meta = {row["key"]: json.loads(row["value"]) for row in db.execute("SELECT key, value FROM meta")}
+            for row in db.execute("SELECT * FROM tables ORDER BY source, table_name"):
+                text = same.setdefault(row["columns"], row["columns"])
+                tables[row["source"]][row["table_name"]] = profile_of(row, text, read or self.sketch)
+                if row["sha256"] is not None:
+                    seen[row["source"]][row["table_name"]] = row["sha256"]
             sources = {
                 row["key"]: IndexedSource(
                     key=row["key"],
                     kind=row["kind"],
                     stamp=None if row["sha256"] is None else Stamp(row["size"], row["mtime_ns"], row["sha256"]),
                     tables=tables.get(row["key"], {}),
+                    seen=seen.get(row["key"], {}),
                 )
-                for row in db.table("sources").rows
+                for row in db.execute("SELECT * FROM sources")
             }
         root, ids = meta.get("root"), meta.get("ids")
         return Contents(
@@ -145,21 +174,18 @@ class Catalogue:
             row = db.execute("SELECT value FROM meta WHERE key = 'knowledge'").fetchone()
             old = _knowledge(json.loads(row[0]) if row else None)
             new = change(old)
-            db.table("meta").upsert({"key": "knowledge", "value": json.dumps(new.to_json())}, pk="key")
+            _put_meta(db, "knowledge", new.to_json())
             for table, column in new.hidden - old.hidden:
                 if table in places:
-                    db.execute(
-                        "UPDATE columns SET minimum = NULL, maximum = NULL, samples = '[]', sketch = NULL,"
-                        " sketch_complete = NULL WHERE source = ? AND table_name = ? AND name = ?",
-                        [*places[table], column],
-                    )
-            for source in {places[table][0] for table, _ in old.hidden - new.hidden if table in places}:
+                    _hide(db, *places[table], column)
+            for table in {table for table, _ in old.hidden - new.hidden if table in places}:
                 # What was removed can only be read again: the source counts as changed.
-                db.execute("UPDATE sources SET sha256 = NULL WHERE key = ?", [source])
+                db.execute("UPDATE sources SET sha256 = NULL WHERE key = ?", [places[table][0]])
+                db.execute("UPDATE tables SET sha256 = NULL WHERE source = ? AND table_name = ?", places[table])
         return new
 
     def write(self, contents: Contents, changed: Iterable[str] | None = None) -> None:
-        """Make the file hold ``contents``.
+        """Make the file hold ``contents``; of tables only those are written that the file has otherwise.
 
         Args:
             contents: what it shall hold; sources that are not in it are removed.
@@ -170,57 +196,96 @@ class Catalogue:
         """
         rewritten = set(contents.sources if changed is None else changed)
         with self._open(write=True) as db:
-            gone = {row["key"] for row in db.table("sources").rows} - set(contents.sources)
-            for key in sorted(gone | rewritten):
-                db.table("sources").delete_where("key = ?", [key])
-                db.table("tables").delete_where("source = ?", [key])
-                db.table("columns").delete_where("source = ?", [key])
-            sources = [contents.sources[key] for key in sorted(rewritten)]
-            db.table("meta").upsert_all(self._meta(contents), pk="key")
+            for key, value in self._meta(contents).items():
+                _put_meta(db, key, value)
             # Where the file has it already, another process may have been told more since it was read.
-            knowledge = {"key": "knowledge", "value": json.dumps(contents.knowledge.to_json())}
-            db.table("meta").insert(knowledge, ignore=True)
-            db.table("sources").insert_all(map(_source_row, sources))
-            db.table("tables").insert_all(_table_row(source, name) for source in sources for name in source.tables)
-            db.table("columns").insert_all(
-                _column_row(source, name, column)
-                for source in sources
-                for name, table in source.tables.items()
-                for column in table.columns
-            )
+            knowledge = json.dumps(contents.knowledge.to_json())
+            db.execute("INSERT OR IGNORE INTO meta VALUES ('knowledge', ?)", [knowledge])
+            for (key,) in db.execute("SELECT key FROM sources").fetchall():
+                if key not in contents.sources:
+                    _put_tables(db, key, {}, {}, whole=True)
+                    db.execute("DELETE FROM sources WHERE key = ?", [key])
+            for key in sorted(rewritten):
+                source = contents.sources[key]
+                _put_tables(db, key, source.tables, source.seen, whole=True)
+                _put_source(db, source, source.stamp)
 
-    def vectors(self, embedder: str, documents: Sequence[str]) -> dict[str, npt.NDArray[np.float32]]:
-        """The stored vectors of these documents; those that are not stored are left out.
+    def add(self, source: IndexedSource) -> None:
+        """Put down tables of a source of which more are to come; the source counts as changed until :meth:`write`.
+
+        Raises:
+            UnreadableCatalogue: as :meth:`write`.
+        """
+        with self._open(write=True) as db:
+            _put_source(db, source, None)
+            _put_tables(db, source.key, source.tables, source.seen, whole=False)
+
+    def sketch(self, digest: str) -> dict[int, Hashes]:
+        """The hashes of the sketches of a table, by the places of its columns; none where the table has changed.
+
+        Raises:
+            UnreadableCatalogue: as :meth:`load`.
+        """
+        with self._open() as db:
+            rows = db.execute("SELECT position, hashes FROM sketches WHERE digest = ?", [digest]).fetchall()
+        return {position: np.frombuffer(hashes, dtype="<u8").astype(np.uint64) for position, hashes in rows}
+
+    def vectors(self, embedder: str, after: int = 0) -> tuple[list[str], npt.NDArray[np.float32], int]:
+        """The stored documents of an embedder, their vectors, shape (n, d), and the number to go on after.
+
+        Args:
+            embedder: its name.
+            after: leave out what was stored up to this number.
+
+        Raises:
+            UnreadableCatalogue: as :meth:`load`.
+        """
+        documents: list[str] = []
+        parts: list[npt.NDArray[np.float32]] = []
+        if self.path.exists():
+            with self._open() as db:
+                query = "SELECT id, documents, vectors FROM vectors WHERE embedder = ? AND id > ? ORDER BY id"
+                for number, names, data in db.execute(query, [embedder, after]):
+                    listed, after = json.loads(names), number
+                    documents += listed
+                    parts.append(np.frombuffer(data, dtype="<f4").reshape(len(listed), -1))
+        found = np.concatenate(parts).astype(np.float32) if parts else np.zeros((0, 0), dtype=np.float32)
+        return documents, found, after
+
+    def add_vectors(self, embedder: str, documents: Sequence[str], vectors: npt.NDArray[np.float32]) -> None:
+        """Store the vectors of documents, shape (n, d).
+
+        Raises:
+            UnreadableCatalogue: as :meth:`write`.
+        """
+        row = [embedder, json.dumps(list(documents)), vectors.astype("<f4").tobytes()]
+        with self._open(write=True) as db:
+            db.execute("INSERT INTO vectors (embedder, documents, vectors) VALUES (?, ?, ?)", row)
+
+    def facts(self, kind: str, digests: Sequence[str]) -> dict[str, str]:
+        """What was worked out of tables in these very states, by state; what was not, or not lately, is left out.
 
         Raises:
             UnreadableCatalogue: as :meth:`load`.
         """
         if not self.path.exists():
             return {}
-        found = {}
+        query = "SELECT digest, value FROM facts WHERE kind = ? AND digest = ?"
         with self._open() as db:
-            for start in range(0, len(documents), _VARIABLES):
-                part = documents[start : start + _VARIABLES]
-                where = f"embedder = ? AND document IN ({', '.join('?' * len(part))})"
-                for row in db.table("vectors").rows_where(where, [embedder, *part]):
-                    found[row["document"]] = np.frombuffer(row["vector"], dtype="<f4").astype(np.float32)
-        return found
+            rows = [db.execute(query, [kind, digest]).fetchone() for digest in digests]
+        return {row["digest"]: row["value"] for row in rows if row is not None}
 
-    def add_vectors(self, embedder: str, vectors: Mapping[str, npt.NDArray[np.float32]]) -> None:
-        """Store vectors by their documents.
+    def add_fact(self, kind: str, name: str, digest: str, value: str) -> None:
+        """Keep what was worked out, and of the same kind and name what was for the few states before.
 
         Raises:
             UnreadableCatalogue: as :meth:`write`.
         """
         with self._open(write=True) as db:
-            db.table("vectors").insert_all(
-                (
-                    {"embedder": embedder, "document": document, "vector": vector.astype("<f4").tobytes()}
-                    for document, vector in vectors.items()
-                ),
-                pk=("embedder", "document"),
-                replace=True,
-            )
+            db.execute("DELETE FROM facts WHERE kind = ? AND digest = ?", [kind, digest])
+            db.execute("INSERT INTO facts (kind, name, digest, value) VALUES (?, ?, ?, ?)", [kind, name, digest, value])
+            old = "SELECT id FROM facts WHERE kind = ? AND name = ? ORDER BY id DESC LIMIT -1 OFFSET ?"
+            db.execute(f"DELETE FROM facts WHERE id IN ({old})", [kind, name, _FACTS_KEPT])
 
     def delete(self) -> None:
         """Remove the file and what SQLite may have left beside it."""
@@ -228,26 +293,24 @@ class Catalogue:
             Path(f"{self.path}{suffix}").unlink(missing_ok=True)
 
     @contextmanager
-    def _open(self, *, write: bool = False) -> Iterator[Database]:
-        from sqlite_utils import Database
-
+    def _open(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:
         try:
             if write and not self.path.exists():
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
             uri = f"{self.path.absolute().as_uri()}?mode={'rw' if write else 'ro'}"
-            with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)) as connection:
-                db = Database(connection, recursive_triggers=False, execute_plugins=False)
+            with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)) as connection:
+                connection.row_factory = sqlite3.Row
                 connection.execute("PRAGMA secure_delete = ON")  # what is removed leaves no bytes behind
                 connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-                self._check(db, write=write)
-                yield db
-                connection.commit()
+                self._check(connection, write=write)
+                yield connection
+                connection.execute("COMMIT")
         except (sqlite3.Error, OSError, ValueError, KeyError) as error:
             if isinstance(error, UnreadableCatalogue):
                 raise
             raise UnreadableCatalogue(f"the catalogue {self.path} cannot be used: {error}") from error
 
-    def _check(self, db: Database, *, write: bool) -> None:
+    def _check(self, db: sqlite3.Connection, *, write: bool) -> None:
         (application,) = db.execute("PRAGMA application_id").fetchone()
         (version,) = db.execute("PRAGMA user_version").fetchone()
         if application == APPLICATION_ID and version == VERSION:
@@ -257,11 +320,14 @@ class Catalogue:
                 f"the catalogue {self.path} is of version {version}, and this tagframe reads version {VERSION}; "
                 "delete it and index again"
             )
-        if not write or db.table_names():
+        if not write or db.execute("SELECT 1 FROM sqlite_master").fetchone():
             raise UnreadableCatalogue(f"{self.path} is not a catalogue of tagframe")
-        _create(db)
+        for statement in _LAYOUT.strip().split(";\n"):
+            db.execute(statement)
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        db.execute(f"PRAGMA user_version = {VERSION}")
 
-    def _meta(self, contents: Contents) -> list[dict[str, str]]:
+    def _meta(self, contents: Contents) -> dict[str, Any]:
         root = None if contents.root is None else contents.root.absolute()
         values: dict[str, Any] = {"root": None, "root_from_here": None, "ids": contents.ids}
         if root is not None:
@@ -270,7 +336,7 @@ class Catalogue:
                 values["root_from_here"] = Path(os.path.relpath(root, self.path.absolute().parent)).as_posix()
             except ValueError:  # another drive
                 values["root_from_here"] = None
-        return [{"key": key, "value": json.dumps(value)} for key, value in values.items()]
+        return values
 
     def _root(self, root: str | None, from_here: str | None) -> Path | None:
         """The indexed source: where it was, or at the same place as seen from the catalogue, if both were moved."""
@@ -287,118 +353,49 @@ def _knowledge(plain: Any) -> Knowledge:
     return Knowledge() if plain is None else Knowledge.from_json(plain)
 
 
-def _create(db: Database) -> None:
-    db.table("meta").create({"key": str, "value": str}, pk="key")
-    db.table("sources").create({"key": str, "kind": str, "size": int, "mtime_ns": int, "sha256": str}, pk="key")
-    db.table("tables").create(
-        {
-            "source": str,
-            "table_name": str,
-            "database": str,
-            "name": str,
-            "rows": int,
-            "primary_key": str,
-            "foreign_keys": str,
-        },
-        pk=("source", "table_name"),
-    )
-    db.table("columns").create(
-        {
-            "source": str,
-            "table_name": str,
-            "position": int,
-            "name": str,
-            "family": str,
-            "declared_type": str,
-            "rows": int,
-            "nulls": int,
-            "distinct": int,
-            "minimum": str,
-            "maximum": str,
-            "samples": str,
-            "sketch": bytes,
-            "sketch_complete": int,
-        },
-        pk=("source", "table_name", "position"),
-    )
-    db.table("vectors").create({"embedder": str, "document": str, "vector": bytes}, pk=("embedder", "document"))
-    db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    db.execute(f"PRAGMA user_version = {VERSION}")
+def _put_meta(db: sqlite3.Connection, key: str, value: Any) -> None:
+    db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", [key, json.dumps(value)])
 
 
-def _source_row(source: IndexedSource) -> dict[str, Any]:
-    stamped = source.stamp
-    return {
-        "key": source.key,
-        "kind": source.kind,
-        "size": stamped.size if stamped else None,
-        "mtime_ns": stamped.mtime_ns if stamped else None,
-        "sha256": stamped.sha256 if stamped else None,
-    }
+def _put_source(db: sqlite3.Connection, source: IndexedSource, stamp: Stamp | None) -> None:
+    known = (stamp.size, stamp.mtime_ns, stamp.sha256) if stamp else (None, None, None)
+    db.execute("INSERT OR REPLACE INTO sources VALUES (?, ?, ?, ?, ?)", [source.key, source.kind, *known])
 
 
-def _table_row(source: IndexedSource, name: str) -> dict[str, Any]:
-    table = source.tables[name]
-    foreign_keys = [[key.columns, key.other_table, key.other_columns] for key in table.foreign_keys]
-    return {
-        "source": source.key,
-        "table_name": name,
-        "database": table.database,
-        "name": table.name,
-        "rows": table.rows,
-        "primary_key": json.dumps(table.primary_key),
-        "foreign_keys": json.dumps(foreign_keys),
-    }
+def _put_tables(
+    db: sqlite3.Connection, source: str, tables: Mapping[str, TableProfile], seen: Mapping[str, str], *, whole: bool
+) -> None:
+    """Write the tables that the file has otherwise; ``whole`` removes those of the source that are not among them."""
+    query = "SELECT table_name, digest, columns FROM tables WHERE source = ?"
+    held = {row["table_name"]: (row["digest"], row["columns"]) for row in db.execute(query, [source])}
+    # The text too: of a column that was hidden since, the file has less than the digest was made of.
+    states = {name: (digest_of(table), columns_text(table)) for name, table in tables.items()}
+    for name, state in held.items():
+        if states.get(name, None if whole else state) != state:
+            db.execute("DELETE FROM sketches WHERE digest = ?", [state[0]])
+            db.execute("DELETE FROM tables WHERE source = ? AND table_name = ?", [source, name])
+    for name, table in tables.items():
+        digest, text = states[name]
+        if held.get(name) == states[name]:
+            update = "UPDATE tables SET sha256 = ? WHERE source = ? AND table_name = ?"
+            db.execute(update, [seen.get(name), source, name])
+            continue
+        row = [source, name, table.database, table.name, table.rows, *keys_texts(table), table.description]
+        row += [table.shape, text, digest, seen.get(name)]
+        db.execute(f"INSERT INTO tables VALUES ({', '.join('?' * len(row))})", row)
+        sketches = [
+            (digest, column.position, column.sketch.hashes.astype("<u8").tobytes())
+            for column in table.columns
+            if column.sketch is not None and len(column.sketch.hashes)
+        ]
+        db.executemany("INSERT OR REPLACE INTO sketches VALUES (?, ?, ?)", sketches)
 
 
-def _table(row: Mapping[str, Any], columns: list[ColumnProfile]) -> TableProfile:
-    return TableProfile(
-        id=f"{row['database']}.{row['name']}",
-        database=row["database"],
-        name=row["name"],
-        columns=tuple(columns),
-        rows=row["rows"],
-        primary_key=tuple(json.loads(row["primary_key"])),
-        foreign_keys=tuple(
-            ForeignKey(tuple(own), other, tuple(others)) for own, other, others in json.loads(row["foreign_keys"])
-        ),
-    )
-
-
-def _column_row(source: IndexedSource, table: str, column: ColumnProfile) -> dict[str, Any]:
-    sketch = column.sketch
-    return {
-        "source": source.key,
-        "table_name": table,
-        "position": column.position,
-        "name": column.name,
-        "family": column.family,
-        "declared_type": column.declared_type,
-        "rows": column.rows,
-        "nulls": column.nulls,
-        "distinct": column.distinct,
-        "minimum": column.minimum,
-        "maximum": column.maximum,
-        "samples": json.dumps(column.samples),
-        "sketch": sketch.hashes.astype("<u8").tobytes() if sketch else None,
-        "sketch_complete": int(sketch.complete) if sketch else None,
-    }
-
-
-def _column(row: Mapping[str, Any]) -> ColumnProfile:
-    sketch = None
-    if row["sketch"] is not None:
-        sketch = Sketch(np.frombuffer(row["sketch"], dtype="<u8").astype(np.uint64), bool(row["sketch_complete"]))
-    return ColumnProfile(
-        name=row["name"],
-        position=row["position"],
-        family=row["family"],
-        declared_type=row["declared_type"],
-        rows=row["rows"],
-        nulls=row["nulls"],
-        distinct=row["distinct"],
-        minimum=row["minimum"],
-        maximum=row["maximum"],
-        samples=tuple(json.loads(row["samples"])),
-        sketch=sketch,
-    )
+def _hide(db: sqlite3.Connection, source: str, table: str, column: str) -> None:
+    query = "SELECT columns, digest FROM tables WHERE source = ? AND table_name = ?"
+    row = db.execute(query, [source, table]).fetchone()
+    if row is not None:
+        text, position = redacted_text(row["columns"], column)
+        update = "UPDATE tables SET columns = ? WHERE source = ? AND table_name = ?"
+        db.execute(update, [text, source, table])
+        db.execute("DELETE FROM sketches WHERE digest = ? AND position = ?", [row["digest"], position])

@@ -15,6 +15,7 @@ import pandas as pd
 from tagframe import results
 from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue
 from tagframe.corpus.documents import column_document, table_document
+from tagframe.corpus.facts import FactStore
 from tagframe.corpus.knowledge import CorpusKeys, Knowledge, KnowledgeStore
 from tagframe.corpus.naming import Column, NamedTable, find_column
 from tagframe.corpus.profile import TableProfile
@@ -76,6 +77,7 @@ class Corpus:
         problems: Sequence[UnreadableTable] = (),
         vectors: VectorStore | None = None,
         knowledge: KnowledgeStore | None = None,
+        facts: FactStore | None = None,
     ) -> None:
         """A corpus of these profiles; without ``origins`` one whose rows cannot be read (a schema only).
 
@@ -87,6 +89,7 @@ class Corpus:
             problems: what could not be read there.
             vectors: where vectors are kept.
             knowledge: what its user tells of it.
+            facts: where is kept what is worked out of its tables.
 
         Raises:
             InvalidArgument: two profiles of one id.
@@ -102,6 +105,7 @@ class Corpus:
         self._problems = tuple(problems)
         self._vectors = VectorStore() if vectors is None else vectors
         self._knowledge = KnowledgeStore() if knowledge is None else knowledge
+        self._facts = FactStore() if facts is None else facts
         self._told: tuple[Knowledge, tuple[TableProfile, ...], dict[str, TableProfile]] | None = None
 
     @property
@@ -119,6 +123,11 @@ class Corpus:
             profiles = known.applied(self._found)
             self._told = known, profiles, {profile.id: profile for profile in profiles}
         return self._told[1], self._told[2]
+
+    @property
+    def facts(self) -> FactStore:
+        """What is worked out of the tables and kept in the catalogue, such as the keys between them."""
+        return self._facts
 
     @property
     def keys(self) -> CorpusKeys:
@@ -310,6 +319,7 @@ class Corpus:
             problems=self._problems,
             vectors=self._vectors,
             knowledge=self._knowledge,
+            facts=self._facts,
         )
 
     def union(self, other: Corpus) -> Corpus:
@@ -326,6 +336,7 @@ class Corpus:
             problems=(*self._problems, *other._problems),
             vectors=self._vectors,
             knowledge=self._knowledge.union(other._knowledge),
+            facts=self._facts,
         )
 
     def text(self, id: str, *, hide_database: bool = False) -> str:
@@ -377,8 +388,10 @@ class Corpus:
         draft = Catalogue(target.with_name(f".{target.name}.{os.getpid()}"))
         try:
             draft.write(self._contents())
-            for embedder, vectors in self._vectors.known(self.ids).items():
-                draft.add_vectors(embedder, vectors)
+            for embedder, (documents, vectors) in self._vectors.known(self.ids).items():
+                draft.add_vectors(embedder, documents, vectors)
+            for fact in self._facts.known():
+                draft.add_fact(*fact)
             draft.path.replace(target)
         except OSError as error:
             raise UnreadableCatalogue(f"the catalogue {target} cannot be written: {error}") from error
@@ -392,7 +405,8 @@ class Corpus:
         for profile in self._knowledge.known.without_hidden(self._found):
             origin = self._origins.get(profile.id) or Origin(key="schema", table=profile.id, kind="schema")
             tables[origin.key][origin.table] = profile
-            sources[origin.key] = IndexedSource(origin.key, origin.kind, origin.stamp, tables[origin.key])
+            seen = dict.fromkeys(tables[origin.key], origin.stamp.sha256) if origin.stamp else {}
+            sources[origin.key] = IndexedSource(origin.key, origin.kind, origin.stamp, tables[origin.key], seen)
         return Contents(self._root, None if self._is_whole else self.ids, sources, self._knowledge.known)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
+import time
 import warnings
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path
@@ -15,9 +16,10 @@ from typing import Protocol
 
 import pandas as pd
 
-from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue
+from tagframe.corpus.catalogue import VERSION, Catalogue, Contents, IndexedSource, is_catalogue
 from tagframe.corpus.corpus import Corpus, Origin
 from tagframe.corpus.discover import SourceFile, discover
+from tagframe.corpus.facts import FactStore
 from tagframe.corpus.knowledge import Knowledge, KnowledgeStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
@@ -36,6 +38,9 @@ from tagframe.errors import (
 from tagframe.progress import shown
 
 FRAMES_DATABASE = "frames"
+
+_PUT_DOWN_EVERY = 2.0
+"""Seconds of profiling after which what is done is put into the catalogue."""
 
 
 def open_corpus(
@@ -182,26 +187,33 @@ def _open_catalogue(catalogue: Catalogue, progress: bool | None) -> Corpus:
 def _open_files(
     root: Path, files: Sequence[SourceFile], known: Contents, keeper: _Keeper, progress: bool | None
 ) -> Corpus:
-    indexed = _index(files, known.sources, progress)
+    indexed = _index(files, known, keeper, progress)
     sources = _without_hidden(files, indexed.sources, known.knowledge)
     contents = Contents(root, known.ids, sources, known.knowledge)
     if indexed.changed or set(known.sources) - set(indexed.sources):
         keeper.write(contents, indexed.changed)
+        contents = replace(contents, sources=keeper.stored(contents.sources))
     _report(root, indexed)
     return _assembled(files, contents, indexed.problems, keeper.catalogue)
 
 
 @dataclass
 class _Keeper:
-    """A catalogue that may fail: with ``strict`` an error, else a warning, and nothing is kept from then on."""
+    """A catalogue that may fail: with ``strict`` an error, else a warning, and nothing is kept from then on.
+
+    Where there is no such file yet, what was told is taken from the ``older`` one of another version.
+    """
 
     catalogue: Catalogue | None
     strict: bool = False
+    older: Catalogue | None = None
 
     def load(self) -> Contents:
         if self.catalogue is None:
             return Contents()
         try:
+            if self.older is not None and not self.catalogue.path.exists():
+                return Contents(knowledge=self.older.salvage())
             return self.catalogue.load()
         except UnreadableCatalogue as error:
             if self.strict:
@@ -215,10 +227,23 @@ class _Keeper:
             return Contents(knowledge=told)
 
     def write(self, contents: Contents, changed: Sequence[str]) -> None:
+        """Make the catalogue hold the contents."""
+        self._tried(lambda catalogue: catalogue.write(contents, changed))
+
+    def add(self, source: IndexedSource) -> None:
+        """Put down what is done of a source, so that it is not lost with the process."""
+        self._tried(lambda catalogue: catalogue.add(source))
+
+    def stored(self, sources: Mapping[str, IndexedSource]) -> dict[str, IndexedSource]:
+        """The sources as the catalogue has them now: their columns unread, so that memory is free again."""
+        held = self.load().sources
+        return {key: held.get(key, source) for key, source in sources.items()}
+
+    def _tried(self, work: Callable[[Catalogue], None]) -> None:
         if self.catalogue is None:
             return
         try:
-            self.catalogue.write(contents, changed)
+            work(self.catalogue)
         except UnreadableCatalogue as error:
             if self.strict:
                 raise
@@ -252,7 +277,9 @@ def _cache_of(path: Path) -> _Keeper:
     except OSError as error:
         warnings.warn(f"profiles are kept in memory only: {error}", CatalogueWarning, stacklevel=3)
         return _Keeper(None)
-    return _Keeper(Catalogue(folder / f"{place.stem[:40] or 'root'}-{digest}.sqlite"))
+    name = f"{place.stem[:40] or 'root'}-{digest}"
+    # A file for each version, so that two tagframes on one machine leave each other's alone.
+    return _Keeper(Catalogue(folder / f"{name}.v{VERSION}.sqlite"), older=Catalogue(folder / f"{name}.sqlite"))
 
 
 @dataclass
@@ -262,13 +289,12 @@ class _Indexed:
     problems: list[UnreadableTable] = field(default_factory=list)
 
 
-def _index(files: Sequence[SourceFile], known: Mapping[str, IndexedSource], progress: bool | None) -> _Indexed:
-    """The files' profiles, from ``known`` where nothing has changed."""
+def _index(files: Sequence[SourceFile], known: Contents, keeper: _Keeper, progress: bool | None) -> _Indexed:
+    """The files' profiles, from what is known where nothing has changed; the others are put down as they are made."""
     result = _Indexed()
-    tables: dict[str, dict[str, TableProfile]] = defaultdict(dict)
     work = []
     for file in files:
-        old = known.get(file.key)
+        old = known.sources.get(file.key)
         try:
             seen = file.engine.fingerprint(old.stamp if old else None)
             if old is not None and old.stamp is not None and seen is not None and seen.sha256 == old.stamp.sha256:
@@ -283,16 +309,52 @@ def _index(files: Sequence[SourceFile], known: Mapping[str, IndexedSource], prog
         except OSError as error:
             result.problems.append(UnreadableTable(f"{file.engine.identity} cannot be read: {error}"))
             continue
-        result.sources[file.key] = IndexedSource(file.key, file.engine.kind, seen, tables[file.key])
+        state = seen.sha256 if seen else ""
+        # A process that was killed has left what it had done of the file as it is now.
+        done = {
+            shape.name: old.tables[shape.name]
+            for shape in shapes
+            if old is not None and seen is not None and old.seen.get(shape.name) == state
+        }
+        names = [shape.name for shape in shapes] if seen else []
+        result.sources[file.key] = IndexedSource(file.key, file.engine.kind, seen, done, dict.fromkeys(names, state))
         result.changed.append(file.key)
-        work += [(file, shape) for shape in shapes]
+        work += [(file, shape) for shape in shapes if shape.name not in done]
+    hidden = {table.partition(".")[2] for table, _ in known.knowledge.hidden}
+    draft = _Draft(keeper)
     for file, shape in shown(((1, one) for one in work), len(work), "profiling", "table", progress):
+        source = result.sources[file.key]
         try:
-            tables[file.key][shape.name] = profile_table(file.database, shape, file.engine.chunks(shape))
+            profile = profile_table(file.database, shape, file.engine.chunks(shape))
         except UnreadableTable as error:
             result.problems.append(error)
-            result.sources[file.key] = replace(result.sources[file.key], stamp=None)
+            result.sources[file.key] = replace(source, stamp=None)
+            continue
+        result.sources[file.key] = replace(source, tables={**source.tables, shape.name: profile})
+        if shape.name not in hidden:  # what is hidden is written without its cells, once all names are known
+            draft.add(source, shape.name, profile)
+    draft.flush()
     return result
+
+
+class _Draft:
+    """Profiles on their way into the catalogue, put down every so often."""
+
+    def __init__(self, keeper: _Keeper) -> None:
+        self._keeper = keeper
+        self._waiting: dict[str, IndexedSource] = {}
+        self._since = time.monotonic()
+
+    def add(self, source: IndexedSource, name: str, profile: TableProfile) -> None:
+        waiting = self._waiting.get(source.key, replace(source, tables={}))
+        self._waiting[source.key] = replace(waiting, tables={**waiting.tables, name: profile})
+        if time.monotonic() - self._since >= _PUT_DOWN_EVERY:
+            self.flush()
+
+    def flush(self) -> None:
+        for source in self._waiting.values():
+            self._keeper.add(source)
+        self._waiting, self._since = {}, time.monotonic()
 
 
 def _report(root: Path, indexed: _Indexed) -> None:
@@ -321,13 +383,20 @@ def _assembled(
         file = by_key.get(key)
         for table, profile in indexed.tables.items():
             database = databases.get(key, profile.database)
-            named = replace(profile, database=database, id=f"{database}.{profile.name}")
+            named = profile.of_database(database)
             profiles.append(named)
             origins[named.id] = Origin(key, table, indexed.kind, file.engine if file else None, indexed.stamp)
     places = {id: (origin.key, origin.table) for id, origin in origins.items()}
     knowledge = KnowledgeStore(contents.knowledge, catalogue, places)
-    vectors = VectorStore(catalogue)
-    whole = Corpus(profiles, origins, root=contents.root, problems=problems, vectors=vectors, knowledge=knowledge)
+    whole = Corpus(
+        profiles,
+        origins,
+        root=contents.root,
+        problems=problems,
+        vectors=VectorStore(catalogue),
+        knowledge=knowledge,
+        facts=FactStore(catalogue),
+    )
     return whole if contents.ids is None else whole.subset(id for id in contents.ids if id in whole)
 
 
@@ -340,10 +409,7 @@ def _without_hidden(
     databases = _databases(files, sources)
     kept = {}
     for key, source in sources.items():
-        named = [
-            replace(profile, id=f"{databases.get(key, profile.database)}.{profile.name}")
-            for profile in source.tables.values()
-        ]
+        named = [profile.of_database(databases.get(key, profile.database)) for profile in source.tables.values()]
         kept[key] = replace(source, tables=dict(zip(source.tables, knowledge.without_hidden(named), strict=True)))
     return kept
 

@@ -104,14 +104,15 @@ class Knowledge:
         self, profile: TableProfile, given: Sequence[ForeignKey], forbidden: Sequence[ForeignKey]
     ) -> TableProfile:
         columns = tuple(
-            replace(column, description=self.columns.get((profile.id, column.name), "")) for column in profile.columns
+            replace(column, description=self.columns.get((profile.id, column.name)) or column.description)
+            for column in profile.columns
         )
         return replace(
             profile,
             columns=columns,
             foreign_keys=(*profile.foreign_keys, *given),
             forbidden_keys=tuple(forbidden),
-            description=self.tables.get(profile.id, ""),
+            description=self.tables.get(profile.id) or profile.description,
         )
 
     def to_json(self) -> dict[str, Any]:

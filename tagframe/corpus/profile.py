@@ -6,8 +6,10 @@ known (no rows), counts and sketches are None.
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +17,13 @@ import numpy.typing as npt
 from tagframe.engines.base import ForeignKey
 from tagframe.errors import ColumnNotFound, did_you_mean
 
+if TYPE_CHECKING:
+    from tagframe.corpus.stored_profiles import StoredColumns
+
 TypeFamily = Literal["integer", "real", "text", "date", "boolean", "blob", "empty"]
 """The kind of a column's *values*, whatever the source declares: "empty" has no non-null value."""
 
 
-@dataclass(frozen=True, eq=False)
 class Sketch:
     """The hashes of a column's distinct canonical values: all of them, or the smallest ones.
 
@@ -27,12 +31,30 @@ class Sketch:
     ones: sketches are coordinated (bottom-k sketches). Independent samples would lose the overlap.
 
     Attributes:
-        hashes: shape (n,), uint64, ascending, no duplicates.
         complete: whether ``hashes`` are those of *all* distinct values.
     """
 
-    hashes: npt.NDArray[np.uint64]
-    complete: bool
+    __slots__ = ("_hashes", "_read", "complete")
+
+    def __init__(self, hashes: npt.NDArray[np.uint64], complete: bool) -> None:
+        self._hashes: npt.NDArray[np.uint64] | None = hashes
+        self._read: Callable[[], npt.NDArray[np.uint64]] | None = None
+        self.complete = complete
+
+    @classmethod
+    def stored(cls, read: Callable[[], npt.NDArray[np.uint64]], *, complete: bool) -> Sketch:
+        """A sketch whose hashes are read each time that they are looked at."""
+        sketch = cls(np.zeros(0, dtype=np.uint64), complete)
+        sketch._hashes, sketch._read = None, read
+        return sketch
+
+    @property
+    def hashes(self) -> npt.NDArray[np.uint64]:
+        """Shape (n,), uint64, ascending, no duplicates."""
+        if self._hashes is None:
+            assert self._read is not None
+            return self._read()
+        return self._hashes
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sketch):
@@ -40,10 +62,13 @@ class Sketch:
         return self.complete == other.complete and np.array_equal(self.hashes, other.hashes)
 
     def __hash__(self) -> int:
-        return hash((self.complete, len(self.hashes), self.hashes[:1].tobytes()))
+        return hash(self.complete)
+
+    def __repr__(self) -> str:
+        return f"Sketch({len(self.hashes)} hashes, complete={self.complete})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ColumnProfile:
     """One column.
 
@@ -119,7 +144,51 @@ class TableProfile:
 
     def __hash__(self) -> int:
         # Of what tells tables apart as a rule: corpora of thousands of tables are looked up by their profiles.
-        return hash((self.id, len(self.columns), self.rows))
+        return hash((self.id, self.rows))
+
+    @classmethod
+    def of_stored(cls, columns: StoredColumns, *, shape: str, **fields: Any) -> TableProfile:
+        """A profile whose columns are read when they are looked at.
+
+        Args:
+            columns: unread.
+            shape: as :attr:`shape`.
+            **fields: all others.
+        """
+        profile = cls.__new__(cls)
+        profile.__dict__.update(fields, forbidden_keys=(), _stored=columns, _shape=shape)
+        return profile
+
+    def __getattr__(self, name: str) -> Any:
+        # Only what is not there is asked for here: the columns of a stored profile.
+        stored = self.__dict__.get("_stored")
+        if name == "columns" and stored is not None:
+            return stored.columns()
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @property
+    def stored(self) -> StoredColumns | None:
+        """The columns as a catalogue has them; None for a profile that is in memory."""
+        found: StoredColumns | None = self.__dict__.get("_stored")
+        return found
+
+    @property
+    def shape(self) -> str:
+        """Equal for tables whose columns have the same names, in whatever order and case: 16 hexadecimal digits."""
+        known: str | None = self.__dict__.get("_shape")
+        if known is None:
+            names = "\n".join(sorted(column.name.casefold() for column in self.columns))
+            known = hashlib.md5(names.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()[:16]
+            self.__dict__["_shape"] = known
+        return known
+
+    def of_database(self, database: str) -> TableProfile:
+        """The table, in a database of another name."""
+        if database == self.database:
+            return self
+        profile = type(self).__new__(type(self))
+        profile.__dict__.update(self.__dict__, database=database, id=f"{database}.{self.name}")
+        return profile
 
     def column(self, name: str) -> ColumnProfile:
         """The profile of one column.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 _CHUNK = 256
 """Documents that are encoded at a time, between two steps of the bar."""
+
+_STORED_EVERY = 5.0
+"""Seconds of encoding after which what is done is put into the catalogue."""
 
 _SPARSE = 2
 """A corpus that needs less than one in so many of the vectors in memory has a copy of its own."""
@@ -60,15 +64,24 @@ class _Held:
 
     vectors: npt.NDArray[np.float32] | None = None
     rows: dict[str, int] = field(default_factory=dict)
+    read: int = 0  # what the catalogue had up to this number is here
 
     def missing(self, documents: Iterable[str]) -> list[str]:
         return [document for document in dict.fromkeys(documents) if document not in self.rows]
 
-    def add(self, found: Mapping[str, npt.NDArray[np.float32]]) -> None:
-        if found:
-            self.rows.update(zip(found, range(len(self.rows), len(self.rows) + len(found)), strict=True))
-            fresh = np.stack(list(found.values()))
-            self.vectors = fresh if self.vectors is None else np.concatenate([self.vectors, fresh])
+    def add(self, documents: Sequence[str], vectors: npt.NDArray[np.float32]) -> None:
+        if len(documents):
+            held = 0 if self.vectors is None else len(self.vectors)
+            self.rows.update(zip(documents, range(held, held + len(documents)), strict=True))
+            self.vectors = vectors if self.vectors is None else np.concatenate([self.vectors, vectors])
+
+    def read_on(self, catalogue: Catalogue, embedder: Embedder) -> None:
+        try:
+            documents, vectors, self.read = catalogue.vectors(embedder.name, self.read)
+        except UnreadableCatalogue as error:
+            warnings.warn(f"vectors are computed again: {error}", CatalogueWarning, stacklevel=6)
+            return
+        self.add(documents, vectors)
 
 
 @dataclass
@@ -96,13 +109,10 @@ class VectorStore:
             catalogue = None if _is_anonymous(embedder.name) else self.catalogue
             missing = held.missing(documents)
             if missing and catalogue is not None:
-                held.add(_stored(catalogue, embedder, missing))
+                held.read_on(catalogue, embedder)
                 missing = held.missing(missing)
             if missing:
-                fresh = _encoded(embedder, missing)
-                held.add(fresh)
-                if catalogue is not None:
-                    _store(catalogue, embedder, fresh)
+                held.add(*_encoded(embedder, missing, catalogue))
             if held.vectors is None:
                 return np.empty((0, embedder.dimension), dtype=np.float32), np.zeros(0, dtype=np.intp)
             rows = np.array([held.rows[document] for document in documents], dtype=np.intp)
@@ -113,15 +123,16 @@ class VectorStore:
         with self._lock:
             self._documents.setdefault(table, set()).update(documents)
 
-    def known(self, tables: Iterable[str]) -> dict[str, dict[str, npt.NDArray[np.float32]]]:
-        """What is in memory of the documents of these tables, by embedder, for a catalogue."""
+    def known(self, tables: Iterable[str]) -> dict[str, tuple[list[str], npt.NDArray[np.float32]]]:
+        """What is in memory of the documents of these tables, and their vectors, by embedder, for a catalogue."""
+        found = {}
         with self._lock:
             documents = {document for table in tables for document in self._documents.get(table, ())}
-            return {
-                name: {document: held.vectors[held.rows[document]] for document in documents if document in held.rows}
-                for name, held in self._held.items()
-                if held.vectors is not None and not _is_anonymous(name)
-            }
+            for name, held in self._held.items():
+                rows = {document: row for document, row in held.rows.items() if document in documents}
+                if rows and held.vectors is not None and not _is_anonymous(name):
+                    found[name] = list(rows), held.vectors[list(rows.values())]
+        return found
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_lock": None}
@@ -152,32 +163,33 @@ def corpus_vectors(
     )
 
 
-def _encoded(embedder: Embedder, documents: Sequence[str]) -> dict[str, npt.NDArray[np.float32]]:
-    """The vectors of the documents, with a bar where it takes long; those of one length are encoded together."""
+def _encoded(
+    embedder: Embedder, documents: Sequence[str], catalogue: Catalogue | None
+) -> tuple[list[str], npt.NDArray[np.float32]]:
+    """The documents and their vectors, with a bar where it takes long; those of one length are encoded together.
+
+    They are put into the catalogue as the work goes on, so that a process that is killed has not worked in vain.
+    """
     ordered = sorted(documents, key=len, reverse=True)
     chunks = [ordered[start : start + _CHUNK] for start in range(0, len(ordered), _CHUNK)]
-    found: dict[str, npt.NDArray[np.float32]] = {}
+    vectors = np.empty((len(ordered), embedder.dimension), dtype=np.float32)
+    done = stored = 0
+    since = time.monotonic()
     work = ((len(chunk), chunk) for chunk in chunks)
     for chunk in shown(work, len(ordered), "reading names of tables and columns", "name"):
-        found.update(zip(chunk, embedder.encode(chunk), strict=True))
-    return found
+        vectors[done : done + len(chunk)] = embedder.encode(chunk)
+        done += len(chunk)
+        is_due = time.monotonic() - since >= _STORED_EVERY or done == len(ordered)
+        if catalogue is not None and is_due:
+            try:
+                catalogue.add_vectors(embedder.name, ordered[stored:done], vectors[stored:done])
+            except UnreadableCatalogue as error:
+                warnings.warn(f"vectors are kept in memory only: {error}", CatalogueWarning, stacklevel=6)
+                catalogue = None
+            stored, since = done, time.monotonic()
+    return ordered, vectors
 
 
 def _is_anonymous(name: str) -> bool:
     """Whether the embedder is an object of this process only: in another one its name may be another's."""
     return name.startswith(ANONYMOUS)
-
-
-def _stored(catalogue: Catalogue, embedder: Embedder, documents: Sequence[str]) -> dict[str, npt.NDArray[np.float32]]:
-    try:
-        return catalogue.vectors(embedder.name, documents)
-    except UnreadableCatalogue as error:
-        warnings.warn(f"vectors are computed again: {error}", CatalogueWarning, stacklevel=5)
-        return {}
-
-
-def _store(catalogue: Catalogue, embedder: Embedder, vectors: Mapping[str, npt.NDArray[np.float32]]) -> None:
-    try:
-        catalogue.add_vectors(embedder.name, vectors)
-    except UnreadableCatalogue as error:
-        warnings.warn(f"vectors are kept in memory only: {error}", CatalogueWarning, stacklevel=5)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from tagframe.corpus.facts import FactStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.embed import TextVectors, encode_words, vocabulary
 from tagframe.retrieval.joinability import Joinability
@@ -38,6 +39,10 @@ class Searchable(Protocol):
     @property
     def profiles(self) -> tuple[TableProfile, ...]:
         """The profile of every table, sorted by id."""
+
+    @property
+    def facts(self) -> FactStore:
+        """Where is kept what is worked out of the tables."""
 
     def vectors(
         self, embedder: Embedder, *, hide_database: bool = False, named: Sequence[TableProfile] | None = None
@@ -86,6 +91,7 @@ class RetrievalIndex:
         self.tables = corpus.profiles
         self.embedder = embedder
         self.declared_keys = declared_keys
+        self._facts = corpus.facts
         readable = corpus if described is None else described
         self.named = with_words_apart(readable.profiles, Segmenter(vocabulary(embedder)))
         numbers = {name: number for number, name in enumerate(sorted({table.database for table in self.tables}))}
@@ -126,7 +132,7 @@ class RetrievalIndex:
     @once
     def links(self) -> Links:
         """Key pairs."""
-        return Links(self.tables, declared=self.declared_keys)
+        return Links(self.tables, declared=self.declared_keys, facts=self._facts)
 
     @once
     def is_key(self) -> npt.NDArray[np.bool_]:
@@ -186,7 +192,7 @@ class RetrievalIndex:
             labels = (*labels, *question.told)
         # Of each distinct text once, and as narrow as the vectors are: a lake has a hundred thousand columns.
         near = np.concatenate([known.text[None, :], each]).astype(np.float32) @ self.vectors.distinct.T
-        near = near[:, self.vectors.column_row]
+        near = np.take(near, self.vectors.column_row, axis=1)  # row after row, as the maxima are taken
         best = self.by_table(near).astype(np.float64)
         near[:, self.is_key] = 0.0
         return Relevance(

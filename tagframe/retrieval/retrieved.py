@@ -82,7 +82,7 @@ class RetrievedTables:
         profiles = self.corpus.profiles
         positions = {profile.id: position for position, profile in enumerate(profiles)}
         members = [positions[table] for table in self.ids]
-        links = Links(profiles)
+        links = Links(profiles, facts=self.corpus.facts)
         around = links.of_databases(members)
         keys = links.keys([*members, *around])
         joined = [profiles[member] for member in members]

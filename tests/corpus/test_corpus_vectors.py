@@ -93,15 +93,20 @@ def test_no_tables_and_no_columns():
     assert (vectors.tables.shape, vectors.columns.shape, vectors.column_table.shape) == ((0, 26), (0, 26), (0,))
 
 
-def test_more_documents_than_sqlite_takes_at_once(bank, cache_folder, tmp_path):
+def test_vectors_are_read_on_from_what_was_read(bank, cache_folder):
     tf.open_corpus(bank)
     catalogue = Catalogue(next(cache_folder.iterdir()))
-    stored = {f"document {n}": np.full(4, n, dtype=np.float32) for n in range(1200)}
-    catalogue.add_vectors("e", stored)
-    found = catalogue.vectors("e", [*stored, "another"])
-    assert found.keys() == stored.keys()
-    assert all(np.array_equal(found[document], stored[document]) for document in stored)
-    assert catalogue.vectors("f", list(stored)) == {}
+    first, second = np.eye(4, dtype=np.float32)[:3], np.eye(4, dtype=np.float32)[3:]
+    catalogue.add_vectors("e", ["a", "b", "c"], first)
+    documents, vectors, number = catalogue.vectors("e")
+    assert documents == ["a", "b", "c"]
+    np.testing.assert_array_equal(vectors, first)
+    catalogue.add_vectors("e", ["d"], second)
+    documents, vectors, number = catalogue.vectors("e", number)
+    assert documents == ["d"]
+    np.testing.assert_array_equal(vectors, second)
+    assert catalogue.vectors("e", number)[0] == []
+    assert catalogue.vectors("f")[0] == []
 
 
 def test_a_catalogue_that_fails_costs_only_time(bank, cache_folder):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.retrieval import links as links_module
+from tagframe.retrieval import database_keys as links_module
 from tagframe.retrieval import retrieve_tables
 from tagframe.retrieval.index import RetrievalIndex, index_of
 from tagframe.retrieval.links import Links

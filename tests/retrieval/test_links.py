@@ -1,4 +1,9 @@
+import sqlite3
+from contextlib import closing
+
+import tagframe as tf
 from tagframe.keys import evidence_share
+from tagframe.retrieval import database_keys
 from tagframe.retrieval import links as module
 from tagframe.retrieval.links import Links
 
@@ -33,11 +38,53 @@ def test_no_link_leads_to_another_database(bank):
     assert all(links.best(product, other) is None for other in range(len(bank)) if other != product)
 
 
-def test_large_databases_are_linked_among_the_tables_in_question(bank, monkeypatch):
+def test_a_large_database_has_its_sure_keys_and_what_is_near_its_tables(bank, monkeypatch):
     whole = Links(bank.profiles)
-    members = places(bank, "bank.client", "bank.disp")
-    expected = whole.best(*members)
-    monkeypatch.setattr(module, "LARGEST_DATABASE", 2)
+    client, disp, product = places(bank, "bank.client", "bank.disp", "shop.product")
+    expected = whole.best(client, disp)
+    monkeypatch.setattr("tagframe.retrieval.database_keys.LARGE", 2)
+    monkeypatch.setattr(module, "_MOST_AROUND", 2)
+    database_keys._known.clear()
     part = Links(bank.profiles)
-    assert part.best(*members) == expected
-    assert part.of_databases(members) == []
+    assert part.best(client, disp) == expected
+    assert all(key.score >= 0.2 for key in part.keys(range(len(bank))))
+    assert {client, disp} < set(part.of_databases([client, disp]))
+    assert product not in part.of_databases([client, disp])
+
+
+def test_keys_are_kept_until_a_table_changes(tmp_path, monkeypatch):
+    searched = []
+    real = database_keys.infer_key_pairs
+
+    def counted(tables, **options):
+        searched.append(sorted(table.name for table in tables))
+        return real(tables, **options)
+
+    monkeypatch.setattr(database_keys, "infer_key_pairs", counted)
+    for name, shops in (("a", "(1), (2)"), ("b", "(5), (6)")):
+        with closing(sqlite3.connect(tmp_path / f"{name}.sqlite")) as file, file:
+            file.execute("CREATE TABLE shop (shop_id INT)")
+            file.execute("CREATE TABLE sale (sale_id INT, shop_id INT)")
+            file.execute(f"INSERT INTO shop VALUES {shops}")
+            file.execute("INSERT INTO sale VALUES (31, 1), (32, 2)")
+
+    def keys():
+        database_keys._known.clear()
+        corpus = tf.open_corpus(tmp_path, catalogue=tmp_path / "c.catalogue")
+        links = Links(corpus.profiles, facts=corpus.facts)
+        return links.key_columns(), links.keys(range(len(corpus)))
+
+    first = keys()
+    assert first[0]
+    assert len(searched) == 2
+    second = keys()
+    assert second == first
+    assert [key.evidence for key in second[1]] == [key.evidence for key in first[1]]
+    assert len(searched) == 2, "both databases are as they were"
+    with closing(sqlite3.connect(tmp_path / "b.sqlite")) as file, file:
+        file.execute("UPDATE shop SET shop_id = shop_id - 4")
+    assert keys()[0] > first[0]
+    assert len(searched) == 3
+    monkeypatch.setattr(database_keys, "_code", lambda: "another version")
+    keys()
+    assert len(searched) == 5

@@ -1,0 +1,84 @@
+"""What was worked out of the tables of a corpus, kept in its catalogue until the tables change."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tagframe.corpus.catalogue import Catalogue
+from tagframe.corpus.profile import TableProfile
+from tagframe.corpus.stored_profiles import digest_of
+from tagframe.errors import CatalogueWarning, UnreadableCatalogue
+
+
+class FactStore:
+    """Facts by their kind and the state of the tables that they follow from.
+
+    Shared by a corpus and its subsets; safe to use from several threads.
+
+    Args:
+        catalogue: keeps them; None for nowhere.
+    """
+
+    def __init__(self, catalogue: Catalogue | None = None) -> None:
+        self._catalogue = catalogue
+        self._known: dict[tuple[str, str], tuple[str, str]] = {}
+        self._lock = threading.Lock()
+
+    @staticmethod
+    def state(tables: Iterable[TableProfile], *more: str) -> str:
+        """Tells whether tables, and whatever else the facts hang on, are as they were: 32 hexadecimal digits."""
+        parts = [*more, *(f"{table.id} {digest_of(table)}" for table in tables)]
+        return hashlib.md5("\n".join(parts).encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
+
+    def get(self, kind: str, name: str, state: str) -> str | None:
+        """A fact, or None where none of this state is known."""
+        found = self.get_all(kind, [state]).get(state)
+        if found is not None:
+            self._remember(kind, name, state, found)
+        return found
+
+    def get_all(self, kind: str, states: Sequence[str]) -> dict[str, str]:
+        """The facts of these states that are known."""
+        if self._catalogue is None:
+            return {}
+        try:
+            return self._catalogue.facts(kind, states)
+        except UnreadableCatalogue as error:
+            warnings.warn(f"{kind} are worked out again: {error}", CatalogueWarning, stacklevel=3)
+            return {}
+
+    def put(self, kind: str, name: str, state: str, value: str) -> None:
+        """Keep a fact.
+
+        Args:
+            kind: such as "keys".
+            name: of what it is a fact; few states of each are kept.
+            state: of the tables: :meth:`state`.
+            value: as text.
+        """
+        self._remember(kind, name, state, value)
+        if self._catalogue is not None:
+            try:
+                self._catalogue.add_fact(kind, name, state, value)
+            except UnreadableCatalogue as error:
+                warnings.warn(f"{kind} are kept in memory only: {error}", CatalogueWarning, stacklevel=3)
+                self._catalogue = None
+
+    def known(self) -> list[tuple[str, str, str, str]]:
+        """Kind, name, state and value of the facts that this process has used, for a catalogue."""
+        with self._lock:
+            return [(kind, name, state, value) for (kind, name), (state, value) in self._known.items()]
+
+    def _remember(self, kind: str, name: str, state: str, value: str) -> None:
+        with self._lock:
+            self._known[kind, name] = state, value
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.Lock())

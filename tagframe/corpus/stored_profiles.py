@@ -1,0 +1,217 @@
+"""Profiles as a catalogue holds them: columns are read when they are looked at, sketches when they are compared.
+
+A corpus of thousands of tables is opened for a question that a handful of them answer: of the others there is in memory
+what columns are as text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
+from tagframe.engines.base import ForeignKey
+from tagframe.errors import CatalogueWarning
+
+_COLUMNS_AT_HAND = 50_000
+"""Columns of stored tables that stay in memory as profiles: those looked at last."""
+_HASHES_AT_HAND = 8_000_000
+"""Hashes of sketches that stay in memory, in all (64 MB)."""
+
+Hashes = npt.NDArray[np.uint64]
+ReadSketch = Callable[[str], Mapping[int, Hashes]]
+"""From a table's digest to the hashes of its sketches, by the places of its columns."""
+
+T = TypeVar("T")
+
+
+class _AtHand:
+    """What was made last, up to a size; safe to use from several threads."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held: OrderedDict[Any, tuple[Any, Any, int]] = OrderedDict()
+        self._size = 0
+        self._lock = threading.Lock()
+
+    def get(self, owner: object, key: Any, make: Callable[[], T], size: Callable[[T], int]) -> T:
+        """What ``make`` made of the owner, which is held as long, so that its id stays its own."""
+        with self._lock:
+            known = self._held.get((id(owner), key))
+            if known is not None:
+                self._held.move_to_end((id(owner), key))
+                found: T = known[1]
+                return found
+        made = make()
+        with self._lock:
+            if (id(owner), key) not in self._held:
+                self._held[id(owner), key] = owner, made, size(made)
+                self._size += size(made)
+                while self._size > self._most and len(self._held) > 1:
+                    _, (_, _, gone) = self._held.popitem(last=False)
+                    self._size -= gone
+        return made
+
+
+_columns = _AtHand(_COLUMNS_AT_HAND)
+_hashes = _AtHand(_HASHES_AT_HAND)
+
+
+@dataclass(frozen=True, eq=False)
+class StoredColumns:
+    """The columns of a table, unread.
+
+    Attributes:
+        table: its id, for messages.
+        text: a JSON array with an array for each column.
+        digest: of the table, by which its sketches are found.
+        read: reads them.
+    """
+
+    table: str
+    text: str
+    digest: str
+    read: ReadSketch
+
+    def columns(self) -> tuple[ColumnProfile, ...]:
+        """The profiles; the same objects while they are at hand."""
+        return _columns.get(self, None, self._made, len)
+
+    def hashes(self, position: int) -> Hashes:
+        """Of the sketch of a column; none where another process has indexed a newer state of the table."""
+        return _hashes.get(self, None, self._read, _number).get(position, _NONE)
+
+    def _read(self) -> Mapping[int, Hashes]:
+        held = self.read(self.digest)
+        if not held:
+            warnings.warn(
+                f"values of {self.table} are not compared: the catalogue has a newer state; open the corpus again",
+                CatalogueWarning,
+                stacklevel=6,
+            )
+        return held
+
+    def _made(self) -> tuple[ColumnProfile, ...]:
+        return tuple(self._column(position, given) for position, given in enumerate(json.loads(self.text)))
+
+    def _column(self, position: int, given: list[Any]) -> ColumnProfile:
+        name, family, declared, rows, nulls, distinct, low, high, samples, description, sketch = given
+        return ColumnProfile(
+            name,
+            position,
+            family,
+            declared,
+            rows,
+            nulls,
+            distinct,
+            low,
+            high,
+            tuple(samples),
+            None if sketch is None else self._sketch(position, bool(sketch[0]), distinct),
+            description,
+        )
+
+    def _sketch(self, position: int, complete: bool, distinct: int | None) -> Sketch:
+        if distinct == 0:
+            return Sketch(_NONE, complete)
+        return Sketch.stored(_OfColumn(self, position), complete=complete)
+
+
+@dataclass(frozen=True)
+class _OfColumn:
+    table: StoredColumns
+    position: int
+
+    def __call__(self) -> Hashes:
+        return self.table.hashes(self.position)
+
+
+_NONE = np.zeros(0, dtype=np.uint64)
+
+
+def _number(held: Mapping[int, Hashes]) -> int:
+    return sum(map(len, held.values())) + 1
+
+
+def profile_of(row: Mapping[str, Any], text: str, read: ReadSketch) -> TableProfile:
+    """A profile from a row of ``tables``, its columns unread.
+
+    Args:
+        row: all of it.
+        text: its columns.
+        read: for the sketches.
+    """
+    return TableProfile.of_stored(
+        StoredColumns(f"{row['database']}.{row['name']}", text, row["digest"], read),
+        id=f"{row['database']}.{row['name']}",
+        database=row["database"],
+        name=row["name"],
+        rows=row["rows"],
+        primary_key=tuple(json.loads(row["primary_key"])),
+        foreign_keys=tuple(
+            ForeignKey(tuple(own), other, tuple(others)) for own, other, others in json.loads(row["foreign_keys"])
+        ),
+        description=row["description"],
+        shape=row["shape"],
+    )
+
+
+def columns_text(profile: TableProfile) -> str:
+    """The columns of a profile as a catalogue has them; where anything of them differs, values too, this does."""
+    if profile.stored is not None:
+        return str(profile.stored.text)
+    columns = [
+        [
+            column.name,
+            column.family,
+            column.declared_type,
+            column.rows,
+            column.nulls,
+            column.distinct,
+            column.minimum,
+            column.maximum,
+            column.samples,
+            column.description,
+            None if column.sketch is None else [int(column.sketch.complete), _md5(column.sketch.hashes.tobytes())[:12]],
+        ]
+        for column in profile.columns
+    ]
+    return json.dumps(columns, separators=(",", ":"))
+
+
+def redacted_text(text: str, column: str) -> tuple[str, int]:
+    """The columns without anything that the cells of one could be told from, and the place of that one; -1 for none."""
+    columns = json.loads(text)
+    names = [given[0] for given in columns]
+    place = names.index(column) if column in names else -1
+    if place >= 0:
+        columns[place][6:9], columns[place][10] = [None, None, []], None
+    return json.dumps(columns, separators=(",", ":")), place
+
+
+def keys_texts(profile: TableProfile) -> tuple[str, str]:
+    """What the source declares of keys: the primary one, and the foreign ones."""
+    foreign = [[key.columns, key.other_table, key.other_columns] for key in profile.foreign_keys]
+    return json.dumps(profile.primary_key), json.dumps(foreign)
+
+
+def digest_of(profile: TableProfile) -> str:
+    """Tells whether profiles are of one table in one state: 32 hexadecimal digits."""
+    if profile.stored is not None:
+        return str(profile.stored.digest)
+    told = [[*map(str, vars(key).values())] for key in (*profile.foreign_keys, *profile.forbidden_keys)]
+    facts = [profile.database, profile.name, profile.rows, profile.description, profile.primary_key, told]
+    return _md5(f"{json.dumps(facts)}{columns_text(profile)}".encode("utf-8", "replace"))
+
+
+def _md5(data: bytes) -> str:
+    return hashlib.md5(data, usedforsecurity=False).hexdigest()

@@ -1,0 +1,186 @@
+"""A catalogue under processes that are killed, under several at once, and under corpora that were opened before."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import subprocess
+import sys
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tagframe as tf
+from tagframe.corpus import stored_profiles
+from tagframe.corpus.catalogue import Catalogue
+from tagframe.retrieval import retrieve_tables
+
+KILLED_AT_THE_FOURTH_TABLE = """
+import os, signal, sys
+import tagframe as tf
+from tagframe.corpus import index
+index._PUT_DOWN_EVERY = 0
+real, done = index.profile_table, []
+
+def profile_table(database, shape, chunks, **options):
+    done.append(shape.name)
+    if len(done) == 4:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return real(database, shape, chunks, **options)
+
+index.profile_table = profile_table
+tf.open_corpus(sys.argv[1], catalogue=sys.argv[2])
+"""
+
+KILLED_AT_THE_THIRD_BATCH = """
+import os, signal, sys
+import numpy as np
+import tagframe as tf
+from tagframe.corpus import vectors
+vectors._CHUNK, vectors._STORED_EVERY = 2, 0
+
+class Embedder:
+    name, dimension, calls = "lengths", 2, 0
+
+    def encode(self, texts):
+        self.calls += 1
+        if self.calls == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return np.array([[0.6, 0.8]] * len(texts), dtype=np.float32)
+
+tf.open_corpus(sys.argv[1], catalogue=sys.argv[2]).vectors(Embedder())
+"""
+
+
+class Noting:
+    """An embedder that notes what it is asked."""
+
+    name, dimension = "lengths", 2
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def encode(self, texts):
+        self.asked += texts
+        angles = np.array([len(text) for text in texts], dtype=np.float32)
+        return np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    folder = tmp_path / "lake"
+    folder.mkdir()
+    for database in "ab":
+        with closing(sqlite3.connect(folder / f"{database}.sqlite")) as file, file:
+            for table in range(3):
+                file.execute(f"CREATE TABLE {database}{table} (id INT, name TEXT, {database}0_id INT)")
+                file.execute(f"INSERT INTO {database}{table} VALUES (1, 'Ann', 2), (2, 'Bo', 1)")
+    return folder
+
+
+def killed(program: str, lake: Path, catalogue: Path) -> None:
+    arguments = [sys.executable, "-c", program, str(lake), str(catalogue)]
+    outcome = subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=False)
+    assert outcome.returncode == -signal.SIGKILL, outcome.stderr
+
+
+def test_what_was_profiled_before_a_kill_is_not_profiled_again(lake, tmp_path, monkeypatch):
+    catalogue = tmp_path / "c.catalogue"
+    killed(KILLED_AT_THE_FOURTH_TABLE, lake, catalogue)
+    profiled = []
+    from tagframe.corpus import index
+
+    real = index.profile_table
+
+    def noted(database, shape, chunks, **options):
+        profiled.append(shape.name)
+        return real(database, shape, chunks, **options)
+
+    monkeypatch.setattr(index, "profile_table", noted)
+    corpus = tf.open_corpus(lake, catalogue=catalogue)
+    assert profiled == ["b0", "b1", "b2"]
+    assert [profile.rows for profile in corpus] == [2] * 6
+    assert corpus.profiles == tf.open_corpus(lake, catalogue=tmp_path / "fresh").profiles
+
+
+def test_what_was_profiled_before_a_kill_of_a_file_that_changed_is(lake, tmp_path):
+    catalogue = tmp_path / "c.catalogue"
+    killed(KILLED_AT_THE_FOURTH_TABLE, lake, catalogue)
+    with closing(sqlite3.connect(lake / "a.sqlite")) as file, file:
+        file.execute("INSERT INTO a1 VALUES (3, 'Cy', 1)")
+    corpus = tf.open_corpus(lake, catalogue=catalogue)
+    assert [profile.rows for profile in corpus] == [2, 3, 2, 2, 2, 2]
+
+
+def test_what_was_encoded_before_a_kill_is_not_encoded_again(lake, tmp_path):
+    catalogue = tmp_path / "c.catalogue"
+    killed(KILLED_AT_THE_THIRD_BATCH, lake, catalogue)
+    embedder = Noting()
+    corpus = tf.open_corpus(lake, catalogue=catalogue)
+    corpus.vectors(embedder)
+    documents = {corpus.text(id) for id in corpus.ids} | {text for id in corpus.ids for text in corpus.column_texts(id)}
+    assert len(set(embedder.asked)) == len(embedder.asked) == len(documents) - 4
+
+
+def test_threads_and_processes_share_one_catalogue(lake, tmp_path):
+    catalogue = tmp_path / "c.catalogue"
+    program = (
+        "import sys, warnings; warnings.simplefilter('error'); import tagframe as tf; "
+        "from tagframe.retrieval import retrieve_tables; corpus = tf.open_corpus(sys.argv[1], catalogue=sys.argv[2]); "
+        "print(*retrieve_tables(corpus, 'name of b1', k=2, method='lexical').ids, *(p.rows for p in corpus))"
+    )
+    arguments = [sys.executable, "-c", program, str(lake), str(catalogue)]
+    other = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def ask(_: int) -> list[str]:
+        corpus = tf.open_corpus(lake, catalogue=catalogue)
+        return retrieve_tables(corpus, "name of b1", k=2, embedder=Noting()).ids
+
+    with warnings.catch_warnings(), ThreadPoolExecutor(4) as pool:
+        warnings.simplefilter("error")
+        found = list(pool.map(ask, range(8)))
+    out, err = other.communicate(timeout=120)
+    assert all(ids == found[0] for ids in found)
+    assert (out.split()[2:], err) == (["2"] * 6, "")
+    assert len(Catalogue(catalogue).load().sources) == 2
+
+
+def test_opening_reads_no_columns(lake, tmp_path, monkeypatch):
+    tf.open_corpus(lake, catalogue=tmp_path / "c.catalogue")
+    made = []
+    real = stored_profiles.StoredColumns._made
+
+    def noted(self):
+        made.append(self.digest)
+        return real(self)
+
+    monkeypatch.setattr(stored_profiles.StoredColumns, "_made", noted)
+    corpus = tf.open_corpus(lake, catalogue=tmp_path / "c.catalogue")
+    assert made == []
+    assert corpus.profile("a1").column("name").samples == ("Ann", "Bo")
+    assert corpus.profile("a1").columns is corpus.profile("a1").columns
+    assert len(made) == 1
+
+
+def test_few_columns_stay_at_hand(lake, tmp_path, monkeypatch):
+    monkeypatch.setattr(stored_profiles, "_columns", stored_profiles._AtHand(6))
+    corpus = tf.open_corpus(lake, catalogue=tmp_path / "c.catalogue")
+    first = corpus.profile("a1").columns
+    assert [len(profile.columns) for profile in corpus] == [3] * 6
+    assert corpus.profile("a1").columns is not first
+    assert corpus.profile("a1").columns == first
+
+
+def test_sketches_of_a_table_that_another_process_has_indexed_anew(lake, tmp_path):
+    before = tf.open_corpus(lake, catalogue=tmp_path / "c.catalogue")
+    with closing(sqlite3.connect(lake / "a.sqlite")) as file, file:
+        file.execute("INSERT INTO a1 VALUES (3, 'Cy', 1)")
+    tf.open_corpus(lake, catalogue=tmp_path / "c.catalogue")
+    with pytest.warns(tf.errors.CatalogueWarning, match=r"a\.a1.* open the corpus again"):
+        assert len(before.profile("a1").column("id").sketch.hashes) == 0
+    assert len(before.profile("a0").column("id").sketch.hashes) == 2
+    assert before.profile("a1").rows == 2
