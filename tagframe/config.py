@@ -72,8 +72,8 @@ class Settings:
             account that is opened where it is given (:class:`Dollars`).
         concurrency: requests of a call in flight at most.
         rpm: requests a minute at most, of all calls together that have the same limit for the same model; None for no
-            limit but what the server says.
-        tpm: tokens a minute at most, likewise, by estimate of prompt and answer.
+            limit but what the server says: limits that its responses' headers tell are kept anyway.
+        tpm: tokens a minute at most, likewise: by estimate of prompt and answer, then as the server counts.
         context_window: the tokens that the model reads and writes in one request, for a model that litellm's table does
             not hold.
         lm_for: models of single steps, by name: ``{"syn": "openai/gpt-4.1", "sem_filter": "openai/gpt-4o-mini"}``. A

@@ -202,6 +202,7 @@ class LMRequestFailed(LMError):
     Attributes:
         status: the HTTP status, or None where no response came.
         retry_after: the seconds that the server asked to wait, or None.
+        limits: what it said of its limits (:class:`tagframe.lm.quota.ServerLimits`), or None.
         retryable: whether the same request may succeed later; such a request has been retried before this is seen.
         stops_run: whether every other request would fail alike, so that no more were sent.
     """
@@ -213,6 +214,7 @@ class LMRequestFailed(LMError):
         super().__init__(message)
         self.status = status
         self.retry_after = retry_after
+        self.limits: Any = None
 
     def __str__(self) -> str:
         return str(self.args[0])

@@ -179,31 +179,34 @@ class Attempts:
         route = self._route
         reserved = await self._reserve(prompt, parameters, route.budget) if route.budget is not None else None
         spent: Cost | None = None
+        expected = estimate_tokens(prompt) + estimate_answer(parameters)
         try:
             if route.rates is not None:
-                await route.rates.take(estimate_tokens(prompt) + estimate_answer(parameters), self._sleep)
-            started = await route.lane.enter(route.retry.patience, self._sleep)
-            error: LMRequestFailed | None = None
+                await route.rates.take(expected, self._sleep)
+            started = await route.lane.enter(route.retry.patience, self._sleep, expected)
+            told: Reply | LMRequestFailed | None = None
             try:
                 if self._stopped is not None:
                     raise _not_sent(self._stopped)
                 meter.sent += 1
                 spent = reserved  # what was sent counts as paid, until the server says what it took
-                reply = await route.transport.send(prompt, parameters, route.timeout)
+                reply = told = await route.transport.send(prompt, parameters, route.timeout)
                 self._answered = True
                 cost = self._charge(prompt, reply, meter)
                 if reply.tokens_in is not None and reply.tokens_out is not None:
                     spent = cost
+                    if route.rates is not None:
+                        route.rates.settle(int(cost.tokens) - expected)
                 return reply
             except LMRequestFailed as failed:
-                error = failed
+                told = failed
                 if self._is_hopeless(failed):
                     self.stop(failed)
                 if failed.status not in (None, 200):
                     spent = NOTHING_BUT_A_CALL
                 raise
             finally:
-                route.lane.leave(started, error, route.retry.patience)
+                route.lane.leave(started, told, route.retry.patience, expected)
                 meter.seconds += time.monotonic() - started
         finally:
             if route.budget is not None and reserved is not None:

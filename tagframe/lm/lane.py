@@ -7,14 +7,12 @@ import math
 import os
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeAlias
 
 from tagframe.errors import LMRequestFailed, RateLimited
-
-Sleep: TypeAlias = Callable[[float], Awaitable[bool]]
-"""Waits so many seconds; False where there is no more use in waiting, since the run has stopped."""
+from tagframe.lm.quota import Quota, Sleep
+from tagframe.lm.transport import Reply
 
 CUT = 0.5
 """What a 429 multiplies the number in flight by (additive increase, multiplicative decrease, as TCP does)."""
@@ -113,6 +111,11 @@ class Rates:
             if bucket is not None and (wait := bucket.take(amount)) > 0:
                 await sleep(wait)
 
+    def settle(self, more: int) -> None:
+        """A request took so many more tokens than were taken for it, or fewer where this is below 0."""
+        if self._tokens is not None:
+            self._tokens.take(more)
+
 
 class _Bucket:
     """A rate, by the time at which all that was taken has flowed out (the generic cell rate algorithm).
@@ -137,11 +140,13 @@ class Lane:
 
     Attributes:
         gate: the number of requests in flight.
+        quota: what the server says of its limits a minute.
         reasoning: the tokens that its answers need beyond ``max_tokens``; 0 until one was cut off inside its reasoning.
     """
 
     def __init__(self) -> None:
         self.gate = AdaptiveLimit()
+        self.quota = Quota()
         self.reasoning = 0
         self._paused_until = 0.0
 
@@ -150,8 +155,8 @@ class Lane:
         """Whether the server has asked for a pause that is not over."""
         return time.monotonic() < self._paused_until
 
-    async def enter(self, patience: float, sleep: Sleep) -> float:
-        """Wait until a request may go out; gives the time for :meth:`leave`.
+    async def enter(self, patience: float, sleep: Sleep, tokens: int) -> float:
+        """Wait until a request of so many tokens may go out; gives the time for :meth:`leave`.
 
         Raises:
             RateLimited: where the server has asked for a pause that lasts longer than ``patience`` seconds from now.
@@ -167,21 +172,25 @@ class Lane:
                     )
                 if not await sleep(wait):
                     break
+            await self.quota.take(tokens, sleep)
         except BaseException:
             self.gate.release()
             raise
         return time.monotonic()
 
-    def leave(self, sent_at: float, error: LMRequestFailed | None, patience: float) -> None:
-        """A request has ended."""
-        if error is None:
-            self.gate.answered()
-        elif isinstance(error, RateLimited):
+    def leave(self, sent_at: float, told: Reply | LMRequestFailed | None, patience: float, tokens: int) -> None:
+        """A request has ended with a reply or an error, or with neither where it was cancelled."""
+        self.quota.give_back(tokens)
+        if told is not None:
+            self.quota.learn(told.limits)
+        if isinstance(told, RateLimited):
             self.gate.refused(sent_at)
             # What one request is told holds for all, unless nobody would wait for it: then it ends that request alone,
             # and the others find out for themselves.
-            if error.retry_after is not None and error.retry_after <= patience:
-                self._paused_until = max(self._paused_until, time.monotonic() + error.retry_after)
+            if told.retry_after is not None and told.retry_after <= patience:
+                self._paused_until = max(self._paused_until, time.monotonic() + told.retry_after)
+        elif not isinstance(told, LMRequestFailed):
+            self.gate.answered()
         self.gate.release()
 
 

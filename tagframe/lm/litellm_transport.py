@@ -50,7 +50,13 @@ class LiteLLM:
             raise RequestTimedOut(f"no answer within {timeout:g} s from {self.endpoint}") from error
         except Exception as error:  # litellm passes on what its providers' clients raise
             raise self._failure(error, timeout) from None  # whose messages may show the key
-        return read_reply(response.model_dump(warnings=False))
+        # The provider's own headers, under names with a prefix.
+        hidden = getattr(response, "_hidden_params", None) or {}
+        headers = {
+            str(name).lower().removeprefix("llm_provider-"): str(value)
+            for name, value in (hidden.get("additional_headers") or {}).items()
+        }
+        return read_reply(response.model_dump(warnings=False), headers)
 
     def _failure(self, error: Exception, timeout: float) -> LMRequestFailed:
         """The same error that the direct transport would have raised.

@@ -105,7 +105,7 @@ class OpenAIHTTP:
             body = json.loads(raw)
         except ValueError as error:
             raise MalformedResponse(f"the server's answer is no JSON: {raw[:200]!r}", 200) from error
-        return read_reply(body)
+        return read_reply(body, response.headers)
 
 
 async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:

@@ -24,6 +24,7 @@ from tagframe.errors import (
     ServerFailed,
 )
 from tagframe.lm.prompt import Parameters, Prompt, TokenLogprob
+from tagframe.lm.quota import ServerLimits, limits_of
 
 _CONTEXT = re.compile(
     r"context.?(length|window|size)|maximum context|too many tokens|prompt is too long", re.IGNORECASE
@@ -42,6 +43,7 @@ class Reply:
         unfinished: whether it was cut off inside the model's reasoning.
         tokens_in: None where the server did not say.
         tokens_out: likewise.
+        limits: what the server said of its limits, or None.
     """
 
     text: str
@@ -50,6 +52,7 @@ class Reply:
     tokens_in: int | None = None
     tokens_out: int | None = None
     logprobs: tuple[TokenLogprob, ...] | None = None
+    limits: ServerLimits | None = None
 
 
 class Transport(Protocol):
@@ -69,8 +72,8 @@ class Transport(Protocol):
         """
 
 
-def read_reply(body: Any) -> Reply:
-    """The answer in a chat completion's body, trusting none of its types.
+def read_reply(body: Any, headers: Mapping[str, str] | None = None) -> Reply:
+    """The answer in a chat completion's body, trusting none of its types; ``headers`` are the response's.
 
     Raises:
         MalformedResponse: where there is no text to be had.
@@ -103,6 +106,7 @@ def read_reply(body: Any) -> Reply:
         _count(usage.get("prompt_tokens")),
         _count(usage.get("completion_tokens")),
         _logprobs(choice.get("logprobs")),
+        limits_of(headers) if headers else None,
     )
 
 
@@ -114,6 +118,12 @@ def _is_reasoning(text: str) -> bool:
 
 def failure(status: int, message: str, headers: Mapping[str, str], secrets: tuple[str, ...] = ()) -> LMRequestFailed:
     """The error for a response with an error status; ``secrets`` are struck out of the server's message."""
+    error = _failure(status, message, headers, secrets)
+    error.limits = limits_of(headers)
+    return error
+
+
+def _failure(status: int, message: str, headers: Mapping[str, str], secrets: tuple[str, ...]) -> LMRequestFailed:
     for secret in secrets:
         message = message.replace(secret, "***")
     fact = f"the server answered {status}: {shorten(message) or 'no reason given'}"
