@@ -267,8 +267,9 @@ class Server:
             body = json.dumps({"error": {"message": reply.text, "type": "scripted", "code": reply.code}}).encode()
         else:
             completion = _completion(request, reply)
-            usage = completion["usage"]
-            self.tokens += usage["total_tokens"] if isinstance(usage, dict) else 0
+            usage = completion["usage"]  # which a script may have replaced, by parts of it or by none
+            counts = usage if isinstance(usage, dict) else {}
+            self.tokens += counts.get("prompt_tokens", 0) + counts.get("completion_tokens", 0)
             body = json.dumps(completion).encode()
         _send(transport, reply.status, body, reply.headers, half=reply.drop == "half")
 
