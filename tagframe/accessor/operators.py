@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -178,3 +178,84 @@ class OperatorMethods:
         from tagframe import operators
 
         return operators.plan_sem_join(self._frame, right, instruction, **settings)
+
+    def sem_extract(
+        self,
+        input_cols: Hashable | Sequence[Hashable],
+        output_cols: Mapping[str, str | None],
+        *,
+        extract_quotes: bool = False,
+        return_explanations: bool = False,
+        suffix: str = "_extract",
+        on_error: OnError = "raise",
+        **settings: Any,
+    ) -> pd.DataFrame:
+        """What the rows say of a few things, as text columns; see :func:`tagframe.sem_extract`."""
+        from tagframe import operators
+
+        return operators.sem_extract(
+            self._frame,
+            input_cols,
+            output_cols,
+            extract_quotes=extract_quotes,
+            return_explanations=return_explanations,
+            suffix=suffix,
+            on_error=on_error,
+            **settings,
+        )
+
+    def sem_search(
+        self,
+        col_name: Hashable,
+        query: str,
+        K: int | None = None,
+        n_rerank: int | None = None,
+        *,
+        return_scores: bool = False,
+        suffix: str = "_sim_score",
+        on_error: OnError = "raise",
+        **settings: Any,
+    ) -> pd.DataFrame:
+        """The K rows whose text is nearest to a query; see :func:`tagframe.sem_search`."""
+        from tagframe import operators
+
+        return operators.sem_search(
+            self._frame,
+            col_name,
+            query,
+            K,
+            n_rerank,
+            return_scores=return_scores,
+            suffix=suffix,
+            on_error=on_error,
+            **settings,
+        )
+
+    def sem_sim_join(
+        self,
+        right: pd.DataFrame | pd.Series,
+        left_on: Hashable,
+        right_on: Hashable,
+        K: int,
+        *,
+        lsuffix: str = "",
+        rsuffix: str = "",
+        score_suffix: str = "",
+        keep_index: bool = False,
+        **settings: Any,
+    ) -> pd.DataFrame:
+        """Each row with the K rows of another frame whose texts are nearest; see :func:`tagframe.sem_sim_join`."""
+        from tagframe import operators
+
+        return operators.sem_sim_join(
+            self._frame,
+            right,
+            left_on,
+            right_on,
+            K,
+            lsuffix=lsuffix,
+            rsuffix=rsuffix,
+            score_suffix=score_suffix,
+            keep_index=keep_index,
+            **settings,
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -187,3 +187,79 @@ class QuoteAccessor:
             suffix=suffix,
             on_error=on_error,
         )
+
+    def sem_extract(
+        self,
+        input_cols: Hashable | Sequence[Hashable],
+        output_cols: Mapping[str, str | None],
+        *,
+        extract_quotes: bool = False,
+        return_explanations: bool = False,
+        suffix: str = "_extract",
+        on_error: OnError = "raise",
+        **settings: Any,
+    ) -> Quote:
+        """Calls, tokens, dollars and seconds of :func:`tagframe.sem_extract` with these arguments."""
+        from tagframe.lm import get_lm
+        from tagframe.operators import OPERATORS
+
+        return OPERATORS["sem_extract"].quote(
+            get_lm("sem_extract", **settings),
+            self._frame,
+            input_cols,
+            output_cols,
+            extract_quotes=extract_quotes,
+            return_explanations=return_explanations,
+            suffix=suffix,
+            on_error=on_error,
+        )
+
+    def sem_search(
+        self,
+        col_name: Hashable,
+        query: str,
+        K: int | None = None,
+        n_rerank: int | None = None,
+        *,
+        return_scores: bool = False,
+        suffix: str = "_sim_score",
+        on_error: OnError = "raise",
+        **settings: Any,
+    ) -> Quote:
+        """Calls, tokens, dollars and seconds of :func:`tagframe.sem_search`: none but to rerank."""
+        from tagframe.lm import Quote, get_lm
+        from tagframe.operators import OPERATORS
+        from tagframe.operators.search import with_embedder
+
+        if n_rerank is None:
+            return Quote()
+        with with_embedder(settings):
+            return OPERATORS["sem_search"].quote(
+                get_lm("sem_search", **settings),
+                self._frame,
+                col_name,
+                query,
+                K,
+                n_rerank,
+                return_scores=return_scores,
+                suffix=suffix,
+                on_error=on_error,
+            )
+
+    def sem_sim_join(
+        self,
+        right: pd.DataFrame | pd.Series,
+        left_on: Hashable,
+        right_on: Hashable,
+        K: int,
+        *,
+        lsuffix: str = "",
+        rsuffix: str = "",
+        score_suffix: str = "",
+        keep_index: bool = False,
+        **settings: Any,
+    ) -> Quote:
+        """No calls: :func:`tagframe.sem_sim_join` asks no model."""
+        from tagframe.lm import Quote
+
+        return Quote()

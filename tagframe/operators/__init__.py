@@ -5,15 +5,17 @@ A new operator is a file with its steps, its record and its two public functions
 
 from tagframe.operators.aggregate import AGG, asem_agg, sem_agg
 from tagframe.operators.drivers import arun, quote, run, run_many
+from tagframe.operators.extract import EXTRACT, asem_extract, sem_extract
 from tagframe.operators.filter import FILTER, asem_filter, sem_filter
 from tagframe.operators.join import JOIN, ClaimPlan, ClaimReport, NoLabels, asem_join, plan_sem_join, sem_join
 from tagframe.operators.map import MAP, SCORE, asem_map, asem_score, sem_map, sem_score
 from tagframe.operators.operator import Operator
 from tagframe.operators.outcome import OnError, Outcome
+from tagframe.operators.search import SEARCH, SIM_JOIN, asem_search, asem_sim_join, sem_search, sem_sim_join
 from tagframe.operators.steps import Step, gather, together
 from tagframe.operators.topk import TOPK, asem_topk, sem_topk
 
-OPERATORS = {record.name: record for record in (FILTER, TOPK, AGG, MAP, SCORE, JOIN)}
+OPERATORS = {record.name: record for record in (FILTER, TOPK, AGG, MAP, SCORE, EXTRACT, JOIN, SEARCH, SIM_JOIN)}
 """All operators, by name, in the order in which syn is told of them."""
 
 __all__ = [
@@ -27,10 +29,13 @@ __all__ = [
     "Step",
     "arun",
     "asem_agg",
+    "asem_extract",
     "asem_filter",
     "asem_join",
     "asem_map",
     "asem_score",
+    "asem_search",
+    "asem_sim_join",
     "asem_topk",
     "gather",
     "plan_sem_join",
@@ -38,10 +43,13 @@ __all__ = [
     "run",
     "run_many",
     "sem_agg",
+    "sem_extract",
     "sem_filter",
     "sem_join",
     "sem_map",
     "sem_score",
+    "sem_search",
+    "sem_sim_join",
     "sem_topk",
     "together",
 ]

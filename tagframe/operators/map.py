@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 import pandas as pd
 
@@ -28,6 +29,8 @@ from tagframe.operators.values import (
     score_value,
     value_of_dtype,
 )
+
+Settle: TypeAlias = Callable[[tuple[Any, ...], str], tuple[tuple[Any, ...], str | None]]
 
 _MAP_TASK = (
     "You are given the rows of a table, one at a time. Do what the instruction says for the row, from the row and from "
@@ -120,6 +123,7 @@ def mapped(
     suffix: str,
     on_error: OnError,
     window: int | None,
+    settle: Settle | None = None,
 ) -> Step[pd.DataFrame]:
     """The frame with the columns of a value of each row.
 
@@ -130,6 +134,7 @@ def mapped(
         value: the kind of answer.
         task: the beginning of the system message.
         return_explanations, examples, suffix, on_error, window: as for :func:`steps`.
+        settle: what becomes of a row's cells in sight of the row, as it was shown, and what its outcome notes of that.
     """
     check_on_error(on_error)
     stem = suffix.strip("_")
@@ -165,11 +170,15 @@ def mapped(
     answers: list[Answered | None] = [None] * len(rows)
     outcomes = [Outcome("null")] * len(rows)
     for place, row in zip(asked, fitted, strict=True):
-        answers[place] = answer = row.completion.value
+        answer, note = row.completion.value, row.note
+        if answer is not None and answer.cells is not None and settle is not None:
+            cells, said = settle(answer.cells, rows[place] or "")
+            answer, note = replace(answer, cells=cells), said or note
+        answers[place] = answer
         if answer is None:
-            outcomes[place] = Outcome("failed", row.completion.error, row.note)
+            outcomes[place] = Outcome("failed", row.completion.error, note)
         else:
-            outcomes[place] = Outcome("unsure" if answer.cells is None else "answered", note=row.note)
+            outcomes[place] = Outcome("unsure" if answer.cells is None else "answered", note=note)
     added = [
         Added(
             name,  # type: ignore[arg-type]  # a pydantic field's name, or the suffix

@@ -96,6 +96,16 @@ def together(steps: Sequence[Step[T]]) -> Step[list[T]]:
     return [results[number] for number in range(len(steps))]
 
 
+def without_model(step: Step[T]) -> T:
+    """The result of a step that asks nothing."""
+    try:
+        while True:
+            asked = list(next(step))
+            assert not asked, "a step that is run without a model has asked one"
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+
+
 def caught(step: Step[T]) -> Step[T | Exception]:
     """The step's result, or the error that ended it: for steps of which one must not end the others."""
     try:

