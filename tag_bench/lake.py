@@ -12,12 +12,12 @@ from tagframe.corpus.canonical import hash_texts
 from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile, TypeFamily
 from tagframe.corpus.profiler import SKETCH_SIZE
 
-_ADJECTIVES = (
+ADJECTIVES = (
     "regional national local annual monthly daily pending archived active draft primary shared public private inbound "
     "outbound internal external partner retail wholesale online seasonal premium standard legacy global urban rural "
     "mobile certified joint interim"
 ).split()
-_NOUNS = (
+NOUNS = (
     "customer order invoice product supplier shipment payment account branch employee contract claim policy vehicle "
     "driver route station sensor reading device ticket campaign budget project task patient visit drug trial sample "
     "course student teacher exam book author library museum artwork match player team league referee stadium city"
@@ -64,7 +64,7 @@ def synthetic_lake(tables: int = 1000, columns: int = 10, seed: int = 0) -> Lake
         seed: for the random numbers; the same lake for the same seed.
     """
     maker = _Maker(seed)
-    names = [f"{adjective}_{noun}" for noun in _NOUNS for adjective in _ADJECTIVES]
+    names = [f"{adjective}_{noun}" for noun in NOUNS for adjective in ADJECTIVES]
     maker.random.shuffle(names)
     names = [f"{names[place % len(names)]}{place // len(names) or ''}" for place in range(tables)]
     dimensions = names[: max(1, 2 * tables // 5)]

@@ -2,12 +2,18 @@
 
 The corpora are synthetic lakes of one database, their vectors random: what a model makes of the words does not matter
 to the time. Encoding is left out; it is the same for every corpus.
+
+With ``--lake`` everything is in: a lake of Spider 2's warehouses (its folder), or a synthetic one, is written as SQLite
+files, indexed, opened again, asked and refreshed, each in a process of its own.
 """
 
 from __future__ import annotations
 
 import json
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +25,7 @@ import numpy.typing as npt
 
 from tag_bench import SpreadCommand, new_figure
 from tag_bench.lake import synthetic_lake
+from tag_bench.speed import lakes
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.retrieval import METHODS, Question
 from tagframe.retrieval.index import RetrievalIndex
@@ -93,16 +100,51 @@ def plot(rows: Sequence[dict[str, Any]], path: Path) -> None:
     figure.savefig(path, dpi=120)
 
 
+def lake(place: str, count: int) -> dict[str, Any]:
+    """What a whole lake costs, from files to answers.
+
+    Args:
+        place: the folder of Spider 2's tables, or ``"synthetic"``.
+        count: questions.
+    """
+    if place == lakes.SYNTHETIC:
+        tables, asked = lakes.synthetic_tables(), lakes.synthetic_questions(count)
+    elif (Path(place) / "tables.jsonl.gz").is_file():
+        tables, asked = lakes.spider2_tables(Path(place)), lakes.spider2_questions(Path(place))[:count]
+    else:
+        raise click.ClickException(f"{place!r} holds no tables.jsonl.gz; or say {lakes.SYNTHETIC!r}")
+    with tempfile.TemporaryDirectory() as scratch:
+        folder, catalogue, questions_file = (Path(scratch, name) for name in ("lake", "lake.catalogue", "asked.json"))
+        folder.mkdir()
+        counts = lakes.write(tables, folder)
+        questions_file.write_text(json.dumps(asked), encoding="utf-8")
+
+        def step(name: str) -> dict[str, Any]:
+            program = [sys.executable, "-m", "tag_bench.speed.lake_steps", name]
+            done = subprocess.run([*program, folder, catalogue, questions_file], stdout=subprocess.PIPE, check=True)
+            found: dict[str, Any] = json.loads(done.stdout)
+            return found
+
+        result = {"tables": counts[0], "columns": counts[1], "index": step("index"), **step("ask")}
+        lakes.change_one(folder)
+        return {**result, **step("refresh")}
+
+
 @click.command("corpus", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--tables", "sizes", type=click.IntRange(min=5), multiple=True, default=(100, 1000, 10000))
 @click.option("--questions", "count", type=click.IntRange(min=1), default=30, show_default=True, help="Of each corpus.")
+@click.option("--lake", "place", help="A folder of Spider 2's tables, or synthetic: from files to answers.")
 @click.option("--plot", "picture", type=click.Path(path_type=Path), help="Draw the times into this file.")
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
-def command(sizes: tuple[int, ...], count: int, picture: Path | None, output: Any) -> None:
+def command(sizes: tuple[int, ...], count: int, place: str | None, picture: Path | None, output: Any) -> None:
     """Milliseconds a question against the number of tables in the corpus.
 
     Example: python -m tag_bench speed corpus --plot cost.png --json -
     """
+    if place is not None:
+        json.dump(lake(place, count), output, indent=2)
+        output.write("\n")
+        return
     rows = [cost(tables, count) for tables in sizes]
     if picture is not None:
         plot(rows, picture)

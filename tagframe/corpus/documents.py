@@ -45,5 +45,6 @@ def _described(words: str, description: str) -> str:
     return f"{words}. {description}" if description else words
 
 
+@lru_cache(maxsize=65536)
 def _words(name: str) -> str:
     return " ".join(identifier_words(name)) or name

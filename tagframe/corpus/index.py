@@ -8,9 +8,10 @@ import sqlite3
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from itertools import chain, count
+from itertools import chain, count, groupby
 from pathlib import Path
 from typing import Protocol
 
@@ -322,7 +323,7 @@ def _index(files: Sequence[SourceFile], known: Contents, keeper: _Keeper, progre
         work += [(file, shape) for shape in shapes if shape.name not in done]
     hidden = {table.partition(".")[2] for table, _ in known.knowledge.hidden}
     draft = _Draft(keeper)
-    for file, shape in shown(((1, one) for one in work), len(work), "profiling", "table", progress):
+    for file, shape in shown(_kept_open(work), len(work), "profiling", "table", progress):
         source = result.sources[file.key]
         try:
             profile = profile_table(file.database, shape, file.engine.chunks(shape))
@@ -335,6 +336,19 @@ def _index(files: Sequence[SourceFile], known: Contents, keeper: _Keeper, progre
             draft.add(source, shape.name, profile)
     draft.flush()
     return result
+
+
+def _kept_open(
+    work: Sequence[tuple[SourceFile, TableShape]],
+) -> Iterator[tuple[int, tuple[SourceFile, TableShape]]]:
+    """The tables one by one, each file kept open for all that are of it."""
+    for _, group in groupby(work, key=lambda one: one[0].key):
+        with ExitStack() as stack:
+            for place, (file, shape) in enumerate(group):
+                if not place:
+                    with suppress(UnreadableTable):  # each table says so itself
+                        stack.enter_context(file.engine.kept_open())
+                yield 1, (file, shape)
 
 
 class _Draft:

@@ -184,10 +184,16 @@ class TableProfile:
 
     def of_database(self, database: str) -> TableProfile:
         """The table, in a database of another name."""
-        if database == self.database:
-            return self
+        return self if database == self.database else self._with(database=database, id=f"{database}.{self.name}")
+
+    def called(self, name: str) -> TableProfile:
+        """The table under another name; its id stays."""
+        return self._with(name=name)
+
+    def _with(self, **fields: Any) -> TableProfile:
+        """As :func:`dataclasses.replace`, which would read the columns of a stored profile."""
         profile = type(self).__new__(type(self))
-        profile.__dict__.update(self.__dict__, database=database, id=f"{database}.{self.name}")
+        profile.__dict__.update(self.__dict__, **fields)
         return profile
 
     def column(self, name: str) -> ColumnProfile:

@@ -11,7 +11,8 @@ import json
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -39,6 +40,7 @@ class _AtHand:
 
     def __init__(self, most: int) -> None:
         self._most = most
+        self._unbounded = 0
         self._held: OrderedDict[Any, tuple[Any, Any, int]] = OrderedDict()
         self._size = 0
         self._lock = threading.Lock()
@@ -56,14 +58,34 @@ class _AtHand:
             if (id(owner), key) not in self._held:
                 self._held[id(owner), key] = owner, made, size(made)
                 self._size += size(made)
-                while self._size > self._most and len(self._held) > 1:
-                    _, (_, _, gone) = self._held.popitem(last=False)
-                    self._size -= gone
+                self._shrink()
         return made
+
+    @contextmanager
+    def unbounded(self) -> Iterator[None]:
+        """A block in which everything stays."""
+        with self._lock:
+            self._unbounded += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._unbounded -= 1
+                self._shrink()
+
+    def _shrink(self) -> None:
+        while not self._unbounded and self._size > self._most and len(self._held) > 1:
+            _, (_, _, gone) = self._held.popitem(last=False)
+            self._size -= gone
 
 
 _columns = _AtHand(_COLUMNS_AT_HAND)
 _hashes = _AtHand(_HASHES_AT_HAND)
+
+
+def columns_at_hand() -> AbstractContextManager[None]:
+    """A block that looks at all columns of a corpus several times: they are read once."""
+    return _columns.unbounded()
 
 
 @dataclass(frozen=True, eq=False)

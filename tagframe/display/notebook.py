@@ -39,7 +39,7 @@ def found_html(found: RetrievedTables, plan: JoinPlan | None, apart: str = "") -
         scores = scores_tell(found)
         rows = []
         for rank, hit in enumerate(found.tables, start=1):
-            cells = [str(rank), f"<b>{escaped(hit.id)}</b>"]
+            cells = [str(rank), f"<b>{escaped(hit.label)}</b>"]
             cells += [f"{hit.score:.3f}"] if scores else []
             cells += ["" if hit.probability is None else percent(hit.probability)] if chances else []
             rows.append([*cells, "<br>".join(escaped(reason) for reason in hit.reasons)])

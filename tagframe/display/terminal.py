@@ -68,12 +68,12 @@ def plan_text(plan: JoinPlan) -> str:
 def found_text(found: RetrievedTables, plan: JoinPlan | None) -> str:
     """Retrieved tables in a terminal: the ranking with reasons, and the join tree."""
     lines = [headline(found)]
-    width = max((len(hit.id) for hit in found.tables), default=0)
+    width = max((len(hit.label) for hit in found.tables), default=0)
     scores = scores_tell(found)
     for rank, hit in enumerate(found.tables, start=1):
         score = f"  {hit.score:.3f}" if scores else ""
         chance = "" if hit.probability is None else f"  {percent(hit.probability):>4}"
-        lines.append(f"{rank:>3}. {hit.id:<{width}}{score}{chance}")
+        lines.append(f"{rank:>3}. {hit.label:<{width}}{score}{chance}")
         lines += _filled(hit.reasons, indent=7)
     if plan is not None and plan.steps:
         lines += ["joined on", *(f"     {line}" for line in join_tree(plan).split("\n"))]

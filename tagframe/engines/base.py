@@ -241,6 +241,9 @@ class Engine(Protocol):
             OSError: the file cannot be read.
         """
 
+    def kept_open(self) -> AbstractContextManager[None]:
+        """A block in which this thread reads many tables: what it costs to open the place is paid once."""
+
     def session(self) -> AbstractContextManager[Session] | None:
         """Queries of our own inside the place; None where it only holds rows."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -38,6 +39,10 @@ class RowsOnly(ABC):
     def pick(self, table: str, columns: Sequence[str], numbers: RowNumbers) -> pd.DataFrame:
         """There is nothing to pick by."""
         raise UnreadableTable(f"rows of {table!r} cannot be read one by one")
+
+    def kept_open(self) -> AbstractContextManager[None]:
+        """Nothing is to be kept."""
+        return nullcontext()
 
     def session(self) -> None:
         """None: nothing runs here."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import compress
@@ -116,7 +117,7 @@ class SQLiteEngine:
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows of a table in pieces of some 128 MB at most."""
         names = [_qualified(column) for column in shape.columns]
-        with self._connection(shape.name) as connection:
+        with self._connection(shape.name, kept=_kept_by_this_thread().get(self.path)) as connection:
             rows = CHUNK_ROWS
             if self.path.stat().st_size > _CHUNK_BYTES:  # cells may be of many megabytes
                 widths = "+".join(f"coalesce(max(length({name})), 0)" for name in names)
@@ -173,6 +174,17 @@ class SQLiteEngine:
         return file_stamp([self.path, log] if log.exists() else [self.path], known)
 
     @contextmanager
+    def kept_open(self) -> Iterator[None]:
+        """To open a file is to read the definitions of all its tables: in a block they are read once."""
+        kept = _kept_by_this_thread()
+        with self._connection() as connection:
+            kept[self.path] = connection
+            try:
+                yield
+            finally:
+                del kept[self.path]
+
+    @contextmanager
     def session(self) -> Iterator[SQLiteSession]:
         """All statements see one state of the file."""
         with self._connection() as connection:
@@ -196,13 +208,23 @@ class SQLiteEngine:
         return run_statement(sql, file=file, tables=tables, relations=relations, limits=limits, explain=explain)
 
     @contextmanager
-    def _connection(self, table: str | None = None) -> Iterator[sqlite3.Connection]:
+    def _connection(
+        self, table: str | None = None, kept: sqlite3.Connection | None = None
+    ) -> Iterator[sqlite3.Connection]:
         place = f"table {table!r} of {self.path}" if table else str(self.path)
         try:
-            with closing(connect_readonly(self.path)) as connection:
+            with nullcontext(kept) if kept is not None else closing(connect_readonly(self.path)) as connection:
                 yield connection
         except (sqlite3.Error, OSError) as error:
             raise UnreadableTable(f"{place} cannot be read: {error}") from error
+
+
+_kept = threading.local()
+
+
+def _kept_by_this_thread() -> dict[Path, sqlite3.Connection]:
+    found: dict[Path, sqlite3.Connection] = _kept.__dict__.setdefault("by_path", {})
+    return found
 
 
 def _streamed(

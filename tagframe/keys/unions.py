@@ -15,12 +15,12 @@ from tagframe.corpus.profile import TableProfile
 from tagframe.keys import names
 
 _DATE_PART = re.compile(
-    r"\d+|[qhwvy]\d+|fy\d+|"
+    r"\d+(-\d+)*|[qhwvy]\d+|fy\d+|"
     "(jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec|january|february|march|april|june|july|august|september|"
     "october|november|december|mon|tue|wed|thu|fri|sat|sun|monday|tuesday|wednesday|thursday|friday|saturday|sunday)",
     re.IGNORECASE,
 )
-"""A number, a quarter, a month or the like."""
+"""A number, several, a quarter, a month or the like."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,8 @@ def infer_unions(profiles: Sequence[TableProfile], *, by_date: bool = False) -> 
     """Find tables of one database that have the same columns and names of the same form.
 
     Same columns: equal names, case and order aside, two at least, and no column of numbers beside one of text. Names
-    of the same form: they differ in one word or number (``sales_2023``, ``east_store``).
+    of the same form: they differ in one word or number (``sales_2023``, ``east_store``), or in all numbers
+    (``sales_2023_q4``).
 
     Args:
         profiles: the tables.
@@ -55,13 +56,13 @@ def infer_unions(profiles: Sequence[TableProfile], *, by_date: bool = False) -> 
     Returns:
         Groups of two tables or more, sorted by their first table; no table is in two groups.
     """
-    by_shape: dict[tuple[str, frozenset[str]], list[TableProfile]] = defaultdict(list)
+    by_shape: dict[tuple[str, str], list[TableProfile]] = defaultdict(list)
     for profile in sorted(profiles, key=lambda profile: profile.id):
-        columns = frozenset(column.name.casefold() for column in profile.columns)
-        if len(columns) > 1:
-            by_shape[profile.database, columns].append(profile)
+        by_shape[profile.database, profile.shape].append(profile)
     found = []
     for tables in by_shape.values():
+        if len(tables) < 2 or len(tables[0].columns) < 2:
+            continue
         by_form: dict[tuple[str, ...], list[tuple[TableProfile, str]]] = defaultdict(list)
         for table in tables:
             for form, part in _forms(table.name):
@@ -79,12 +80,18 @@ def infer_unions(profiles: Sequence[TableProfile], *, by_date: bool = False) -> 
 
 
 def _forms(name: str) -> list[tuple[tuple[str, ...], str]]:
-    """The name with each of its words left out in turn, and that word."""
+    """The name with each of its words left out in turn, and that word; with all numbers left out, and those."""
     parts = names.words(name)
-    return [((*parts[:place], "*", *parts[place + 1 :]), word) for place, word in enumerate(parts) if len(parts) > 1]
+    forms = [((*parts[:place], "*", *parts[place + 1 :]), word) for place, word in enumerate(parts) if len(parts) > 1]
+    numbers = [word for word in parts if word.isdecimal()]
+    if len(numbers) > 1:
+        forms.append((tuple("*" if word.isdecimal() else word for word in parts), "-".join(numbers)))
+    return forms
 
 
 def _alike(one: TableProfile, other: TableProfile) -> bool:
+    if one.stored is not None and other.stored is not None and one.stored.text == other.stored.text:
+        return True
     numbers = ("integer", "real")
     families = {column.name.casefold(): column.family for column in other.columns}
     for column in one.columns:

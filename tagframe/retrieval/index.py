@@ -13,7 +13,9 @@ import numpy.typing as npt
 
 from tagframe.corpus.facts import FactStore
 from tagframe.corpus.profile import TableProfile
+from tagframe.corpus.stored_profiles import columns_at_hand
 from tagframe.embed import TextVectors, encode_words, vocabulary
+from tagframe.retrieval.families import families
 from tagframe.retrieval.joinability import Joinability
 from tagframe.retrieval.lexical import LexicalIndex
 from tagframe.retrieval.links import Links
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from tagframe.corpus import CorpusVectors
     from tagframe.embed import Embedder
 
+_LAKE = 20_000
+"""Columns beyond which all is made at once, while they are at hand."""
 _REMEMBERED = 8
 _REMEMBERED_QUESTIONS = 256
 
@@ -78,6 +82,11 @@ class RetrievalIndex:
         declared_keys: whether keys that the source declares are taken: as links, and with an ω of 1 (JAR-G).
         described: the same tables in the same order under readable names, where there are such: their words are
             searched instead.
+        apart: id of a table that stands for itself, although it may be a piece of a family.
+
+    Attributes:
+        families: the candidates: tables, and those that are one table in pieces as one.
+        tables: the profile of each candidate; of a family that of its first piece.
     """
 
     def __init__(
@@ -87,13 +96,33 @@ class RetrievalIndex:
         *,
         declared_keys: bool = True,
         described: Searchable | None = None,
+        apart: str | None = None,
     ) -> None:
-        self.tables = corpus.profiles
+        with columns_at_hand():
+            self._prepare(corpus, embedder, declared_keys, described, apart)
+
+    def _prepare(
+        self,
+        corpus: Searchable,
+        embedder: Embedder | None,
+        declared_keys: bool,
+        described: Searchable | None,
+        apart: str | None,
+    ) -> None:
+        self._facts = corpus.facts
+        self.families = families(corpus.profiles, corpus.facts, apart=apart)
+        self.tables = tuple(family.table for family in self.families)
         self.embedder = embedder
         self.declared_keys = declared_keys
-        self._facts = corpus.facts
         readable = corpus if described is None else described
-        self.named = with_words_apart(readable.profiles, Segmenter(vocabulary(embedder)))
+        shown = readable.profiles
+        if len(self.tables) < len(corpus.profiles):
+            place = {table.id: position for position, table in enumerate(corpus.profiles)}
+            shown = tuple(
+                shown[place[one.table.id]].called(one.name) if one.parts else shown[place[one.table.id]]
+                for one in self.families
+            )
+        self.named = with_words_apart(shown, Segmenter(vocabulary(embedder)))
         numbers = {name: number for number, name in enumerate(sorted({table.database for table in self.tables}))}
         self.database = np.array([numbers[table.database] for table in self.tables], dtype=np.intp)
         # The name of the only database sets no table apart from another.
@@ -106,6 +135,16 @@ class RetrievalIndex:
         self._filled = np.flatnonzero(widths)
         self._questions: OrderedDict[str, TextVectors] = OrderedDict()
         self._questions_lock = threading.Lock()
+        if self._starts[-1] > _LAKE:
+            _ = self.lexical, self.vocabulary, self.values, self.is_key
+
+    def place(self, id: str) -> int:
+        """The position of a candidate among ``tables``, by its id."""
+        return self._places[id]
+
+    @once
+    def _places(self) -> dict[str, int]:
+        return {table.id: position for position, table in enumerate(self.tables)}
 
     @once
     def lexical(self) -> LexicalIndex:
@@ -267,23 +306,31 @@ def plain(subquery: str) -> str:
 class _Slot:
     """The place of an index that is made by the first thread that asks for it, while others wait."""
 
-    def __init__(self, corpus: Searchable, embedder: Embedder | None) -> None:
-        self._corpus, self._embedder = corpus, embedder
+    def __init__(self, corpus: Searchable, embedder: Embedder | None, apart: str | None) -> None:
+        self._corpus, self._embedder, self._apart = corpus, embedder, apart
 
     @once
     def index(self) -> RetrievalIndex:
-        return RetrievalIndex(self._corpus, self._embedder)
+        return RetrievalIndex(self._corpus, self._embedder, apart=self._apart)
 
 
 _slots: OrderedDict[tuple[object, ...], _Slot] = OrderedDict()
 _lock = threading.Lock()
 
 
-def index_of(corpus: Searchable, embedder: Embedder | None) -> RetrievalIndex:
-    """The index of a corpus, made once; corpora that are equal, such as those narrowed at each call, share one."""
-    key = (id(embedder), corpus.profiles)  # the slot holds the embedder, so that its id stays its own
+def index_of(corpus: Searchable, embedder: Embedder | None, apart: str | None = None) -> RetrievalIndex:
+    """The index of a corpus, made once; corpora that are equal, such as those narrowed at each call, share one.
+
+    Args:
+        corpus: what to search.
+        embedder: None leaves lexical relevance alone.
+        apart: as for :class:`RetrievalIndex`.
+    """
+    # Where the table is of no family the index is everybody's. The slot holds the embedder, so that its id stays.
+    apart = apart if apart is not None and any(letter.isdecimal() for letter in apart) else None
+    key = (id(embedder), corpus.profiles, apart)
     with _lock:
-        slot = _slots.setdefault(key, _Slot(corpus, embedder))
+        slot = _slots.setdefault(key, _Slot(corpus, embedder, apart))
         _slots.move_to_end(key)
         while len(_slots) > _REMEMBERED:
             _slots.popitem(last=False)

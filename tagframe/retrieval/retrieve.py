@@ -79,8 +79,10 @@ def retrieve_tables(
     asked = Question.of(question)
     if not corpus.profiles:
         raise EmptyCorpus("there is no table to search: the corpus, or what is left of its catalogue, is empty")
-    index = index_of(corpus, embedder if embedder is not None else _configured_embedder())
-    anchored = None if anchor is None else corpus.profiles.index(corpus.profile(anchor))
+    embedder = embedder if embedder is not None else _configured_embedder()
+    anchor = None if anchor is None else corpus.profile(anchor).id
+    index = index_of(corpus, embedder, anchor)
+    anchored = None if anchor is None else index.place(anchor)
     if (
         lm is None
         and config.current().model("retrieve") is not None
@@ -102,6 +104,7 @@ def retrieve_tables(
             float(selection.score[rank]),
             tuple(why[rank]),
             None if selection.probability is None else float(selection.probability[place]),
+            index.families[prepared.tables[place]].parts,
         )
         for rank, place in enumerate(selection.indices)
     )

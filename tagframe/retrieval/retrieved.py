@@ -14,6 +14,7 @@ from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_yo
 from tagframe.joins import How, JoinPlan, On, keys_on, plan_joins
 from tagframe.keys import KeyPair
 from tagframe.merging import Reaction, Where, run_plan
+from tagframe.retrieval.families import shared_name
 from tagframe.retrieval.links import Links
 from tagframe.retrieval.once import once
 from tagframe.retrieval.role_hints import role_hints
@@ -32,12 +33,20 @@ class TableHit:
         score: what choosing it was worth to the selector; comparable within one result only.
         reasons: why it was chosen, in words.
         probability: the chance that the question needs it, where the method gives one.
+        parts: the ids of all tables of which it is the first, where they are one table in pieces; they are stacked when
+            they are merged.
     """
 
     id: str
     score: float
     reasons: tuple[str, ...] = ()
     probability: float | None = None
+    parts: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The id; of a table in pieces what their ids share, as ``web.events_* (366 tables)``."""
+        return f"{shared_name(self.parts)} ({len(self.parts)} tables)" if self.parts else self.id
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +78,11 @@ class RetrievedTables:
         found = [hit.id for hit in self.tables]
         return found if self.anchor is None else [self.anchor, *found]
 
+    def _members(self) -> list[str]:
+        """The ids of all tables, pieces of one too, the anchor first."""
+        found = [id for hit in self.tables for id in hit.parts or (hit.id,)]
+        return found if self.anchor is None else [self.anchor, *found]
+
     @once
     def join_plan(self) -> JoinPlan:
         """How the tables are joined; a table that no word asked for may be in it where the others need it as a bridge.
@@ -81,7 +95,7 @@ class RetrievedTables:
     def _planned(self, on: On | None = None, stack: bool = True) -> JoinPlan:
         profiles = self.corpus.profiles
         positions = {profile.id: position for position, profile in enumerate(profiles)}
-        members = [positions[table] for table in self.ids]
+        members = [positions[table] for table in self._members()]
         links = Links(profiles, facts=self.corpus.facts)
         around = links.of_databases(members)
         keys = links.keys([*members, *around])
@@ -171,6 +185,7 @@ class RetrievedTables:
                     "score": round(hit.score, 6),
                     "probability": None if hit.probability is None else round(hit.probability, 6),
                     "reasons": list(hit.reasons),
+                    **({"parts": list(hit.parts)} if hit.parts else {}),
                 }
                 for hit in self.tables
             ],

@@ -94,12 +94,24 @@ def _may_stand(piece: str, start: int, is_last: bool) -> bool:
 
 
 def with_words_apart(tables: Sequence[TableProfile], segmenter: Segmenter) -> tuple[TableProfile, ...]:
-    """The tables under names with their words apart; the ids stay."""
+    """The tables under names with their words apart; the ids stay, and tables whose names do are the same objects."""
+    apart = {name: segmenter.name(name) for name in {name for table in tables for name in _names(table)}}
     return tuple(
         replace(
             table,
-            name=segmenter.name(table.name),
-            columns=tuple(replace(column, name=segmenter.name(column.name)) for column in table.columns),
+            name=apart[table.name],
+            columns=tuple(
+                column if apart[column.name] == column.name else replace(column, name=apart[column.name])
+                for column in table.columns
+            ),
         )
+        if any(apart[column.name] != column.name for column in table.columns)
+        else table
+        if apart[table.name] == table.name
+        else table.called(apart[table.name])
         for table in tables
     )
+
+
+def _names(table: TableProfile) -> list[str]:
+    return [table.name, *(column.name for column in table.columns)]

@@ -21,6 +21,9 @@ LONGEST = 6
 
 _POSSESSIVE = re.compile(r"['’]s?\Z")
 _FAMILIES = frozenset({"text", "date"})
+_LAKE = 50_000
+"""Columns beyond which a number is in too many to say anything, too, and of a column of more values than its sketch
+holds only the samples are looked for: what is left of its values was chosen at random."""
 _SMALLEST_NUMBER = 1000
 """Numbers below it are in too many columns to say anything."""
 
@@ -49,21 +52,29 @@ class ValueIndex:
     """The values that the profiles know of, by hash: all those of a complete sketch, a sample of larger columns."""
 
     def __init__(self, tables: Sequence[TableProfile]) -> None:
-        columns = [(position, column) for position, table in enumerate(tables) for column in table.columns]
-        self._columns = [(position, column.position) for position, column in columns]
+        columns = [column for table in tables for column in table.columns]
+        self._table = np.repeat(np.arange(len(tables)), [len(table.columns) for table in tables])
+        self._column = np.array([column.position for column in columns], dtype=np.intp)
+        plain = np.array([column.family not in _FAMILIES for column in columns], dtype=bool)
         # All columns at once: a lake has a hundred thousand of them.
         none = np.zeros(0, dtype=np.uint64)
-        sketched = [none if column.sketch is None else column.sketch.hashes for _, column in columns]
+        sketches = [column.sketch for column in columns]
+        if len(columns) > _LAKE:
+            sketches = [
+                sketch if sketch is not None and sketch.complete and not is_plain else None
+                for sketch, is_plain in zip(sketches, plain.tolist(), strict=True)
+            ]
+        sketched = [none if sketch is None else sketch.hashes for sketch in sketches]
         samples = [
             [text for text, _ in map(canonical, column.samples) if text is not None]
-            if column.sketch is None or not column.sketch.complete
+            if sketch is None or not sketch.complete
             else []
-            for _, column in columns
+            for column, sketch in zip(columns, sketches, strict=True)
         ]
         every = np.concatenate([none, *sketched, hash_texts(chain.from_iterable(samples))])
-        places = np.arange(len(columns))
+        places = np.arange(len(columns), dtype=np.int32)
         owners = np.concatenate([np.repeat(places, list(map(len, part))) for part in (sketched, samples)])
-        plain = np.array([column.family not in _FAMILIES for _, column in columns], dtype=bool)
+        del sketched
         kept = ~(plain[owners] & np.isin(every, _small_numbers())) if len(every) else np.zeros(0, dtype=bool)
         every, owners = every[kept], owners[kept]
         order = np.lexsort((owners, every))
@@ -99,8 +110,7 @@ class ValueIndex:
             taken[span[0] : span[1]] = [True] * (span[1] - span[0])
             by_table: dict[int, int] = {}
             for owner in owners.tolist():
-                table, column = self._columns[owner]
-                by_table.setdefault(table, column)
+                by_table.setdefault(int(self._table[owner]), int(self._column[owner]))
             rarity = 1 / (1 + math.log(len(owners)))
             is_name = place < len(quoted) or _is_name(value, at_start=span[0] == 0)
             tables = tuple(sorted(by_table))

@@ -1,0 +1,144 @@
+"""Lakes as folders of SQLite files, a file for each database, a few rows in each table: what an index is made of."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tag_bench.lake import ADJECTIVES, NOUNS
+
+SYNTHETIC = "synthetic"
+"""The name of the lake that is made up."""
+
+_TABLES, _DATABASES, _COLUMNS, _ROWS = 10_000, 200, 20, 20
+_TYPES = {"NUMBER": "INTEGER", "FLOAT": "REAL", "BOOLEAN": "INTEGER"}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table to write.
+
+    Attributes:
+        database, name: its place.
+        columns: name and SQLite's type of each.
+        rows: of its cells.
+    """
+
+    database: str
+    name: str
+    columns: Sequence[tuple[str, str]]
+    rows: Sequence[Sequence[Any]]
+
+
+def write(tables: Iterator[Table], folder: Path) -> tuple[int, int]:
+    """Write tables that arrive database by database; gives how many there are, and their columns in all."""
+    count = columns = 0
+    for database, group in groupby(tables, key=lambda table: table.database):
+        with closing(sqlite3.connect(folder / f"{database}.sqlite")) as file, file:
+            file.execute("PRAGMA synchronous = OFF")
+            for table in group:
+                put(file, table)
+                count, columns = count + 1, columns + len(table.columns)
+    return count, columns
+
+
+def put(file: sqlite3.Connection, table: Table) -> None:
+    """Write one table."""
+    names = ", ".join(f"{_quoted(name)} {kind}" for name, kind in table.columns)
+    file.execute(f"CREATE TABLE {_quoted(table.name)} ({names})")
+    places = ", ".join("?" * len(table.columns))
+    file.executemany(f"INSERT INTO {_quoted(table.name)} VALUES ({places})", table.rows)
+
+
+def change_one(folder: Path) -> None:
+    """Give the first table of the first file one more column."""
+    path = min(folder.glob("*.sqlite"))
+    with closing(sqlite3.connect(path)) as file, file:
+        (name,) = file.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchone()
+        file.execute(f"ALTER TABLE {_quoted(name)} ADD COLUMN changed_just_now TEXT")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def spider2_tables(folder: Path) -> Iterator[Table]:
+    """Every table of Spider 2's warehouses, its samples as rows; all tables of a family have those of the family."""
+    with gzip.open(folder / "tables.jsonl.gz", "rt", encoding="utf-8") as lines:
+        families = sorted(map(json.loads, lines), key=lambda family: str(family["database"]))
+    for family in families:
+        columns = _distinct(family["columns"])
+        names = [(column["name"], _TYPES.get(column["type"].split("(")[0].upper(), "TEXT")) for column in columns]
+        samples = [[str(value)[:200] for value in column.get("samples") or ()] for column in columns]
+        rows = [
+            [values[row] if row < len(values) else None for values in samples]
+            for row in range(max(map(len, samples), default=0))
+        ]
+        for table in family["tables"]:
+            name = table.removeprefix(f"{family['database']}.")
+            # SQLite keeps names that begin so to itself.
+            name = f"_{name}" if name.casefold().startswith("sqlite_") else name
+            yield Table(family["database"], name, names, rows)
+
+
+def _distinct(columns: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without the second of two names that differ in case only, which SQLite does not tell apart."""
+    return list({column["name"].casefold(): column for column in reversed(columns)}.values())[::-1]
+
+
+def spider2_questions(folder: Path) -> list[str]:
+    """The questions of the warehouses."""
+    return [entry["question"] for entry in json.loads((folder / "dev.json").read_text(encoding="utf-8"))]
+
+
+def synthetic_tables(tables: int = _TABLES, databases: int = _DATABASES, columns: int = _COLUMNS) -> Iterator[Table]:
+    """Tables of all-day things, of which some reference others of their database.
+
+    Args:
+        tables: how many.
+        databases: that they are in.
+        columns: of each.
+    """
+    random = np.random.default_rng(0)
+    names = [f"{adjective}_{noun}" for noun in NOUNS for adjective in ADJECTIVES]
+    attributes = [f"{noun}_{word}" for noun in NOUNS for word in ("name", "status", "amount", "date", "note", "count")]
+    for number in range(databases):
+        mine = tables * (number + 1) // databases - tables * number // databases
+        things = [str(name) for name in random.choice(names, mine, replace=mine > len(names))]
+        things = [f"{name}_{things[:place].count(name) + 1}" if name in things[:place] else name
+                  for place, name in enumerate(things)]  # fmt: skip
+        for thing in things:
+            others = [str(other) for other in random.choice(things, 2) if other != thing]
+            own = [f"{thing}_id", *(f"{other}_id" for other in dict.fromkeys(others))]
+            more = random.choice(attributes, columns - len(own), replace=False)
+            kinds = [(name, "INTEGER") for name in own] + [
+                (str(name), "INTEGER" if str(name).endswith(("amount", "count")) else "TEXT") for name in more
+            ]
+            rows = [[_cell(random, row, name, kind) for name, kind in kinds] for row in range(_ROWS)]
+            yield Table(f"db{number:03}", thing, kinds, rows)
+
+
+def _cell(random: np.random.Generator, row: int, name: str, kind: str) -> Any:
+    if name.endswith("_id"):
+        return row + 1
+    value = int(random.integers(1, 1000))
+    return value if kind == "INTEGER" else f"{name.rpartition('_')[0]} {value}"
+
+
+def synthetic_questions(count: int) -> list[str]:
+    """Questions about two of the things."""
+    random = np.random.default_rng(1)
+    return [
+        f"Which {random.choice(ADJECTIVES)} {random.choice(NOUNS)} has the highest {random.choice(NOUNS)} amount "
+        f"of a {random.choice(ADJECTIVES)} {random.choice(NOUNS)} with status {random.choice(NOUNS)} 7?"
+        for _ in range(count)
+    ]

@@ -1,0 +1,85 @@
+"""Families: tables that are one table in many pieces, such as ``events_20210101``, ``events_20210102``, …
+
+A question is about the events, not about a day's: the pieces are one candidate, and are stacked when they are merged.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tagframe.corpus.facts import FactStore
+from tagframe.corpus.profile import TableProfile
+from tagframe.keys import infer_unions
+
+LEAST = 3
+"""Tables of one shape that are a family: two may be told apart by what a question says."""
+
+_NUMBER = re.compile(r"\d+")
+
+
+@dataclass(frozen=True)
+class Family:
+    """A table, or the pieces of one.
+
+    Attributes:
+        table: the first piece.
+        name: what the pieces' names share, ``*`` for the rest; the table's own where it is alone.
+        parts: the ids of all pieces, sorted; none where it is alone.
+    """
+
+    table: TableProfile
+    name: str
+    parts: tuple[str, ...] = ()
+
+
+def families(tables: Sequence[TableProfile], facts: FactStore, *, apart: str | None = None) -> list[Family]:
+    """The tables, those that are pieces of one as one: sorted by the id of the first piece.
+
+    Args:
+        tables: the profiles, sorted by id.
+        facts: where families are kept.
+        apart: id of a table that is of no family, whatever it is called.
+    """
+    alike = Counter((table.database, table.shape) for table in tables)
+    by_database: dict[str, list[TableProfile]] = defaultdict(list)
+    for table in tables:
+        if alike[table.database, table.shape] >= LEAST and _NUMBER.search(table.name) and table.id != apart:
+            by_database[table.database].append(table)
+    parts = [ids for database, members in by_database.items() for ids in _groups(database, members, facts)]
+    first = {ids[0]: ids for ids in parts}
+    others = {id for ids in parts for id in ids[1:]}
+    names = {table.id: table.name for table in tables}
+    return [
+        Family(table, shared_name([names[id] for id in first[table.id]]), first[table.id])
+        if table.id in first
+        else Family(table, table.name)
+        for table in tables
+        if table.id not in others
+    ]
+
+
+def _groups(database: str, tables: Sequence[TableProfile], facts: FactStore) -> list[tuple[str, ...]]:
+    state = facts.state(tables)
+    kept = facts.get("families", database, state)
+    if kept is not None:
+        return [tuple(ids) for ids in json.loads(kept)]
+    found = [group.tables for group in infer_unions(tables, by_date=True) if len(group.tables) >= LEAST]
+    facts.put("families", database, state, json.dumps(found))
+    return found
+
+
+def shared_name(names: Sequence[str]) -> str:
+    """The name with ``*`` for the numbers that differ.
+
+    >>> shared_name(["events_20210101", "events_20210102"]), shared_name(["ga4_1990_q1", "ga4_1991_q1"])
+    ('events_*', 'ga4_*_q1')
+    """
+    pieces, numbers = _NUMBER.split(names[0]), [_NUMBER.findall(name) for name in names]
+    if len({len(found) for found in numbers}) > 1:
+        return _NUMBER.sub("*", names[0])
+    shown = [column[0] if len(set(column)) == 1 else "*" for column in zip(*numbers, strict=True)]
+    return "".join(piece + number for piece, number in zip(pieces, [*shown, ""], strict=True))

@@ -1,0 +1,101 @@
+"""Tables that are one table in many pieces."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tagframe.corpus.facts import FactStore
+from tagframe.retrieval import families as module
+from tagframe.retrieval import retrieve_tables
+from tagframe.retrieval.families import families
+
+DAYS = ("20210101", "20210102", "20210103", "20210104")
+
+
+@pytest.fixture
+def web() -> tf.Corpus:
+    """Four days of events, their users, and something else."""
+    frames = {"web.users": pd.DataFrame({"user_id": [71, 72, 73], "country": ["PT", "CZ", "PT"]})}
+    for number, day in enumerate(DAYS):
+        events = {"event_id": [number * 2 + 500, number * 2 + 501], "user_id": [71, 72], "page": ["home", "buy"]}
+        frames[f"web.events_{day}"] = pd.DataFrame(events)
+    frames["shop.parts"] = pd.DataFrame({"part": ["bolt", "nut"], "price": [1.5, 0.5]})
+    return tf.open_corpus(frames)
+
+
+def names(*tables: str, columns: tuple[str, ...] = ("id", "x")) -> list[tuple[str, int]]:
+    corpus = tf.open_corpus({f"d.{table}": pd.DataFrame({name: [1] for name in columns}) for table in tables})
+    return [(family.name, len(family.parts)) for family in families(corpus.profiles, FactStore())]
+
+
+def test_names_that_differ_in_numbers():
+    assert names("events_1", "events_2", "events_3", "users") == [("events_*", 3), ("users", 0)]
+    assert names("q_1990_q1", "q_1990_q2", "q_1991_q1", "q_1991_q2") == [("q_*_q*", 4)]
+    assert names("gsod1929", "gsod1930", "gsod1931") == [("gsod*", 3)]
+    assert names("a_1_v2", "a_2_v2", "a_3_v2") == [("a_*_v2", 3)]
+
+
+def test_two_tables_or_names_without_numbers_are_no_family():
+    assert names("sales_2023", "sales_2024") == [("sales_2023", 0), ("sales_2024", 0)]
+    assert names("east_store", "west_store", "north_store") == [
+        ("east_store", 0),
+        ("north_store", 0),
+        ("west_store", 0),
+    ]
+
+
+def test_other_columns_make_another_table():
+    one = {f"d.t_{n}": pd.DataFrame({"id": [1], "x": [2]}) for n in range(3)}
+    corpus = tf.open_corpus({**one, "d.t_3": pd.DataFrame({"id": [1], "y": [2]})})
+    assert [(f.name, len(f.parts)) for f in families(corpus.profiles, FactStore())] == [("t_*", 3), ("t_3", 0)]
+
+
+def test_a_family_is_one_candidate_and_is_stacked(web, words):
+    found = retrieve_tables(web, "events of users by country and page", k=3, embedder=words)
+    assert sorted(found.ids) == ["shop.parts", "web.events_20210101", "web.users"]
+    hit = found["web.events_20210101"]
+    assert hit.parts == tuple(f"web.events_{day}" for day in DAYS)
+    assert hit.label == "web.events_* (4 tables)"
+    assert "web.events_* (4 tables)" in repr(found)
+    assert found["web.users"].label == "web.users"
+    both = retrieve_tables(web, "events of users by country and page", k=2, embedder=words)
+    frame = both.merge(on_loss="allow", on_fanout="allow")
+    assert sorted(frame["event_id"]) == list(range(500, 508))
+    assert both.to_dict()["tables"][both.ids.index("web.events_20210101")]["parts"] == list(hit.parts)
+
+
+def test_a_piece_that_is_the_anchor_stands_for_itself(web, words):
+    found = retrieve_tables(web, "events of users by country", k=3, anchor="web.events_20210102", embedder=words)
+    assert found.anchor == "web.events_20210102"
+    others = found["web.events_20210101"].parts
+    assert others == tuple(f"web.events_{day}" for day in DAYS if day != "20210102")
+
+
+def test_families_are_kept_until_a_piece_changes(tmp_path, monkeypatch):
+    searched = []
+    real = module.infer_unions
+
+    def noted(tables, **options):
+        searched.append(len(tables))
+        return real(tables, **options)
+
+    monkeypatch.setattr(module, "infer_unions", noted)
+    with closing(sqlite3.connect(tmp_path / "web.sqlite")) as file, file:
+        for day in DAYS:
+            file.execute(f"CREATE TABLE events_{day} (id INT, page TEXT)")
+
+    def found() -> list[int]:
+        corpus = tf.open_corpus(tmp_path, catalogue=tmp_path / "c.catalogue")
+        return [len(family.parts) for family in families(corpus.profiles, corpus.facts)]
+
+    assert found() == found() == [4]
+    assert searched == [4]
+    with closing(sqlite3.connect(tmp_path / "web.sqlite")) as file, file:
+        file.execute("ALTER TABLE events_20210104 ADD COLUMN more INT")
+    assert found() == [3, 0]
+    assert searched == [4, 3]
