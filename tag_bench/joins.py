@@ -11,7 +11,7 @@ import resource
 import time
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,11 +21,11 @@ import click
 import pandas as pd
 
 import tagframe
-from tag_bench.gold_joins import Column, GoldJoins, Schema, gold_joins
+from tag_bench.databases import Database, key_scores, percent, read_databases, read_halves, reliability
+from tag_bench.gold_joins import Column, GoldJoins, gold_joins
 from tag_bench.lake import synthetic_lake
 from tag_bench.merge_cost import merge_ratio, push_down
-from tagframe.corpus import open_corpus
-from tagframe.corpus.profile import ColumnProfile, TableProfile
+from tagframe.corpus.profile import TableProfile
 from tagframe.engines.base import quoted
 from tagframe.engines.sqlite import connect_readonly
 from tagframe.errors import FanOut, NotConnected
@@ -33,29 +33,8 @@ from tagframe.joins import JoinPlan, plan_joins
 from tagframe.keys import KeyPair, infer_key_pairs
 from tagframe.retrieval.role_hints import role_hints
 
-Link = frozenset[str]
-"""Both columns of a key as ``database.table.column`` in lower case; which references which is left open."""
-
 _ROW = "row number"
 """A column that is added to every table of a merge under test."""
-
-
-@dataclass(frozen=True)
-class Database:
-    """One database of a benchmark: what is known of it, and the answer key.
-
-    Attributes:
-        tables: profiles without declared keys.
-        schema: columns by table, lower case.
-        declared: the keys that it declares.
-        file: its SQLite file; None where it has no rows.
-    """
-
-    name: str
-    tables: tuple[TableProfile, ...]
-    schema: Schema
-    declared: frozenset[Link]
-    file: Path | None
 
 
 @dataclass(frozen=True)
@@ -65,57 +44,6 @@ class Case:
     database: str
     question: str
     gold: GoldJoins
-
-
-def read_databases(folder: Path) -> list[Database]:
-    """The databases of a folder in JAR's format, sorted by name.
-
-    Raises:
-        click.ClickException: ``schema_with_keys.json`` or ``dev.json`` is not there.
-    """
-    for name in ("schema_with_keys.json", "dev.json"):
-        if not (folder / name).is_file():
-            raise click.ClickException(f"no {name} in {folder}; give a folder like shared/bench/spider")
-    profiles: dict[str, list[TableProfile]] = defaultdict(list)
-    if (folder / "database").is_dir():
-        for profile in open_corpus(folder / "database").profiles:
-            profiles[profile.database].append(replace(profile, primary_key=(), foreign_keys=()))
-    uniqueness = {}
-    if (folder / "uniqueness.json").is_file():
-        uniqueness = json.loads((folder / "uniqueness.json").read_text(encoding="utf-8"))
-    found = []
-    for entry in json.loads((folder / "schema_with_keys.json").read_text(encoding="utf-8")):
-        name, tables = entry["db_id"], entry["table_names_original"]
-        columns = entry["column_names_original"]
-
-        def column_id(index: int, name: str = name, tables: Any = tables, columns: Any = columns) -> str:
-            table, column = columns[index]
-            return f"{name}.{tables[table]}.{column}".lower()
-
-        declared = frozenset(frozenset(map(column_id, pair)) for pair in entry["foreign_keys"])
-        schema = {
-            table.lower(): tuple(column.lower() for place, column in columns if place == number)
-            for number, table in enumerate(tables)
-        }
-        file = folder / "database" / name / f"{name}.sqlite"
-        known = tuple(profiles[name]) or tuple(_schema_only(entry, uniqueness))
-        found.append(Database(name, known, schema, declared, file if file.is_file() else None))
-    return sorted(found, key=lambda database: database.name)
-
-
-def _schema_only(entry: Mapping[str, Any], uniqueness: Mapping[str, float]) -> Iterable[TableProfile]:
-    """Profiles that know names and the share of distinct values only."""
-    rows = 1_000_000  # any number so large keeps the ratio, which is all that is given
-    for number, table in enumerate(entry["table_names_original"]):
-        columns: list[ColumnProfile] = []
-        for place, name in entry["column_names_original"]:
-            share = uniqueness.get(f"{entry['db_id']}#sep#{table}#sep#{name}")
-            if place == number and share is None:
-                columns.append(ColumnProfile(name, len(columns), "text"))
-            elif place == number and share is not None:
-                distinct = round(float(share) * rows)
-                columns.append(ColumnProfile(name, len(columns), "text", rows=rows, nulls=0, distinct=distinct))
-        yield TableProfile(f"{entry['db_id']}.{table}", entry["db_id"], table, tuple(columns), rows)
 
 
 def read_cases(folder: Path, databases: Sequence[Database]) -> list[Case]:
@@ -130,59 +58,6 @@ def read_cases(folder: Path, databases: Sequence[Database]) -> list[Case]:
     return cases
 
 
-def read_halves(folder: Path) -> dict[str, frozenset[str]]:
-    """The databases to ``fit`` on and those to ``report`` on, where the folder's ``halves.json`` says so."""
-    file = folder / "halves.json"
-    halves = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    return {half: frozenset(names) for half, names in halves.items()}
-
-
-def links_of(key: KeyPair) -> frozenset[Link]:
-    """The pairs of columns that a key makes equal; several for a composite key."""
-    return frozenset(
-        frozenset((f"{key.left_table}.{mine}".lower(), f"{key.right_table}.{theirs}".lower()))
-        for mine, theirs in zip(key.left_columns, key.right_columns, strict=True)
-    )
-
-
-def key_scores(databases: Sequence[Database], keys: Mapping[str, Sequence[KeyPair]]) -> dict[str, Any]:
-    """Precision and recall of inferred keys against the declared ones, in percent, and what differs.
-
-    A composite key counts as its pairs of columns. Many of the ``undeclared`` ones are real: they are listed to be
-    read.
-    """
-    right = wrong = missed = 0
-    extra, absent = [], []
-    for database in databases:
-        found = {link: key for key in reversed(keys[database.name]) for link in links_of(key)}
-        right += len(found.keys() & database.declared)
-        wrong += len(found.keys() - database.declared)
-        missed += len(database.declared - found.keys())
-        extra += [repr(key) for link, key in found.items() if link not in database.declared]
-        absent += [" = ".join(sorted(link)) for link in sorted(database.declared - found.keys(), key=sorted)]
-    return {
-        "precision": _percent(right, right + wrong),
-        "recall": _percent(right, right + missed),
-        "declared": right + missed,
-        "undeclared": sorted(extra),
-        "missed": absent,
-    }
-
-
-def reliability(databases: Sequence[Database], keys: Mapping[str, Sequence[KeyPair]]) -> float:
-    """How far scores are from being chances: the mean of |score - share declared| over ten bins, weighted by count."""
-    scores, true = [], []
-    for database in databases:
-        for key in keys[database.name]:
-            for link in links_of(key):
-                scores.append(key.score)
-                true.append(link in database.declared)
-    frame = pd.DataFrame({"score": scores, "true": true}, dtype=float)
-    bins = frame.groupby((frame["score"] * 10).clip(0, 9.999).astype(int))
-    gaps = (bins["score"].mean() - bins["true"].mean()).abs()
-    return round(float((gaps * bins.size()).sum() / max(1, len(frame))), 3)
-
-
 def cross_database_percent(databases: Sequence[Database]) -> float:
     """The share of pairs of tables of different databases that a key links, in percent."""
     tables = [table for database in databases for table in database.tables]
@@ -193,7 +68,7 @@ def cross_database_percent(databases: Sequence[Database]) -> float:
     }
     sizes = Counter(table.database for table in tables)
     pairs = (len(tables) ** 2 - sum(size**2 for size in sizes.values())) // 2
-    return _percent(len(linked), pairs)
+    return percent(len(linked), pairs)
 
 
 def plan_outcomes(
@@ -234,7 +109,7 @@ def plan_scores(outcomes: Sequence[tuple[Case, Counter[str]]]) -> dict[str, Any]
 def _shares(counts: Mapping[str, int]) -> dict[str, Any]:
     total = counts["questions"]
     names = ("equal", "with_question", "best_two")
-    return {"questions": total, **{f"{name}_percent": _percent(counts[name], total) for name in names}}
+    return {"questions": total, **{f"{name}_percent": percent(counts[name], total) for name in names}}
 
 
 def _plan(
@@ -313,13 +188,13 @@ def merge_scores(outcomes: Sequence[tuple[Case, Counter[str]]]) -> dict[str, Any
         counts.update(outcome)
     return {
         "questions": counts["questions"],
-        "contained_percent": _percent(counts["contained"], counts["questions"]),
+        "contained_percent": percent(counts["contained"], counts["questions"]),
         "refused": counts["refused"],
         "not_connected": counts["not connected"],
         "gold_not_run": counts["gold SQL does not run"],
         "with_rows": {
             "questions": counts["not empty"],
-            "contained_percent": _percent(counts["contained, not empty"], counts["not empty"]),
+            "contained_percent": percent(counts["contained, not empty"], counts["not empty"]),
         },
     }
 
@@ -384,13 +259,9 @@ def lake_cost(tables: int) -> dict[str, Any]:
         "seconds": round(seconds, 2),
         # Linux counts in KiB; the whole process, the lake included.
         "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
-        "precision": _percent(right, len(found)),
-        "recall": _percent(right, len(lake.keys)),
+        "precision": percent(right, len(found)),
+        "recall": percent(right, len(lake.keys)),
     }
-
-
-def _percent(part: float, whole: float) -> float:
-    return round(100 * part / whole, 3) if whole else 0.0
 
 
 @click.command("joins", context_settings={"help_option_names": ["-h", "--help"]})

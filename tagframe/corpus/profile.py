@@ -79,7 +79,7 @@ class ColumnProfile:
         declared_type: the source's own word for its type ("" where it has none).
         rows: rows of the table; None where only the schema is known, and so for the counts below.
         nulls: how many of them are null.
-        distinct: distinct non-null canonical values, exact.
+        distinct: distinct non-null values, exact; texts count as they are written (see the profiler).
         minimum, maximum: the smallest and largest value as canonical text, numerically for numbers.
         samples: up to ten distinct values as text, the most frequent first.
         sketch: of its distinct values.

@@ -2,7 +2,8 @@
 
 What is kept between chunks is eight bytes for each distinct value of a column, so that a table of any number of rows
 is profiled in a memory that its distinct values bound. Distinct values are counted by their 64-bit hashes: exact but
-for collisions, of which a million values have a chance of 3 in 100 million.
+for collisions, of which a million values have a chance of 3 in 100 million. Texts that differ only by how they are
+written ("a", "A") are one value of the sketch, and two distinct ones, as they are for a merge.
 """
 
 from __future__ import annotations
@@ -75,10 +76,9 @@ class _ColumnAccumulator:
     def __init__(self) -> None:
         self._nulls = 0
         self._rows_of: Counter[TypeFamily] = Counter()
-        self._distinct: npt.NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
-        self._pending: list[npt.NDArray[np.uint64]] = []
-        self._pending_size = 0
+        self._distinct = _HashSet()
         self._candidates: dict[int, list[Any]] = {}
+        self._written = _HashSet()
         self._numbers: tuple[tuple[float, str], tuple[float, str]] | None = None
         self._texts: tuple[str, str] | None = None
 
@@ -99,10 +99,8 @@ class _ColumnAccumulator:
         self._add_families(families, counts)
         self._add_extremes(known, families, distinct)
         self._add_candidates(hashes, counts, distinct, known, families)
-        self._pending.append(hashes)
-        self._pending_size += len(hashes)
-        if self._pending_size > max(_PENDING * len(self._distinct), SKETCH_SIZE):
-            self._merge()
+        self._distinct.add(hashes)
+        self._written.add(_hashes_as_written(distinct, known, hashes))
 
     def _add_families(self, families: list[TypeFamily], counts: npt.NDArray[Any]) -> None:
         present = set(families)
@@ -154,12 +152,6 @@ class _ColumnAccumulator:
                 sample = distinct[index].strip() if is_text else texts[index]
                 self._candidates[key] = [int(counts[index]), _shown(sample)]
 
-    def _merge(self) -> None:
-        if not self._pending:
-            return
-        self._distinct = _sorted_once(np.concatenate([self._distinct, *self._pending]))
-        self._pending, self._pending_size = [], 0
-
     def _family(self) -> TypeFamily:
         total = sum(self._rows_of.values())
         if not total:
@@ -172,7 +164,7 @@ class _ColumnAccumulator:
         return family if rows >= FAMILY_SHARE * total else "text"
 
     def profile(self, name: str, position: int, declared_type: str, rows: int) -> ColumnProfile:
-        self._merge()
+        distinct = self._distinct.sorted()
         family = self._family()
         if family in ("integer", "real") and self._numbers is not None:
             extremes = [text for _, text in self._numbers]
@@ -186,12 +178,47 @@ class _ColumnAccumulator:
             declared_type=declared_type,
             rows=rows,
             nulls=self._nulls,
-            distinct=len(self._distinct),
+            distinct=len(self._written.sorted()),
             minimum=extremes[0] if extremes else None,
             maximum=extremes[-1] if extremes else None,
             samples=tuple(shown for _, shown in frequent),
-            sketch=Sketch(self._distinct[:SKETCH_SIZE].copy(), complete=len(self._distinct) <= SKETCH_SIZE),
+            sketch=Sketch(distinct[:SKETCH_SIZE].copy(), complete=len(distinct) <= SKETCH_SIZE),
         )
+
+
+class _HashSet:
+    """Hashes, each once, in a memory of a few times as many bytes as they take."""
+
+    def __init__(self) -> None:
+        self._hashes: npt.NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
+        self._pending: list[npt.NDArray[np.uint64]] = []
+        self._pending_size = 0
+
+    def add(self, hashes: npt.NDArray[np.uint64]) -> None:
+        self._pending.append(hashes)
+        self._pending_size += len(hashes)
+        if self._pending_size > max(_PENDING * len(self._hashes), SKETCH_SIZE):
+            self.sorted()
+
+    def sorted(self) -> npt.NDArray[np.uint64]:
+        """All of them, ascending."""
+        if self._pending:
+            self._hashes = _sorted_once(np.concatenate([self._hashes, *self._pending]))
+            self._pending, self._pending_size = [], 0
+        return self._hashes
+
+
+def _hashes_as_written(values: Distinct, texts: list[str], hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """The hashes of texts as they stand, beside those of their canonical forms: "a" and "A" are two."""
+    if isinstance(values, np.ndarray):
+        return hashes
+    other = [index for index, (value, text) in enumerate(zip(values, texts, strict=True))
+             if isinstance(value, str) and value != text]  # fmt: skip
+    if not other:
+        return hashes
+    written = hashes.copy()
+    written[other] = hash_texts([values[index] for index in other])
+    return written
 
 
 def _sorted_once(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,9 @@ _NEAR = 4.0
 order of their roles."""
 _SIBLING = 2.0
 """What two references to one missing table lose against a reference, in log odds."""
+_ROLES_APART = 1.0
+"""Two references of one table to one column are as sure as each other, where they are to be paired with another
+table's, if their log odds differ by less."""
 _MAIN_ROLES = frozenset(
     """home host winner source src origin from start sender buyer owner author creator current main primary first
     principal""".split()
@@ -64,10 +68,19 @@ def siblings(keys: Sequence[KeyPair], wanted: frozenset[str], order: Order) -> l
     found = []
     for (table, _), group in sorted(by_target.items()):
         group.sort(key=lambda key: (order[key.left_table], key.left_columns))
+        surest: dict[str, float] = defaultdict(lambda: -math.inf)
+        for key in group:
+            surest[key.left_table] = max(surest[key.left_table], log_odds(key.score))
+
+        def odds(key: KeyPair, surest: Mapping[str, float] = surest) -> float:
+            # Which of two roles of one table is meant their chances do not say.
+            own = log_odds(key.score)
+            return surest[key.left_table] if own > surest[key.left_table] - _ROLES_APART else own
+
         for i, one in enumerate(group):
             for other in group[i + 1 :]:
                 if one.left_table != other.left_table:
-                    score = probability(min(log_odds(one.score), log_odds(other.score)) - _SIBLING)
+                    score = probability(min(odds(one), odds(other)) - _SIBLING)
                     evidence = Evidence(origin="shared", reason=f"both reference {table}")
                     sides = one.left_table, one.left_columns, other.left_table, other.left_columns
                     found.append(KeyPair(*sides, score, evidence))

@@ -36,6 +36,7 @@ class Mentions:
             if not thing:
                 continue
             keys = {("last", thing[-1]), ("all", "".join(thing)), ("end", thing[-1][-4:])}
+            keys.add(("bones", names.bones(thing[-1])))
             for key in keys | ({("start", thing[0][:3])} if len(thing) == 1 else set()):
                 self._index[key].append(place)
 
@@ -53,6 +54,8 @@ class Mentions:
         keys = [("last", word) for word in names.heads(entity)] + [("all", "".join(entity))]
         if len(entity) == 1:
             keys += [("end", entity[0][-4:]), ("start", entity[0][:3])]
+        if names.column_name(column).key_word == 1.0:
+            keys.append(("bones", names.bones(entity[-1])))
         for place in sorted({place for key in keys for place in self._index.get(key, ())}):
             about = names.about(column, self._tables[place].name)
             if about:

@@ -17,11 +17,13 @@ from tagframe.corpus.profile import TableProfile
 from tagframe.engines.base import ForeignKey
 from tagframe.errors import InvalidArgument
 from tagframe.keys.candidates import Mentions
+from tagframe.keys.competition import compete
 from tagframe.keys.composite import Read, composite_keys
-from tagframe.keys.key_columns import columns_of
+from tagframe.keys.key_columns import Column, columns_of
 from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.keys.names import Similarity
-from tagframe.keys.scoring import Candidate, compete, log_odds, probability, score_all
+from tagframe.keys.scoring import Candidate, log_odds, probability, score_all
+from tagframe.keys.terms import KeyWeights, default_weights
 from tagframe.keys.unions import infer_unions
 
 ACCEPTED = 0.5
@@ -46,7 +48,7 @@ def _reason(candidate: Candidate) -> str:
     return ", ".join(parts)
 
 
-def _key_pair(candidate: Candidate) -> KeyPair:
+def _key_pair(candidate: Candidate, surest: float) -> KeyPair:
     left, right = candidate.left, candidate.right
     evidence = Evidence(
         contained=None if candidate.contained is None else candidate.contained.share,
@@ -66,7 +68,7 @@ def _key_pair(candidate: Candidate) -> KeyPair:
         (left.profile.name,),
         right.owner.id,
         (right.profile.name,),
-        round(probability(candidate.logit), 6),
+        round(probability(candidate.logit, surest), 6),
         evidence,
     )
 
@@ -142,6 +144,27 @@ def _best_first(pairs: Iterable[KeyPair]) -> list[KeyPair]:
     return sorted(pairs, key=lambda p: (-p.score, p.left_table, p.left_columns, p.right_table, p.right_columns))
 
 
+def candidates_of(
+    tables: Sequence[TableProfile],
+    columns: Sequence[Column],
+    similarity: Similarity | None,
+    *,
+    floor: float,
+    weights: KeyWeights,
+) -> list[Candidate]:
+    """The pairs of single columns of one database that may be keys, after they have competed.
+
+    Args:
+        tables: of the database, sorted by id.
+        columns: theirs.
+        similarity: likeness in meaning of two names, in [0, 1].
+        floor: log odds below which nothing is wanted.
+        weights: of what speaks for a pair.
+    """
+    scored = score_all(columns, Mentions(tables), similarity, floor=floor, across=False, weights=weights)
+    return compete(_joinable(scored, tables))
+
+
 def infer_key_pairs(
     profiles: Sequence[TableProfile],
     *,
@@ -150,6 +173,7 @@ def infer_key_pairs(
     similarity: Similarity | None = None,
     min_score: float = ACCEPTED,
     read: Read | None = None,
+    weights: KeyWeights | None = None,
 ) -> list[KeyPair]:
     """Find the foreign keys between tables.
 
@@ -161,6 +185,7 @@ def infer_key_pairs(
         similarity: likeness in meaning of two names, in [0, 1].
         min_score: leave out what scores below.
         read: gives columns of a table, by its id: composite keys are then checked against the rows.
+        weights: of what speaks for a pair; those that tagframe brings along where None.
 
     Returns:
         Key pairs, best first; the order does not depend on the order of ``profiles``.
@@ -177,21 +202,23 @@ def infer_key_pairs(
     for table in tables:
         by_database[table.database].append(table)
     min_score = max(min_score, _FAINTEST)
-    floor = log_odds(min_score)
+    weights = default_weights() if weights is None else weights
+    floor = log_odds(min_score, weights.surest)
     found: list[Candidate] = []
     composite: list[KeyPair] = []
     for group in by_database.values():
         columns = columns_of(group)
-        here = compete(_joinable(score_all(columns, Mentions(group), similarity, floor=floor, across=False), group))
-        likely = [_key_pair(candidate) for candidate in here if candidate.logit > 0]
+        here = candidates_of(group, columns, similarity, floor=floor, weights=weights)
+        likely = [_key_pair(candidate, weights.surest) for candidate in here if candidate.logit > 0]
         together = [*composite_keys(columns, likely, read)]
         composite += together
         found += _without_parts(here, together)
     if across_sources and len(by_database) > 1:
         parents = {candidate.left.key for candidate in found if candidate.logit > 0}
-        between = score_all(columns_of(tables), Mentions(tables), similarity, floor=floor, across=True)
+        between = score_all(columns_of(tables), Mentions(tables), similarity, floor=floor, across=True, weights=weights)
         found += [candidate for candidate in compete(between, across=True) if candidate.left.key not in parents]
-    pairs = {pair: pair for pair in [*map(_key_pair, found), *composite] if pair.score >= min_score}
+    inferred = [_key_pair(candidate, weights.surest) for candidate in found]
+    pairs = {pair: pair for pair in [*inferred, *composite] if pair.score >= min_score}
     for pair in [*(_declared(tables, given=False) if declared else []), *_declared(tables, given=True)]:
         known = pairs.pop(pair, None) or pairs.pop(pair.reversed(), None)
         if known is not None:

@@ -122,7 +122,8 @@ def common_prefix(columns: Sequence[str]) -> str:
 
 
 @lru_cache(maxsize=65536)
-def _is_plural(name: str) -> bool:
+def is_plural(name: str) -> bool:
+    """Whether the last word of the name is one."""
     return any(singular(word) != word for word in identifier_words(name)[-1:])
 
 
@@ -229,6 +230,8 @@ def about(column: str, table: str) -> float:
         return 0.45
     if name.key_word == 1.0 and len(entity) == 1 and _stands_for(entity[0], thing):
         return 0.45
+    if name.key_word == 1.0 and _are_short_for(entity, thing):
+        return 0.45
     return 0.0
 
 
@@ -260,6 +263,22 @@ def _is_short_for(short: str, word: str) -> bool:
     """
     rest = iter(word)
     return short[:1] == word[:1] and len(short) < len(word) and all(letter in rest for letter in short)
+
+
+def _are_short_for(short: tuple[str, ...], words: tuple[str, ...]) -> bool:
+    """Whether each is a word or short for it, with the first letters of all: ("dept", "str") for a department store."""
+    return 1 < len(short) == len(words) and all(
+        one == other or (len(one) > 1 and _is_short_for(one, other)) for one, other in zip(short, words, strict=True)
+    )
+
+
+def bones(word: str) -> str:
+    """The first consonants of a word, which its abbreviations keep.
+
+    >>> bones("customer"), bones("cstmr"), bones("address")
+    ('cst', 'cst', 'add')
+    """
+    return (word[:1] + "".join(letter for letter in word[1:] if letter not in "aeiou"))[:3]
 
 
 @lru_cache(maxsize=65536)
@@ -350,7 +369,7 @@ def match(column: str, table: str, other_column: str, other_table: str) -> NameM
         options.append(NameMatch(0.85 if name.key_word else 0.6, f"{shown} is a role of {other_column}", "role"))
     elif len(other.words) == 1 and not other.generic and name.words and _is_role_of_word(name.words, other.words[0]):
         options.append(NameMatch(0.6, f"{shown} is a role of {other_column}", "role"))
-    listed = not name.key_word and _is_plural(column)  # "tags" of a post are many tags, not the key of one
+    listed = not name.key_word and is_plural(column)  # "tags" of a post are many tags, not the key of one
     if means and not listed and home >= 0.55 and (other.key_word or other.entity == name.entity):
         exact = bool(name.key_word) and not other.entity and name.words[len(name.entity) :] == other.words
         score = means if exact else means * (0.95 if name.key_word else 0.75)
@@ -379,7 +398,7 @@ def _within(column: str, table: str, name: Name, other: Name) -> NameMatch:
     thing = table_entity(table)
     roles = [word for word in name.entity if word in SELF_ROLES]
     rest = tuple(word for word in name.entity if word not in roles and word not in _LINK_PREFIX)
-    plural = not name.key_word and _is_plural(column) and "to" not in name.words
+    plural = not name.key_word and is_plural(column) and "to" not in name.words
     if roles and not plural and (not rest or _ends(thing, rest) or rest == other.entity):
         # Employees have managers that are employees; a department's manager is no department.
         alike = bool(set(thing) & _PERSONS) or not set(roles) <= _PERSON_ROLES

@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+from tag_bench.databases import Database, key_scores, reliability
 from tag_bench.gold_joins import gold_joins
-from tag_bench.joins import Database, command, key_scores, reliability
+from tag_bench.joins import command
 from tag_bench.lake import synthetic_lake
 from tagframe.keys import KeyPair, infer_key_pairs
 

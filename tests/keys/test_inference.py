@@ -14,7 +14,8 @@ from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.engines.base import ForeignKey
 from tagframe.errors import InvalidArgument
 from tagframe.keys import KeyPair, infer_key_pairs, infer_unions
-from tagframe.keys.scoring import SUREST, log_odds, probability
+from tagframe.keys.scoring import log_odds, probability
+from tagframe.keys.terms import default_weights
 from tagframe.merging import infer_keys
 
 RANDOM = np.random.default_rng(7)
@@ -184,7 +185,7 @@ def test_no_inferred_key_is_called_certain():
     users = pd.DataFrame({"user_id": range(1001, 1101), "name": [f"u{i}" for i in range(100)]})
     posts = pd.DataFrame({"post_id": range(300), "user_id": RANDOM.choice(users["user_id"], 300)})
     (key,) = infer_keys({"users": users, "posts": posts})
-    assert 0.9 < key.score <= SUREST
+    assert 0.9 < key.score <= default_weights().surest
     assert log_odds(probability(4.0)) == pytest.approx(4.0)
 
 
@@ -361,3 +362,36 @@ def test_part_of_a_composite_key_is_no_key_of_its_own():
     returns = drawn.assign(return_id=range(len(drawn)), why="broken")
     (key,) = infer_keys({"returns": returns, "lines": lines})
     assert key.right == "frames.lines.(order_id, line_no)"
+
+
+def test_codes_that_differ_only_by_case_are_two():
+    codes = pd.DataFrame({"code": [*"aAbBcC", "dd", "DD"], "label": [f"label {n}" for n in range(8)]})
+    facts = pd.DataFrame({"n": range(16), "code": [*codes["code"], *codes["code"]]})
+    assert pairs({"facts": facts, "codes": codes}) == {("facts.code", "codes.code")}
+
+
+def test_a_plainly_named_key_may_dangle_by_half():
+    customers = pd.DataFrame({"customer_id": range(1, 101), "town": [f"t{i}" for i in range(100)]})
+    orders = pd.DataFrame({"order_id": range(300), "customer_id": RANDOM.integers(50, 151, 300)})
+    assert pairs({"orders": orders, "customers": customers}) == {("orders.customer_id", "customers.customer_id")}
+
+
+def test_a_reference_to_a_table_without_rows_is_found_by_its_name():
+    customers = pd.DataFrame({"customer_id": pd.Series([], dtype="int64"), "town": pd.Series([], dtype="str")})
+    orders = pd.DataFrame({"order_id": range(30), "customer_id": RANDOM.integers(50, 60, 30)})
+    assert pairs({"orders": orders, "customers": customers}) == {("orders.customer_id", "customers.customer_id")}
+
+
+def test_the_first_unique_id_of_the_table_that_a_column_names_is_its_target():
+    stations = pd.DataFrame({"r_station_id": range(1, 31), "town": [f"t{i}" for i in range(30)]})
+    rides = pd.DataFrame({"ride_id": range(200), "station_id": RANDOM.integers(1, 31, 200)})
+    assert pairs({"rides": rides, "stations": stations}) == {("rides.station_id", "stations.r_station_id")}
+
+
+def test_ids_that_only_number_the_rows_of_two_tables_are_no_key_however_often_one_is_referenced():
+    owners = pd.DataFrame({"id": range(1, 201), "name": [f"o{i}" for i in range(200)]})
+    routes = pd.DataFrame({"id": range(1, 199), "length": RANDOM.normal(size=198)})
+    frames = {"owners": owners, "routes": routes}
+    for name in ("cats", "dogs", "cars"):
+        frames[name] = pd.DataFrame({"id": range(300), "owner_id": RANDOM.integers(1, 201, 300)})
+    assert ("routes.id", "owners.id") not in pairs(frames)

@@ -1,0 +1,148 @@
+"""The databases of a benchmark, their declared keys, and how inferred keys compare to them."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+import pandas as pd
+
+from tag_bench.gold_joins import Schema
+from tagframe.corpus import open_corpus
+from tagframe.corpus.profile import ColumnProfile, TableProfile
+from tagframe.keys import KeyPair
+
+Link = frozenset[str]
+"""Both columns of a key as ``database.table.column`` in lower case; which references which is left open."""
+
+
+@dataclass(frozen=True)
+class Database:
+    """One database of a benchmark: what is known of it, and the answer key.
+
+    Attributes:
+        tables: profiles without declared keys.
+        schema: columns by table, lower case.
+        declared: the keys that it declares.
+        file: its SQLite file; None where it has no rows.
+    """
+
+    name: str
+    tables: tuple[TableProfile, ...]
+    schema: Schema
+    declared: frozenset[Link]
+    file: Path | None
+
+
+def read_databases(folder: Path) -> list[Database]:
+    """The databases of a folder in JAR's format, sorted by name.
+
+    Raises:
+        click.ClickException: ``schema_with_keys.json`` or ``dev.json`` is not there.
+    """
+    for name in ("schema_with_keys.json", "dev.json"):
+        if not (folder / name).is_file():
+            raise click.ClickException(f"no {name} in {folder}; give a folder like shared/bench/spider")
+    profiles: dict[str, list[TableProfile]] = defaultdict(list)
+    if (folder / "database").is_dir():
+        for profile in open_corpus(folder / "database").profiles:
+            profiles[profile.database].append(replace(profile, primary_key=(), foreign_keys=()))
+    uniqueness = {}
+    if (folder / "uniqueness.json").is_file():
+        uniqueness = json.loads((folder / "uniqueness.json").read_text(encoding="utf-8"))
+    found = []
+    for entry in json.loads((folder / "schema_with_keys.json").read_text(encoding="utf-8")):
+        name, tables = entry["db_id"], entry["table_names_original"]
+        columns = entry["column_names_original"]
+
+        def column_id(index: int, name: str = name, tables: Any = tables, columns: Any = columns) -> str:
+            table, column = columns[index]
+            return f"{name}.{tables[table]}.{column}".lower()
+
+        declared = frozenset(frozenset(map(column_id, pair)) for pair in entry["foreign_keys"])
+        schema = {
+            table.lower(): tuple(column.lower() for place, column in columns if place == number)
+            for number, table in enumerate(tables)
+        }
+        file = folder / "database" / name / f"{name}.sqlite"
+        known = tuple(profiles[name]) or tuple(_schema_only(entry, uniqueness))
+        found.append(Database(name, known, schema, declared, file if file.is_file() else None))
+    return sorted(found, key=lambda database: database.name)
+
+
+def _schema_only(entry: Mapping[str, Any], uniqueness: Mapping[str, float]) -> Iterable[TableProfile]:
+    """Profiles that know names and the share of distinct values only."""
+    rows = 1_000_000  # any number so large keeps the ratio, which is all that is given
+    for number, table in enumerate(entry["table_names_original"]):
+        columns: list[ColumnProfile] = []
+        for place, name in entry["column_names_original"]:
+            share = uniqueness.get(f"{entry['db_id']}#sep#{table}#sep#{name}")
+            if place == number and share is None:
+                columns.append(ColumnProfile(name, len(columns), "text"))
+            elif place == number and share is not None:
+                distinct = round(float(share) * rows)
+                columns.append(ColumnProfile(name, len(columns), "text", rows=rows, nulls=0, distinct=distinct))
+        yield TableProfile(f"{entry['db_id']}.{table}", entry["db_id"], table, tuple(columns), rows)
+
+
+def read_halves(folder: Path) -> dict[str, frozenset[str]]:
+    """The databases to ``fit`` on and those to ``report`` on, where the folder's ``halves.json`` says so."""
+    file = folder / "halves.json"
+    halves = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return {half: frozenset(names) for half, names in halves.items()}
+
+
+def links_of(key: KeyPair) -> frozenset[Link]:
+    """The pairs of columns that a key makes equal; several for a composite key."""
+    return frozenset(
+        frozenset((f"{key.left_table}.{mine}".lower(), f"{key.right_table}.{theirs}".lower()))
+        for mine, theirs in zip(key.left_columns, key.right_columns, strict=True)
+    )
+
+
+def key_scores(databases: Sequence[Database], keys: Mapping[str, Sequence[KeyPair]]) -> dict[str, Any]:
+    """Precision and recall of inferred keys against the declared ones, in percent, and what differs.
+
+    A composite key counts as its pairs of columns. Many of the ``undeclared`` ones are real: they are listed to be
+    read.
+    """
+    right = wrong = missed = 0
+    extra, absent = [], []
+    for database in databases:
+        found = {link: key for key in reversed(keys[database.name]) for link in links_of(key)}
+        right += len(found.keys() & database.declared)
+        wrong += len(found.keys() - database.declared)
+        missed += len(database.declared - found.keys())
+        extra += [repr(key) for link, key in found.items() if link not in database.declared]
+        absent += [" = ".join(sorted(link)) for link in sorted(database.declared - found.keys(), key=sorted)]
+    return {
+        "precision": percent(right, right + wrong),
+        "recall": percent(right, right + missed),
+        "declared": right + missed,
+        "undeclared": sorted(extra),
+        "missed": absent,
+    }
+
+
+def reliability(databases: Sequence[Database], keys: Mapping[str, Sequence[KeyPair]]) -> float:
+    """How far scores are from being chances: the mean of |score - share declared| over ten bins, weighted by count."""
+    scores, true = [], []
+    for database in databases:
+        for key in keys[database.name]:
+            for link in links_of(key):
+                scores.append(key.score)
+                true.append(link in database.declared)
+    frame = pd.DataFrame({"score": scores, "true": true}, dtype=float)
+    bins = frame.groupby((frame["score"] * 10).clip(0, 9.999).astype(int))
+    gaps = (bins["score"].mean() - bins["true"].mean()).abs()
+    return round(float((gaps * bins.size()).sum() / max(1, len(frame))), 3)
+
+
+def percent(part: float, whole: float) -> float:
+    """The share in percent; 0 of nothing."""
+    return round(100 * part / whole, 3) if whole else 0.0

@@ -1,0 +1,123 @@
+"""Pairs of columns compete: a column references one other as a rule; the likeliest key of a table without one gains."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from tagframe.keys.scoring import UNLINKED, Candidate
+
+_TELLING = 5.0
+_AT_MOST = -0.2
+"""The likeliest pair of a table that nothing links becomes likelier than not only where its values are so telling, as
+log likelihood ratio: two tables that have nothing to do with each other have a likeliest pair, too, and most ids are
+contained in others by accident."""
+_NEARLY = -1.5
+"""References by name that are so likely speak for each other: all of them may be short of a little."""
+_WHOLE = 0.95
+_CLEAR = 1.0
+"""Which pairs: so much of the left's values are contained, and no other table's pair comes so near in log odds."""
+
+
+def compete(candidates: Sequence[Candidate], *, across: bool = False) -> list[Candidate]:
+    """Let pairs compete: a column references one other as a rule, and the one that others reference already.
+
+    Args:
+        candidates: all of them.
+        across: they are between databases, of which most have nothing to do with each other.
+    """
+    _prefer_referenced(candidates)
+    _doubt_second_names(candidates)
+    by_left: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
+    for candidate in candidates:
+        by_left[candidate.left.key].append(candidate)
+    for group in by_left.values():
+        group.sort(key=lambda c: (-c.logit, c.right.owner.id, c.right.profile.position))
+        for other in group[1:]:
+            other.logit = min(other.logit, 0.0) - 2.0
+    kept = [candidate for group in by_left.values() for candidate in group]
+    _adopt_orphans(kept)
+    if not across:
+        _link_the_unlinked(kept)
+    best: dict[frozenset[tuple[str, str]], Candidate] = {}
+    for candidate in kept:
+        both = frozenset((candidate.left.key, candidate.right.key))
+        if both not in best or candidate.logit > best[both].logit:
+            best[both] = candidate
+    return list(best.values())
+
+
+def _prefer_referenced(candidates: Iterable[Candidate]) -> None:
+    """A column that others plainly reference is likelier to be referenced by those that could mean several."""
+    referenced: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
+    for candidate in candidates:
+        if candidate.logit > _NEARLY and candidate.match.direct:
+            referenced[candidate.right.key].add(candidate.left.key)
+    for candidate in candidates:
+        numbers_rows = candidate.left.is_surrogate and not candidate.left.name.entity  # what "id" is in every table
+        if candidate.match.score and not numbers_rows:
+            candidate.popular = len(referenced[candidate.right.key] - {candidate.left.key})
+            candidate.logit += 1.2 * math.log1p(candidate.popular)
+
+
+def _doubt_second_names(candidates: Iterable[Candidate]) -> None:
+    """``trans.account`` beside ``trans.account_id``: a second column that names the same thing needs a role."""
+    keyed = {
+        (c.left.owner.id, c.right.key, c.left.name.entity) for c in candidates if c.left.name.key_word and c.match.score
+    }
+    for candidate in candidates:
+        left = candidate.left
+        if not left.name.key_word and (left.owner.id, candidate.right.key, left.name.entity) in keyed:
+            candidate.logit -= 6.0
+
+
+def _adopt_orphans(candidates: Sequence[Candidate]) -> None:
+    """A table that nothing links, with the very ids of another: one record in two halves, as with cars and their data.
+
+    That two unrelated tables count up to the same number has a chance of about one in that number.
+    """
+    linked = {side.owner.id for c in candidates if c.logit > 0 for side in (c.left, c.right)}
+    for candidate in candidates:
+        left, right = candidate.left, candidate.right
+        sets = (candidate.contained, candidate.covered)
+        if (
+            all(share is not None and share.share == 1.0 for share in sets)
+            and left.unique == right.unique == 1.0
+            and left.name.key_word
+            and right.name.key_word
+            and not {left.owner.id, right.owner.id} <= linked
+        ):
+            candidate.logit += math.log(max(1, left.profile.distinct or 1))
+
+
+def _link_the_unlinked(candidates: Sequence[Candidate]) -> None:
+    """Tables of a database are linked, as a rule: the likeliest pair of one that nothing links gains by it.
+
+    Two columns that number the rows of their own tables are no such pair.
+    """
+    linked = {side.owner.id for c in candidates if c.logit > 0 for side in (c.left, c.right)}
+    of_table: dict[str, list[Candidate]] = defaultdict(list)
+    for candidate in candidates:
+        left, right = candidate.left.owner.id, candidate.right.owner.id
+        if left != right:
+            for table in {left, right} - linked:
+                of_table[table].append(candidate)
+    chosen: dict[tuple[tuple[str, str], tuple[str, str]], Candidate] = {}
+    for group in of_table.values():
+        best = max(group, key=lambda candidate: candidate.logit)
+        rivals = [
+            c.logit for c in group if {c.left.owner.id, c.right.owner.id} != {best.left.owner.id, best.right.owner.id}
+        ]
+        if best.logit - max(rivals, default=-99.0) >= _CLEAR:
+            # Two roles of one thing ("f1", "f2" of "follows") are as likely.
+            near = [c for c in group if c.right.key == best.right.key and c.logit > best.logit - _CLEAR]
+            chosen.update({(c.left.key, c.right.key): c for c in near if _is_whole(c)})
+    for candidate in chosen.values():
+        told_apart = candidate.ratio is not None and candidate.ratio >= _TELLING
+        candidate.logit = min(candidate.logit + UNLINKED, math.inf if told_apart else max(candidate.logit, _AT_MOST))
+
+
+def _is_whole(candidate: Candidate) -> bool:
+    contained, left, right = candidate.contained, candidate.left, candidate.right
+    return contained is not None and contained.share >= _WHOLE and right.unique == 1.0 and not left.is_surrogate

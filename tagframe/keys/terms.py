@@ -1,0 +1,210 @@
+"""What speaks for and against a pair of columns, as numbers: the terms of its log odds.
+
+A pair's log odds are the sum of its terms, each times its weight. The weights are in ``weights.json``, made by
+``python -m tag_bench fit-keys``: see :mod:`tag_bench.fit_keys`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from importlib import resources
+from operator import mul
+
+from tagframe.keys import names
+from tagframe.keys.containment import MOST, Overlap
+from tagframe.keys.key_columns import Column
+
+NAME_TERMS = (
+    "prior",
+    "name",
+    "exact_name",
+    "same_name",
+    "role_name",
+    "direct_name",
+    "key_word",
+    "no_name",
+    "named_elsewhere",
+    "measure",
+    "calendar",
+    "surrogate",
+    "same_table",
+    "across",
+    "families_differ",
+    "left_unique",
+    "target_unique",
+    "target_nearly_unique",
+    "target_repeats",
+    "target_nulls",
+    "target_own_key",
+    "target_no_key",
+    "target_first",
+    "target_measure",
+)
+VALUE_TERMS = (
+    "values",
+    "values_of_text",
+    "values_against_name",
+    "dangling",
+    "dangling_named",
+    "covered",
+    "unseen",
+)
+TERMS = NAME_TERMS + VALUE_TERMS
+"""The terms by name, in the order of their numbers."""
+
+_CALENDAR = frozenset("date day week month quarter year time timestamp datetime hour".split())
+"""A column of these that is unique numbers the rows of its table by when they were."""
+_KEY_OF = 0.8
+"""How well a column's name fits that names a table, whose key is called otherwise."""
+_FEW_DANGLE = 0.97
+"""The contained share below which values dangle more than they do in most sound data."""
+
+
+@dataclass(frozen=True)
+class KeyWeights:
+    """What the terms of a pair weigh.
+
+    Attributes:
+        terms: by name, in log odds; all of :data:`TERMS`.
+        surest: the chance of a pair that has all evidence for it: a few of those are none (two columns of one name and
+            the same values that both reference a third).
+    """
+
+    terms: Mapping[str, float]
+    surest: float
+
+    @cached_property
+    def of_names(self) -> tuple[float, ...]:
+        """The weights of :data:`NAME_TERMS`, in their order."""
+        return tuple(self.terms[name] for name in NAME_TERMS)
+
+    @cached_property
+    def of_values(self) -> tuple[float, ...]:
+        """The weights of :data:`VALUE_TERMS`, in their order."""
+        return tuple(self.terms[name] for name in VALUE_TERMS)
+
+    def most_of_values(self, most: float = MOST) -> float:
+        """The log odds that values add at most, where their ratio is ``most``."""
+        by_ratio = max(0.0, self.terms["values"]) + max(0.0, self.terms["values_of_text"])
+        return by_ratio * most + max(0.0, self.terms["covered"]) + max(0.0, self.terms["unseen"])
+
+
+@lru_cache(maxsize=1)
+def default_weights() -> KeyWeights:
+    """The weights in ``tagframe/keys/weights.json``."""
+    data = json.loads(resources.files("tagframe.keys").joinpath("weights.json").read_text(encoding="utf-8"))
+    return KeyWeights(data["terms"], data["surest"])
+
+
+def weighted_sum(terms: tuple[float, ...], weights: tuple[float, ...]) -> float:
+    """Log odds of some terms."""
+    return float(sum(map(mul, terms, weights)))
+
+
+def name_match(left: Column, right: Column) -> names.NameMatch:
+    """What the names say, and how often the columns' values repeat."""
+    match = names.match(left.spelt, left.owner.name, right.spelt, right.owner.name)
+    if not left.name.entity and match.score and left.unique is not None and left.unique < 1 and right.unique == 1:
+        match = names.NameMatch(0.65, f"{match.rule}, which repeats here", "same")
+    score = _KEY_OF if left.name.key_word else 0.75 * _KEY_OF
+    if match.score < score and left.owner.id != right.owner.id and _is_plainly_the_key(right):
+        listed = names.is_plural(left.spelt) and not left.name.key_word
+        if names.about(left.spelt, right.owner.name) >= 0.75 and not listed:
+            shown = f"{' '.join(left.name.words)} names {right.owner.name}, whose key this is"
+            match = names.NameMatch(score, shown, "thing")
+    if is_calendar(right, match):
+        match = replace(match, score=0.5, rule="the same day or time, which is unique there")
+    if match.kind == "same" and match.score < 1.0 and right.unique is None and right.profile.position > 0:
+        # Neither known to be unique, nor at home in its table, nor first: two references to a third look like this.
+        match = replace(match, score=0.6 * match.score)
+    return match
+
+
+def _is_plainly_the_key(column: Column) -> bool:
+    """Whether a column is its table's key, whatever it is called: the first one, unique, with a key word."""
+    return column.profile.position == 0 and column.unique == 1.0 and column.name.key_word == 1.0
+
+
+def is_calendar(right: Column, match: names.NameMatch) -> bool:
+    """Whether both columns are called a day or a time, and it is unique on the right."""
+    return match.kind == "same" and right.unique == 1.0 and set(right.name.words) <= _CALENDAR
+
+
+def name_terms(
+    left: Column, right: Column, match: names.NameMatch, alike: float | None, named_elsewhere: float, *, across: bool
+) -> tuple[float, ...]:
+    """The terms of names and structure, in the order of :data:`NAME_TERMS`.
+
+    Args:
+        left, right: the referencing and the referenced column.
+        match: what their names say.
+        alike: how alike the names are in meaning, in [0, 1].
+        named_elsewhere: how surely the left column's name means a third table, in [0, 1].
+        across: whether they are of two databases.
+    """
+    calendar = is_calendar(right, match)
+    elsewhere = named_elsewhere > max(match.score, names.about(left.spelt, right.owner.name))
+    measure = left.profile.family in ("real", "boolean", "date")
+    unique, profile = right.unique, right.profile
+    is_own_key = right.own >= 0.55 and right.name.key_word > 0
+    return (
+        1.0,
+        max(match.score, 0.5 * alike if alike is not None else 0.0),
+        float(match.score >= 0.95),
+        float(match.kind == "same"),
+        float(match.kind == "role"),
+        float(match.direct),
+        left.name.key_word,
+        float(not left.name.key_word and not match.score),
+        named_elsewhere if elsewhere else 0.0,
+        float(measure and not (calendar and left.profile.family == "date")),
+        float(calendar and left.profile.family == "date"),
+        float(left.is_surrogate and not (match.kind == "same" and bool(left.name.entity))),
+        float(left.owner.id == right.owner.id),
+        float(across),
+        float(left.profile.family != profile.family),
+        float(left.unique == 1.0),
+        float(unique == 1.0),
+        float(unique is not None and 0.95 < unique < 1.0),
+        float(unique is not None and unique <= 0.95),
+        min(1.0, 5 * profile.null_share) if unique is not None and profile.null_share else 0.0,
+        float(is_own_key),
+        float(not is_own_key and right.name.key_word < 1.0 and not right.own),
+        float(profile.position == 0),
+        float(profile.family in ("real", "date", "boolean")),
+    )
+
+
+def value_terms(
+    left: Column,
+    right: Column,
+    match: names.NameMatch,
+    contained: Overlap | None,
+    covered: Overlap | None,
+    ratio: float | None,
+) -> tuple[float, ...]:
+    """The terms of values, in the order of :data:`VALUE_TERMS`.
+
+    Args:
+        left, right: the referencing and the referenced column.
+        match: what their names say.
+        contained, covered: share of the left's values that the right holds, and the other way round.
+        ratio: log likelihood ratio of the values; None without values.
+    """
+    if contained is None or ratio is None:
+        return (0.0,) * (len(VALUE_TERMS) - 1) + (1.0,)
+    dangling = max(0.0, _FEW_DANGLE - contained.share)
+    # Between databases a name that fits is no word for values that do not.
+    says_its_key = match.score >= _KEY_OF and right.own >= 0.75 and left.owner.database == right.owner.database
+    return (
+        ratio,
+        ratio if left.profile.family != "integer" else 0.0,
+        match.score * min(0.0, ratio),
+        dangling,
+        dangling * match.score if says_its_key else 0.0,
+        covered.share if covered is not None else 0.0,
+        0.0,
+    )
