@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from tagframe.operators import ClaimPlan, NoLabels, OnError
     from tagframe.operators.join.decide import Way
     from tagframe.operators.join.result import JoinHow
+    from tagframe.operators.topk import Compare
 
 
 class OperatorMethods:
@@ -49,7 +50,10 @@ class OperatorMethods:
         instruction: str,
         K: int,
         *,
+        compare: Compare = "list",
         group_by: Hashable | Sequence[Hashable] | None = None,
+        debias: bool = False,
+        comparisons: int | None = None,
         suffix: str = "_topk",
         on_error: OnError = "raise",
         **settings: Any,
@@ -61,7 +65,10 @@ class OperatorMethods:
             self._frame,
             instruction,
             K,
+            compare=compare,
             group_by=group_by,
+            debias=debias,
+            comparisons=comparisons,
             suffix=suffix,
             on_error=on_error,
             **settings,

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tagframe.operators import ClaimPlan, OnError
     from tagframe.operators.join.decide import Way
     from tagframe.operators.join.result import JoinHow
+    from tagframe.operators.topk import Compare
 
 
 class QuoteAccessor:
@@ -55,7 +56,10 @@ class QuoteAccessor:
         instruction: str,
         K: int,
         *,
+        compare: Compare = "list",
         group_by: Hashable | Sequence[Hashable] | None = None,
+        debias: bool = False,
+        comparisons: int | None = None,
         suffix: str = "_topk",
         on_error: OnError = "raise",
         **settings: Any,
@@ -69,7 +73,10 @@ class QuoteAccessor:
             self._frame,
             instruction,
             K=K,
+            compare=compare,
             group_by=group_by,
+            debias=debias,
+            comparisons=comparisons,
             suffix=suffix,
             on_error=on_error,
         )

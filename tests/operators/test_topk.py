@@ -1,148 +1,323 @@
 from __future__ import annotations
 
 import random
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scripted import Scripted, shown_rows
+from scripted import Scripted
 
-from tagframe.errors import AnswerRejected, ColumnNotFound, InvalidArgument, RowsFailed, RunStopped
+from tagframe.errors import BudgetExceeded, ColumnNotFound, ContextTooLong, InvalidArgument, RowsFailed, RunStopped
 from tagframe.operators import sem_topk
-from tagframe.operators.topk import PIVOTS_TRIED, parse_choice
+from tagframe.operators.topk import LIST_ROW, LIST_ROWS
+
+WAYS = pytest.mark.parametrize("compare", ["list", "pair"])
+
+
+def numbers(message: str) -> list[int]:
+    """The ``n`` of the rows of a prompt, in their order."""
+    return [int(number) for number in re.findall(r'"n": (-?\d+)', message)]
+
+
+def is_list(message: str) -> bool:
+    return message.startswith("<rows>")
 
 
 def larger(message: str) -> str:
-    """The row with the larger n; 13 gets nonsense."""
-    a, b = (row["n"] for row in shown_rows(message))
-    if 13 in (a, b):
-        return "Both."
-    return "A" if a > b else "B"
+    """The truth by ``n``; prompts that hold 13 get nonsense."""
+    shown = numbers(message)
+    if 13 in shown:
+        return "All of them."
+    if is_list(message):
+        return " > ".join(str(at + 1) for at in sorted(range(len(shown)), key=lambda at: -shown[at]))
+    return "A" if shown[0] > shown[1] else "B"
 
 
-@settings(max_examples=60)
-@given(st.lists(st.integers(0, 50).filter(lambda n: n != 13), max_size=40), st.integers(1, 12))
-def test_ranks_as_a_sort_would(numbers, k):
+def first_shown(message: str) -> str:
+    """A model that prefers what it sees first."""
+    return " > ".join(str(at + 1) for at in range(len(numbers(message)))) if is_list(message) else "A"
+
+
+@WAYS
+@settings(max_examples=40, deadline=None)
+@given(data=st.lists(st.integers(0, 500).filter(lambda n: n != 13), max_size=90), k=st.integers(1, 45))
+def test_ranks_as_a_sort_would(compare, data, k):
     """Equal rows stay in their order, and the index is kept."""
-    frame = pd.DataFrame({"n": pd.Series(numbers, dtype="int64")})
-    result = sem_topk(frame, "Which {n} is largest?", k, lm=Scripted(larger))
+    frame = pd.DataFrame({"n": pd.Series(data, dtype="int64")})
+    result = sem_topk(frame, "Which {n} is largest?", k, lm=Scripted(larger), compare=compare)
     expected = frame.sort_values("n", ascending=False, kind="stable").head(k)
     pd.testing.assert_frame_equal(result, expected)
 
 
-def test_the_same_call_asks_the_same():
+@pytest.mark.parametrize("seed", range(3))
+def test_pairs_of_a_thousand_rows(seed):
+    order = np.random.default_rng(seed).permutation(1000) + 100
+    lm = Scripted(larger)
+    result = sem_topk(pd.DataFrame({"n": order}), "Which {n} is largest?", 10, lm=lm, compare="pair")
+    assert result["n"].tolist() == list(range(1099, 1089, -1))
+    assert len(lm.asked) <= 1250
+    assert sum(-(-len(batch) // 64) for batch in lm.batches) <= 40, "at 64 in flight, in units of the server's latency"
+    assert result.tag.outcomes.remarks == (
+        f"{len(lm.asked):,} prompts in {len(lm.batches)} rounds put the rows in order",
+    )
+
+
+def test_lists_of_a_thousand_rows():
+    lm = Scripted(larger)
+    frame = pd.DataFrame({"n": np.random.default_rng(0).permutation(1000) + 100})
+    result = sem_topk(frame, "Which {n} is largest?", 10, lm=lm)
+    assert result["n"].tolist() == list(range(1099, 1089, -1))
+    assert len(lm.asked) <= 60
+    assert result.tag.outcomes.remarks == (f"{len(lm.asked)} prompts in 5 rounds put the rows in order",)
+
+
+def test_thirty_rows_are_one_list():
+    lm = Scripted(larger)
+    frame = pd.DataFrame({"n": [100 + (i * 37) % 101 for i in range(LIST_ROWS)]})
+    for k in (1, 20, 40):
+        result = sem_topk(frame, "Which {n} is largest?", k, lm=lm)
+        assert result["n"].tolist() == sorted(frame["n"], reverse=True)[:k]
+    assert len(lm.asked) == 3
+
+
+@WAYS
+def test_more_rows_to_keep_than_a_list_holds(compare):
+    frame = pd.DataFrame({"n": np.random.default_rng(1).permutation(400) + 100})
+    lm = Scripted(larger)
+    result = sem_topk(frame, "Which {n} is largest?", 150, lm=lm, compare=compare)
+    assert result["n"].tolist() == list(range(499, 349, -1))
+    assert len(lm.asked) < (60 if compare == "list" else 2500)
+
+
+@WAYS
+def test_the_same_call_asks_the_same(compare):
     frame = pd.DataFrame({"n": [100 + (i * 37) % 101 for i in range(100)]})
     first, second = Scripted(larger), Scripted(larger)
-    sem_topk(frame, "Which {n} is largest?", 5, lm=first)
-    sem_topk(frame, "Which {n} is largest?", 5, lm=second)
+    sem_topk(frame, "Which {n} is largest?", 5, lm=first, compare=compare)
+    sem_topk(frame, "Which {n} is largest?", 5, lm=second, compare=compare)
     assert first.batches == second.batches
     assert len(first.batches) < 15
-    assert len(first.asked) < 400
 
 
-def test_rows_that_look_the_same_are_compared_once():
+@WAYS
+def test_rows_that_look_the_same_are_compared_once(compare):
     frame = pd.DataFrame({"n": [1, 2] * 50, "id": range(100)})
     lm = Scripted(larger)
-    result = sem_topk(frame, "Which {n} is largest?", 60, lm=lm)
+    result = sem_topk(frame, "Which {n} is largest?", 60, lm=lm, compare=compare)
     assert result["id"].tolist() == [*range(1, 100, 2), *range(0, 20, 2)]
     assert len(lm.asked) == 1
 
 
-def test_challengers_take_turns_in_the_first_place():
+def test_neither_place_is_favoured():
     lm = Scripted(larger)
-    sem_topk(pd.DataFrame({"n": range(9)}), "Which {n} is largest?", 1, lm=lm)
-    firsts = [shown_rows(message)[0]["n"] for message in lm.batches[0]]
-    assert firsts.count(4) == 4
+    sem_topk(pd.DataFrame({"n": range(100, 164)}), "Which {n} is largest?", 1, lm=lm, compare="pair")
+    earlier_first = [first < second for first, second in map(numbers, lm.batches[0])]
+    assert earlier_first.count(True) == earlier_first.count(False) == 16
 
 
-def test_groups():
+@WAYS
+def test_groups(compare):
     frame = pd.DataFrame({"n": [1, 5, 3, 9, 7, 8], "g": ["x", "y", "x", "y", None, None]})
-    result = sem_topk(frame, "Which {n} is largest?", 1, lm=Scripted(larger), group_by="g")
+    options = {"lm": Scripted(larger), "compare": compare}
+    result = sem_topk(frame, "Which {n} is largest?", 1, group_by="g", **options)
     assert result["n"].tolist() == [3, 9, 8]
-    assert sem_topk(frame, "Which {n} is largest?", 1, lm=Scripted(larger), group_by=["g"]).equals(result)
+    assert sem_topk(frame, "Which {n} is largest?", 1, group_by=["g"], **options).equals(result)
     with pytest.raises(ColumnNotFound):
-        sem_topk(frame, "Which {n} is largest?", 1, lm=Scripted(larger), group_by="h")
+        sem_topk(frame, "Which {n} is largest?", 1, group_by="h", **options)
 
 
-def test_null_rows_come_last_unasked():
-    frame = pd.DataFrame({"n": [None, 3.0, None, 4.0]})
+@WAYS
+def test_null_rows_come_last_unasked(compare):
+    frame = pd.DataFrame({"n": [None, 3, None, 4]}, dtype="Int64")
     lm = Scripted(larger)
-    assert sem_topk(frame, "Which {n} is largest?", 3, lm=lm).index.tolist() == [3, 1, 0]
+    result = sem_topk(frame, "Which {n} is largest?", 3, lm=lm, compare=compare)
+    assert result.index.tolist() == [3, 1, 0]
+    assert result.tag.outcomes["outcome"].tolist() == ["kept", "kept", "null", "kept"]
     assert len(lm.asked) == 1
 
 
-def test_failed_rows():
-    frame = pd.DataFrame({"n": [1, 13, 2, 3]})
-    with pytest.raises(RowsFailed, match="sem_topk: 1 of 4 rows have no answer") as caught:
-        sem_topk(frame, "Which {n} is largest?", 2, lm=Scripted(larger))
-    assert caught.value.frame["n"].tolist() == [3, 2, 13]
-    kept = sem_topk(frame, "Which {n} is largest?", 2, lm=Scripted(larger), on_error="keep")
-    assert kept["topk_error"].isna().tolist() == [True, True, False]
-    assert sem_topk(frame, "Which {n} is largest?", 2, lm=Scripted(larger), on_error="drop")["n"].tolist() == [3, 2]
+# --- bias, contradictions, limits ---------------------------------------------------------------------------------
 
 
-def test_the_order_of_arrival_changes_neither_the_result_nor_what_is_asked():
-    frame = pd.DataFrame({"n": [1000 + (i * 37) % 101 for i in range(100)], "g": ["x", "y"] * 50})
-    plain = Scripted(larger)
-    expected = sem_topk(frame, "Which {n} is largest?", 7, lm=plain, group_by="g")
+@WAYS
+def test_debias_asks_the_other_way_round_too(compare):
+    frame = pd.DataFrame({"n": [101, 103, 102]})
+    lm = Scripted(larger)
+    result = sem_topk(frame, "Which {n} is largest?", 3, lm=lm, compare=compare, debias=True)
+    assert result["n"].tolist() == [103, 102, 101]
+    shown = [tuple(numbers(message)) for message in lm.asked]
+    assert set(shown) == {one[::-1] for one in shown}
+    biased = sem_topk(frame, "Which {n} is largest?", 3, lm=Scripted(first_shown), compare=compare, debias=True)
+    assert biased["n"].tolist() == [101, 103, 102], "what came out even stays as it was"
+    assert any("came out even" in remark for remark in biased.tag.outcomes.remarks)
+
+
+def in_a_circle(message: str) -> str:
+    """Scissors, paper, stone, and all else below them."""
+    first, second = numbers(message)
+    if first > 3 or second > 3:
+        return "A" if first < second else "B"
+    return "A" if (first - second) % 3 == 1 else "B"
+
+
+def test_contradictions_are_counted():
+    frame = pd.DataFrame({"n": [1, 2, 3, 4, 5, 6]})
+    results = [
+        sem_topk(frame, "Which {n} wins?", 3, lm=Scripted(in_a_circle), compare="pair", comparisons=15)
+        for _ in range(2)
+    ]
+    assert set(results[0]["n"]) == {1, 2, 3}
+    assert results[0].equals(results[1])
+    assert "1 of the comparisons made contradict it" in results[0].tag.outcomes.remarks
+
+
+def test_more_comparisons_make_it_surer():
+    """One in twenty answers is wrong."""
+
+    def often_right(message: str) -> str:
+        first, second = numbers(message)
+        wrong = random.Random(f"{seed} {min(first, second)} {max(first, second)}").random() < 0.05
+        return "A" if (first > second) != wrong else "B"
+
+    found = {None: 0, 2060: 0}
     for seed in range(10):
+        frame = pd.DataFrame({"n": np.random.default_rng(seed).permutation(1000) + 100})
+        for comparisons in found:
+            lm = Scripted(often_right)
+            best = sem_topk(frame, "{n}", 10, lm=lm, compare="pair", comparisons=comparisons)
+            found[comparisons] += (best["n"] >= 1090).sum()
+            assert len(lm.asked) <= (comparisons or 1250)
+    assert found[2060] > found[None] > 60
+    assert found[2060] >= 75
+
+
+@WAYS
+def test_a_limit_that_is_too_low_is_kept_and_told(compare):
+    lm = Scripted(larger)
+    frame = pd.DataFrame({"n": range(100, 200)})
+    result = sem_topk(frame, "Which {n} is largest?", 3, lm=lm, compare=compare, comparisons=2)
+    assert len(lm.asked) == 2
+    assert len(result) == 3
+    assert result.tag.outcomes["note"].notna().sum() == 3
+    assert "not certain" in result.tag.outcomes.remarks[-1]
+
+
+# --- failures -----------------------------------------------------------------------------------------------------
+
+
+@WAYS
+def test_failed_rows(compare):
+    frame = pd.DataFrame({"n": [1, 13, 2, 3]})
+    options = {"lm": Scripted(larger), "compare": compare}
+    with pytest.raises(RowsFailed, match="sem_topk: 1 of 4 rows have no answer") as caught:
+        sem_topk(frame, "Which {n} is largest?", 2, **options)
+    assert caught.value.frame["n"].tolist() == [3, 2, 13]
+    kept = sem_topk(frame, "Which {n} is largest?", 2, on_error="keep", **options)
+    assert kept["topk_error"].isna().tolist() == [True, True, False]
+    assert sem_topk(frame, "Which {n} is largest?", 2, on_error="drop", **options)["n"].tolist() == [3, 2]
+
+
+@WAYS
+@settings(max_examples=40, deadline=None)
+@given(data=st.lists(st.integers(1, 60), unique=True, max_size=60), k=st.integers(1, 40))
+def test_a_row_that_cannot_be_compared_is_set_aside_alone(compare, data, k):
+    """Wherever it stands."""
+    frame = pd.DataFrame({"n": pd.Series([*data, 13], dtype="int64").drop_duplicates().sample(frac=1, random_state=k)})
+    sound = sorted(set(data) - {13}, reverse=True)
+    result = sem_topk(frame, "Which {n} is largest?", k, lm=Scripted(larger), compare=compare, on_error="keep")
+    if len(frame) == 1:
+        assert result["n"].tolist() == [13], "there was nothing to ask"
+    elif len(frame) == 2:
+        assert result["topk_error"].notna().all(), "either may be what cannot be compared"
+    else:
+        assert result["n"].tolist() == [*sound[:k], 13]
+        assert result["topk_error"].notna().tolist() == [False] * min(k, len(sound)) + [True]
+
+
+@WAYS
+def test_the_order_of_arrival_changes_neither_the_result_nor_what_is_asked(compare):
+    frame = pd.DataFrame({"n": [i if i % 11 else 13 for i in range(100, 180)], "id": range(80), "g": ["x", "y"] * 40})
+    instruction = "Which of {n} and {id} is largest?"
+    options = {"group_by": "g", "compare": compare, "on_error": "keep"}
+    plain = Scripted(larger)
+    expected = sem_topk(frame, instruction, 9, lm=plain, **options)
+    assert expected["topk_error"].notna().sum() == (frame["n"] == 13).sum()
+    for seed in range(5):
         lm = Scripted(larger, shuffle=random.Random(seed))
-        pd.testing.assert_frame_equal(sem_topk(frame, "Which {n} is largest?", 7, lm=lm, group_by="g"), expected)
+        pd.testing.assert_frame_equal(sem_topk(frame, instruction, 9, lm=lm, **options), expected)
         assert sorted(lm.asked) == sorted(plain.asked)
 
 
-def test_the_order_of_arrival_does_not_matter_with_failures_either():
-    frame = pd.DataFrame({"n": [i if i % 11 else 13 for i in range(100, 160)], "id": range(60)})
-    expected = sem_topk(frame, "Which of {n} and {id} is largest?", 9, lm=Scripted(larger), on_error="keep")
-    assert expected["topk_error"].notna().sum() == 5
-    for seed in range(10):
-        lm = Scripted(larger, shuffle=random.Random(seed))
-        result = sem_topk(frame, "Which of {n} and {id} is largest?", 9, lm=lm, on_error="keep")
-        pd.testing.assert_frame_equal(result, expected)
-
-
-def test_a_pivot_that_cannot_be_compared_is_set_aside_alone():
-    """The first pivot is the row in the middle."""
-    numbers = [*range(100, 150), 13, *range(150, 200)]
-    frame = pd.DataFrame({"n": numbers})
-    with pytest.raises(RowsFailed, match="sem_topk: 1 of 101 rows have no answer; the first is number 50") as caught:
-        sem_topk(frame, "Which {n} is largest?", 3, lm=Scripted(larger))
-    assert caught.value.frame["n"].tolist() == [199, 198, 197, 13]
-    assert caught.value.frame.tag.outcomes["outcome"].value_counts().to_dict() == {
-        "left out": 97,
-        "kept": 3,
-        "failed": 1,
-    }
-
-
-def test_a_row_that_cannot_be_compared_is_never_the_best():
-    frame = pd.DataFrame({"n": [1, 13, 2]})
-    assert sem_topk(frame, "Which {n} is largest?", 1, lm=Scripted(larger), on_error="drop")["n"].tolist() == [2]
-    both = pd.DataFrame({"n": [1, 13]})
-    assert len(sem_topk(both, "Which {n} is largest?", 1, lm=Scripted(larger), on_error="drop")) == 0
-
-
-def test_where_nothing_can_be_compared_it_ends_soon():
+@WAYS
+def test_where_nothing_can_be_compared_it_ends_soon(compare):
     lm = Scripted(lambda message: "Both.")
-    kept = sem_topk(pd.DataFrame({"n": range(100)}), "Which {n} is largest?", 3, lm=lm, on_error="keep")
+    frame = pd.DataFrame({"n": range(100)})
+    kept = sem_topk(frame, "Which {n} is largest?", 3, lm=lm, on_error="keep", compare=compare)
     assert kept["topk_error"].notna().all()
-    assert len(lm.asked) < 100 * (PIVOTS_TRIED + 1)
+    assert len(lm.asked) < 200
 
 
-def test_a_run_that_has_stopped_fails_no_pivot_after_another():
-    def stopped(message: str) -> str:
-        raise RunStopped("not sent")
+@WAYS
+@pytest.mark.parametrize("error", [RunStopped("not sent"), BudgetExceeded("the budget")])
+def test_a_run_that_has_stopped_asks_no_more_and_ranks_nothing(compare, error):
+    answered = []
 
-    lm = Scripted(stopped)
-    assert len(sem_topk(pd.DataFrame({"n": range(100)}), "{n}", 3, lm=lm, on_error="drop")) == 0
-    assert len(lm.asked) == 99
+    def stopping(message: str) -> str:
+        answered.append(message)
+        if len(answered) > 20:
+            raise error
+        return larger(message)
+
+    frame = pd.DataFrame({"n": range(100, 900)})
+    with pytest.raises(RowsFailed, match=type(error).__name__) as caught:
+        sem_topk(frame, "{n}", 3, lm=Scripted(stopping), compare=compare)
+    assert caught.value.frame["topk_error"].notna().all(), "no row is said to be among the first"
+    assert len(answered) <= 400, "one round"
 
 
-def test_outcomes():
-    frame = pd.DataFrame({"n": [1, None, 3, 13, 2]}, index=list("abcde"))
-    result = sem_topk(frame, "Which {n} is largest?", 2, lm=Scripted(larger), on_error="drop")
+@WAYS
+def test_rows_too_long_for_the_model_are_cut_and_told(compare):
+    def narrow(message: str) -> str:
+        if len(message) > 2_000:
+            raise ContextTooLong("maximum context length is 2000 letters", 400)
+        return larger(message)
+
+    frame = pd.DataFrame({"n": [101, 103, 102], "text": ["short", "x" * 3_000, "short"]})
+    result = sem_topk(frame, "{n} {text}", 3, lm=Scripted(narrow), compare=compare)
+    assert result["n"].tolist() == [103, 102, 101]
+    notes = result.tag.outcomes["note"]
+    assert notes.isna().tolist() == [True, False, True]
+    assert "cut to" in notes[1]
+
+
+def test_a_row_longer_than_a_list_shows_is_cut_and_told():
+    lm = Scripted(larger)
+    frame = pd.DataFrame({"n": [101, 103, 102], "text": ["short", "x" * 50_000, "short"]})
+    result = sem_topk(frame, "{n} {text}", 3, lm=lm)
+    assert len(lm.asked[0]) < LIST_ROW + 500
+    assert result.tag.outcomes["note"].isna().tolist() == [True, False, True]
+
+
+@WAYS
+def test_a_narrow_window_makes_short_lists(compare):
+    lm = Scripted(larger)
+    lm.context_window = 1_500
+    frame = pd.DataFrame({"n": np.random.default_rng(0).permutation(60) + 100, "text": "x" * 100})
+    result = sem_topk(frame, "{n} {text}", 5, lm=lm, compare=compare)
+    assert result["n"].tolist() == [159, 158, 157, 156, 155]
+    assert max(len(message) for message in lm.asked) < 2 * (1_500 - 1_500 // 4)
+
+
+# --- the frame ----------------------------------------------------------------------------------------------------
+
+
+@WAYS
+def test_outcomes(compare):
+    frame = pd.DataFrame({"n": pd.array([1, None, 3, 13, 2], dtype="Int64")}, index=list("abcde"))
+    result = sem_topk(frame, "Which {n} is largest?", 2, lm=Scripted(larger), on_error="drop", compare=compare)
     assert result.tag.outcomes["outcome"].to_dict() == {
         "a": "left out",
         "b": "null",
@@ -150,7 +325,6 @@ def test_outcomes():
         "d": "failed",
         "e": "kept",
     }
-    assert list(result.tag.outcomes.columns) == ["outcome", "error", "note"]
 
 
 def test_groups_by_cells_that_cannot_be_hashed():
@@ -163,26 +337,23 @@ def test_k_may_be_numpys():
     assert sem_topk(frame, "Which {n} is largest?", np.int64(2), lm=Scripted(larger))["n"].tolist() == [5, 3]
 
 
-def test_an_empty_frame():
+@WAYS
+def test_an_empty_frame(compare):
     lm = Scripted(larger)
-    assert len(sem_topk(pd.DataFrame({"n": []}), "Which {n} is largest?", 3, lm=lm)) == 0
+    result = sem_topk(pd.DataFrame({"n": []}), "Which {n} is largest?", 3, lm=lm, compare=compare)
+    assert len(result) == 0
+    assert result.tag.outcomes.remarks == ()
     assert lm.batches == []
 
 
 @pytest.mark.parametrize("k", [0, -1, 1.5, True, "3"])
-def test_k_is_a_positive_whole_number(k):
+def test_k_and_comparisons_are_positive_whole_numbers(k):
     with pytest.raises(InvalidArgument, match="K is the number of rows to keep"):
         sem_topk(pd.DataFrame({"n": [1]}), "{n}", k, lm=Scripted(larger))
+    with pytest.raises(InvalidArgument, match="comparisons is how many may be asked"):
+        sem_topk(pd.DataFrame({"n": [1]}), "{n}", 1, lm=Scripted(larger), comparisons=k)
 
 
-@pytest.mark.parametrize(
-    ("text", "choice"), [("A", "A"), (" b.", "B"), ("Answer: A", "A"), ("Row B", "B"), ("(a)", "A")]
-)
-def test_choices(text, choice):
-    assert parse_choice(text) == choice
-
-
-@pytest.mark.parametrize("text", ["", "C", "A or B", "A B", "Apple", "neither"])
-def test_no_choice(text):
-    with pytest.raises(AnswerRejected, match="expected A or B"):
-        parse_choice(text)
+def test_another_way_to_compare():
+    with pytest.raises(InvalidArgument, match="compare is one of"):
+        sem_topk(pd.DataFrame({"n": [1]}), "{n}", 1, lm=Scripted(larger), compare="heap")

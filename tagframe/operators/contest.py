@@ -1,0 +1,368 @@
+"""Rows against each other: what is asked of a model to rank them, and which rows cannot be ranked."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from tagframe.errors import AnswerRejected, BudgetExceeded, ContextTooLong, LMRequestFailed, RunStopped
+from tagframe.lm import Accept, Batch, Completion, Prompt
+from tagframe.operators.answers import parse_word, without_reasoning
+from tagframe.operators.cells import FENCE_RULE, fence, shortened
+from tagframe.operators.fitting import SHORTEST, cut_note
+from tagframe.operators.instruction import FIELD_RULE
+from tagframe.operators.knockout import Pair
+from tagframe.operators.ranked_lists import Chain
+from tagframe.operators.steps import Step, gather, together
+
+PAIR_TASK = (
+    f"You compare two rows of a table by a criterion, from the rows and from what you know of the world. {FENCE_RULE} "
+    f"Say which of the two fits the criterion better. {FIELD_RULE} Answer with one letter, A or B."
+)
+LIST_TASK = (
+    f"You rank rows of a table by a criterion, from the rows and from what you know of the world. {FENCE_RULE} "
+    f"{FIELD_RULE} Each row has a number before it. Answer with the numbers of all rows, the row that fits the "
+    "criterion best first, in one line, as 3 > 1 > 2."
+)
+T = TypeVar("T")
+
+_CHOICES = {f"{before}{letter}": letter.upper() for before in ("", "row ") for letter in "ab"}
+_RANKED = re.compile(r"\[?\d+\]?(?:\s*[>,\s]\s*\[?\d+\]?)*")
+_BEFORE = re.compile(r"^\W*(?:(?:the|my)?\s*(?:final\s+)?(?:answer|ranking|order)(?:\s+is)?\s*:)?\s*", re.IGNORECASE)
+ANSWER_TOKENS = 16
+"""Room for one letter, "Answer:" and markdown; where a model reasons first, the LM layer gives it more."""
+TOKENS_PER_NUMBER = 8
+
+
+def parse_choice(text: str) -> str:
+    """An answer as "A" or "B"; see :func:`tagframe.operators.answers.parse_word`.
+
+    >>> parse_choice("Row b."), parse_choice("**A**")
+    ('B', 'A')
+
+    Raises:
+        AnswerRejected: anything else.
+    """
+    return parse_word(text, _CHOICES, "A or B")
+
+
+@functools.cache  # one function a length: prompts are told apart by what reads their answers
+def parse_ranking(count: int) -> Callable[[str], tuple[int, ...]]:
+    """What reads an answer that puts the numbers 1 to ``count`` in order, each once and no other.
+
+    >>> parse_ranking(3)("Answer: [3] > [1] > [2]")
+    (3, 1, 2)
+    """
+
+    def parse(text: str) -> tuple[int, ...]:
+        answer = without_reasoning(text)
+        lines = [line.strip(" \t*`.") for line in answer.splitlines() if line.strip(" \t*`.")]
+        for shown in (" ".join(lines), lines[-1] if lines else ""):
+            bare = _BEFORE.sub("", shown, count=1).strip(" \t*`.[]()")
+            if _RANKED.fullmatch(bare):
+                return _permutation([int(number) for number in re.findall(r"\d+", bare)], count)
+        raise AnswerRejected(f"expected the numbers 1 to {count} in order as 3 > 1 > 2, got {answer[:80]!r}")
+
+    return parse
+
+
+def _permutation(numbers: Sequence[int], count: int) -> tuple[int, ...]:
+    odd = sorted({number for number in numbers if not 1 <= number <= count})
+    missing = sorted(set(range(1, count + 1)) - set(numbers))
+    twice = sorted({number for number in numbers if numbers.count(number) > 1})
+    faults = ((odd, "not among the rows"), (missing, "missing"), (twice, "there more than once"))
+    if told := [f"{', '.join(map(str, found[:10]))} {what}" for found, what in faults if found]:
+        raise AnswerRejected(f"expected each of the numbers 1 to {count} once: {'; '.join(told)}")
+    return tuple(numbers)
+
+
+@dataclass(eq=False)
+class Item:
+    """The rows that show the same values: the model could not tell them apart.
+
+    Attributes:
+        line: what they show.
+        places: in the frame.
+        shown: what of it the model is shown.
+    """
+
+    line: str
+    places: list[int]
+    shown: str
+
+    @property
+    def note(self) -> str | None:
+        """What its outcome says of how it was shown."""
+        return cut_note(self.line, self.shown)
+
+
+@dataclass(eq=False)
+class Contest:
+    """The items of one group of rows, compared by a model; the judge and the lister of the two ways to rank.
+
+    Of a comparison that fails, the item is set aside that has never been compared; where that is neither or both, each
+    is tried with one that has been.
+
+    Attributes:
+        items: what is ranked.
+        criterion: by which.
+        limit: prompts that may be asked at most.
+        enough: prompts up to which what is in order anyway may be asked again.
+        debias: whether every prompt is also asked with its rows the other way round.
+        longest: rows of a list.
+        told: the most prompts that it takes, for quotes.
+        aside: items that cannot be compared, with the error of each.
+        stopped: the error after which nothing more is asked.
+        asked: prompts so far.
+        rounds: so far.
+        ties: comparisons that came out even.
+        unknown: comparisons that failed although both rows can be compared.
+        short: whether the limit was reached before the order was certain.
+    """
+
+    items: list[Item]
+    criterion: str
+    limit: int
+    enough: int
+    debias: bool
+    longest: int
+    told: int
+    aside: dict[int, Exception] = field(default_factory=dict)
+    stopped: Exception | None = None
+    asked: int = 0
+    rounds: int = 0
+    ties: int = 0
+    unknown: int = 0
+    short: bool = False
+    _proven: dict[int, None] = field(default_factory=dict)
+    _wins: dict[int, dict[int, float]] = field(default_factory=dict)
+    _chains: list[Chain] = field(default_factory=list)
+
+    @property
+    def left(self) -> int:
+        """Comparisons that may still be asked before the order has to do."""
+        return (self.limit - self.asked) // (2 if self.debias else 1)
+
+    @property
+    def spare(self) -> int:
+        """Comparisons that may be asked although the order does not need them."""
+        return (self.enough - self.asked) // (2 if self.debias else 1)
+
+    # --- pairs ----------------------------------------------------------------------------------------------------
+
+    def compare(self, pairs: Sequence[Pair]) -> Step[list[float | None]]:
+        """For each pair: 1 where the first is better, 0 the second, 0.5 neither, None where that is not known."""
+        pairs = list(pairs)
+        values, errors = yield from self._compare(pairs)
+        failed = [place for place, error in enumerate(errors) if error is not None]
+        if failed and self.stopped is None:
+            yield from self._find_culprits([pairs[place] for place in failed], [errors[place] for place in failed])
+        return values
+
+    def _compare(self, pairs: Sequence[Pair]) -> Step[tuple[list[float | None], list[Exception | None]]]:
+        ways = 2 if self.debias else 1
+        shown = [turned for pair in pairs for turned in (pair, pair[::-1])[:ways]]
+        completions = yield from self._ask([self._pair_prompt(pair) for pair in shown], shown, parse_choice)
+        values: list[float | None] = []
+        errors: list[Exception | None] = []
+        for number, (first, second) in enumerate(pairs):
+            answers = completions[number * ways : number * ways + ways]
+            error = next((one.error for one in answers if one.error is not None), None)
+            errors.append(error)
+            if error is not None:
+                values.append(None)
+                if self.stopped is not None:
+                    self._set_aside((first, second), error)
+                continue
+            self._prove((first, second))
+            value = sum((one.value == "A") == (way == 0) for way, one in enumerate(answers)) / ways
+            values.append(value)
+            self.ties += value == 0.5
+            for better, worse, weight in ((first, second, value), (second, first, 1 - value)):
+                if weight:
+                    known = self._wins.setdefault(better, {})
+                    known[worse] = known.get(worse, 0.0) + weight
+        return values, errors
+
+    def _pair_prompt(self, pair: Pair) -> Prompt:
+        first, second = (fence(self.items[item].shown) for item in pair)
+        return Prompt.of(f"A:\n{first}\n\nB:\n{second}", f"{PAIR_TASK}\n\nCriterion: {self.criterion}")
+
+    def _find_culprits(self, pairs: Sequence[Pair], errors: Sequence[Exception | None]) -> Step[None]:
+        """Set aside what made these comparisons fail."""
+        doubtful = [pair for pair in pairs if not any(item in self._proven for item in pair)]
+        suspects = list(dict.fromkeys(item for pair in doubtful for item in pair))
+        others = [item for item in range(len(self.items)) if item not in self.aside and item not in suspects]
+        sound = next((item for item in self._proven if item not in self.aside), next(iter(others), None))
+        if suspects and sound is not None:
+            yield from self._compare([(item, sound) for item in suspects])
+        for pair, error in zip(pairs, errors, strict=True):
+            culprits = [item for item in pair if item not in self._proven]
+            self.unknown += not culprits
+            if error is not None:
+                self._set_aside(culprits, error)
+
+    def answers(self, items: Sequence[int]) -> Iterable[tuple[int, int, float]]:
+        """What is known of pairs of these items so far: better, worse, by how many answers."""
+        among = set(items)
+        for better in items:
+            for worse, weight in self._wins.get(better, {}).items():
+                if worse in among:
+                    yield better, worse, weight
+        for chain in self._chains:
+            for better, worse in itertools.pairwise(item for item in chain if item in among):
+                yield better, worse, 1.0
+
+    # --- lists ----------------------------------------------------------------------------------------------------
+
+    def rank(self, lists: Sequence[Sequence[int]], shared: Sequence[int] = ()) -> Step[list[list[Chain]]]:
+        """For each list its chains; one that cannot be read is divided into halves, which are asked again."""
+        found: list[list[Chain]] = [[] for _ in lists]
+        waiting = [(number, list(listed)) for number, listed in enumerate(lists) if listed]
+        while waiting and self.stopped is None:
+            if len(waiting) > self.left:
+                self.short = True
+                for number, listed in waiting[max(self.left, 0) :]:
+                    found[number] += [[item] for item in listed]
+                waiting = waiting[: max(self.left, 0)]
+            ranked = yield from self._rank([[*shared, *listed] for _, listed in waiting])
+            again: list[tuple[int, list[int]]] = []
+            pairs: list[tuple[int, list[int], Exception]] = []
+            for (number, listed), chain in zip(waiting, ranked, strict=True):
+                if not isinstance(chain, Exception):
+                    found[number].append(chain)
+                elif self.stopped is not None:
+                    self._set_aside(listed, chain)
+                elif len(listed) + len(shared) > 2 and len(listed) > 1:
+                    middle = len(listed) // 2
+                    again += [(number, listed[:middle]), (number, listed[middle:])]
+                else:
+                    pairs.append((number, listed, chain))
+            yield from self._try_alone(found, pairs, shared)
+            waiting = [one for one in again if len(one[1]) + len(shared) > 1]
+            for number, listed in again:
+                if len(listed) + len(shared) < 2:
+                    found[number].append(listed)
+        return found
+
+    def _try_alone(
+        self, found: list[list[Chain]], failed: Sequence[tuple[int, list[int], Exception]], shared: Sequence[int]
+    ) -> Step[None]:
+        """Lists that cannot be divided further: what was never in one that could be read is tried with what was."""
+        sound = next((item for item in self._proven if item not in self.aside), None)
+        suspects = [item for _, listed, _ in failed for item in listed if item not in self._proven]
+        if suspects and sound is not None and not shared:
+            yield from self._rank([[item, sound] for item in suspects])
+        for number, listed, error in failed:
+            culprits = listed if shared else [item for item in listed if item not in self._proven]
+            self.unknown += not culprits
+            if sound is not None:  # else they are left to be compared in pairs
+                self._set_aside(culprits, error)
+            found[number] += [[item] for item in listed if item not in self.aside]
+
+    def _rank(self, lists: Sequence[Sequence[int]]) -> Step[list[Chain | Exception]]:
+        ways = 2 if self.debias else 1
+        shown = [turned for listed in lists for turned in (list(listed), list(listed)[::-1])[:ways]]
+        by_length: dict[int, list[int]] = {}
+        for number, turned in enumerate(shown):
+            by_length.setdefault(len(turned), []).append(number)
+        answered: dict[int, Completion[tuple[int, ...]]] = {}
+        groups = list(by_length.values())
+        asked = yield from together([self._ask_lists([shown[number] for number in group]) for group in groups])
+        self.rounds -= len(groups) - 1
+        for group, completions in zip(groups, asked, strict=True):
+            answered.update(zip(group, completions, strict=True))
+        chains: list[Chain | Exception] = []
+        for number, listed in enumerate(lists):
+            answers = [answered[number * ways + way] for way in range(ways)]
+            error = next((one.error for one in answers if one.error is not None), None)
+            if error is not None:
+                chains.append(error)
+                continue
+            self._prove(listed)
+            orders = [
+                [shown[number * ways + way][place - 1] for place in one.value or ()] for way, one in enumerate(answers)
+            ]
+            self._chains += orders
+            places = {item: sum(order.index(item) for order in orders) for item in listed}
+            self.ties += len(places) - len(set(places.values()))
+            chains.append(sorted(orders[0], key=places.__getitem__))
+        return chains
+
+    def _ask_lists(self, lists: Sequence[Sequence[int]]) -> Step[list[Completion[tuple[int, ...]]]]:
+        length = len(lists[0])
+        prompts = [self._list_prompt(listed) for listed in lists]
+        most = ANSWER_TOKENS + TOKENS_PER_NUMBER * length
+        return (yield from self._ask(prompts, lists, parse_ranking(length), most))
+
+    def _list_prompt(self, listed: Sequence[int]) -> Prompt:
+        lines = [f"[{number}] {self.items[item].shown}" for number, item in enumerate(listed, start=1)]
+        return Prompt.of(fence(lines, "rows"), f"{LIST_TASK}\n\nCriterion: {self.criterion}")
+
+    # --- both -----------------------------------------------------------------------------------------------------
+
+    def _ask(
+        self, prompts: list[Prompt], shown: Sequence[Sequence[int]], accept: Accept[T], max_tokens: int = ANSWER_TOKENS
+    ) -> Step[list[Completion[T]]]:
+        """The completions; two rows that are too long for the model are cut to half, again and again."""
+        most, self.told = self.told, 0
+        self.asked += len(prompts)
+        self.rounds += 1
+        found = yield from gather(Batch(prompts, accept, max_tokens=max_tokens, calls_at_most=most))
+        long = [
+            number
+            for number, completion in enumerate(found)
+            if isinstance(completion.error, ContextTooLong) and len(shown[number]) == 2 and self._cut(shown[number])
+        ]
+        if long:
+            again = [shown[number] for number in long]
+            is_pair = accept is parse_choice
+            prompts = [self._pair_prompt((one[0], one[1])) if is_pair else self._list_prompt(one) for one in again]
+            for number, completion in zip(long, (yield from self._ask(prompts, again, accept)), strict=True):
+                found[number] = completion
+        self.stopped = self.stopped or next((one.error for one in found if _stops_all(one.error)), None)
+        return found
+
+    def _cut(self, items: Sequence[int]) -> bool:
+        """Show half of what is long of these; False where there is nothing to cut."""
+        long = [self.items[item] for item in items if len(self.items[item].shown.encode()) > SHORTEST]
+        for item in long:
+            item.shown = shortened(item.shown, max(SHORTEST, len(item.shown.encode()) // 2))
+        return bool(long)
+
+    def set_aside_unproven(self, items: Iterable[int]) -> None:
+        """Set these aside too where they were never compared since all others were set aside."""
+        if self.aside and len(self.items) > 1:
+            error = next(iter(self.aside.values()))
+            self._set_aside([item for item in items if item not in self._proven], error)
+
+    def _prove(self, items: Iterable[int]) -> None:
+        self._proven.update(dict.fromkeys(items))
+
+    def _set_aside(self, items: Iterable[int], error: Exception) -> None:
+        for item in items:
+            self.aside.setdefault(item, error)
+
+    def contradictions(self, order: Sequence[int]) -> int:
+        """Answers on two items against the order of the first ones, ``order``; all others come after them."""
+        places = {item: place for place, item in enumerate(order)}
+        last = len(places)
+        against = sum(
+            round(weight)
+            for better, known in self._wins.items()
+            for worse, weight in known.items()
+            if weight >= 1 and places.get(better, last) > places.get(worse, last)
+        )
+        for chain in self._chains:
+            ranks = [places.get(item, last) for item in chain]
+            against += sum(rank > later for at, rank in enumerate(ranks) for later in ranks[at + 1 :])
+        return against
+
+
+def _stops_all(error: Exception | None) -> bool:
+    """Whether the run as a whole has stopped, so that another comparison would fare no better."""
+    return isinstance(error, RunStopped | BudgetExceeded) or (isinstance(error, LMRequestFailed) and error.stops_run)

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import pytest
+
+from tagframe.errors import AnswerRejected
+from tagframe.operators.contest import parse_choice, parse_ranking
+
+
+@pytest.mark.parametrize(
+    ("text", "choice"), [("A", "A"), (" b.", "B"), ("Answer: A", "A"), ("Row B", "B"), ("(a)", "A")]
+)
+def test_choices(text, choice):
+    assert parse_choice(text) == choice
+
+
+@pytest.mark.parametrize("text", ["", "C", "A or B", "A B", "Apple", "neither"])
+def test_no_choice(text):
+    with pytest.raises(AnswerRejected, match="expected A or B"):
+        parse_choice(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2 > 3 > 1",
+        "[2] > [3] > [1]",
+        "2, 3, 1",
+        "[2, 3, 1]",
+        "2\n3\n1",
+        "The final ranking is: 2 > 3 > 1.",
+        "**2 > 3 > 1**",
+        "<think>1 is last.</think>2>3>1",
+        "Row 2 is the saddest of the 3.\n\n2 > 3 > 1",
+    ],
+)
+def test_rankings(text):
+    assert parse_ranking(3)(text) == (2, 3, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("2 > 3", "1 missing"),
+        ("2 > 3 > 1 > 4", "4 not among the rows"),
+        ("2 > 3 > 1 > 2", "2 there more than once"),
+        ("0 > 1 > 2 > 3", "0 not among the rows"),
+        ("", "in order as"),
+        ("The first row, then the others", "in order as"),
+        ("2 > 3 > 1 or 3 > 2 > 1", "in order as"),
+        ("2 > -3 > 1", "in order as"),
+        ("2 > 3.5 > 1", "in order as"),
+    ],
+)
+def test_no_rankings(text, why):
+    with pytest.raises(AnswerRejected, match=why):
+        parse_ranking(3)(text)
+
+
+def test_one_reader_a_length():
+    """Equal prompts are one only where one function reads their answers."""
+    assert parse_ranking(7) is parse_ranking(7)
