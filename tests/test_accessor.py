@@ -14,8 +14,11 @@ from tagframe.errors import EmptyQuestion, FactUnknown, NotConfigured, RowsFaile
 
 
 def length(request: Request) -> str:
-    """Whether the word of the row is short; of two rows, which is longer."""
-    rows = [json.loads(line) for line in request.prompt.split("\n") if line.startswith("{")]
+    """Whether the word of the row is short; of several rows, which are longest."""
+    rows = [json.loads(line[line.index("{") :]) for line in request.prompt.split("\n") if line.endswith("}")]
+    if request.prompt.startswith("<rows>\n[1] "):
+        longest = sorted(range(len(rows)), key=lambda place: -len(rows[place]["word"]))
+        return " > ".join(str(place + 1) for place in longest)
     if "Criterion" in str(request.messages):
         return "A" if len(rows[0]["word"]) > len(rows[1]["word"]) else "B"
     if "Request:" in str(request.messages):
@@ -201,7 +204,8 @@ def test_a_quote_sends_nothing_and_counts_what_the_call_then_sends(live):
 
 def test_quotes_of_operators_in_rounds(live):
     frame = pd.DataFrame({"word": [f"word {i}" for i in range(64)]})
-    assert 63 <= frame.tag.quote.sem_topk("Which {word} is longest?", K=3).calls <= 400
+    assert frame.tag.quote.sem_topk("Which {word} is longest?", K=3).calls == 4
+    assert 63 <= frame.tag.quote.sem_topk("Which {word} is longest?", K=3, compare="pair").calls <= 120
     assert frame.tag.quote.sem_agg("Count every {word}").calls == 1
     assert live.requests == []
     with pytest.raises(NotConfigured), tf.context(lm=None):
@@ -210,16 +214,16 @@ def test_quotes_of_operators_in_rounds(live):
 
 def test_a_quote_of_a_ranking_names_the_worst_case(live):
     frame = pd.DataFrame({"n": [f"{(i * 37) % 101} metres" for i in range(101)]})
-    quote = frame.tag.quote.sem_topk("Which {n} is longest?", K=10)
-    assert quote.calls_at_most == 101 * 100 // 2
-    assert f"about {quote.calls} calls, in the worst case 5050, for" in str(quote)
+    quote = frame.tag.quote.sem_topk("Which {n} is longest?", K=10, compare="pair")
+    assert quote.calls < quote.calls_at_most < 101 * 100 // 2
+    assert f"about {quote.calls} calls, in the worst case {quote.calls_at_most}, for" in str(quote)
 
     def longest(request: Request) -> str:
         rows = [json.loads(line)["n"] for line in request.prompt.split("\n") if line.startswith("{")]
         return "AB"[int(rows[0].split()[0]) < int(rows[1].split()[0])]
 
     live.answers = longest
-    frame.tag.sem_topk("Which {n} is longest?", K=10)
+    frame.tag.sem_topk("Which {n} is longest?", K=10, compare="pair")
     assert quote.calls / 2 < len(live.requests) < quote.calls * 2
     assert len(live.requests) <= quote.calls_at_most
 
@@ -240,8 +244,11 @@ def test_a_quote_counts_the_tokens_of_a_filters_own_answers(live):
 def test_an_operator_asks_for_no_longer_answers_than_it_can_use(live, words):
     live.answers = length
     words.tag.sem_filter("{word} is short")
-    words.tag.sem_topk("Which {word} is longest?", K=1)
+    words.tag.sem_topk("Which {word} is longest?", K=1, compare="pair")
     assert {request.body["max_tokens"] for request in live.requests} == {16}
+    live.reset()
+    words.tag.sem_topk("Which {word} is longest?", K=1)
+    assert {request.body["max_tokens"] for request in live.requests} == {16 + 8 * len(words)}
 
 
 def test_frames_merge_by_hand():

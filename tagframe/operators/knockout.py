@@ -29,7 +29,7 @@ LARGE = 1_500
 """So many items are first divided by comparisons with one of them: all pairs of more are too many to keep."""
 WINNERS = 8
 """Winners of small groups, among which the item is that the others are compared with."""
-ROOMY = 1.4
+ROOMY = 1.5
 """Comparisons an item that make it worth while to divide fewer items too: one wrong answer in ten rounds is enough to
 lose a knock-out, and to be divided from the others is one round. It needs more where all answers are right."""
 RISK = 0.003
@@ -97,7 +97,8 @@ def _knock_out(items: list[int], k: int, judge: Judge) -> Step[list[int]]:
     known = _Known(items)
     for better, worse, _ in judge.answers(items):
         known.add(better, worse)
-    while judge.stopped is None and (pairs := known.open_pairs(k, judge.aside)):
+    fill = FILL if judge.left >= comparisons_needed(len(items), k) else 1
+    while judge.stopped is None and (pairs := known.open_pairs(k, judge.aside, fill)):
         if judge.left <= 0:
             judge.short = True
             break
@@ -138,8 +139,11 @@ class _Known:
         one, other = self._places[first], self._places[second]
         self._left[one, other] = self._left[other, one] = True
 
-    def open_pairs(self, k: int, aside: Iterable[int]) -> list[Pair]:
-        """Pairs to compare next, each item in one at most; none where the first ``k`` are in order."""
+    def open_pairs(self, k: int, aside: Iterable[int], fill: int) -> list[Pair]:
+        """Pairs to compare next, each item in one at most; none where the first ``k`` are in order.
+
+        All of the items that have the fewest better ones, and others where these make fewer than ``fill`` pairs.
+        """
         over, under = self.better.sum(0), self.better.sum(1)
         alive = over < k
         alive[[self._places[item] for item in aside if item in self._places]] = False
@@ -153,7 +157,7 @@ class _Known:
         free = np.ones(len(places), dtype=bool)
         pairs: list[Pair] = []
         for row, place in enumerate(places):
-            if len(pairs) >= FILL and over[place] > fewest:
+            if len(pairs) >= fill and over[place] > fewest:
                 break
             if not free[row]:
                 continue
@@ -161,7 +165,7 @@ class _Known:
             if not len(partners):
                 continue
             other = row + 1 + int(partners[0])
-            if len(pairs) >= FILL and over[places[other]] > fewest + 1:
+            if len(pairs) >= fill and over[places[other]] > fewest + 1:
                 continue
             free[[row, other]] = False
             # Models favour a place; taking turns keeps that from pushing the rows of one half one way.

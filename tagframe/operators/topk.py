@@ -254,7 +254,7 @@ def sem_topk(
         debias: ask everything a second time with the rows the other way round; what the model answers by the place of
             a row alone then comes out even.
         comparisons: requests at most for the rows of a group, beside repairs. With ``compare="pair"``, more than are
-            needed make the order surer: what is left is spent on rows near the first ones, and from 1.4 a row on no
+            needed make the order surer: what is left is spent on rows near the first ones, and from 1.5 a row on no
             row is lost to a wrong answer in one of many rounds. None is about 1.25 a row.
         suffix: the end of the name of the error column that ``on_error="keep"`` adds.
         on_error: what a row does that cannot be compared, which is set aside, alone: ``"raise"`` once all is done,

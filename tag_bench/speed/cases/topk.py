@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from typing import Literal
 
 from tag_bench.server import Request
 from tag_bench.speed.cases.case import Case, Measured, lotus_on, prompt_text, tagframe_on
@@ -41,19 +42,23 @@ def _share_of_the_best(texts: list[str]) -> dict[str, float]:
     return {"overlap": len(set(found) & set(best)) / K, "exact": float(found == best)}
 
 
-def ours_pair(url: str) -> Measured:
-    """``df.tag.sem_topk``, pair by pair."""
+def _ours(url: str, compare: Literal["list", "pair"]) -> Measured:
     import pandas as pd
 
     tagframe_on(url)
     frame = pd.DataFrame({"text": _texts()})
-    frame.head(2).tag.sem_topk(INSTRUCTION, K=1)
-    return lambda: _share_of_the_best(frame.tag.sem_topk(INSTRUCTION, K=K)["text"].tolist())
+    frame.head(2).tag.sem_topk(INSTRUCTION, K=1, compare=compare)
+    return lambda: _share_of_the_best(frame.tag.sem_topk(INSTRUCTION, K=K, compare=compare)["text"].tolist())
+
+
+def ours_pair(url: str) -> Measured:
+    """``df.tag.sem_topk``, pair by pair."""
+    return _ours(url, "pair")
 
 
 def ours_list(url: str) -> Measured:
     """``df.tag.sem_topk``, list by list."""
-    return ours_pair(url)
+    return _ours(url, "list")
 
 
 def lotus(url: str) -> Measured:
