@@ -87,6 +87,8 @@ class QuoteAccessor:
         *,
         all_cols: bool = False,
         group_by: Hashable | Sequence[Hashable] | None = None,
+        response_format: Any = None,
+        knowledge: bool = False,
         suffix: str = "_output",
         on_error: OnError = "raise",
         **settings: Any,
@@ -101,6 +103,8 @@ class QuoteAccessor:
             instruction,
             all_cols=all_cols,
             group_by=group_by,
+            response_format=response_format,
+            knowledge=knowledge,
             suffix=suffix,
             on_error=on_error,
         )

@@ -75,4 +75,4 @@ class _ScriptedStream(contextlib.AbstractContextManager):
 
 def shown_rows(message: str) -> list[dict[str, Any]]:
     """The rows of a prompt, as a reader of the JSON sees them."""
-    return [json.loads(line) for line in re.findall(r"^\{.*\}$", message, flags=re.MULTILINE)]
+    return [json.loads(line) for line in re.findall(r"^(?:\[\d+\] )?(\{.*\})$", message, flags=re.MULTILINE)]
