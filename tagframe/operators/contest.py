@@ -118,7 +118,6 @@ class Contest:
         aside: items that cannot be compared, with the error of each.
         stopped: the error after which nothing more is asked.
         asked: prompts so far.
-        rounds: so far.
         ties: comparisons that came out even.
         unknown: comparisons that failed although both rows can be compared.
         short: whether the limit was reached before the order was certain.
@@ -134,7 +133,6 @@ class Contest:
     aside: dict[int, Exception] = field(default_factory=dict)
     stopped: Exception | None = None
     asked: int = 0
-    rounds: int = 0
     ties: int = 0
     unknown: int = 0
     short: bool = False
@@ -273,7 +271,6 @@ class Contest:
         answered: dict[int, Completion[tuple[int, ...]]] = {}
         groups = list(by_length.values())
         asked = yield from together([self._ask_lists([shown[number] for number in group]) for group in groups])
-        self.rounds -= len(groups) - 1
         for group, completions in zip(groups, asked, strict=True):
             answered.update(zip(group, completions, strict=True))
         chains: list[Chain | Exception] = []
@@ -311,7 +308,6 @@ class Contest:
         """The completions; two rows that are too long for the model are cut to half, again and again."""
         most, self.told = self.told, 0
         self.asked += len(prompts)
-        self.rounds += 1
         found = yield from gather(Batch(prompts, accept, max_tokens=max_tokens, calls_at_most=most))
         long = [
             number

@@ -19,7 +19,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.operators.steps import Step
+from tagframe.operators.steps import Step, together
 
 Pair: TypeAlias = tuple[int, int]
 
@@ -27,6 +27,9 @@ FILL = 16
 """Comparisons that a round has at least, where there are so many to make: fewer rounds for a few more comparisons."""
 LARGE = 1_500
 """So many items are first divided by comparisons with one of them: all pairs of more are too many to keep."""
+MANY = 48
+"""So many to be kept, of twice as many, are sorted in parts at once: one after the other, they would take a round or
+more each."""
 WINNERS = 8
 """Winners of small groups, among which the item is that the others are compared with."""
 ROOMY = 1.5
@@ -80,14 +83,17 @@ def _order(items: list[int], k: int, judge: Judge) -> Step[list[int]]:
     while judge.left > 0 and judge.stopped is None:
         n = len(items)
         roomy = n >= 8 * WINNERS and k <= n // 16 and judge.spare >= ROOMY * n
-        if n <= LARGE and not roomy:
+        if n <= LARGE and not roomy and not (k > MANY and n > 2 * MANY):
             return (yield from _knock_out(items, k, judge))
         above, middle, below = yield from _divided(items, k, judge)
         if middle and len(above) >= k:
             return [*(yield from _order(above, k, judge)), *middle, *below]
+        if middle and len(above) == k - 1:
+            return [*(yield from _order(above, k, judge)), *middle, *below]
         if middle:
-            first = yield from _order(above, len(above), judge)
-            return [*first, *middle, *(yield from _order(below, k - len(above) - 1, judge))]
+            parts = [_order(above, len(above), judge), _order(below, k - len(above) - 1, judge)]
+            first, then = yield from together(parts)
+            return [*first, *middle, *then]
         items = below  # without those that it was tried with
     judge.short = judge.short or (len(items) > 1 and judge.stopped is None)
     return items
@@ -203,7 +209,7 @@ def _divided(items: list[int], k: int, judge: Judge) -> Step[tuple[list[int], li
     winners = yield from _each_with_each([group[0] for group in groups if group[0] not in judge.aside], judge)
     if not winners:
         return [], [], [item for item in items if item not in judge.aside]
-    place = _place(k, n, len(sample), len(winners)) if size > 1 else min(len(winners) - 1, round(len(winners) * k / n))
+    place = _place(k, n, len(sample), len(winners)) if size > 1 else round(len(winners) * min(k / n, 0.5))
     middle, above = winners[place], winners[:place]
     out = {item for worse in winners[place:] for item in (worse, *beaten[worse])} | {middle}
     others = [item for item in items if item not in out and item not in above and item not in judge.aside]

@@ -182,8 +182,7 @@ def _remarks(rankings: Sequence[_Ranking]) -> list[str]:
     asked = sum(contest.asked for contest in contests)
     if not asked:
         return []
-    rounds = max(contest.rounds for contest in contests)
-    facts = [f"{asked:,} prompts in {rounds:,} rounds put the rows in order"]
+    facts = [f"{asked:,} prompts put the rows in order"]
     facts += _counted(sum(ranking.contradictions() for ranking in rankings), "of the comparisons made contradict it")
     facts += _counted(sum(contest.ties for contest in contests), "comparisons came out even")
     facts += _counted(
