@@ -396,6 +396,5 @@ def _hide(db: sqlite3.Connection, source: str, table: str, column: str) -> None:
     row = db.execute(query, [source, table]).fetchone()
     if row is not None:
         text, position = redacted_text(row["columns"], column)
-        update = "UPDATE tables SET columns = ? WHERE source = ? AND table_name = ?"
-        db.execute(update, [text, source, table])
+        db.execute("UPDATE tables SET columns = ? WHERE source = ? AND table_name = ?", [text, source, table])
         db.execute("DELETE FROM sketches WHERE digest = ? AND position = ?", [row["digest"], position])

@@ -2,58 +2,39 @@
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from concurrent.futures import Future
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from tagframe import results
-from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue
+from tagframe.corpus.catalogue import Contents, IndexedSource
 from tagframe.corpus.documents import column_document, table_document
 from tagframe.corpus.facts import FactStore
 from tagframe.corpus.knowledge import CorpusKeys, Knowledge, KnowledgeStore
 from tagframe.corpus.naming import Column, NamedTable, find_column
 from tagframe.corpus.profile import TableProfile
+from tagframe.corpus.saving import Origin, save
 from tagframe.corpus.tables import TablesFrame, tables_frame
 from tagframe.corpus.vectors import CorpusVectors, VectorStore, corpus_vectors
-from tagframe.engines.base import Engine, Stamp
+from tagframe.engines.base import Engine
 from tagframe.errors import (
     ColumnNotFound,
     HiddenColumn,
     InvalidArgument,
     SourceNotFound,
     TableNotFound,
-    UnreadableCatalogue,
     UnreadableTable,
     did_you_mean,
 )
 
 if TYPE_CHECKING:
     from tagframe.embed import Embedder
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Where a table of a corpus comes from.
-
-    Attributes:
-        key: what a catalogue calls the source.
-        table: the table's name in the source.
-        kind: of the source.
-        engine: reads it; None where the source is not there any more.
-        stamp: of the source when it was profiled; None for frames.
-    """
-
-    key: str
-    table: str
-    kind: str
-    engine: Engine | None = None
-    stamp: Stamp | None = None
 
 
 class Corpus:
@@ -106,6 +87,7 @@ class Corpus:
         self._vectors = VectorStore() if vectors is None else vectors
         self._knowledge = KnowledgeStore() if knowledge is None else knowledge
         self._facts = FactStore() if facts is None else facts
+        self._whole: Future[Corpus] | None = None
         self._told: tuple[Knowledge, tuple[TableProfile, ...], dict[str, TableProfile]] | None = None
 
     @property
@@ -192,6 +174,35 @@ class Corpus:
     def ids(self) -> tuple[str, ...]:
         """The id of every table, sorted: ``database.table``."""
         return tuple(self._by_id)
+
+    @property
+    def unprofiled(self) -> tuple[str, ...]:
+        """The tables of which only names and declared types are known, for a first look; they can be read."""
+        return tuple(
+            profile.id
+            for profile in self._found
+            if profile.rows is None and profile.id in self._origins and self._origins[profile.id].engine is not None
+        )
+
+    def whole(self, timeout: float | None = None) -> Corpus:
+        """The corpus with everything that is to be known; of a first look, once that is profiled.
+
+        Args:
+            timeout: seconds to wait; None for as long as it takes.
+
+        Raises:
+            TimeoutError: it is not profiled by then.
+        """
+        return self if self._whole is None else self._whole.result(timeout)
+
+    def with_whole(self, whole: Future[Corpus]) -> Corpus:
+        """This corpus, a first look at another that is to come."""
+        self._whole = whole
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A process that it is sent to has nothing to wait for.
+        return {**self.__dict__, "_whole": None}
 
     @property
     def problems(self) -> tuple[UnreadableTable, ...]:
@@ -381,23 +392,7 @@ class Corpus:
         Raises:
             UnreadableCatalogue: ``path`` is another kind of file, or cannot be written.
         """
-        target = Path(path)
-        if target.exists() and not (target.is_file() and is_catalogue(target)):
-            raise UnreadableCatalogue(f"{target} is not a catalogue, and is left as it is; save to another path")
-        # Written aside and moved, so that nobody ever opens half a catalogue.
-        draft = Catalogue(target.with_name(f".{target.name}.{os.getpid()}"))
-        try:
-            draft.write(self._contents())
-            for embedder, (documents, vectors) in self._vectors.known(self.ids).items():
-                draft.add_vectors(embedder, documents, vectors)
-            for fact in self._facts.known():
-                draft.add_fact(*fact)
-            draft.path.replace(target)
-        except OSError as error:
-            raise UnreadableCatalogue(f"the catalogue {target} cannot be written: {error}") from error
-        finally:
-            draft.delete()
-        return target
+        return save(Path(path), self._contents(), self._vectors.known(self.ids), self._facts.known())
 
     def _contents(self) -> Contents:
         sources: dict[str, IndexedSource] = {}

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import sqlite3
-import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
-from itertools import chain, count, groupby
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, count
 from pathlib import Path
 from typing import Protocol
 
 import pandas as pd
 
-from tagframe.corpus.catalogue import VERSION, Catalogue, Contents, IndexedSource, is_catalogue
-from tagframe.corpus.corpus import Corpus, Origin
+from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue
+from tagframe.corpus.corpus import Corpus
 from tagframe.corpus.discover import SourceFile, discover
 from tagframe.corpus.facts import FactStore
+from tagframe.corpus.first_look import first_look_at, in_background
+from tagframe.corpus.indexing import Indexed, index_files
+from tagframe.corpus.keeper import Keeper, cache_of
 from tagframe.corpus.knowledge import Knowledge, KnowledgeStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
+from tagframe.corpus.saving import Origin
 from tagframe.corpus.schema import Schema, schema_profiles
 from tagframe.corpus.vectors import VectorStore
 from tagframe.engines.base import Chunk, TableShape
@@ -32,16 +32,11 @@ from tagframe.errors import (
     CatalogueWarning,
     EmptyCorpus,
     InvalidArgument,
-    UnreadableCatalogue,
     UnreadableTable,
     UnreadableTableWarning,
 )
-from tagframe.progress import shown
 
 FRAMES_DATABASE = "frames"
-
-_PUT_DOWN_EVERY = 2.0
-"""Seconds of profiling after which what is done is put into the catalogue."""
 
 
 def open_corpus(
@@ -50,6 +45,7 @@ def open_corpus(
     schema: Schema | None = None,
     catalogue: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
+    first_look: bool = False,
 ) -> Corpus:
     """Open tables to search and to join.
 
@@ -66,6 +62,9 @@ def open_corpus(
         catalogue: the file that keeps the profiles; None for one in the user's cache folder.
         progress: whether a bar shows the tables being profiled; None for the setting of that name, which
             unless set shows one in a terminal or notebook where it takes long.
+        first_look: do not wait for what is new or has changed in files: the corpus knows the names and declared types
+            of these tables only, while they are profiled in the background. ``corpus.unprofiled`` has their ids, what
+            is retrieved says so, and ``corpus.whole()`` waits for the corpus with all that is to be known.
 
     Returns:
         The corpus. What could not be read is warned of, and in ``corpus.problems``.
@@ -101,10 +100,10 @@ def open_corpus(
     if path.is_file() and is_catalogue(path):
         if catalogue is not None:
             raise InvalidArgument(f"{path} is a catalogue itself; leave out catalogue={str(catalogue)!r}")
-        return _open_catalogue(Catalogue(path), progress)
+        return _open_catalogue(Catalogue(path), progress, first_look)
     files = discover(path)
-    keeper = _Keeper(Catalogue(Path(catalogue)), strict=True) if catalogue is not None else _cache_of(path)
-    return _open_files(path, files, keeper.load(), keeper, progress)
+    keeper = Keeper(Catalogue(Path(catalogue)), strict=True) if catalogue is not None else cache_of(path)
+    return _open_files(path, files, keeper.load(), keeper, progress, first_look)
 
 
 class ProfileFrame(Protocol):
@@ -168,7 +167,7 @@ def with_frame(corpus: Corpus, frame: pd.DataFrame, id: str | None = None) -> tu
     return others.union(Corpus([profile], {profile.id: origin})), profile.id
 
 
-def _open_catalogue(catalogue: Catalogue, progress: bool | None) -> Corpus:
+def _open_catalogue(catalogue: Catalogue, progress: bool | None, first_look: bool) -> Corpus:
     contents = catalogue.load()
     if contents.root is None:
         return _assembled([], contents, (), catalogue)
@@ -182,13 +181,23 @@ def _open_catalogue(catalogue: Catalogue, progress: bool | None) -> Corpus:
     files = discover(contents.root)
     if contents.ids is not None:
         files = [file for file in files if file.key in contents.sources]
-    return _open_files(contents.root, files, contents, _Keeper(catalogue), progress)
+    return _open_files(contents.root, files, contents, Keeper(catalogue), progress, first_look)
 
 
 def _open_files(
-    root: Path, files: Sequence[SourceFile], known: Contents, keeper: _Keeper, progress: bool | None
+    root: Path,
+    files: Sequence[SourceFile],
+    known: Contents,
+    keeper: Keeper,
+    progress: bool | None,
+    first_look: bool = False,
 ) -> Corpus:
-    indexed = _index(files, known, keeper, progress)
+    looked = first_look_at(files, known) if first_look else None
+    if looked is not None:
+        whole = in_background(lambda: _open_files(root, files, known, keeper, progress))
+        corpus = _assembled(files, replace(known, root=root, sources=looked), (), keeper.catalogue)
+        return corpus.with_whole(whole)
+    indexed = index_files(files, known, keeper, progress)
     sources = _without_hidden(files, indexed.sources, known.knowledge)
     contents = Contents(root, known.ids, sources, known.knowledge)
     if indexed.changed or set(known.sources) - set(indexed.sources):
@@ -198,180 +207,7 @@ def _open_files(
     return _assembled(files, contents, indexed.problems, keeper.catalogue)
 
 
-@dataclass
-class _Keeper:
-    """A catalogue that may fail: with ``strict`` an error, else a warning, and nothing is kept from then on.
-
-    Where there is no such file yet, what was told is taken from the ``older`` one of another version.
-    """
-
-    catalogue: Catalogue | None
-    strict: bool = False
-    older: Catalogue | None = None
-
-    def load(self) -> Contents:
-        if self.catalogue is None:
-            return Contents()
-        try:
-            if self.older is not None and not self.catalogue.path.exists():
-                return Contents(knowledge=self.older.salvage())
-            return self.catalogue.load()
-        except UnreadableCatalogue as error:
-            if self.strict:
-                raise
-            told = self.catalogue.salvage()  # a user tells it once
-            if self._is_replaceable(error):
-                self._warn("everything is profiled again", error)
-            else:
-                self._warn("everything is profiled again, and kept in memory only", error)
-                self.catalogue = None
-            return Contents(knowledge=told)
-
-    def write(self, contents: Contents, changed: Sequence[str]) -> None:
-        """Make the catalogue hold the contents."""
-        self._tried(lambda catalogue: catalogue.write(contents, changed))
-
-    def add(self, source: IndexedSource) -> None:
-        """Put down what is done of a source, so that it is not lost with the process."""
-        self._tried(lambda catalogue: catalogue.add(source))
-
-    def stored(self, sources: Mapping[str, IndexedSource]) -> dict[str, IndexedSource]:
-        """The sources as the catalogue has them now: their columns unread, so that memory is free again."""
-        held = self.load().sources
-        return {key: held.get(key, source) for key, source in sources.items()}
-
-    def _tried(self, work: Callable[[Catalogue], None]) -> None:
-        if self.catalogue is None:
-            return
-        try:
-            work(self.catalogue)
-        except UnreadableCatalogue as error:
-            if self.strict:
-                raise
-            self._warn("profiles are kept in memory only", error)
-            self.catalogue = None
-
-    def _is_replaceable(self, error: UnreadableCatalogue) -> bool:
-        """Remove a catalogue that is damaged or of another version, not one that another process holds."""
-        code = getattr(error.__cause__, "sqlite_errorcode", sqlite3.SQLITE_OK)
-        if self.catalogue is None or code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            return False
-        try:
-            self.catalogue.delete()
-        except OSError:
-            return False
-        return True
-
-    def _warn(self, consequence: str, error: Exception) -> None:
-        warnings.warn(f"{consequence}: {error}", CatalogueWarning, stacklevel=5)
-
-
-def _cache_of(path: Path) -> _Keeper:
-    """The catalogue of a source in the user's cache folder."""
-    import platformdirs
-
-    place = path.resolve()
-    digest = hashlib.sha256(os.fsencode(place)).hexdigest()[:16]
-    folder = platformdirs.user_cache_path("tagframe") / "catalogues"
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        warnings.warn(f"profiles are kept in memory only: {error}", CatalogueWarning, stacklevel=3)
-        return _Keeper(None)
-    name = f"{place.stem[:40] or 'root'}-{digest}"
-    # A file for each version, so that two tagframes on one machine leave each other's alone.
-    return _Keeper(Catalogue(folder / f"{name}.v{VERSION}.sqlite"), older=Catalogue(folder / f"{name}.sqlite"))
-
-
-@dataclass
-class _Indexed:
-    sources: dict[str, IndexedSource] = field(default_factory=dict)
-    changed: list[str] = field(default_factory=list)
-    problems: list[UnreadableTable] = field(default_factory=list)
-
-
-def _index(files: Sequence[SourceFile], known: Contents, keeper: _Keeper, progress: bool | None) -> _Indexed:
-    """The files' profiles, from what is known where nothing has changed; the others are put down as they are made."""
-    result = _Indexed()
-    work = []
-    for file in files:
-        old = known.sources.get(file.key)
-        try:
-            seen = file.engine.fingerprint(old.stamp if old else None)
-            if old is not None and old.stamp is not None and seen is not None and seen.sha256 == old.stamp.sha256:
-                result.sources[file.key] = replace(old, stamp=seen)
-                if seen != old.stamp:
-                    result.changed.append(file.key)
-                continue
-            shapes = file.engine.shapes()
-        except UnreadableTable as error:
-            result.problems.append(error)
-            continue
-        except OSError as error:
-            result.problems.append(UnreadableTable(f"{file.engine.identity} cannot be read: {error}"))
-            continue
-        state = seen.sha256 if seen else ""
-        # A process that was killed has left what it had done of the file as it is now.
-        done = {
-            shape.name: old.tables[shape.name]
-            for shape in shapes
-            if old is not None and seen is not None and old.seen.get(shape.name) == state
-        }
-        names = [shape.name for shape in shapes] if seen else []
-        result.sources[file.key] = IndexedSource(file.key, file.engine.kind, seen, done, dict.fromkeys(names, state))
-        result.changed.append(file.key)
-        work += [(file, shape) for shape in shapes if shape.name not in done]
-    hidden = {table.partition(".")[2] for table, _ in known.knowledge.hidden}
-    draft = _Draft(keeper)
-    for file, shape in shown(_kept_open(work), len(work), "profiling", "table", progress):
-        source = result.sources[file.key]
-        try:
-            profile = profile_table(file.database, shape, file.engine.chunks(shape))
-        except UnreadableTable as error:
-            result.problems.append(error)
-            result.sources[file.key] = replace(source, stamp=None)
-            continue
-        result.sources[file.key] = replace(source, tables={**source.tables, shape.name: profile})
-        if shape.name not in hidden:  # what is hidden is written without its cells, once all names are known
-            draft.add(source, shape.name, profile)
-    draft.flush()
-    return result
-
-
-def _kept_open(
-    work: Sequence[tuple[SourceFile, TableShape]],
-) -> Iterator[tuple[int, tuple[SourceFile, TableShape]]]:
-    """The tables one by one, each file kept open for all that are of it."""
-    for _, group in groupby(work, key=lambda one: one[0].key):
-        with ExitStack() as stack:
-            for place, (file, shape) in enumerate(group):
-                if not place:
-                    with suppress(UnreadableTable):  # each table says so itself
-                        stack.enter_context(file.engine.kept_open())
-                yield 1, (file, shape)
-
-
-class _Draft:
-    """Profiles on their way into the catalogue, put down every so often."""
-
-    def __init__(self, keeper: _Keeper) -> None:
-        self._keeper = keeper
-        self._waiting: dict[str, IndexedSource] = {}
-        self._since = time.monotonic()
-
-    def add(self, source: IndexedSource, name: str, profile: TableProfile) -> None:
-        waiting = self._waiting.get(source.key, replace(source, tables={}))
-        self._waiting[source.key] = replace(waiting, tables={**waiting.tables, name: profile})
-        if time.monotonic() - self._since >= _PUT_DOWN_EVERY:
-            self.flush()
-
-    def flush(self) -> None:
-        for source in self._waiting.values():
-            self._keeper.add(source)
-        self._waiting, self._since = {}, time.monotonic()
-
-
-def _report(root: Path, indexed: _Indexed) -> None:
+def _report(root: Path, indexed: Indexed) -> None:
     """Raise where nothing could be read, warn where something could not."""
     problems = indexed.problems
     if not any(source.tables for source in indexed.sources.values()):

@@ -112,6 +112,8 @@ def retrieve_tables(
     available = len(index.tables) - (anchored is not None)
     if size is not None and size > available:
         notes.append(f"k={size}, and there are {available} tables to choose from: these are all of them")
+    if unprofiled := len(corpus.unprofiled):
+        notes.append(f"a first look: {unprofiled} of {len(corpus)} tables are known by name; corpus.whole() knows more")
     if len(question) > len(asked.text):
         notes.append(f"only the first {len(asked.text):,} of {len(question):,} characters of the question were read")
     anchor_id = None if anchored is None else index.tables[anchored].id

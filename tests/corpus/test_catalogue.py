@@ -17,7 +17,7 @@ import pytest
 
 import tagframe as tf
 from tagframe.corpus import TableProfile
-from tagframe.corpus import index as index_module
+from tagframe.corpus import indexing as index_module
 from tagframe.corpus.catalogue import VERSION, Catalogue, Contents, is_catalogue
 from tagframe.corpus.profile import ColumnProfile
 from tagframe.engines.sqlite import SQLiteEngine

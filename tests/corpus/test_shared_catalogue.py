@@ -22,8 +22,9 @@ from tagframe.retrieval import retrieve_tables
 KILLED_AT_THE_FOURTH_TABLE = """
 import os, signal, sys
 import tagframe as tf
-from tagframe.corpus import index
-index._PUT_DOWN_EVERY = 0
+from tagframe.corpus import indexing as index
+from tagframe.corpus import keeper
+keeper._PUT_DOWN_EVERY = 0
 real, done = index.profile_table, []
 
 def profile_table(database, shape, chunks, **options):
@@ -92,7 +93,7 @@ def test_what_was_profiled_before_a_kill_is_not_profiled_again(lake, tmp_path, m
     catalogue = tmp_path / "c.catalogue"
     killed(KILLED_AT_THE_FOURTH_TABLE, lake, catalogue)
     profiled = []
-    from tagframe.corpus import index
+    from tagframe.corpus import indexing as index
 
     real = index.profile_table
 

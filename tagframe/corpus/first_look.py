@@ -1,0 +1,61 @@
+"""A first look at files: what is new in them by its names alone, while it is profiled in the background."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import TypeVar
+
+from tagframe.corpus.catalogue import Contents, IndexedSource
+from tagframe.corpus.discover import SourceFile
+from tagframe.corpus.profile import ColumnProfile, TableProfile
+from tagframe.corpus.schema import declared_family
+from tagframe.engines.base import TableShape
+from tagframe.errors import UnreadableTable
+
+T = TypeVar("T")
+
+
+def first_look_at(files: Sequence[SourceFile], known: Contents) -> dict[str, IndexedSource] | None:
+    """The sources as far as they are known without reading a row; None where nothing is new.
+
+    What cannot be read is left out: whoever profiles it says so.
+    """
+    sources: dict[str, IndexedSource] = {}
+    is_new = False
+    for file in files:
+        old = known.sources.get(file.key)
+        try:
+            if old is not None and old.stamp is not None and file.engine.fingerprint(old.stamp) == old.stamp:
+                sources[file.key] = old
+                continue
+            tables = {shape.name: _by_names(file.database, shape) for shape in file.engine.shapes()}
+        except (UnreadableTable, OSError):
+            continue
+        is_new = True
+        sources[file.key] = IndexedSource(file.key, file.engine.kind, None, tables)
+    return sources if is_new else None
+
+
+def in_background(work: Callable[[], T]) -> Future[T]:
+    """Do the work in a thread that a program does not wait for when it ends."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="tagframe index", daemon=True).start()
+    return future
+
+
+def _by_names(database: str, shape: TableShape) -> TableProfile:
+    columns = tuple(
+        ColumnProfile(name, position, declared_family(declared), declared)
+        for position, (name, declared) in enumerate(zip(shape.columns, shape.declared_types, strict=True))
+    )
+    id = f"{database}.{shape.name}"
+    return TableProfile(id, database, shape.name, columns, None, shape.primary_key, shape.foreign_keys)

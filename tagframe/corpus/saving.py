@@ -1,0 +1,69 @@
+"""A corpus as a catalogue file of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from tagframe.corpus.catalogue import Catalogue, Contents, is_catalogue
+from tagframe.engines.base import Engine, Stamp
+from tagframe.errors import UnreadableCatalogue
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a table of a corpus comes from.
+
+    Attributes:
+        key: what a catalogue calls the source.
+        table: the table's name in the source.
+        kind: of the source.
+        engine: reads it; None where the source is not there any more.
+        stamp: of the source when it was profiled; None for frames.
+    """
+
+    key: str
+    table: str
+    kind: str
+    engine: Engine | None = None
+    stamp: Stamp | None = None
+
+
+def save(
+    target: Path,
+    contents: Contents,
+    vectors: Mapping[str, tuple[Sequence[str], npt.NDArray[np.float32]]],
+    facts: Iterable[tuple[str, str, str, str]],
+) -> Path:
+    """Write a catalogue; one that is there is replaced, another file is not.
+
+    Args:
+        target: where to.
+        contents: of the corpus.
+        vectors: documents and vectors by embedder.
+        facts: kind, name, state and value of each.
+
+    Raises:
+        UnreadableCatalogue: ``target`` is another kind of file, or cannot be written.
+    """
+    if target.exists() and not (target.is_file() and is_catalogue(target)):
+        raise UnreadableCatalogue(f"{target} is not a catalogue, and is left as it is; save to another path")
+    # Written aside and moved, so that nobody ever opens half a catalogue.
+    draft = Catalogue(target.with_name(f".{target.name}.{os.getpid()}"))
+    try:
+        draft.write(contents)
+        for embedder, (documents, rows) in vectors.items():
+            draft.add_vectors(embedder, documents, rows)
+        for fact in facts:
+            draft.add_fact(*fact)
+        draft.path.replace(target)
+    except OSError as error:
+        raise UnreadableCatalogue(f"the catalogue {target} cannot be written: {error}") from error
+    finally:
+        draft.delete()
+    return target
