@@ -21,12 +21,16 @@ from tagframe.joins.stacks import Stack, best_of, renamed_hints, renamed_keys, s
 from tagframe.joins.steps import Order, PlanTable, table_order
 from tagframe.keys.inference import ACCEPTED, infer_key_pairs
 from tagframe.keys.key_pair import KeyPair
+from tagframe.keys.names import column_name
 from tagframe.keys.scoring import log_odds
 from tagframe.keys.unions import infer_unions
 
 _ALTERNATIVES = 5
 _FAINT = 0.007
 """Where nothing better connects the tables, a key pair that scores at least this does; its score says so."""
+_ACCIDENT = 0.05
+"""A pair of columns without a name or a key word in common is no step at all where its values are met by accident more
+often than this, relative to how often a key's are: rain and wind."""
 _HOP = 6.0
 """What a key costs for each hop that it is away from the table that the plan starts from, in log odds: that table's own
 key to another comes before a way round, unless it is much less sure."""
@@ -162,8 +166,19 @@ def _faint_keys(profiles: Sequence[TableProfile], parts: Components[str], known:
     return [
         key
         for key in found
-        if parts.root(key.left_table) != parts.root(key.right_table) and not {key, key.reversed()} & known
+        if parts.root(key.left_table) != parts.root(key.right_table)
+        and not {key, key.reversed()} & known
+        and _is_evidence(key)
     ]
+
+
+def _is_evidence(key: KeyPair) -> bool:
+    """Whether anything but an accident speaks for the pair: a name, values that are not met by accident, a key word."""
+    found = key.evidence
+    if found.origin != "inferred" or found.name > 0 or found.similarity is not None or found.chance is None:
+        return True
+    named = any(column_name(column).key_word for column in (*key.left_columns, *key.right_columns))
+    return named or found.chance <= _ACCIDENT
 
 
 def _not_connected(parts: Components[str], keys: Sequence[KeyPair], profiles: Sequence[TableProfile]) -> NotConnected:

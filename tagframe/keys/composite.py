@@ -22,6 +22,7 @@ from tagframe.keys.key_columns import Column
 from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.keys.matching import hashable, match_rows
 from tagframe.keys.names import calls, column_name
+from tagframe.keys.terms import CALENDAR
 
 VERIFIED, PROPOSED = 0.95, 0.6
 """Scores of composite keys that the rows confirm, and of those that they were not asked about."""
@@ -34,6 +35,8 @@ _CROWD = 30
 _CONTAINED = 0.9
 _FEWEST_ROWS = 8
 """In fewer rows columns are unique together by accident."""
+_FEWEST_OF_PANEL = 4
+"""Things by day or year, as (country, year): few rows tell, where one column says what and one when."""
 _MEASURES = frozenset(
     """amount price cost total count size age sex gender score point rank rating level value status note comment text
     description desc detail email phone url flag first last""".split()
@@ -125,7 +128,8 @@ def _first_key(shared: Sequence[_Shared], read: Read | None) -> KeyPair | None:
         for chosen in combinations(shared, size):
             is_named = any(_is_named_key(pair.right) for pair in chosen)
             measured = any(_MEASURES & {*pair.right.name.words} for pair in chosen)
-            if not is_named and (read is None or measured or rows < _FEWEST_ROWS):
+            fewest = _FEWEST_OF_PANEL if _is_panel(chosen) else _FEWEST_ROWS
+            if not is_named and (read is None or measured or rows < fewest):
                 continue
             if prod(pair.right.profile.distinct or 1 for pair in chosen) < rows:
                 continue  # so many rows cannot all differ
@@ -133,6 +137,13 @@ def _first_key(shared: Sequence[_Shared], read: Read | None) -> KeyPair | None:
             if found is not None:
                 return found
     return None
+
+
+def _is_panel(chosen: Sequence[_Shared]) -> bool:
+    times = [set(pair.right.name.words) <= CALENDAR for pair in chosen]
+    return any(times) and any(
+        not time and pair.right.profile.family == "text" for time, pair in zip(times, chosen, strict=True)
+    )
 
 
 def _proposed(chosen: Sequence[_Shared]) -> KeyPair | None:

@@ -55,7 +55,7 @@ VALUE_TERMS = (
 TERMS = NAME_TERMS + VALUE_TERMS
 """The terms by name, in the order of their numbers."""
 
-_CALENDAR = frozenset("date day week month quarter year time timestamp datetime hour".split())
+CALENDAR = frozenset("date day week month quarter year time timestamp datetime hour".split())
 """A column of these that is unique numbers the rows of its table by when they were."""
 _KEY_OF = 0.8
 """How well a column's name fits that names a table, whose key is called otherwise."""
@@ -115,8 +115,8 @@ def name_match(left: Column, right: Column) -> names.NameMatch:
         if names.about(left.spelt, right.owner.name) >= 0.75 and not listed:
             shown = f"{' '.join(left.name.words)} names {right.owner.name}, whose key this is"
             match = names.NameMatch(score, shown, "thing")
-    if is_calendar(right, match):
-        match = replace(match, score=0.5, rule="the same day or time, which is unique there")
+    if is_calendar(left, right, match):
+        match = replace(match, score=0.5, rule="the same day or time, which is unique there", kind="same")
     if match.kind == "same" and match.score < 1.0 and right.unique is None and right.profile.position > 0:
         # Neither known to be unique, nor at home in its table, nor first: two references to a third look like this.
         match = replace(match, score=0.6 * match.score)
@@ -128,9 +128,12 @@ def _is_plainly_the_key(column: Column) -> bool:
     return column.profile.position == 0 and column.unique == 1.0 and column.name.key_word == 1.0
 
 
-def is_calendar(right: Column, match: names.NameMatch) -> bool:
-    """Whether both columns are called a day or a time, and it is unique on the right."""
-    return match.kind == "same" and right.unique == 1.0 and set(right.name.words) <= _CALENDAR
+def is_calendar(left: Column, right: Column, match: names.NameMatch) -> bool:
+    """Whether both columns are called a day or a time, alike or both of them dates, and it is unique on the right."""
+    if right.unique != 1.0 or not set(right.name.words) <= CALENDAR:
+        return False
+    dates = left.profile.family == right.profile.family == "date" and left.name.words[-1:]
+    return match.kind == "same" or (bool(dates) and left.name.words[-1] in CALENDAR and not match.score)
 
 
 def name_terms(
@@ -145,7 +148,7 @@ def name_terms(
         named_elsewhere: how surely the left column's name means a third table, in [0, 1].
         across: whether they are of two databases.
     """
-    calendar = is_calendar(right, match)
+    calendar = is_calendar(left, right, match)
     elsewhere = named_elsewhere > max(match.score, names.about(left.spelt, right.owner.name))
     measure = left.profile.family in ("real", "boolean", "date")
     unique, profile = right.unique, right.profile

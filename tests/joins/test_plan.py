@@ -340,3 +340,9 @@ def test_a_frame_is_joined_by_its_own_key_though_another_is_more_plainly_named(d
         f"professor.dept_id = {department}.dept_id",
     }
     assert plan.ambiguous == ()
+
+
+def test_two_measures_in_one_range_are_no_step():
+    frames = {"a": pd.DataFrame({"rain": [1, 0, 3, 2, 5]}), "b": pd.DataFrame({"wind": [3, 1, 2, 5, 0]})}
+    with pytest.raises(NotConnected, match=r"Nearest: a\.rain = b\.wind"):
+        join_plan(frames)

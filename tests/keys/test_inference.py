@@ -395,3 +395,20 @@ def test_ids_that_only_number_the_rows_of_two_tables_are_no_key_however_often_on
     for name in ("cats", "dogs", "cars"):
         frames[name] = pd.DataFrame({"id": range(300), "owner_id": RANDOM.integers(1, 201, 300)})
     assert ("routes.id", "owners.id") not in pairs(frames)
+
+
+def test_a_day_that_is_called_otherwise_is_a_day():
+    days = pd.date_range("2024-01-01", periods=5)
+    rain = pd.DataFrame({"day": days, "rain": [1, 0, 3, 2, 5]})
+    wind = pd.DataFrame({"date": days, "wind": [3, 1, 2, 5, 0]})
+    assert pairs({"rain": rain, "wind": wind}) == {("rain.day", "wind.date")}
+
+
+def test_a_panel_of_four_rows_is_told_by_what_and_when():
+    panel = {"country": ["DE", "DE", "FR", "FR"], "year": [2020, 2021, 2020, 2021]}
+    frames = {
+        "gdp": pd.DataFrame({**panel, "gdp": [1.5, 2.5, 3.5, 4.5]}),
+        "co2": pd.DataFrame({**panel, "co2": [9.5, 8.5, 7.5, 6.5]}),
+    }
+    (key,) = infer_keys(frames)
+    assert key.left_columns == key.right_columns == ("country", "year")
