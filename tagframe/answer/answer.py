@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from tagframe import results
-from tagframe.errors import FactUnknown
+from tagframe.errors import FactUnknown, NotConnected
 from tagframe.lm import Usage
 
 if TYPE_CHECKING:
     from tagframe.answer.execution import Execution
+    from tagframe.joins import JoinPlan
     from tagframe.retrieval import RetrievedTables
 
 
@@ -111,6 +112,19 @@ class Answer:
             raise FactUnknown("this answer's query was not run by exec_sql, so that its sources are not known")
         return self.execution.sources()
 
+    @property
+    def join_plan(self) -> JoinPlan | None:
+        """How the tables of the query join, by their keys; None where they do not, or there is one only."""
+        from tagframe.retrieval import RetrievedTables, TableHit
+
+        if self.execution is None or len(self.tables) < 2:
+            return None
+        hits = tuple(TableHit(table, 0.0) for table in self.tables)
+        try:
+            return RetrievedTables(self.question, hits, self.execution.reader.corpus).join_plan
+        except NotConnected:
+            return None
+
     def explain(self) -> str:
         """What was done, step by step: the query, its stages, the tables and rows behind it, calls and seconds."""
         from tagframe.display import answer_text
@@ -128,7 +142,7 @@ class Answer:
     def _repr_html_(self) -> str:
         from tagframe.display import answer_html
 
-        return answer_html(self)
+        return answer_html(self, self.join_plan)
 
     def to_dict(self, rows: int = 20) -> dict[str, Any]:
         """As it stands in JSON, with the first ``rows`` rows."""

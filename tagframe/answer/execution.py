@@ -9,11 +9,13 @@ import pandas as pd
 
 from tagframe import results
 from tagframe.answer.guard import Reader
+from tagframe.answer.lm_sql import Staged, StageReport, has_functions
 from tagframe.answer.models import driver
 from tagframe.answer.query import Query, names_of
 from tagframe.answer.sources import sources_of, why_empty
 from tagframe.engines.base import SQLLimits
-from tagframe.operators import Step, run
+from tagframe.operators import OnError, Step, run
+from tagframe.operators.outcome import check_on_error
 
 if TYPE_CHECKING:
     from tagframe.corpus import Corpus
@@ -27,12 +29,17 @@ class Execution:
         query: as written.
         tables: the ids of the tables that it names.
         sql: the statement that gave the rows in the end: that of the query, with answers in place of LM functions.
+        reader: what ran it.
+        stages: what each LM function asked, with how many answers were unsure or failed: these are NULL.
+        is_text: whether the result is one text that ``sem_agg`` made of all rows.
     """
 
     query: Query
     tables: tuple[str, ...]
     sql: str
     reader: Reader = field(repr=False)
+    stages: tuple[StageReport, ...] = ()
+    is_text: bool = False
 
     def sources(self) -> pd.DataFrame:
         """The rows that the result was made of, by their keys; see :func:`tagframe.answer.sources.sources_of`."""
@@ -45,6 +52,7 @@ class ExecSQL:
 
     corpus: Corpus = field(repr=False)
     limits: SQLLimits = field(default_factory=SQLLimits)
+    on_error: OnError = "raise"
 
     def __call__(self, query: Query | str) -> pd.DataFrame:
         """The rows; see :meth:`steps`. The thread waits for them."""
@@ -56,13 +64,17 @@ class ExecSQL:
         Raises:
             UnsafeSQL: it is not one plain read of these tables.
             SQLFailed: it does not compile, or passes its limits.
+            RowsFailed: with ``on_error="raise"``, an LM function has values without an answer.
         """
         asked = query if isinstance(query, Query) and query.tables else Query(str(query), names_of(self.corpus))
         reader = Reader(self.corpus, asked.tables, self.limits)
-        yield ()
-        rows = reader.run(asked.sql)
         tables = tuple(dict.fromkeys(reader.named(asked.sql).values()))
-        results.remember(rows, execution=Execution(asked, tables, asked.sql, reader))
+        if has_functions(asked.sql):
+            done = yield from Staged(asked.sql, reader, self.on_error).steps()
+            rows, execution = done.rows, Execution(asked, tables, done.sql, done.reader, done.reports, done.is_text)
+        else:
+            rows, execution = reader.run(asked.sql), Execution(asked, tables, asked.sql, reader)
+        results.remember(rows, execution=execution)
         return rows
 
     def why_empty(self, rows: pd.DataFrame) -> str:
@@ -71,8 +83,14 @@ class ExecSQL:
         return "The statement gave no rows." if execution is None else why_empty(execution.sql, execution.reader)
 
 
-def exec_sql(corpus: Corpus, *, limits: SQLLimits | None = None) -> ExecSQL:
+def exec_sql(corpus: Corpus, *, limits: SQLLimits | None = None, on_error: OnError = "raise") -> ExecSQL:
     """``exec`` over a corpus: ``exec_sql(corpus)("SELECT …")`` gives the rows, under the guard.
+
+    LM functions may stand in the statement (:mod:`tagframe.answer.lm_sql`), with columns in braces:
+    ``sem_filter('{f.title} is a romance')`` as a condition, ``sem_score('how sad {plot} is')``,
+    ``sem_map('the country of {city}', 'text')`` (or ``'number'``, ``'integer'``, ``'date'``, ``'boolean'``), and the
+    aggregate ``sem_agg('what critics praise: {review}')``. They are asked once for each distinct value that the other
+    conditions leave. What the model cannot tell is NULL.
 
     Tables go by their names; one whose name another shares goes by its id (``"database.table"``).
 
@@ -84,5 +102,8 @@ def exec_sql(corpus: Corpus, *, limits: SQLLimits | None = None) -> ExecSQL:
     Args:
         corpus: whose tables may be read.
         limits: rows, seconds and memory of a statement.
+        on_error: what values without an answer do: ``"raise"`` once all others are asked, ``"keep"`` as NULL, or
+            ``"drop"`` the rows that have them.
     """
-    return ExecSQL(corpus, limits or SQLLimits())
+    check_on_error(on_error)
+    return ExecSQL(corpus, limits or SQLLimits(), on_error)

@@ -120,7 +120,7 @@ class Generator:
 def _written_already(rows: pd.DataFrame) -> str | None:
     """The text that a ``sem_agg`` of the query made of everything: it is the answer."""
     execution = results.recall(rows, "execution")
-    if execution is None or rows.shape != (1, 1) or not getattr(execution, "ends_in_text", False):
+    if execution is None or rows.shape != (1, 1) or not execution.is_text:
         return None
     cell = rows.iat[0, 0]
     return cell if isinstance(cell, str) and cell.strip() else None

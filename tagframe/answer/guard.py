@@ -31,13 +31,14 @@ _LONGEST = 50_000
 """Characters of a statement; what a model writes for a person's question is far from it."""
 
 
-def check_sql(sql: str, tables: Collection[str], dialect: Dialect = SQLITE) -> str:
+def check_sql(sql: str, tables: Collection[str], dialect: Dialect = SQLITE, functions: Collection[str] = ()) -> str:
     """Refuse what is not one plain read of the named tables.
 
     Args:
         sql: the statement.
         tables: the names that it may read; compared as the engine compares names.
         dialect: how the engine speaks.
+        functions: that it may call beside those of the engine, in lower case.
 
     Returns:
         The statement without a trailing semicolon.
@@ -54,7 +55,7 @@ def check_sql(sql: str, tables: Collection[str], dialect: Dialect = SQLITE) -> s
         statements = [statement for statement in sqlglot.parse(sql, read=dialect.name) if statement is not None]
         if len(statements) != 1:
             raise UnsafeSQL(f"expected one SELECT statement, got {len(statements)}: {sql[:200]!r}")
-        _check_statement(statements[0], sql, tables, dialect)
+        _check_statement(statements[0], sql, tables, dialect, {*dialect.functions, *functions})
     except sqlglot.errors.SqlglotError as error:
         raise UnsafeSQL(f"the SQL does not parse: {str(error).splitlines()[0]}; statement: {sql[:200]!r}") from error
     except RecursionError as error:
@@ -62,7 +63,9 @@ def check_sql(sql: str, tables: Collection[str], dialect: Dialect = SQLITE) -> s
     return sql.strip().rstrip(";").rstrip()
 
 
-def _check_statement(statement: exp.Expr, sql: str, tables: Collection[str], dialect: Dialect) -> None:
+def _check_statement(
+    statement: exp.Expr, sql: str, tables: Collection[str], dialect: Dialect, functions: Collection[str]
+) -> None:
     from sqlglot import exp
 
     allowed = (
@@ -76,7 +79,7 @@ def _check_statement(statement: exp.Expr, sql: str, tables: Collection[str], dia
     for node in statement.walk():
         if not isinstance(node, allowed) or isinstance(node, exp.Command):
             raise UnsafeSQL(f"{node.key.upper()} may not stand in a SELECT that a model wrote: {node.sql()[:200]!r}")
-        if isinstance(node, exp.Anonymous) and node.name.lower() not in dialect.functions:
+        if isinstance(node, exp.Anonymous) and node.name.lower() not in functions:
             raise UnsafeSQL(f"the function {node.name!r} may not run in a SELECT that a model wrote: {sql[:200]!r}")
     names = {dialect.fold(name) for name in tables}
     names.update(dialect.fold(cte.alias_or_name) for cte in statement.find_all(exp.CTE))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -74,7 +74,7 @@ def _cited(tree: exp.Select, alias: str, keys: Sequence[str], reader: Reader) ->
     else:
         for clause in ("group", "having", "order", "limit", "offset", "windows"):
             block.set(clause, None)
-        if (group := _in_result(tree)) is not None:
+        if (group := _in_result(tree, reader)) is not None:
             block = block.where(group)
         block.set("expressions", shown)
         block.set("distinct", exp.Distinct())
@@ -91,12 +91,12 @@ def _cited(tree: exp.Select, alias: str, keys: Sequence[str], reader: Reader) ->
     ]
 
 
-def _in_result(tree: exp.Select) -> exp.Expr | None:
+def _in_result(tree: exp.Select, reader: Reader) -> exp.Expr | None:
     """That a row is of a group which the statement's HAVING and LIMIT leave; None where all are."""
     group = tree.args.get("group")
     if group is None or (tree.args.get("having") is None and tree.args.get("limit") is None):
         return None
-    keys = group_keys(tree)
+    keys = group_keys(tree, lambda name: has_column(tree, name, reader))
     if keys is None:
         return None
     inner = tree.copy()
@@ -111,8 +111,13 @@ def _in_result(tree: exp.Select) -> exp.Expr | None:
     return exp.Exists(this=found)
 
 
-def group_keys(tree: exp.Select) -> list[exp.Expr] | None:
-    """What a block groups by, with places and names of its SELECT written out; None where that cannot be told."""
+def group_keys(tree: exp.Select, is_column: Callable[[str], bool]) -> list[exp.Expr] | None:
+    """What a block groups by, with places and names of its SELECT written out; None where that cannot be told.
+
+    Args:
+        tree: the block.
+        is_column: whether its tables have a column of that name, which comes before a name of SELECT.
+    """
     group = tree.args.get("group")
     keys: list[exp.Expr] = []
     by_alias = {item.alias.casefold(): item.this for item in tree.expressions if isinstance(item, exp.Alias)}
@@ -123,11 +128,23 @@ def group_keys(tree: exp.Select) -> list[exp.Expr] | None:
                 return None
             keys.append(tree.expressions[place].unalias())
         elif isinstance(key, exp.Column) and not key.table and key.name.casefold() in by_alias:
-            # A column of that name would come first; then the alias most often stands for it.
-            keys.append(by_alias[key.name.casefold()])
+            keys.append(key if is_column(key.name) else by_alias[key.name.casefold()])
         else:
             keys.append(key)
     return keys
+
+
+def has_column(block: exp.Select, name: str, reader: Reader) -> bool:
+    """Whether the tables of a block have a column of that name."""
+    alone = exp.Select(expressions=[column_of(name)])
+    for clause in ("with_", "from_", "joins"):
+        value = block.args.get(clause)
+        alone.set(clause, [one.copy() for one in value] if isinstance(value, list) else value and value.copy())
+    try:
+        reader.compile(written(alone))
+    except (SQLFailed, UnsafeSQL):
+        return False
+    return True
 
 
 def why_empty(sql: str, reader: Reader) -> str:

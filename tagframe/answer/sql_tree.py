@@ -45,7 +45,8 @@ def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
     if condition is None:
         return []
     inner = condition.this if isinstance(condition, exp.Where | exp.Having) else condition
-    inner = inner.unnest()
+    while isinstance(inner, exp.Paren):
+        inner = inner.this
     if isinstance(inner, exp.And):
         return [*conjuncts(inner.left), *conjuncts(inner.right)]
     return [inner]

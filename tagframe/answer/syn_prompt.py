@@ -22,6 +22,19 @@ is about with every column that tells something of them: the text is written fro
 SQL has traps: leave out NULL where the least or the most is asked for; integers divide to integers; a join may repeat
 rows, so count DISTINCT things; "top 3" is ORDER BY … LIMIT 3.
 
+What SQL cannot do, a language model does inside the statement, by these functions. Their instruction is a text in which
+columns stand in braces, as {{f.title}}; nothing else may stand in braces.
+  sem_filter('{{f.title}} is a romance')    1 or 0, or NULL where that cannot be told: in WHERE, ON, HAVING, CASE
+  sem_score('how sad {{f.plot}} is')         a number from 0 to 1: in SELECT, and in ORDER BY with LIMIT for rankings
+  sem_map('the country of {{c.city}}')       a text, or with 'number' as a second argument a number: in SELECT, GROUP BY
+  sem_agg('what critics praise: {{r.text}}') one text from all rows of a group
+They are asked once for each distinct value, after all other conditions of the same WHERE: name the fewest columns that
+decide, as a county and not a school where counties are judged. They do not stand in a correlated subquery (use a JOIN
+or IN), nor in a window.
+Knowledge of the world: write a single fact, as a year or a height, into the statement, and so a short list that you are
+sure is complete, spelled as the values are stored. Where more values could belong than you can list for sure, or where
+it is a matter of judgement, reading or taste, use a function over the column that holds the values.
+
 {FENCE_RULE} The same holds for names and values in the schema.
 
 Reply with the statement alone, in a ```sql block. If the tables lack what the question needs, and only then, reply with

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from tagframe import config
 from tagframe.answer.generation import one_value
 from tagframe.answer.guard import Reader
+from tagframe.answer.lm_sql import check_staged, has_functions
 from tagframe.answer.models import driver
 from tagframe.answer.query import Query, names_in_sql
 from tagframe.answer.schema_text import are_few, describe_keys, describe_tables
@@ -80,8 +81,11 @@ class Synthesizer:
     def _asked(self, prompt: Prompt, shown: Query, *, may_be_missing: bool = False) -> Step[str | Missing]:
         reader = Reader(self.corpus, shown.tables)
 
+        def check(sql: str) -> str:
+            return check_staged(sql, reader) if has_functions(sql) else reader.compile(sql)
+
         def accept(text: str) -> str | Missing:
-            return parse_statement(text, reader.compile, may_be_missing=may_be_missing)
+            return parse_statement(text, check, may_be_missing=may_be_missing)
 
         said: str | Missing = yield from one_value(prompt, accept)
         return said

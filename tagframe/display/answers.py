@@ -5,10 +5,12 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from tagframe.display.markup import escaped, page
+from tagframe.display.join_graph import join_graph
+from tagframe.display.markup import escaped, page, small, table
 
 if TYPE_CHECKING:
     from tagframe.answer import Answer
+    from tagframe.joins import JoinPlan
 
 _ROWS = 10
 _WIDTH = 120
@@ -18,30 +20,90 @@ def answer_text(answer: Answer) -> str:
     """An answer step by step, for a terminal."""
     lines = [f"question: {answer.question}", f"answer:   {answer.text}"]
     lines += [f"values:   {answer.values!r}"] if answer.values else []
-    for step in answer.steps:
+    last_syn, last_exec = _last(answer, "syn"), _last(answer, "exec")
+    for place, step in enumerate(answer.steps):
         lines.append(f"{step.name}: {_took(step.calls, step.usage.seconds)}")
-        if step.name.startswith("syn") and step.name == _last(answer, "syn"):
+        if place == last_syn:
             lines += textwrap.wrap(str(answer.query), _WIDTH - 4, initial_indent="    ", subsequent_indent="    ")
-        if step.name.startswith("exec") and step.name == _last(answer, "exec"):
-            lines += [f"    {line}" for line in _executed(answer)]
+        if place == last_exec:
+            lines += [f"    {line}" for line in [*_stages(answer), _made_of(answer)]]
     return "\n".join(lines)
 
 
-def _last(answer: Answer, name: str) -> str:
-    return [step.name for step in answer.steps if step.name.startswith(name)][-1]
+def _last(answer: Answer, name: str) -> int | None:
+    return max((place for place, step in enumerate(answer.steps) if step.name.startswith(name)), default=None)
 
 
 def _took(calls: int, seconds: float) -> str:
     return f"{calls} call{'s' * (calls != 1)}, {seconds:.2f} s"
 
 
-def _executed(answer: Answer) -> list[str]:
+def _stages(answer: Answer) -> list[str]:
+    return [] if answer.execution is None else [str(stage) for stage in answer.execution.stages]
+
+
+def _made_of(answer: Answer) -> str:
     rows = f"{len(answer.rows):,} row{'s' * (len(answer.rows) != 1)}"
-    return [f"{rows} of {', '.join(answer.tables)}" if answer.tables else rows]
+    return f"{rows} of {', '.join(answer.tables)}" if answer.tables else rows
 
 
-def answer_html(answer: Answer) -> str:
-    """An answer in a notebook: the text, the query, the rows, what the steps took."""
-    parts = [f"<p><b>{escaped(answer.text)}</b></p>"]
-    parts.append(f"<pre>{escaped(str(answer.query))}</pre>")
+def answer_html(answer: Answer, plan: JoinPlan | None) -> str:
+    """An answer in a notebook: the text, the query with its words told apart, the rows, how its tables join.
+
+    Args:
+        answer: what is shown.
+        plan: how the tables of its query join, or None where there is one only, or none.
+    """
+    parts = [f'<p style="white-space:pre-wrap"><b>{escaped_lines(answer.text)}</b></p>']
+    parts += [f"<p>values: <code>{escaped(repr(answer.values))}</code></p>"] if answer.values else []
+    parts.append(f'<pre style="white-space:pre-wrap">{highlighted(str(answer.query))}</pre>')
+    parts += [small(line) for line in _stages(answer)]
+    shown = answer.rows.head(_ROWS)
+    names = [escaped(str(name)) for name in shown.columns]
+    cells = [[escaped(str(cell)) for cell in row] for row in shown.itertuples(index=False)]
+    parts.append(table(names, cells, words=set(names)) if names else "")
+    parts.append(small(_made_of(answer) + ("" if len(shown) == len(answer.rows) else f", the first {_ROWS} are shown")))
+    if plan is not None and plan.steps:
+        parts.append(f'<div style="padding:12px 0 6px">{join_graph(plan)}</div>')
+    parts.append(small("; ".join(f"{step.name}: {_took(step.calls, step.usage.seconds)}" for step in answer.steps)))
     return page("".join(parts))
+
+
+def escaped_lines(text: str) -> str:
+    """A text whose line breaks stay."""
+    return "\n".join(escaped(line) for line in text.splitlines())
+
+
+def highlighted(sql: str) -> str:
+    """SQL as HTML: its keywords bold, LM functions bold and slanted, texts slanted; no colours.
+
+    >>> highlighted("SELECT 'a' FROM t")
+    '<b>SELECT</b> <i>&#x27;a&#x27;</i> <b>FROM</b> t'
+    """
+    from sqlglot import TokenType
+    from sqlglot.dialects import SQLite
+    from sqlglot.errors import TokenError
+
+    try:
+        tokens = SQLite().tokenize(sql)
+    except TokenError:
+        return escaped_lines(sql)
+    plain = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER)
+    parts, done = [], 0
+    for token in tokens:
+        text = sql[token.start : token.end + 1]
+        shown = escaped_lines(text)
+        if token.token_type == TokenType.STRING:
+            shown = f"<i>{shown}</i>"
+        elif text.lower().startswith("sem_"):
+            shown = f"<b><i>{shown}</i></b>"
+        elif text.isalpha() and token.token_type not in plain:
+            shown = f"<b>{shown}</b>"
+        parts += [_gap(sql[done : token.start]), shown]
+        done = token.end + 1
+    return "".join([*parts, escaped_lines(sql[done:])])
+
+
+def _gap(text: str) -> str:
+    """What stands between words: white space, or a comment."""
+    return text if text.isspace() else escaped_lines(text)

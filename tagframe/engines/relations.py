@@ -19,6 +19,7 @@ from tagframe.errors import SQLFailed
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_LOOKUP = b"looked up by"
 _MOST_KEPT = 256 * 2**20
 _kept: dict[str, bytes] = {}
 _lock = threading.Lock()
@@ -40,6 +41,11 @@ def relation(frame: pd.DataFrame) -> pa.Table:
         except OverflowError as error:
             raise SQLFailed(f"column {str(frame.columns[place])!r} holds an integer beyond 64 bits") from error
     return pa.Table.from_arrays(arrays, names=list(map(str, frame.columns)))
+
+
+def looked_up_by(table: pa.Table, column: str) -> pa.Table:
+    """The table, with an index on a column wherever it is copied to."""
+    return table.replace_schema_metadata({_LOOKUP: column})
 
 
 def _storable(values: pd.Series) -> pd.Series | list[Any]:
@@ -136,6 +142,9 @@ def _serialised(relations: Mapping[str, pa.Table]) -> bytes:
                 if columns:
                     rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
                     connection.executemany(f"INSERT INTO {quoted(name)} VALUES ({marks})", rows)
+                if (by := (table.schema.metadata or {}).get(_LOOKUP)) is not None:
+                    index = f"{quoted(f'{name} by key')} ON {quoted(name)} ({quoted(by.decode())})"
+                    connection.execute(f"CREATE INDEX {index}")
                 connection.execute("COMMIT")
             except (sqlite3.Error, OverflowError) as error:
                 said = "an integer beyond 64 bits, signed" if isinstance(error, OverflowError) else error

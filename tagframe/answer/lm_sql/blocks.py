@@ -1,0 +1,245 @@
+"""A query block with LM functions, taken apart: its conditions, and statements for what functions are called with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from tagframe.answer.lm_sql.calls import OWN, calls_in, visible_tables
+from tagframe.answer.lm_sql.values import KEY, key_of
+from tagframe.answer.sql_tree import aggregates, conjuncts, is_grouped, written
+
+_STRICT = (exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
+ARGUMENT = f"{OWN}argument_"
+_ROWS = f"{OWN}rows"
+
+
+def blocks_with_calls(tree: exp.Expr) -> list[exp.Select]:
+    """The query blocks in which calls stand, each after those that it reads: WITH first, then what is inside."""
+    found: list[exp.Select] = []
+
+    def visit(node: exp.Expr) -> None:
+        clause = node.args.get("with_")
+        children = [child for child in node.iter_expressions() if child is not clause]
+        for child in [*([clause] if clause is not None else []), *children]:
+            visit(child)
+        if isinstance(node, exp.Select) and calls_in(node):
+            found.append(node)
+
+    visit(tree)
+    return found
+
+
+@dataclass
+class Pending:
+    """A condition of a block that calls a function and is not answered yet.
+
+    Attributes:
+        condition: of WHERE, or of the ON of an inner join.
+        join: whose ON it is; None for WHERE.
+    """
+
+    condition: exp.Expr
+    join: exp.Join | None = None
+
+
+@dataclass
+class Block:
+    """A block in the course of being staged: conditions with calls are taken out, and put back once answered.
+
+    Attributes:
+        select: the block, in its statement.
+        pending: conditions that are taken out.
+        answered: those of them whose calls have been answered.
+    """
+
+    select: exp.Select
+    pending: list[Pending] = field(default_factory=list)
+    answered: list[Pending] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        joins: list[exp.Join] = self.select.args.get("joins") or []
+        self.joins_lose = any(join.side in ("RIGHT", "FULL") for join in joins)
+        """Whether a join keeps rows that conditions of other joins do not: then ON is not WHERE."""
+        where = self.select.args.get("where")
+        plain = [part for part in conjuncts(where) if not calls_in(part)]
+        self.pending += [Pending(part.pop()) for part in conjuncts(where) if calls_in(part)]
+        self.select.set("where", _where(plain))
+        for join in joins:
+            on = join.args.get("on")
+            if on is None or not calls_in(on) or join.side or self.joins_lose:
+                continue
+            plain = [part for part in conjuncts(on) if not calls_in(part)]
+            self.pending += [Pending(part.pop(), join) for part in conjuncts(on) if calls_in(part)]
+            join.set("on", exp.and_(*plain, copy=False) if plain else None)
+
+    @property
+    def outer_conditions(self) -> list[tuple[int, exp.Expr]]:
+        """The conditions of joins that keep rows without a partner: (place of the join, its ON), where they call."""
+        joins: list[exp.Join] = self.select.args.get("joins") or []
+        return [
+            (place, join.args["on"])
+            for place, join in enumerate(joins)
+            if join.args.get("on") is not None and calls_in(join.args["on"])
+        ]
+
+    def put_back(self) -> None:
+        """Give the block all its conditions again."""
+        where = [*conjuncts(self.select.args.get("where"))]
+        where += [part.condition for part in self.answered if part.join is None]
+        self.select.set("where", _where([part.pop() if part.parent else part for part in where]))
+        for part in self.answered:
+            if part.join is not None:
+                on = part.join.args.get("on")
+                both = [*([on.pop()] if on is not None else []), part.condition]
+                part.join.set("on", exp.and_(*both, copy=False))
+        self.answered = []
+
+    # --- what a call is called with -------------------------------------------------------------------------------
+
+    def rows(
+        self,
+        columns: Sequence[Sequence[exp.Expr]],
+        *,
+        more: Sequence[exp.Expr] = (),
+        joins: int | None = None,
+        ordered: bool = False,
+        in_order: bool = False,
+    ) -> exp.Select:
+        """The rows of the block that conditions leave so far, with a key and the columns of each of several calls.
+
+        Args:
+            columns: for each call those that it is called with.
+            more: further conditions.
+            joins: how many joins, without WHERE; all of them, with it, where None.
+            ordered: whether ORDER BY and LIMIT hold too.
+            in_order: whether ORDER BY does.
+        """
+        select = self.select
+        shown = _shown(columns)
+        # WHERE and ORDER BY may name what SELECT names.
+        grouped = is_grouped(select)
+        shown += [
+            item.copy()
+            for item in select.expressions
+            if isinstance(item, exp.Alias)
+            and not calls_in(item)
+            and not (grouped and aggregates(item))
+            and item.find(exp.Window) is None
+        ]
+        built = exp.Select(expressions=shown)
+        built.set("from_", _copied(select.args.get("from_")))
+        every: list[exp.Join] = select.args.get("joins") or []
+        copied = [join.copy() for join in (every if joins is None else every[:joins])]
+        if joins is not None and copied:
+            _without_calls(copied[-1])
+        built.set("joins", copied)
+        if joins is None:
+            where = [part.copy() for part in conjuncts(select.args.get("where"))]
+            where += [part.condition.copy() for part in self.answered]
+            built.set("where", _where([*where, *(part.copy() for part in more)]))
+        if ordered or in_order:
+            built.set("order", _copied(select.args.get("order")))
+        return built.limit(needed(select), copy=False) if ordered else built
+
+    def groups(self, columns: Sequence[Sequence[exp.Expr]], *, ordered: bool = False) -> exp.Select:
+        """The groups of the block that HAVING leaves so far, with a key and the columns of each of several calls.
+
+        The columns are of the keys of the groups. ``ordered``: whether ORDER BY and LIMIT hold too.
+        """
+        built = self.select.copy()
+        assert isinstance(built, exp.Select)
+        built.set("with_", None)
+        named = [item for item in built.expressions if isinstance(item, exp.Alias) and not calls_in(item)]
+        built.set("expressions", [*_shown(columns), *named])
+        having = [part.copy() for part in conjuncts(built.args.get("having")) if not calls_in(part)]
+        built.set("having", exp.Having(this=exp.and_(*having, copy=False)) if having else None)
+        for clause in ("limit", "offset") if ordered else ("order", "limit", "offset"):
+            built.set(clause, None)
+        return built.limit(needed(self.select), copy=False) if ordered else built
+
+
+def read_from(block: exp.Select, inner: exp.Select, names: Sequence[str], *, distinct: bool, most: int) -> str:
+    """A statement that gives some columns of the rows of a block, each first column once where ``distinct``."""
+    group = f" GROUP BY {names[0]}" if distinct else ""
+    return standing_alone(block, f"SELECT {', '.join(names)} FROM ({written(inner)}) AS {_ROWS}{group} LIMIT {most}")
+
+
+def standing_alone(block: exp.Expr, sql: str) -> str:
+    """A statement with the tables of WITH that a block may read."""
+    tables = [written(cte) for cte in visible_tables(block)]
+    return f"WITH RECURSIVE {', '.join(tables)} {sql}" if tables else sql
+
+
+def names_of_call(number: int, width: int) -> list[str]:
+    """What :meth:`Block.rows` calls the key and the columns of the call of that number."""
+    return [KEY if number == 0 else f"{KEY}_{number}", *(f"{ARGUMENT}{number}_{place}" for place in range(width))]
+
+
+def _shown(columns: Sequence[Sequence[exp.Expr]]) -> list[exp.Expr]:
+    shown: list[exp.Expr] = []
+    for number, named in enumerate(columns):
+        values = [key_of(named), *(column.copy() for column in named)]
+        shown += [
+            exp.alias_(value, name) for value, name in zip(values, names_of_call(number, len(named)), strict=True)
+        ]
+    return shown
+
+
+def _where(parts: Sequence[exp.Expr]) -> exp.Where | None:
+    return exp.Where(this=exp.and_(*parts, copy=False)) if parts else None
+
+
+def _copied(clause: exp.Expr | None) -> exp.Expr | None:
+    return None if clause is None else clause.copy()
+
+
+def _without_calls(join: exp.Join) -> None:
+    on = join.args.get("on")
+    if on is not None:
+        plain = [part for part in conjuncts(on) if not calls_in(part)]
+        join.set("on", exp.and_(*plain) if plain else exp.Literal.number(1))
+
+
+def undecided(condition: exp.Expr) -> exp.Expr | None:
+    """That a condition is not decided without its calls: it is NULL where they are. None where that cannot be said.
+
+    Only under AND, OR, NOT (Kleene's logic) and comparisons does it hold: CASE and IS NULL decide of NULL too.
+    """
+    if condition.parent is None and calls_in(condition)[0] is condition:
+        return None
+    copied = condition.copy()
+    for call in calls_in(copied):
+        above = call.parent
+        while above is not None:
+            if not isinstance(above, _STRICT):
+                return None
+            above = above.parent
+        if call.parent is None:
+            return None
+        call.replace(exp.Null())
+    return exp.Is(this=exp.Paren(this=copied), expression=exp.Null())
+
+
+def bare_filter(condition: exp.Expr) -> bool | None:
+    """True for a condition that is ``sem_filter`` and nothing else, False for NOT of it, None for any other."""
+    inner = condition.unnest()
+    wanted = True
+    while isinstance(inner, exp.Not):
+        inner, wanted = inner.this.unnest(), not wanted
+    return wanted if isinstance(inner, exp.Anonymous) and inner.name.lower() == "sem_filter" else None
+
+
+def needed(select: exp.Select) -> int:
+    """The rows of its order that a block reads: those that OFFSET leaves out among them."""
+    return (count_of(select.args.get("limit")) or 0) + (count_of(select.args.get("offset")) or 0)
+
+
+def count_of(clause: exp.Expr | None) -> int | None:
+    """The number in a LIMIT or OFFSET; 0 where there is none, None where it is no plain number."""
+    if clause is None:
+        return 0
+    value = clause.expression
+    return int(value.this) if isinstance(value, exp.Literal) and not value.is_string and value.this.isdigit() else None

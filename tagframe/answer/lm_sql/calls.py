@@ -1,0 +1,267 @@
+"""The LM functions of a statement: which there are, what they name, and where they may not stand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+
+from tagframe.answer.sql_tree import column_of, own_nodes, with_tables, written
+from tagframe.errors import UnsafeSQL
+
+DTYPES: dict[str, Any] = {"text": str, "number": float, "integer": int, "date": "date", "boolean": bool}
+"""What the second argument of ``sem_map`` may be, and the dtype that it stands for."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """An LM function; it is the operator of that name, over the distinct values of the columns in its braces.
+
+    Attributes:
+        name: in lower case.
+        aggregates: whether it makes one text of all rows of a group.
+        typed: whether it takes a type as its second argument.
+    """
+
+    name: str
+    aggregates: bool = False
+    typed: bool = False
+
+
+FUNCTIONS = {
+    function.name: function
+    for function in (
+        Function("sem_filter"),
+        Function("sem_score"),
+        Function("sem_map", typed=True),
+        Function("sem_agg", aggregates=True),
+    )
+}
+"""All LM functions, by name."""
+
+LONGEST_INSTRUCTION = 4_000
+"""Characters."""
+OWN = "tagframe_lm_"
+"""How the names begin that we put into a statement; none of the user's may."""
+
+_CALL = re.compile(rf"\b(?:{'|'.join(FUNCTIONS)})\s*\(", re.IGNORECASE)
+_BRACES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
+_PLAIN = r"[^\W\d]\w*"
+_QUOTED = r'"(?:[^"]|"")+"|`[^`]+`|\[[^\]]+\]'
+_NAMED = re.compile(rf"({_PLAIN}|{_QUOTED})\.({_PLAIN}|{_QUOTED}|.+)", re.DOTALL)
+_WHOLE = re.compile(_QUOTED)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of an LM function, as it stands in a query block.
+
+    Attributes:
+        node: in the statement.
+        function: which.
+        instruction: with the labels of ``columns`` in its braces, as operators take it.
+        columns: what the braces name, by label.
+        dtype: of ``sem_map``, or None.
+    """
+
+    node: exp.Expr
+    function: Function
+    instruction: str
+    columns: tuple[tuple[str, exp.Expr], ...]
+    dtype: Any = None
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What two calls of one block share that are the same."""
+        named = tuple((label, written(column)) for label, column in self.columns)
+        return self.function.name, self.instruction, named, str(self.dtype)
+
+    def __str__(self) -> str:
+        return written(self.node)
+
+
+def has_functions(sql: str) -> bool:
+    """Whether an LM function may stand in a statement."""
+    return _CALL.search(sql) is not None
+
+
+def is_call(node: exp.Expr) -> bool:
+    """Whether a node is a call of an LM function."""
+    return isinstance(node, exp.Anonymous) and node.name.lower() in FUNCTIONS
+
+
+def calls_in(tree: exp.Expr) -> list[exp.Expr]:
+    """The calls in a part of a block, but for those of blocks inside it."""
+    return [node for node in [tree, *own_nodes(tree)] if is_call(node)]
+
+
+def call_of(node: exp.Expr, block: exp.Select) -> Call:
+    """A call, understood.
+
+    Raises:
+        UnsafeSQL: its arguments are not a text in single quotes that names columns in braces (and a type).
+    """
+    function = FUNCTIONS[node.name.lower()]
+    first, *more = node.expressions or [None]
+    if not isinstance(first, exp.Literal) or not first.is_string:
+        raise UnsafeSQL(
+            f"{function.name} takes one text in single quotes, with columns in braces, as "
+            f"{function.name}('… {{column}} …'); got {_shown(node)}"
+        )
+    text = str(first.this)
+    if len(text) > LONGEST_INSTRUCTION:
+        raise UnsafeSQL(
+            f"the instruction of {function.name} has {len(text):,} letters of {LONGEST_INSTRUCTION:,} at most"
+        )
+    named = list(dict.fromkeys(name.strip() for name in _BRACES.findall(text) if name.strip()))
+    if not named:
+        raise UnsafeSQL(f"{function.name} names the columns that it is about in braces; {_shown(node)} names none")
+    columns = {name: _column(name, block) for name in named}
+    labels = _labels(columns)
+
+    def spoken(token: re.Match[str]) -> str:
+        name = (token[1] or "").strip()
+        return f"{{{labels[name]}}}" if name else token[0]
+
+    return Call(
+        node,
+        function,
+        _BRACES.sub(spoken, text),
+        tuple((labels[name], column) for name, column in columns.items()),
+        _dtype(function, more, node),
+    )
+
+
+def _dtype(function: Function, more: Sequence[exp.Expr], node: exp.Expr) -> Any:
+    if not more:
+        cast = node.parent
+        if function.typed and isinstance(cast, exp.Cast):
+            kind = written(cast.to).upper()
+            return float if kind in ("REAL", "NUMERIC") else int if kind == "INTEGER" else None
+        return None
+    kind = str(more[0].this).lower() if isinstance(more[0], exp.Literal) and more[0].is_string else ""
+    if not function.typed or len(more) > 1 or kind not in DTYPES:
+        takes = f"a text and, if wanted, one of {', '.join(map(repr, DTYPES))}" if function.typed else "one text only"
+        raise UnsafeSQL(f"{function.name} takes {takes}; got {_shown(node)}")
+    return DTYPES[kind]
+
+
+def _column(name: str, block: exp.Select) -> exp.Expr:
+    """What stands in braces: ``title``, ``f.title``, ``"year made"``, or a name of any letters without quotes."""
+    sources = {alias.casefold() for alias in _source_names(block)}
+    found = _NAMED.fullmatch(name)
+    if found and _bare(found[1]).casefold() in sources:
+        return column_of(_bare(found[2]), _bare(found[1]))
+    if _WHOLE.fullmatch(name):
+        return column_of(_bare(name))
+    for item in block.expressions:  # a name of SELECT
+        if isinstance(item, exp.Alias) and item.alias.casefold() == name.casefold() and not calls_in(item):
+            expression: exp.Expr = item.this
+            if isinstance(expression, exp.Column) or not _is_own_name(name, item):
+                return expression.copy()
+    return column_of(name)
+
+
+def _is_own_name(name: str, item: exp.Alias) -> bool:
+    """Whether an alias stands for an expression over the column of the same name, which then is what is meant."""
+    return any(isinstance(node, exp.Column) and node.name.casefold() == name.casefold() for node in item.this.walk())
+
+
+def _source_names(block: exp.Select) -> Iterator[str]:
+    for clause in (block.args.get("from_"), *(block.args.get("joins") or [])):
+        if clause is not None:
+            for node in clause.find_all(exp.Table, exp.Subquery, bfs=True):
+                yield node.alias_or_name
+
+
+def _bare(name: str) -> str:
+    if name[0] in '"`[' and name[-1] in '"`]' and len(name) > 1:
+        return name[1:-1].replace('""', '"')
+    return name
+
+
+def _labels(columns: dict[str, exp.Expr]) -> dict[str, str]:
+    """What the model reads for each column: its name, with the table's before it where two share it."""
+    short = {name: column.name if isinstance(column, exp.Column) else name for name, column in columns.items()}
+    once = {label for label in short.values() if list(short.values()).count(label) == 1}
+    labels = {name: label if label in once else name.replace('"', "") for name, label in short.items()}
+    return {name: label.replace("{", "(").replace("}", ")") for name, label in labels.items()}
+
+
+def check_places(tree: exp.Expr, sql: str) -> None:
+    """Refuse LM functions by name where they cannot be staged, and names that are ours.
+
+    Raises:
+        UnsafeSQL: in a window, a recursive table, LIMIT, VALUES, the ORDER BY of a UNION; an aggregate where none may
+            be.
+    """
+    if any(OWN in token.text.lower() for token in sqlglot.tokenize(sql, read="sqlite") if token.text):
+        raise UnsafeSQL(f"names that begin with {OWN!r} are taken")
+    for node in tree.walk():
+        if is_call(node):
+            _check_place(node)
+
+
+def _check_place(node: exp.Expr) -> None:
+    name = node.name.lower()
+    aggregates = FUNCTIONS[name].aggregates
+    child, parent = node, node.parent
+    while parent is not None and not isinstance(parent, exp.Query):
+        if isinstance(parent, exp.Window | exp.WindowSpec):
+            raise UnsafeSQL(f"{name} may not stand in a window: compute it in a subquery first; {_shown(node)}")
+        if isinstance(parent, exp.Limit | exp.Offset | exp.Values):
+            raise UnsafeSQL(f"{name} may not stand in {parent.key.upper()}: {_shown(node)}")
+        if aggregates and isinstance(parent, exp.Where | exp.Join | exp.Group):
+            places = "SELECT, HAVING or ORDER BY"
+            raise UnsafeSQL(f"{name} is an aggregate: it stands in {places}, not in {parent.key.upper()}")
+        if aggregates and isinstance(parent, exp.Filter | exp.Distinct):
+            raise UnsafeSQL(f"{name} takes all rows of its group; choose them in WHERE, not by {parent.key.upper()}")
+        if aggregates and isinstance(parent, exp.Anonymous):
+            raise UnsafeSQL(f"{name} may not stand inside another function: {_shown(parent)}")
+        child, parent = parent, parent.parent
+    if parent is not None and not isinstance(parent, exp.Select):
+        raise UnsafeSQL(f"{name} may not stand in the {child.key.upper()} of a {parent.key.upper()}: {_shown(node)}")
+    above: exp.Expr | None = node
+    while above is not None:
+        if isinstance(above, exp.CTE) and _reads_itself(above):
+            raise UnsafeSQL(f"{name} may not stand in a recursive table: {above.alias!r} reads itself")
+        above = above.parent
+
+
+def _reads_itself(cte: exp.CTE) -> bool:
+    return any(table.name.casefold() == cte.alias.casefold() for table in cte.this.find_all(exp.Table))
+
+
+def visible_tables(block: exp.Expr) -> list[exp.CTE]:
+    """The tables of WITH that a block may read, outermost first.
+
+    Raises:
+        UnsafeSQL: two of one name.
+    """
+    found: list[exp.CTE] = []
+    inside: exp.Expr = block
+    above: exp.Expr | None = block
+    while above is not None:
+        if isinstance(above, exp.Query):
+            before: list[exp.CTE] = []
+            for cte in with_tables(above):
+                if cte is inside:
+                    break
+                before.append(cte)
+            found = [*before, *found]
+        if isinstance(above, exp.CTE):
+            inside = above
+        above = above.parent
+    names = [cte.alias.casefold() for cte in found]
+    if len(set(names)) < len(names):
+        raise UnsafeSQL(f"two tables of WITH have one name: {', '.join(sorted(names))}; rename one")
+    return found
+
+
+def _shown(node: exp.Expr) -> str:
+    text = written(node)
+    return repr(text if len(text) <= 200 else f"{text[:200]}…")

@@ -1,0 +1,55 @@
+"""Statements with LM functions, checked before anything is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from tagframe.answer.guard import Reader, check_sql
+from tagframe.answer.lm_sql.blocks import blocks_with_calls, standing_alone
+from tagframe.answer.lm_sql.calls import FUNCTIONS, Call, call_of, calls_in, check_places
+from tagframe.answer.lm_sql.values import key_of
+from tagframe.answer.sql_tree import parsed, written
+from tagframe.errors import SQLFailed, UnsafeSQL
+
+
+def check_staged(sql: str, reader: Reader) -> str:
+    """A statement with LM functions, checked as written and compiled, with nothing asked.
+
+    Raises:
+        UnsafeSQL: it is not one plain read of these tables, or a function stands where it cannot be staged.
+        SQLFailed: it does not compile: an unknown column, in braces too.
+    """
+    checked = check_sql(sql, list(reader.tables), reader.engine.dialect, FUNCTIONS)
+    root = parsed(checked)
+    check_places(root, checked)
+    for block in blocks_with_calls(root):
+        calls = [call_of(node, block) for node in calls_in(block)]
+        for call in calls:
+            # What compiles in the call's place, and names what its braces name.
+            stand_in = key_of([column for _, column in call.columns])
+            if call.function.aggregates:
+                stand_in = exp.Anonymous(this="max", expressions=[stand_in])
+            call.node.replace(stand_in)
+        if block.parent is not None:
+            _refuse_correlated(block, calls, reader)
+    reader.compile(written(root))
+    return checked
+
+
+def _refuse_correlated(block: exp.Select, calls: Sequence[Call], reader: Reader) -> None:
+    """Refuse a block whose rows depend on those of another one: it has no values of its own to ask about."""
+    alone = block.copy()
+    assert isinstance(alone, exp.Select)
+    alone.set("with_", None)
+    try:
+        reader.compile(standing_alone(block, written(alone)))
+    except SQLFailed as error:
+        if "no such column" not in str(error):
+            raise
+        name = calls[0].function.name
+        raise UnsafeSQL(
+            f"{name} may not stand in a correlated subquery, nor name columns of a query around its own: join the "
+            f"tables, or use IN (SELECT …); in {written(calls[0].node)!r:.300} {str(error).partition(': ')[2]:.200}"
+        ) from error

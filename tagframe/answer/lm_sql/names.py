@@ -1,0 +1,67 @@
+"""Names of SELECT that stand for LM functions elsewhere in a block, written out; and names for what has none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from sqlglot import exp
+
+from tagframe.answer.lm_sql.calls import calls_in
+from tagframe.answer.sql_tree import own_nodes, written
+
+_LONGEST = 60
+
+
+def write_out(select: exp.Select, is_column: Callable[[str], bool]) -> None:
+    """Put the function in place of its name, or of its place in SELECT, wherever a clause uses it.
+
+    As SQLite reads names: in ORDER BY those of SELECT come first, elsewhere columns do.
+
+    Args:
+        select: the block; it is changed.
+        is_column: whether the tables of the block have a column of that name.
+    """
+    items = select.expressions
+    named = {item.alias.casefold(): item.this for item in items if isinstance(item, exp.Alias) and calls_in(item)}
+    for clause in ("where", "group", "having", "order"):
+        tree = select.args.get(clause)
+        if tree is None:
+            continue
+        if clause in ("group", "order"):
+            _places(tree, items, clause)
+        for node in list(own_nodes(tree)):
+            if _names(node, named) and (clause == "order" or not is_column(node.name)):
+                node.replace(_bracketed(named[node.name.casefold()]))
+    for join in select.args.get("joins") or []:
+        for node in list(own_nodes(join)):
+            if _names(node, named) and not is_column(node.name):
+                node.replace(_bracketed(named[node.name.casefold()]))
+
+
+def _names(node: exp.Expr, named: Mapping[str, exp.Expr]) -> bool:
+    return isinstance(node, exp.Column) and not node.table and node.name.casefold() in named
+
+
+def _places(tree: exp.Expr, items: list[exp.Expr], clause: str) -> None:
+    """Write out ``ORDER BY 2`` and ``GROUP BY 1``, where SELECT has no star before that place."""
+    for term in tree.expressions:
+        literal = term.this if clause == "order" else term
+        if not isinstance(literal, exp.Literal) or literal.is_string or not str(literal.this).isdigit():
+            continue
+        place = int(literal.this) - 1
+        if 0 <= place < len(items) and not any(item.is_star for item in items[: place + 1]):
+            literal.replace(_bracketed(items[place].unalias()))
+
+
+def _bracketed(tree: exp.Expr) -> exp.Expr:
+    copied = tree.copy()
+    return copied if isinstance(copied, exp.Column | exp.Anonymous) else exp.Paren(this=copied)
+
+
+def name_calls(select: exp.Select) -> None:
+    """Give what SELECT computes with a function the function's text for a name, where it has none."""
+    for item in list(select.expressions):
+        if not isinstance(item, exp.Alias) and calls_in(item):
+            text = written(item)
+            name = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+            item.replace(exp.alias_(item.copy(), exp.to_identifier(name, quoted=True)))

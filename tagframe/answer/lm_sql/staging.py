@@ -1,0 +1,353 @@
+"""A statement with LM functions, run in stages.
+
+Block by block, those first that others read: the conditions that need no model hold first; then each condition with
+functions is asked of the distinct values that are left, the cheaper one first; then what GROUP BY, HAVING, ORDER BY and
+SELECT compute. Answers stand in a table of their own, which the statement brings along, and each call is replaced by a
+look-up in it: the rest is what the engine makes of it, NULL and three-valued logic among it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+from sqlglot import exp
+
+from tagframe.answer.guard import Reader
+from tagframe.answer.lm_sql.blocks import (
+    Block,
+    Pending,
+    bare_filter,
+    blocks_with_calls,
+    count_of,
+    names_of_call,
+    needed,
+    read_from,
+    standing_alone,
+    undecided,
+)
+from tagframe.answer.lm_sql.calls import OWN, call_of, calls_in
+from tagframe.answer.lm_sql.checks import check_staged
+from tagframe.answer.lm_sql.names import name_calls, write_out
+from tagframe.answer.lm_sql.values import KEY, StageReport, Values
+from tagframe.answer.sources import group_keys
+from tagframe.answer.sql_tree import conjuncts, is_aggregate, is_grouped, parsed, written
+from tagframe.engines.base import SQLLimits
+from tagframe.errors import SQLFailed, UnsafeSQL
+from tagframe.operators import OnError, Step, together
+
+MOST_VALUES = 50_000
+"""Distinct values that one function of a statement may be asked of."""
+AT_ONCE = 32
+"""Values that are asked without looking whether fewer would do."""
+_SAMPLE = 24
+_FIRST = 16
+
+
+@dataclass(frozen=True)
+class Done:
+    """A staged statement that has run.
+
+    Attributes:
+        rows: its result.
+        sql: the statement that gave it.
+        reader: what ran it, with the answers that it looks up.
+        reports: what each function asked.
+        is_text: whether the result is one text, of ``sem_agg`` over all rows.
+    """
+
+    rows: pd.DataFrame
+    sql: str
+    reader: Reader
+    reports: tuple[StageReport, ...]
+    is_text: bool = False
+
+
+@dataclass
+class Staged:
+    """One statement with LM functions over the tables of a reader.
+
+    Attributes:
+        sql: as written.
+        reader: runs statements, under the guard.
+        on_error: what a value without an answer does: ``"raise"``, ``"keep"`` as NULL, or ``"drop"`` its rows.
+    """
+
+    sql: str
+    reader: Reader
+    on_error: OnError = "raise"
+    _values: dict[tuple[Any, ...], Values] = field(default_factory=dict)
+
+    def steps(self) -> Step[Done]:
+        """Run it.
+
+        Raises:
+            UnsafeSQL: as :func:`check_staged`.
+            SQLFailed: as :func:`check_staged`; it passes its limits; a function would be asked of more than 50,000
+                distinct values.
+            RowsFailed: with ``on_error="raise"``, values have no answer.
+        """
+        checked = check_staged(self.sql, self.reader)
+        root = parsed(checked)
+        blocks = blocks_with_calls(root)
+        if not blocks:
+            return Done(self.reader.run(checked), checked, self.reader, ())
+        is_text = _is_text(root)
+        for select in blocks:
+            yield from self._block(select)
+        sql, reader = written(root), self._bringing()
+        return Done(reader.run(sql), sql, reader, tuple(values.report() for values in self._values.values()), is_text)
+
+    def _bringing(self) -> Reader:
+        return self.reader.bringing({values.name: values.table() for values in self._values.values()})
+
+    # --- a block --------------------------------------------------------------------------------------------------
+
+    def _block(self, select: exp.Select) -> Step[None]:
+        write_out(select, lambda name: self._is_column(select, name))
+        name_calls(select)
+        block = Block(select)
+        for place, condition in block.outer_conditions:
+            nodes = calls_in(condition)
+            values = [self._of(select, node) for node in nodes]
+            yield from self._asked(select, values, block.rows([one.columns for one in values], joins=place + 1))
+            _look_up(nodes, values)
+        if block.pending and _takes_first(block):
+            yield from self._first_rows(block)
+        else:
+            for pending in (yield from self._in_order(block)):
+                yield from self._condition(block, pending)
+        block.put_back()
+        if (group := select.args.get("group")) is not None:
+            yield from self._computed(block, calls_in(group))
+        for part in conjuncts(select.args.get("having")):
+            yield from self._computed(block, calls_in(part))
+        if (order := select.args.get("order")) is not None:
+            yield from self._computed(block, calls_in(order))
+        yield from self._computed(block, [node for item in select.expressions for node in calls_in(item)], last=True)
+        if self.on_error == "drop":
+            for (owner, *_), one in self._values.items():
+                if owner == id(select) and one.failed:
+                    select.where(one.has_not_failed(), copy=False)
+
+    def _is_column(self, select: exp.Select, name: str) -> bool:
+        alone = exp.Select(expressions=[exp.column(exp.to_identifier(name, quoted=True))])
+        for clause in ("from_", "joins"):
+            value = select.args.get(clause)
+            alone.set(clause, [one.copy() for one in value] if isinstance(value, list) else value and value.copy())
+        for node in calls_in(alone):
+            node.replace(exp.Null())
+        try:
+            self._bringing().compile(standing_alone(select, written(alone)))
+        except SQLFailed:
+            return False
+        return True
+
+    def _of(self, select: exp.Select, node: exp.Expr) -> Values:
+        """The answers to a call; calls of a block that are the same share them."""
+        call = call_of(node, select)
+        identity = (id(select), *call.identity)
+        if identity not in self._values:
+            columns: Sequence[exp.Expr] = [column for _, column in call.columns]
+            if call.function.aggregates:
+                keys = group_keys(select, lambda name: self._is_column(select, name))
+                if keys is None:
+                    raise UnsafeSQL(f"name the columns that the groups of {call.function.name} are made by in GROUP BY")
+                columns = keys
+            name = f"{OWN}answers_{len(self._values) + 1}"
+            self._values[identity] = Values(call, name, columns, self.on_error)
+        return self._values[identity]
+
+    # --- asking ---------------------------------------------------------------------------------------------------
+
+    def _read(
+        self, select: exp.Select, inner: exp.Select, names: Sequence[str], what: Values, *, distinct: bool
+    ) -> pd.DataFrame:
+        """Rows of a block, of which no more come than may be asked about."""
+        limits = SQLLimits(MOST_VALUES + 1, self.reader.limits.seconds, self.reader.limits.memory)
+        sql = read_from(select, inner, names, distinct=distinct, most=MOST_VALUES + 1)
+        rows = self._bringing().run(sql, limits)
+        if len(rows) > MOST_VALUES:
+            kind = "distinct values" if distinct else "rows"
+            raise SQLFailed(
+                f"{what.call} would be asked of more than {MOST_VALUES:,} {kind}: have other conditions leave fewer"
+            )
+        return rows
+
+    def _asked(self, select: exp.Select, values: Sequence[Values], inner: exp.Select) -> Step[None]:
+        """Ask each call of the distinct values in the rows of a statement; all of them at once."""
+        asked = []
+        for number, one in enumerate(values):
+            names = names_of_call(number, len(one.columns))
+            asked.append(one.ask(_labelled(self._read(select, inner, names, one, distinct=True), one)))
+        yield from together(asked)
+
+    # --- conditions -----------------------------------------------------------------------------------------------
+
+    def _condition(self, block: Block, pending: Pending) -> Step[None]:
+        block.pending.remove(pending)
+        nodes = _calls_of(pending)
+        values = [self._of(block.select, node) for node in nodes]
+        free = undecided(pending.condition)
+        rows = block.rows([one.columns for one in values], more=[] if free is None else [free])
+        yield from self._asked(block.select, values, rows)
+        block.answered.append(_with_look_ups(pending, nodes, values))
+
+    def _in_order(self, block: Block) -> Step[list[Pending]]:
+        """The conditions in the order in which they are asked: first those that cost little and leave little."""
+        if len(block.pending) < 2:
+            return list(block.pending)
+        costs: dict[int, float] = {}
+        samples: list[tuple[Pending, Values, pd.DataFrame]] = []
+        for pending in block.pending:
+            values = [self._of(block.select, node) for node in _calls_of(pending)]
+            inner = block.rows([one.columns for one in values])
+            asked = [
+                self._read(block.select, inner, names_of_call(number, len(one.columns)), one, distinct=True)
+                for number, one in enumerate(values)
+            ]
+            costs[id(pending)] = float(sum(map(len, asked)))
+            if bare_filter(pending.condition) is not None and len(asked[0]) > AT_ONCE:
+                spaced = [place * len(asked[0]) // _SAMPLE for place in range(_SAMPLE)]
+                samples.append((pending, values[0], _labelled(asked[0].iloc[spaced], values[0])))
+        if samples:
+            yield from together([values.ask(sample) for _, values, sample in samples])
+        for pending, one, sample in samples:
+            kept = sum(one.answers.get(key) == int(bool(bare_filter(pending.condition))) for key in sample[KEY])
+            # Filters that cost c and leave the share s are best run in the order of c / (1 - s).
+            costs[id(pending)] /= max(1 - kept / len(sample), 1e-6)
+        return sorted(block.pending, key=lambda pending: costs[id(pending)])
+
+    def _first_rows(self, block: Block) -> Step[None]:
+        """Ask about rows in their order until enough pass; of those after it all stays NULL, so that none passes."""
+        select = block.select
+        wanted = needed(select)
+        filters = []
+        for number, pending in enumerate(block.pending):
+            (node,) = _calls_of(pending)
+            filters.append((number, self._of(select, node), bool(bare_filter(pending.condition))))
+        inner = block.rows([values.columns for _, values, _ in filters], in_order=True)
+        names = [name for number, values, _ in filters for name in names_of_call(number, len(values.columns))]
+        rows = self._read(select, inner, names, filters[0][1], distinct=False)
+        filters.sort(key=lambda one: rows[names_of_call(one[0], 0)[0]].nunique())
+        few = sum(rows[names_of_call(number, 0)[0]].nunique() for number, _, _ in filters) <= _FIRST
+        place, size, passed = 0, len(rows) if few else max(4 * wanted, _FIRST), 0
+        while place < len(rows) and passed < wanted:
+            some = rows.iloc[place : place + size]
+            for number, values, yes in filters:
+                names = names_of_call(number, len(values.columns))
+                yield from values.ask(_labelled(some[names].drop_duplicates(names[0]), values))
+                some = some[[values.answers.get(key) == int(yes) for key in some[names[0]]]]
+            place, size, passed = place + size, 2 * size, passed + len(some)
+        for pending in list(block.pending):
+            nodes = _calls_of(pending)
+            block.answered.append(_with_look_ups(pending, nodes, [self._of(select, node) for node in nodes]))
+        block.pending = []
+
+    # --- what is computed -----------------------------------------------------------------------------------------
+
+    def _computed(self, block: Block, nodes: Sequence[exp.Expr], *, last: bool = False) -> Step[None]:
+        """The calls of a clause after WHERE; ``last``: no other clause has any left, so that LIMIT may hold first."""
+        if not nodes:
+            return
+        select = block.select
+        values = [self._of(select, node) for node in nodes]
+        texts = [one for one in dict.fromkeys(values) if one.call.function.aggregates]
+        cells = [one for one in dict.fromkeys(values) if not one.call.function.aggregates]
+        by_group = bool(cells) and is_grouped(select) and self._are_keys(select, nodes, cells)
+        first = (
+            last and _is_limited(select) and not (texts and cells) and (by_group or not (is_grouped(select) and cells))
+        )
+        if cells:
+            columns = [one.columns for one in cells]
+            inner = block.groups(columns, ordered=first) if by_group else block.rows(columns, ordered=first)
+            yield from self._asked(select, cells, inner)
+        for text in texts:
+            yield from self._written(block, text, first=first)
+        if first:
+            # Of rows that are alike in ORDER BY, those that were asked about.
+            for one in [*cells, *texts]:
+                select.where(one.was_asked(), copy=False)
+        _look_up(nodes, values)
+
+    def _are_keys(self, select: exp.Select, nodes: Sequence[exp.Expr], cells: Sequence[Values]) -> bool:
+        """Whether calls are over keys of groups, so that they are asked about groups and not about rows."""
+        keys = group_keys(select, lambda name: self._is_column(select, name))
+        if not keys or any(_in_aggregate(node) for node in nodes):
+            return False
+        grouped = {written(key) for key in keys}
+        return all(written(column) in grouped for one in cells for column in one.columns)
+
+    def _written(self, block: Block, text: Values, *, first: bool) -> Step[None]:
+        """The text of ``sem_agg`` for each group."""
+        select = block.select
+        arguments = [column for _, column in text.call.columns]
+        key, names = names_of_call(0, 0)[0], names_of_call(1, len(arguments))[1:]
+        rows = self._read(select, block.rows([text.columns, arguments]), [key, *names], text, distinct=False)
+        if select.args.get("group") is not None and (select.args.get("having") is not None or first):
+            kept = self._read(select, block.groups([text.columns], ordered=first), [key], text, distinct=True)
+            rows = rows[rows[key].isin(kept[key].tolist())]
+        yield from text.ask(_labelled(rows, text))
+
+
+def _is_text(root: exp.Expr) -> bool:
+    """Whether a statement computes ``sem_agg`` of all rows and nothing else."""
+    if not isinstance(root, exp.Select) or root.args.get("group") is not None or len(root.expressions) != 1:
+        return False
+    item = root.expressions[0].unalias()
+    return isinstance(item, exp.Anonymous) and item.name.lower() == "sem_agg"
+
+
+def _labelled(rows: pd.DataFrame, values: Values) -> pd.DataFrame:
+    """A key and the columns of a call, under the labels that the model reads."""
+    return rows.set_axis([KEY, *(label for label, _ in values.call.columns)], axis=1)
+
+
+def _calls_of(pending: Pending) -> list[exp.Expr]:
+    return calls_in(pending.condition)
+
+
+def _with_look_ups(pending: Pending, nodes: Sequence[exp.Expr], values: Sequence[Values]) -> Pending:
+    """A condition with look-ups in place of its calls."""
+    holder = exp.Paren(this=pending.condition)
+    _look_up(nodes, values)
+    return Pending(holder.this.pop(), pending.join)
+
+
+def _look_up(nodes: Sequence[exp.Expr], values: Sequence[Values]) -> None:
+    for node, one in zip(nodes, values, strict=True):
+        node.replace(one.lookup())
+
+
+def _in_aggregate(node: exp.Expr) -> bool:
+    above = node.parent
+    while above is not None and not isinstance(above, exp.Query):
+        if is_aggregate(above) or isinstance(above, exp.Filter):
+            return True
+        above = above.parent
+    return False
+
+
+def _is_limited(select: exp.Select) -> bool:
+    """Whether LIMIT leaves rows that can be told before SELECT is computed."""
+    order = select.args.get("order")
+    return (
+        select.args.get("limit") is not None
+        and count_of(select.args.get("limit")) is not None
+        and count_of(select.args.get("offset")) is not None
+        and select.args.get("distinct") is None
+        and not any(item.find(exp.Window) for item in select.expressions)
+        and (order is None or not calls_in(order))
+    )
+
+
+def _takes_first(block: Block) -> bool:
+    """Whether LIMIT is of rows in an order that needs no model, so that not all rows have to be asked about."""
+    select = block.select
+    return (
+        _is_limited(select)
+        and not is_grouped(select)
+        and all(bare_filter(pending.condition) is not None for pending in block.pending)
+    )

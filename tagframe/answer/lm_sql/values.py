@@ -1,0 +1,185 @@
+"""What a model says of the distinct values that a function is called with, kept to be looked up by a statement."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+from sqlglot import exp
+
+from tagframe import results
+from tagframe.answer.lm_sql.calls import OWN, Call
+from tagframe.answer.metering import labelled
+from tagframe.engines.relations import looked_up_by, relation
+from tagframe.errors import RowsFailed
+from tagframe.lm import get_lm
+from tagframe.operators import OPERATORS, OnError, Step
+
+KEY, VALUE, FAILED = f"{OWN}key", f"{OWN}value", f"{OWN}failed"
+GROUP = f"{OWN}group"
+_SUFFIX = f"_{OWN}answer"
+
+
+@dataclass(frozen=True)
+class StageReport:
+    """What one LM function of a statement asked.
+
+    Attributes:
+        call: the function, as written.
+        values: distinct values that it was called with, or groups of ``sem_agg``.
+        null: of which nothing was there to ask about.
+        unsure: of which the model could not tell: NULL in the statement.
+        failed: without an answer: NULL too, where ``on_error`` lets them be.
+    """
+
+    call: str
+    values: int
+    null: int = 0
+    unsure: int = 0
+    failed: int = 0
+
+    def __str__(self) -> str:
+        said = [
+            f"{count:,} {what}"
+            for what, count in (("null", self.null), ("unsure", self.unsure), ("failed", self.failed))
+            if count
+        ]
+        return f"{self.call}: {self.values:,} distinct values" + (f" ({', '.join(said)})" if said else "")
+
+
+@dataclass(eq=False)
+class Values:
+    """The answers to one call (and to those that are the same), by the values that it was called with.
+
+    Attributes:
+        call: the first of them.
+        name: of the table of answers in the statement.
+        columns: SQL of the values in the block, the key of a group for an aggregate.
+        on_error: what a value without an answer does.
+    """
+
+    call: Call
+    name: str
+    columns: Sequence[exp.Expr]
+    on_error: OnError = "raise"
+    answers: dict[str, Any] = field(default_factory=dict)
+    failed: set[str] = field(default_factory=set)
+    outcomes: dict[str, int] = field(default_factory=dict)
+
+    def key(self) -> exp.Expr:
+        """The values as one text, which tells apart what SQL tells apart: 1 from '1', NULL from ''."""
+        return key_of(self.columns)
+
+    def ask(self, arguments: pd.DataFrame) -> Step[None]:
+        """Ask of these values, once.
+
+        Args:
+            arguments: a row a value (or a row of a group): its key, then the columns of the call by their labels.
+
+        Raises:
+            RowsFailed: with ``on_error="raise"``, some have no answer.
+        """
+        new = arguments[~arguments[KEY].isin(list(self.answers))]
+        if len(new):
+            yield from labelled(self._asked(new), self.call.function.name)
+
+    def _asked(self, new: pd.DataFrame) -> Step[None]:
+        operator = OPERATORS[self.call.function.name]
+        keys = new[KEY].tolist()
+        frame = new.drop(columns=[KEY]).reset_index(drop=True)
+        options: dict[str, Any] = {"suffix": _SUFFIX, "on_error": "raise" if self.on_error == "raise" else "keep"}
+        if self.call.function.aggregates:
+            frame[GROUP] = keys
+            options["group_by"] = GROUP
+            keys = list(dict.fromkeys(keys))
+        elif self.call.function.name == "sem_filter":
+            options["return_all"] = True
+        elif self.call.dtype is not None:
+            options["dtype"] = self.call.dtype
+        known = set(frame.columns)
+        try:
+            answered = yield from operator.step(get_lm(operator.name), frame, self.call.instruction, **options)
+        except RowsFailed as error:
+            self._take(keys, error.frame, known)
+            raise
+        self._take(keys, answered, known)
+
+    def _take(self, keys: Sequence[str], answered: pd.DataFrame, known: set[Any]) -> None:
+        (column, *_) = [name for name in answered.columns if name not in known]
+        self.answers.update(zip(keys, map(_plain, answered[column]), strict=True))
+        outcomes = results.recall(answered, "outcomes")
+        if outcomes is None:
+            return
+        kinds = outcomes["outcome"].tolist()
+        self.failed.update(key for key, kind in zip(keys, kinds, strict=True) if kind == "failed")
+        for kind in kinds:
+            self.outcomes[kind] = self.outcomes.get(kind, 0) + 1
+
+    def is_true(self, key: str) -> bool:
+        """Whether the answer for a key is yes."""
+        return bool(self.answers.get(key))
+
+    def lookup(self) -> exp.Expr:
+        """The answer for a row of the block, in place of the call."""
+        found = self._found(VALUE, self.key())
+        return exp.Anonymous(this="max", expressions=[found]) if self.call.function.aggregates else found
+
+    def was_asked(self) -> exp.Expr:
+        """That there is an answer for a row."""
+        return exp.In(this=self.key(), query=exp.select(KEY).from_(self.name).subquery())
+
+    def has_not_failed(self) -> exp.Expr:
+        """That the answer for a row is not missing."""
+        return exp.Is(this=self._found(FAILED, self.key()), expression=exp.Null()).not_()
+
+    def _found(self, column: str, key: exp.Expr) -> exp.Expr:
+        return exp.select(column).from_(self.name).where(exp.EQ(this=exp.column(KEY), expression=key)).subquery()
+
+    def table(self) -> Any:
+        """The answers, to be brought along by the statement."""
+        frame = pd.DataFrame(
+            {
+                KEY: pd.Series(list(self.answers), dtype=object),
+                VALUE: _values(list(self.answers.values())),
+                # NULL where it failed: EXISTS would take a second look-up.
+                FAILED: pd.Series([None if key in self.failed else 1 for key in self.answers], dtype="Int64"),
+            }
+        )
+        return looked_up_by(relation(frame), KEY)
+
+    def report(self) -> StageReport:
+        """What was asked."""
+        counts = self.outcomes
+        return StageReport(
+            str(self.call), len(self.answers), counts.get("null", 0), counts.get("unsure", 0), counts.get("failed", 0)
+        )
+
+
+def key_of(columns: Sequence[exp.Expr]) -> exp.Expr:
+    """Columns as one text that is equal where all of them are, and of the same type."""
+    if not columns:
+        return exp.Literal.string("")
+    quoted: list[exp.Expr] = [exp.Anonymous(this="quote", expressions=[column.copy()]) for column in columns]
+    whole = quoted[0]
+    for part in quoted[1:]:
+        comma = exp.DPipe(this=whole, expression=exp.Literal.string(","), safe=True)
+        whole = exp.DPipe(this=comma, expression=part, safe=True)
+    return whole if len(quoted) == 1 else exp.Paren(this=whole)
+
+
+def _plain(cell: Any) -> Any:
+    if cell is None or cell is pd.NA or cell is pd.NaT or (isinstance(cell, float) and math.isnan(cell)):
+        return None
+    if hasattr(cell, "isoformat"):
+        return cell.isoformat().removesuffix("T00:00:00")
+    cell = cell.item() if hasattr(cell, "item") else cell
+    return int(cell) if isinstance(cell, bool) else cell
+
+
+def _values(answers: Sequence[Any]) -> pd.Series:
+    kinds = {type(answer) for answer in answers if answer is not None}
+    dtype = "Int64" if kinds == {int} else "Float64" if kinds and kinds <= {int, float} else object
+    return pd.Series(list(answers), dtype=dtype)

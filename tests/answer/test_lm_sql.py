@@ -1,0 +1,289 @@
+# ruff: noqa: E501 - a statement a line
+"""LM functions in SQL: what is asked, what is refused, what becomes of answers that are none."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from scripted import Scripted
+
+import tagframe as tf
+from tagframe import results
+from tagframe.answer import Execution
+from tagframe.errors import LMError, RowsFailed, SQLFailed, UnsafeSQL
+
+FILMS = pd.DataFrame(
+    {
+        "film_id": range(1, 13),
+        "title": [f"film {number}" for number in range(1, 13)],
+        "genre": ["ROM", "DRA"] * 6,
+        "year": [1990 + number for number in range(12)],
+        "city": ["Porto", "Lisbon", "Oslo"] * 4,
+        "a {b}": range(12),
+    }
+)
+REVIEWS = pd.DataFrame(
+    {
+        "review_id": range(30),
+        "film_id": [number % 12 + 1 for number in range(30)],
+        "text": [f"good {number}" if number % 3 else f"bad {number}" for number in range(30)],
+    }
+)
+CLASSICS = ("film 2", "film 4", "film 6", "film 11", "film 12")
+
+
+def answer(message: str) -> str:
+    (row, *more) = re.search(r"<rows?>\n(.*?)\n</rows?>", message, re.DOTALL)[1].split("\n")
+    value = str(next(iter(json.loads(row).values())))
+    if "<rows>" in message:
+        return f"a text of {1 + len(more)}"
+    if "country" in message:
+        return {"Porto": "Portugal", "Lisbon": "Portugal", "Oslo": "Norway"}[value]
+    if "how old" in message:
+        return str(int(value.split()[1]) / 20)
+    if value == "film 1":
+        return "Unknown"
+    if value == "film 3":
+        raise LMError("no answer")
+    return str(value in CLASSICS or value.startswith("good"))
+
+
+@pytest.fixture
+def corpus():
+    return tf.open_corpus({"films": FILMS, "reviews": REVIEWS})
+
+
+@pytest.fixture
+def lm():
+    model = Scripted(answer)
+    with tf.context(lm=model):
+        yield model
+
+
+def run(corpus, sql: str, **options: object) -> tuple[list[list[object]], Execution]:
+    frame = tf.exec_sql(corpus, **options)(sql)
+    execution = results.recall(frame, "execution")
+    assert execution is not None
+    return frame.astype(object).where(frame.notna(), None).values.tolist(), execution
+
+
+NOT_3 = "film_id <> 3"
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows", "asked"),
+    [
+        ("SELECT film_id FROM films f WHERE sem_filter('{f.title} is a classic') AND genre = 'DRA'", [2, 4, 6, 12], 6),
+        (f"SELECT film_id FROM films WHERE NOT sem_filter('{{title}} is a classic') AND {NOT_3}", [5, 7, 8, 9, 10], 11),
+        ("SELECT film_id FROM films WHERE genre = 'ROM' OR sem_filter('{title} x')", [1, 2, 3, 4, 5, 6, 7, 9, 11, 12], 6),
+        (
+            f"SELECT film_id FROM films WHERE sem_filter('{{title}} x') IS NULL AND {NOT_3}",
+            [1],
+            11,
+        ),
+        ("SELECT film_id FROM films WHERE sem_score('how old {title}') > .4 ORDER BY sem_score('how old {title}') DESC", [12, 11, 10, 9], 12),
+        ("SELECT count(*) FROM films WHERE sem_map('country of {city}') = 'Norway'", [4], 3),
+        ("SELECT n FROM (SELECT city, count(*) AS n FROM reviews JOIN films USING (film_id) WHERE sem_filter('{text} is kind') GROUP BY city ORDER BY n DESC, city LIMIT 1)", [10], 30),
+        ("WITH good AS (SELECT film_id FROM reviews WHERE sem_filter('{text} is kind')) SELECT count(*) FROM good", [20], 30),
+        ("SELECT count(*) FROM films f LEFT JOIN reviews r ON f.film_id = r.film_id AND sem_filter('{r.text} is kind') WHERE r.text IS NULL", [4], 30),
+        ("SELECT sum(CASE WHEN sem_filter('{text} is kind') THEN 1 ELSE 0 END) FROM reviews WHERE review_id < 6", [4], 6),
+        ("SELECT sem_agg('what of {title}?') FROM films WHERE year > 1995", ["a text of 6"], 1),
+        ("SELECT sem_map('how old {title}', 'number') AS y FROM films ORDER BY year LIMIT 2", [0.05, 0.1], 2),
+        ("SELECT CAST(sem_map('how old {title}') AS REAL) AS y FROM films ORDER BY year LIMIT 2", [0.05, 0.1], 2),
+        ("SELECT film_id FROM films WHERE sem_filter('{title} x') AND film_id = 2 UNION SELECT 7 ORDER BY 1", [2, 7], 1),
+    ],
+)  # fmt: skip
+def test_values_are_asked_once_after_all_other_conditions(corpus, lm, sql, rows, asked):
+    found, _ = run(corpus, sql)
+    assert [row[0] for row in found] == rows
+    assert len(set(lm.asked)) == len(lm.asked) == asked
+    assert len(lm.batches) == 1 or "ORDER BY sem_score" in sql
+
+
+def test_one_function_over_ten_thousand_rows_is_one_batch_of_its_distinct_values(lm):
+    places = pd.DataFrame({"id": range(10_000), "name": [f"good {number % 500}" for number in range(10_000)]})
+    found, execution = run(
+        tf.open_corpus({"places": places}), "SELECT count(*) FROM places WHERE sem_filter('{name} is x')"
+    )
+    assert found == [[10_000]]
+    assert [len(batch) for batch in lm.batches] == [500]
+    assert execution.stages[0].values == 500
+
+
+def test_rows_are_asked_about_in_their_order_until_enough_pass(lm):
+    films = pd.DataFrame(
+        {"id": range(2_000), "title": [f"{'good' if n % 10 == 9 else 'bad'} {n}" for n in range(2_000)]}
+    )
+    corpus = tf.open_corpus({"films": films})
+    found, _ = run(corpus, "SELECT id FROM films WHERE sem_filter('{title} is x') ORDER BY id DESC LIMIT 2")
+    assert [row[0] for row in found] == [1999, 1989]
+    assert len(lm.asked) == 16
+    lm.batches.clear()
+    found, _ = run(corpus, "SELECT id FROM films WHERE sem_filter('{title} is x') ORDER BY id LIMIT 3 OFFSET 4")
+    assert [row[0] for row in found] == [49, 59, 69]
+    assert len(lm.asked) == 28 + 56
+
+
+def test_the_filter_that_leaves_less_is_asked_first(lm):
+    rows = pd.DataFrame(
+        {
+            "id": range(400),
+            "often": [f"good {n}" for n in range(400)],
+            "seldom": [f"{'good' if n % 50 == 0 else 'bad'} {n}" for n in range(400)],
+        }
+    )
+    found, execution = run(
+        tf.open_corpus({"rows": rows}), "SELECT id FROM rows WHERE sem_filter('{often} x') AND sem_filter('{seldom} y')"
+    )
+    assert len(found) == 8
+    asked = {str(stage.call): stage.values for stage in execution.stages}
+    assert asked["sem_filter('{seldom} y')"] == 400
+    assert asked["sem_filter('{often} x')"] <= 24 + 8
+
+
+def test_of_what_select_computes_only_the_first_rows_are_asked_where_limit_holds_before(corpus, lm):
+    sql = (
+        "SELECT title, sem_map('country of {city}') AS c FROM films ORDER BY sem_score('how old {title}') DESC LIMIT 1"
+    )
+    found, _ = run(corpus, sql)
+    assert found == [["film 12", "Norway"]]
+    assert [len(batch) for batch in lm.batches] == [12, 1]
+
+
+def test_groups_are_asked_about_not_their_rows_where_having_leaves_few(corpus, lm):
+    sql = (
+        "SELECT film_id, sem_agg('what of {text}?') FROM reviews GROUP BY film_id HAVING count(*) > 2 AND film_id < 4 "
+        "ORDER BY film_id"
+    )
+    found, _ = run(corpus, sql)
+    assert found == [[1, "a text of 3"], [2, "a text of 3"], [3, "a text of 3"]]
+    assert len(lm.asked) == 3
+
+
+def test_unsure_and_failed_are_null_and_counted(corpus, lm):
+    sql = "SELECT film_id FROM films WHERE NOT sem_filter('{title} is a classic') OR film_id = 3"
+    with pytest.raises(RowsFailed) as caught:
+        run(corpus, "SELECT film_id FROM films WHERE sem_filter('{title} is a classic')")
+    assert len(caught.value.failures) == 1
+    found, execution = run(corpus, sql, on_error="keep")
+    assert [row[0] for row in found] == [3, 5, 7, 8, 9, 10]
+    assert (execution.stages[0].unsure, execution.stages[0].failed) == (1, 0)
+    found, execution = run(corpus, "SELECT film_id, sem_filter('{title} is a classic') FROM films", on_error="keep")
+    assert dict(found)[1] is None
+    assert dict(found)[3] is None
+    assert (execution.stages[0].unsure, execution.stages[0].failed) == (1, 1)
+    assert "12 distinct values (1 unsure, 1 failed)" in str(execution.stages[0])
+    found, _ = run(corpus, "SELECT film_id, sem_filter('{title} is a classic') FROM films", on_error="drop")
+    assert 3 not in dict(found)
+    assert 1 in dict(found)
+
+
+def test_nulls_are_not_asked_about(lm):
+    corpus = tf.open_corpus({"t": pd.DataFrame({"id": [1, 2, 3], "x": ["good 1", None, "bad"], "y": [None, None, 1]})})
+    found, execution = run(corpus, "SELECT id, sem_filter('{x} with {y}') FROM t")
+    assert found == [[1, 1], [2, None], [3, 0]]
+    assert len(lm.asked) == 2
+    assert execution.stages[0].null == 1
+
+
+def test_columns_of_any_name_stand_in_braces(lm):
+    corpus = tf.open_corpus(
+        {"t": pd.DataFrame({"year made": ["good 1"], "Percent (%) K-12": ["good 2"], "select": ["bad"]})}
+    )
+    for name in ("year made", '"year made"', 't."year made"', "t.year made", "Percent (%) K-12", "`Percent (%) K-12`"):
+        assert run(corpus, f"SELECT count(*) FROM t WHERE sem_filter('{{{name}}} is x')")[0] == [[1]]
+    assert run(corpus, "SELECT count(*) FROM t WHERE sem_filter('{select} is x')")[0] == [[0]]
+    shown = json.loads(lm.asked[0].split("\n")[1])
+    assert shown == {"year made": "good 1"}
+
+
+def test_columns_of_one_name_are_told_apart(corpus, lm):
+    run(
+        corpus,
+        "SELECT count(*) FROM films f JOIN reviews r USING (film_id) WHERE sem_filter('{f.film_id} and {r.film_id}')",
+    )
+    assert json.loads(lm.asked[0].split("\n")[1]) == {"f.film_id": 1, "r.film_id": 1}
+
+
+def test_an_answer_column_of_the_users_own(lm):
+    """The look-up's names are none that a user's table could have."""
+    corpus = tf.open_corpus({"t": pd.DataFrame({"value": ["good 1", "bad"], "key": [1, 2], "answer": [3, 4]})})
+    assert run(corpus, "SELECT key, value, answer FROM t WHERE sem_filter('{value} x')")[0] == [[1, "good 1", 3]]
+
+
+@pytest.mark.parametrize(
+    ("sql", "says"),
+    [
+        ("SELECT title FROM films f WHERE EXISTS (SELECT 1 FROM reviews r WHERE r.film_id = f.film_id AND sem_filter('{r.text} x'))", "correlated subquery"),
+        ("SELECT title FROM films f WHERE EXISTS (SELECT 1 FROM reviews r WHERE sem_filter('{f.title} x'))", "correlated subquery"),
+        ("SELECT rank() OVER (ORDER BY sem_score('{title}')) FROM films", "may not stand in a window"),
+        ("SELECT max(sem_score('{title}')) OVER () FROM films", "may not stand in a window"),
+        ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE sem_filter('{i} x')) SELECT i FROM n", "recursive table"),
+        ("SELECT title FROM films LIMIT sem_map('{title}')", "LIMIT"),
+        ("SELECT title FROM films UNION SELECT text FROM reviews ORDER BY sem_score('{title}')", "ORDER of a UNION"),
+        ("SELECT title FROM films WHERE sem_agg('{title}') = 'x'", "it stands in SELECT, HAVING or ORDER BY"),
+        ("SELECT count(sem_agg('{title}')) FROM films", "inside another function"),
+        ("SELECT sem_agg('{title}') FILTER (WHERE year > 1995) FROM films", "choose them in WHERE"),
+        ("SELECT title FROM films WHERE sem_filter(title)", "one text in single quotes"),
+        ("SELECT title FROM films WHERE sem_filter('a' || title)", "one text in single quotes"),
+        ("SELECT title FROM films WHERE sem_filter()", "one text in single quotes"),
+        ("SELECT title FROM films WHERE sem_filter('is a classic')", "names none"),
+        ("SELECT title FROM films WHERE sem_filter('{title} x', 'number')", "takes one text only"),
+        ("SELECT sem_map('{title}', 'complex') FROM films", "if wanted, one of 'text', 'number'"),
+        ("SELECT sem_sort('{title}') FROM films", "function 'sem_sort' may not run"),
+        ("SELECT title AS tagframe_lm_key FROM films WHERE sem_filter('{title} x')", "are taken"),
+    ],
+)  # fmt: skip
+def test_where_it_cannot_be_staged_it_is_refused_by_name(corpus, lm, sql, says):
+    with pytest.raises(UnsafeSQL, match=re.escape(says)):
+        run(corpus, sql)
+    assert lm.batches == []
+
+
+def test_an_unknown_or_hidden_column_in_braces_is_named(corpus, lm):
+    with pytest.raises(SQLFailed, match=r"no such column: titel .*did you mean 'title'"):
+        run(corpus, "SELECT title FROM films WHERE sem_filter('{titel} x')")
+    corpus.hide("films.city")
+    with pytest.raises(SQLFailed, match="no such column: city"):
+        run(corpus, "SELECT title FROM films WHERE sem_filter('{city} x')")
+    assert lm.batches == []
+
+
+def test_more_values_than_may_be_asked_about_are_refused_before_any_is(lm):
+    many = pd.DataFrame({"id": np.arange(60_000)})
+    with pytest.raises(SQLFailed, match="would be asked of more than 50,000 distinct values"):
+        run(tf.open_corpus({"many": many}), "SELECT count(*) FROM many WHERE sem_filter('{id} x')")
+    assert lm.batches == []
+
+
+def test_ask_runs_them_and_counts_their_calls(live, festival):
+    sql = "SELECT title FROM films WHERE sem_filter('{title} is about the sea') AND genre_code = 'ROM'"
+
+    def said(request):
+        text = str(request.messages)
+        if "<tables>" in text:
+            return sql
+        return "True" if "Claim:" in text else '{"text": "So many.", "values": [1]}'
+
+    live.answers = said
+    answer = tf.ask("Which romances are about the sea?", festival)
+    romances = int((festival.read("festival.films")["genre_code"] == "ROM").sum())
+    assert [step.calls for step in answer.steps] == [1, romances, 1]
+    assert len(answer.rows) == romances
+    assert answer.sources["table"].unique().tolist() == ["festival.films"]
+    assert "distinct values" in answer.explain()
+
+
+def test_a_text_of_all_rows_is_the_answer_and_gen_is_not_asked(live, festival):
+    live.answers = lambda request: (
+        "SELECT sem_agg('what do they praise in {review}?') FROM reviews"
+        if "<tables>" in str(request.messages)
+        else "Much."
+    )
+    answer = tf.ask("What do the critics praise?", festival)
+    assert (answer.text, answer.values) == ("Much.", [])
+    assert [step.calls for step in answer.steps] == [1, 1, 0]

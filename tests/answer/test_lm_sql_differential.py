@@ -1,0 +1,235 @@
+"""A staged statement gives what row-by-row evaluation gives: random statements, run both ways.
+
+The reference is SQLite with the functions as functions of its own, called for each row; values that compare alike are
+not alike (``'Ann'`` and ``'ann'`` in a NOCASE column, ``1`` and ``'1'``), and a third of all claims cannot be told.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+import zlib
+from contextlib import closing
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scripted import Scripted
+
+import tagframe as tf
+
+SCRIPT = """
+CREATE TABLE film (id INTEGER PRIMARY KEY, name TEXT COLLATE NOCASE, kind, year INTEGER, "odd name" TEXT);
+CREATE TABLE review (id INTEGER PRIMARY KEY, film_id INTEGER, body TEXT, stars REAL);
+"""
+NAMES = ["Ann", "ann", "ANN", None, "Bo", "bo", "", "it's", "a,b", "x"]
+KINDS = [1, "1", 1.0, "1.0", None, b"1", "drama", 2]
+
+
+def rows() -> tuple[list[tuple], list[tuple]]:
+    films = [(n, NAMES[n % 10], KINDS[n % 8], 1990 + n % 4, f"odd {n % 3}") for n in range(1, 25)]
+    reviews = [(n, n % 30, f"body {n % 7}" if n % 5 else None, n % 4 / 2) for n in range(1, 41)]
+    return films, reviews
+
+
+def fill(connection: sqlite3.Connection) -> None:
+    films, reviews = rows()
+    connection.executescript(SCRIPT)
+    connection.executemany("INSERT INTO film VALUES (?, ?, ?, ?, ?)", films)
+    connection.executemany("INSERT INTO review VALUES (?, ?, ?, ?)", reviews)
+    connection.commit()
+
+
+def shown(value: object) -> object:
+    """A value as the model reads it: in a column of 1 and 1.0 both are 1.0."""
+    if isinstance(value, bytes):
+        return f"<{len(value)} bytes>"
+    return float(value) if isinstance(value, int) else value
+
+
+def digest(*values: object) -> int:
+    return zlib.crc32(json.dumps([shown(value) for value in values]).encode())
+
+
+def claim(*values: object) -> int | None:
+    return None if all(value is None for value in values) else (1, 0, None)[digest(*values) % 3]
+
+
+def score(*values: object) -> float | None:
+    return None if all(value is None for value in values) else digest(*values) % 5 / 4
+
+
+def word(*values: object) -> str | None:
+    return None if all(value is None for value in values) else "abc"[digest(*values) % 3]
+
+
+class Text:
+    """``sem_agg``, of SQLite's own: one text of all rows that have anything to show."""
+
+    def __init__(self) -> None:
+        self.rows: list[str] = []
+
+    def step(self, *values: object) -> None:
+        if any(value is not None for value in values):
+            self.rows.append(json.dumps([shown(value) for value in values]))
+
+    def finalize(self) -> str | None:
+        return f"text {zlib.crc32(''.join(sorted(self.rows)).encode())}" if self.rows else None
+
+
+def model(message: str) -> str:
+    """The same functions, as a model that is shown rows of JSON."""
+    lines = re.search(r"<rows?>\n(.*?)\n</rows?>", message, re.DOTALL)[1].split("\n")
+    cells = [[shown(cell) for cell in json.loads(line).values()] for line in lines]
+    if "<rows>" in message:
+        return f"text {zlib.crc32(''.join(sorted(json.dumps(row) for row in cells)).encode())}"
+    if "how " in message:
+        return str(score(*cells[0]))
+    if "which " in message:
+        return str(word(*cells[0]))
+    return {1: "True", 0: "False", None: "Unknown"}[claim(*cells[0])]
+
+
+@pytest.fixture(scope="module")
+def cinema(tmp_path_factory):
+    path = tmp_path_factory.mktemp("differential") / "cinema.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        fill(connection)
+    return tf.open_corpus(path)
+
+
+@pytest.fixture(scope="module")
+def reference():
+    with closing(sqlite3.connect(":memory:")) as connection:
+        fill(connection)
+        connection.create_function("ref_filter", -1, claim)
+        connection.create_function("ref_score", -1, score)
+        connection.create_function("ref_map", -1, word)
+        connection.create_aggregate("ref_agg", -1, Text)
+        yield connection
+
+
+# A piece of SQL, as staged and as the reference runs it.
+Both = tuple[str, str]
+PLAIN_F = ["f.year > 1991", "f.name = 'ann'", "f.kind IS NULL", "f.id % 3 = 0", "f.name IS NOT NULL", "f.kind = 1"]
+PLAIN_R = ["r.stars > 0.5", "r.body IS NULL", "r.id % 2 = 0"]
+COLUMNS_F = ["f.name", "f.kind", "f.year", 'f."odd name"']
+COLUMNS_R = ["r.body", "r.stars"]
+
+
+def call(function: str, columns: list[str]) -> Both:
+    text = {"filter": "true of", "score": "how much", "map": "which word", "agg": "all of"}[function]
+    braces = " and ".join(f"{{{column}}}" for column in columns)
+    return f"sem_{function}('it''s {text} {braces}')", f"ref_{function}({', '.join(columns)})"
+
+
+def same(text: str) -> Both:
+    return text, text
+
+
+def fill_in(pattern: str, *parts: Both) -> Both:
+    return pattern.format(*(part[0] for part in parts)), pattern.format(*(part[1] for part in parts))
+
+
+@st.composite
+def conditions(draw, columns: list[str], plain: list[str], depth: int = 2) -> Both:
+    def called(function: str) -> Both:
+        return call(function, draw(st.lists(st.sampled_from(columns), min_size=1, max_size=2, unique=True)))
+
+    kind = draw(st.integers(0, 8 if depth else 4))
+    if kind == 0:
+        return same(draw(st.sampled_from(plain)))
+    if kind in (1, 2):
+        return called("filter")
+    if kind == 3:
+        return fill_in("{0} >= 0.5", called("score"))
+    if kind == 4:
+        return fill_in("{0} IN ('a', 'b')", called("map"))
+    inner = conditions(columns, plain, depth - 1)
+    if kind == 5:
+        return fill_in("NOT ({0})", draw(inner))
+    if kind == 6:
+        return fill_in("({0} OR {1})", draw(inner), draw(inner))
+    if kind == 7:
+        return fill_in("({0} AND {1})", draw(inner), draw(inner))
+    return fill_in("(CASE WHEN {0} THEN {1} ELSE ({1}) IS NULL END)", draw(inner), draw(inner))
+
+
+@st.composite
+def statements(draw) -> Both:
+    both, cond_f = COLUMNS_F + COLUMNS_R, conditions(COLUMNS_F, PLAIN_F)
+    where = fill_in("{0} AND {1}", draw(cond_f), draw(cond_f)) if draw(st.booleans()) else draw(cond_f)
+    limit = same(draw(st.sampled_from(["", "", " LIMIT 3", " LIMIT 2 OFFSET 1", " LIMIT 20"])))
+    one = call("map", [draw(st.sampled_from(COLUMNS_F))])
+    shape = draw(st.integers(0, 9))
+    if shape == 0:
+        return fill_in("SELECT f.id, {2} AS w FROM film f WHERE {0} ORDER BY f.id{1}", where, limit, one)
+    if shape == 1:
+        rank = call("score", [draw(st.sampled_from(COLUMNS_F))])
+        return fill_in("SELECT f.id, {2} AS s FROM film AS f WHERE {0} ORDER BY s DESC, f.id{1}", where, limit, rank)
+    if shape == 2:
+        join = same(draw(st.sampled_from(["JOIN", "LEFT JOIN"])))
+        on = draw(conditions(both, PLAIN_F + PLAIN_R, 1))
+        last = draw(conditions(both, PLAIN_R, 1))
+        pattern = (
+            "SELECT f.id, r.id FROM film f {0} review r ON f.id = r.film_id AND {1} WHERE {2} AND {3} ORDER BY 1, 2{4}"
+        )
+        return fill_in(pattern, join, on, where, last, limit)
+    if shape == 3:
+        pattern = (
+            "SELECT {0} AS w, count(*) AS n, sum(f.id) FROM film f WHERE {1} GROUP BY w HAVING n > 1 ORDER BY w{2}"
+        )
+        return fill_in(pattern, one, where, limit)
+    if shape == 4:
+        key = draw(st.sampled_from(["f.year", 'f."odd name"']))
+        pattern = (
+            "SELECT {0}, {1}, sum(CASE WHEN {2} THEN 1 ELSE 0 END), count(*) FILTER (WHERE {2}) FROM film f "
+            "GROUP BY {0} HAVING count(*) > 3 AND {3} ORDER BY {0}{4}"
+        )
+        return fill_in(pattern, same(key), call("map", [key]), where, call("filter", [key]), limit)
+    if shape == 5:
+        inner = draw(conditions(COLUMNS_R, PLAIN_R))
+        return fill_in(
+            "SELECT f.id FROM film f WHERE {0} AND f.id IN (SELECT r.film_id FROM review r WHERE {1}) ORDER BY f.id{2}",
+            where,
+            inner,
+            limit,
+        )
+    if shape == 6:
+        inner = draw(conditions(COLUMNS_R, PLAIN_R))
+        return fill_in(
+            "WITH good AS (SELECT r.film_id, {2} AS w FROM review r WHERE {1}), all_of AS (SELECT * FROM good) "
+            "SELECT f.id, g.w FROM film f JOIN all_of g ON g.film_id = f.id WHERE {0} ORDER BY 1, 2{3}",
+            where,
+            inner,
+            call("map", ["r.body"]),
+            limit,
+        )
+    if shape == 7:
+        return fill_in("SELECT DISTINCT {1} AS w, f.year FROM film f WHERE {0} ORDER BY 2, 1{2}", where, one, limit)
+    if shape == 8:
+        key = same(draw(st.sampled_from(["f.year", one[0]])))
+        if key[0] != "f.year":
+            key = one
+        text = call("agg", [draw(st.sampled_from(COLUMNS_F))])
+        return fill_in(
+            "SELECT {0} AS k, {1} AS t FROM film f WHERE {2} GROUP BY {0} ORDER BY 1{3}", key, text, where, limit
+        )
+    return fill_in("SELECT {1} AS t, count(*) FROM film f WHERE {0}", where, call("agg", ["f.name", "f.kind"]))
+
+
+def plain(cell: object) -> object:
+    return None if pd.isna(cell) else cell
+
+
+@settings(max_examples=60)
+@given(statement=statements())
+def test_a_staged_statement_is_row_by_row_evaluation(cinema, reference, statement):
+    staged, by_row = statement
+    expected = [tuple(row) for row in reference.execute(by_row)]
+    with tf.context(lm=Scripted(model)):
+        frame = tf.exec_sql(cinema)(staged)
+    columns = [[plain(cell) for cell in frame.iloc[:, place].astype(object)] for place in range(frame.shape[1])]
+    assert list(zip(*columns, strict=True)) == expected, staged
