@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ import tagframe as tf
 from tagframe import results
 from tagframe.answer import Execution
 from tagframe.errors import LMError, RowsFailed, SQLFailed, UnsafeSQL
+from tagframe.lm import Completion, Prompt
 
 FILMS = pd.DataFrame(
     {
@@ -34,6 +36,14 @@ REVIEWS = pd.DataFrame(
     }
 )
 CLASSICS = ("film 2", "film 4", "film 6", "film 11", "film 12")
+
+
+class WholePrompt(Scripted):
+    """A model whose answers are made from all messages of a prompt."""
+
+    def completion(self, prompt: Prompt, accept: Callable[[str], object]) -> Completion:
+        whole = "\n".join(str(message.content) for message in prompt.messages)
+        return super().completion(Prompt.of(whole), accept)
 
 
 def answer(message: str) -> str:
@@ -59,7 +69,7 @@ def corpus():
 
 @pytest.fixture
 def lm():
-    model = Scripted(answer)
+    model = WholePrompt(answer)
     with tf.context(lm=model):
         yield model
 

@@ -10,6 +10,7 @@ import json
 import re
 import sqlite3
 import zlib
+from collections.abc import Callable
 from contextlib import closing
 
 import pandas as pd
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 from scripted import Scripted
 
 import tagframe as tf
+from tagframe.lm import Completion, Prompt
 
 SCRIPT = """
 CREATE TABLE film (id INTEGER PRIMARY KEY, name TEXT COLLATE NOCASE, kind, year INTEGER, "odd name" TEXT);
@@ -85,11 +87,19 @@ def model(message: str) -> str:
     cells = [[shown(cell) for cell in json.loads(line).values()] for line in lines]
     if "<rows>" in message:
         return f"text {zlib.crc32(''.join(sorted(json.dumps(row) for row in cells)).encode())}"
-    if "how " in message:
+    if "it's how much" in message:
         return str(score(*cells[0]))
-    if "which " in message:
+    if "it's which word" in message:
         return str(word(*cells[0]))
     return {1: "True", 0: "False", None: "Unknown"}[claim(*cells[0])]
+
+
+class WholePrompt(Scripted):
+    """A model whose answers are made from all messages of a prompt."""
+
+    def completion(self, prompt: Prompt, accept: Callable[[str], object]) -> Completion:
+        whole = "\n".join(str(message.content) for message in prompt.messages)
+        return super().completion(Prompt.of(whole), accept)
 
 
 @pytest.fixture(scope="module")
@@ -229,7 +239,7 @@ def plain(cell: object) -> object:
 def test_a_staged_statement_is_row_by_row_evaluation(cinema, reference, statement):
     staged, by_row = statement
     expected = [tuple(row) for row in reference.execute(by_row)]
-    with tf.context(lm=Scripted(model)):
+    with tf.context(lm=WholePrompt(model)):
         frame = tf.exec_sql(cinema)(staged)
     columns = [[plain(cell) for cell in frame.iloc[:, place].astype(object)] for place in range(frame.shape[1])]
     assert list(zip(*columns, strict=True)) == expected, staged
