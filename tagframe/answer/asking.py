@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from tagframe import config
 from tagframe.answer.answer import Answer
 from tagframe.answer.execution import exec_sql
 from tagframe.answer.generation import Generator
+from tagframe.answer.plan import Plan
 from tagframe.answer.synthesis import Synthesizer
 from tagframe.answer.tag import TAG
 from tagframe.engines.base import SQLLimits
+from tagframe.operators import OnError
 from tagframe.retrieval import RetrievedTables
 
 if TYPE_CHECKING:
@@ -26,13 +28,40 @@ def automatic(
     k: HowMany = None,
     method: str | None = None,
     limits: SQLLimits | None = None,
+    on_error: OnError = "raise",
 ) -> TAG:
     """The pipeline that :func:`ask` runs: ``automatic(corpus)("Which …?")``; the arguments are those of :func:`ask`."""
     if isinstance(corpus, RetrievedTables):
-        return TAG(Synthesizer(corpus.corpus, found=corpus), exec_sql(corpus.corpus, limits=limits), Generator())
-    return TAG(Synthesizer(corpus, k, method), exec_sql(corpus, limits=limits), Generator())
+        syn, whole = Synthesizer(corpus.corpus, found=corpus), corpus.corpus
+    else:
+        syn, whole = Synthesizer(corpus, k, method), corpus
+    return TAG(syn, exec_sql(whole, limits=limits, on_error=on_error), Generator())
 
 
+@overload
+def ask(
+    question: str,
+    corpus: Corpus | RetrievedTables | None = ...,
+    *,
+    k: HowMany = ...,
+    method: str | None = ...,
+    limits: SQLLimits | None = ...,
+    on_error: OnError = ...,
+    quote: Literal[False] = ...,
+    **settings: Any,
+) -> Answer: ...
+@overload
+def ask(
+    question: str,
+    corpus: Corpus | RetrievedTables | None = ...,
+    *,
+    k: HowMany = ...,
+    method: str | None = ...,
+    limits: SQLLimits | None = ...,
+    on_error: OnError = ...,
+    quote: Literal[True],
+    **settings: Any,
+) -> Plan: ...
 def ask(
     question: str,
     corpus: Corpus | RetrievedTables | None = None,
@@ -40,8 +69,10 @@ def ask(
     k: HowMany = None,
     method: str | None = None,
     limits: SQLLimits | None = None,
+    on_error: OnError = "raise",
+    quote: bool = False,
     **settings: Any,
-) -> Answer:
+) -> Answer | Plan:
     """Answer a question from the tables of a corpus.
 
     ``syn`` asks the model for one SELECT over the tables: all of them where their schemas fit 8,000 tokens, else the
@@ -56,6 +87,10 @@ def ask(
         k: how many tables ``syn`` is shown, as in ``retrieve_tables``.
         method: how they are chosen, as in ``retrieve_tables``.
         limits: rows, seconds and memory that a statement may take.
+        on_error: what values do that an LM function of the statement has no answer for: ``"raise"`` once all others
+            are asked, ``"keep"`` as NULL, or ``"drop"`` the rows that have them.
+        quote: give a :class:`~tagframe.answer.Plan` instead: the statement (for which ``syn`` has been asked), what its
+            LM functions are asked, and what that and the answer would cost.
         **settings: as in :func:`tagframe.configure`, for this call.
 
     Raises:
@@ -67,8 +102,8 @@ def ask(
         RowsFailed: an LM function has values without an answer.
     """
     with config.context(**settings):
-        found = config.require_corpus(corpus) if not isinstance(corpus, RetrievedTables) else corpus
-        return automatic(found, k=k, method=method, limits=limits)(question)
+        tag = automatic(_required(corpus), k=k, method=method, limits=limits, on_error=on_error)
+        return tag.quote(question) if quote else tag(question)
 
 
 async def aask(
@@ -78,12 +113,13 @@ async def aask(
     k: HowMany = None,
     method: str | None = None,
     limits: SQLLimits | None = None,
+    on_error: OnError = "raise",
     **settings: Any,
 ) -> Answer:
     """:func:`ask`, awaited: the event loop goes on, and cancelling stops what is not sent."""
     with config.context(**settings):
-        found = config.require_corpus(corpus) if not isinstance(corpus, RetrievedTables) else corpus
-        return await automatic(found, k=k, method=method, limits=limits).awaited(question)
+        tag = automatic(_required(corpus), k=k, method=method, limits=limits, on_error=on_error)
+        return await tag.awaited(question)
 
 
 def ask_many(
@@ -93,6 +129,7 @@ def ask_many(
     k: HowMany = None,
     method: str | None = None,
     limits: SQLLimits | None = None,
+    on_error: OnError = "raise",
     **settings: Any,
 ) -> list[Answer | Exception]:
     """:func:`ask` of many questions that advance together: what all of them ask of the model at once is sent at once.
@@ -106,5 +143,9 @@ def ask_many(
             serves them all; each request names its stage and question.
     """
     with config.context(**settings):
-        found = config.require_corpus(corpus) if not isinstance(corpus, RetrievedTables) else corpus
-        return automatic(found, k=k, method=method, limits=limits).many(questions)
+        tag = automatic(_required(corpus), k=k, method=method, limits=limits, on_error=on_error)
+        return tag.many(questions)
+
+
+def _required(corpus: Corpus | RetrievedTables | None) -> Corpus | RetrievedTables:
+    return corpus if isinstance(corpus, RetrievedTables) else config.require_corpus(corpus)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from tagframe import results
+from tagframe import config, results
 from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql import Staged, StageReport, has_functions
 from tagframe.answer.models import driver
+from tagframe.answer.plan import Plan, plan_of
 from tagframe.answer.query import Query, names_of
 from tagframe.answer.sources import sources_of, why_empty
 from tagframe.engines.base import SQLLimits
@@ -71,11 +72,24 @@ class ExecSQL:
         tables = tuple(dict.fromkeys(reader.named(asked.sql).values()))
         if has_functions(asked.sql):
             done = yield from Staged(asked.sql, reader, self.on_error).steps()
-            rows, execution = done.rows, Execution(asked, tables, done.sql, done.reader, done.reports, done.is_text)
+            rows, execution = (
+                done.rows,
+                Execution(asked, tables, done.sql, done.reader.anew(), done.reports, done.is_text),
+            )
         else:
-            rows, execution = reader.run(asked.sql), Execution(asked, tables, asked.sql, reader)
+            rows, execution = reader.run(asked.sql), Execution(asked, tables, asked.sql, reader.anew())
         results.remember(rows, execution=execution)
         return rows
+
+    def quote(self, query: Query | str, **settings: Any) -> Plan:
+        """What the LM functions of a statement are asked, and what that would cost; nothing is sent.
+
+        Raises:
+            UnsafeSQL, SQLFailed: as :meth:`steps`.
+            NotConfigured: no model is set.
+        """
+        with config.context(**settings):
+            return plan_of(query, self)
 
     def why_empty(self, rows: pd.DataFrame) -> str:
         """Which conditions of the statement behind these rows leave none, in words for the model that wrote it."""

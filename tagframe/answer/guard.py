@@ -17,6 +17,7 @@ import pandas as pd
 
 from tagframe.engines.base import Dialect, Readable, SQLLimits
 from tagframe.engines.relations import relation
+from tagframe.engines.rows_only import RowsOnly
 from tagframe.engines.sqlite_statement import SQLITE
 from tagframe.errors import SourceNotFound, UnsafeSQL, did_you_mean
 
@@ -129,6 +130,10 @@ class Reader:
         """The same with these tables beside those of the corpus."""
         return replace(self, brought=brought)
 
+    def anew(self) -> Reader:
+        """The same without the copies that were made for earlier statements."""
+        return replace(self, _copies={})
+
     @cached_property
     def engine(self) -> Engine:
         """Where statements run: in the engine that holds most of the rows.
@@ -144,6 +149,11 @@ class Reader:
                 raise SourceNotFound(f"the rows of {id} cannot be read: {place}")
             rows[engine] += self.corpus.profile(id).rows or 0
         return max(rows, key=lambda engine: rows[engine])
+
+    @cached_property
+    def _in_place(self) -> bool:
+        """Whether statements run where the tables are; an engine that only holds rows copies them for each."""
+        return not isinstance(self.engine, RowsOnly)
 
     def run(self, sql: str, limits: SQLLimits | None = None) -> pd.DataFrame:
         """The rows of a statement in the engine's dialect.
@@ -171,7 +181,7 @@ class Reader:
         own, others = {}, {}
         for name, id in self.named(checked).items():
             profile = self.corpus.profile(id)
-            if self.corpus.engine(id) == engine:
+            if self.corpus.engine(id) == engine and self._in_place:
                 own[name] = Readable(self.corpus.source_table(id), _hidden(profile))
             elif explain and id not in self._copies:
                 others[name] = self._copy(id, profile, limit=1)

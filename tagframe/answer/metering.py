@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from tagframe.answer.answer import StepUse
-from tagframe.lm import Arrived, Batch, Label, Usage
+from tagframe.lm import Arrived, Batch, Label, Prompt, Usage
 from tagframe.lm.usage import total
 from tagframe.operators import Step
 
 T = TypeVar("T")
+
+
+def as_step(function: Any, *arguments: Any) -> Step[Any]:
+    """What a function gives for these arguments, as a step, whether it is one already or not."""
+    steps = getattr(function, "steps", None)
+    result = function(*arguments) if steps is None else steps(*arguments)
+    return (yield from result) if inspect.isgenerator(result) else result
 
 
 def metered(step: Step[T], name: str, question: str, account: Callable[[StepUse], None]) -> Step[T]:
@@ -37,9 +45,9 @@ def metered(step: Step[T], name: str, question: str, account: Callable[[StepUse]
         account(StepUse(name, replace(total(usages), seconds=time.monotonic() - began)))
 
 
-def labelled(step: Step[T], stage: str) -> Step[T]:
-    """The step, whose prompts say of which stage they are."""
-    relay = _Relay(Label(stage))
+def labelled(step: Step[T], stage: str, guess: Callable[[Prompt], str] | None = None) -> Step[T]:
+    """The step, whose prompts say of which stage they are, and are guessed so where somebody quotes them."""
+    relay = _Relay(Label(stage), guess)
     arrived: Arrived | None = None
     try:
         while True:
@@ -55,16 +63,21 @@ def labelled(step: Step[T], stage: str) -> Step[T]:
 class _Relay:
     """Passes batches on under a label, and what arrives of them back under the names that the step knows."""
 
-    def __init__(self, label: Label) -> None:
+    def __init__(self, label: Label, guess: Callable[[Prompt], str] | None = None) -> None:
         self._label = label
+        self._guess = guess
         self._known: dict[Batch[Any], Batch[Any]] = {}
 
     def out(self, batch: Batch[Any]) -> Batch[Any]:
-        given = batch.label
+        """The batch under its label."""
+        given, guess = batch.label, batch.guess
         label = Label(given.stage or self._label.stage, given.question or self._label.question)
-        sent = replace(batch, label=label)
+        if guess is None and self._guess is not None and batch.prompts:
+            guess = self._guess(batch.prompts[0])
+        sent = replace(batch, label=label, guess=guess)
         self._known[sent] = batch
         return sent
 
     def back(self, arrived: Arrived) -> Arrived:
+        """What has arrived of batches that were passed on."""
         return {self._known[sent]: completions for sent, completions in arrived.items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -12,8 +11,9 @@ import pandas as pd
 from tagframe import config
 from tagframe.answer.answer import Answer, Generated, StepUse
 from tagframe.answer.generation import plain_values, rows_as_text
-from tagframe.answer.metering import metered
+from tagframe.answer.metering import as_step, metered
 from tagframe.answer.models import driver
+from tagframe.answer.plan import Plan, plan_of
 from tagframe.errors import InvalidArgument, LMError, SQLFailed
 from tagframe.operators import Step, arun, run, run_many
 
@@ -103,6 +103,16 @@ class TAG:
         with config.context(**settings):
             return run_many([self.steps(request) for request in requests], driver(), "ask")
 
+    def quote(self, request: str, **settings: Any) -> Plan:
+        """What the request would cost: ``syn`` is asked (and kept in the response store), ``exec`` and ``gen`` are not.
+
+        Raises:
+            Exception: what ``syn`` raises, and ``exec`` but for answers.
+        """
+        with config.context(**settings):
+            query = run(metered(as_step(self.syn, request), "syn", request, lambda use: None), driver(), "ask")
+            return plan_of(query, self.exec, self.gen, request)
+
     def steps(self, request: str) -> Step[Answer]:
         """The three as one step, for the drivers of :mod:`tagframe.operators`."""
         took: list[StepUse] = []
@@ -139,13 +149,6 @@ class TAG:
             raise failure
         assert rows is not None
         return query, rows
-
-
-def as_step(function: Any, *arguments: Any) -> Step[Any]:
-    """What a function gives for these arguments, as a step, whether it is one already or not."""
-    steps = getattr(function, "steps", None)
-    result = function(*arguments) if steps is None else steps(*arguments)
-    return (yield from result) if inspect.isgenerator(result) else result
 
 
 def _is_empty(rows: Any) -> bool:

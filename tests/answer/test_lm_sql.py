@@ -297,3 +297,29 @@ def test_a_text_of_all_rows_is_the_answer_and_gen_is_not_asked(live, festival):
     answer = tf.ask("What do the critics praise?", festival)
     assert (answer.text, answer.values) == ("Much.", [])
     assert [step.calls for step in answer.steps] == [1, 1, 0]
+
+
+def test_what_a_statement_asks_is_known_before_it_is_paid(corpus, live):
+    sql = "SELECT title FROM films WHERE genre = 'DRA' AND sem_filter('{title} is a classic') AND sem_filter('{city} is far')"
+    plan = tf.exec_sql(corpus).quote(sql)
+    assert {stage.call: stage.values for stage in plan.stages} == {
+        "sem_filter('{city} is far')": 3,
+        "sem_filter('{title} is a classic')": 6,
+    }
+    assert (plan.quote.calls, plan.quote.whole) == (9, True)
+    assert live.requests == []
+    live.answers = sql
+    plan = tf.ask("Which classic is far?", corpus, quote=True)
+    assert plan.query.sql == sql
+    assert plan.quote.calls == 10
+    assert len(live.requests) == 1
+    assert "sem_filter('{title} is a classic'): 6 distinct values" in repr(plan)
+    assert len(tf.ask_many(["Which classic is far?"], corpus)) == 1
+    assert sum("<tables>" in str(request.messages) for request in live.requests) == 1
+
+
+def test_a_budget_stops_before_the_call_that_would_pass_it(corpus, live):
+    with pytest.raises(RowsFailed) as caught, tf.context(budget=tf.Budget(calls=4)):
+        tf.exec_sql(corpus)("SELECT title FROM films WHERE sem_filter('{title} is a classic')")
+    assert len(live.requests) == 4
+    assert len(caught.value.failures) == 8

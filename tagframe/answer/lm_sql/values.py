@@ -84,7 +84,8 @@ class Values:
         """
         new = arguments[~arguments[KEY].isin(list(self.answers))]
         if len(new):
-            yield from labelled(self._asked(new), self.call.function.name)
+            operator = OPERATORS[self.call.function.name]
+            yield from labelled(self._asked(new), operator.name, operator.guess)
 
     def _asked(self, new: pd.DataFrame) -> Step[None]:
         operator = OPERATORS[self.call.function.name]
