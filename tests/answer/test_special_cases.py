@@ -85,13 +85,13 @@ def test_text2sql_has_the_prompt_of_the_paper(live, festival):
 def test_text2sql_over_retrieved_tables_has_values_and_keys(live, festival):
     part = festival.subset(["festival.films", "festival.genres"])
     found = part.tables.tag.retrieve_tables(QUESTION, k=2, method="lexical", decomposition=["films:title"])
-    live.answers = ["SELECT nothing FROM films", "Think.\nSELECT title FROM films LIMIT 1"]
+    live.answers = ["SELECT nix FROM films", "Think.\nSELECT title FROM films LIMIT 1"]
     answer = tf.text2sql(festival, found, prompt="jar")(QUESTION)
     assert answer.values == ["Low Tide at Nazaré"]
     first, second = live.requests
     assert "Generate SQL given the question, tables, and external knowledge" in first.prompt
     assert "title TEXT: " in first.prompt or "title object: " in first.prompt
-    assert "no such column: nothing" in second.prompt
+    assert "no such column: nix" in second.prompt
 
 
 def test_text2sql_with_an_answer_written_from_the_rows(live, festival):
