@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 import pytest
-from scripted import Scripted
+from scripted import Scripted, shown_rows
 
 import tagframe as tf
 from tagframe import results
@@ -47,8 +47,8 @@ class WholePrompt(Scripted):
 
 
 def answer(message: str) -> str:
-    (row, *more) = re.search(r"<rows?>\n(.*?)\n</rows?>", message, re.DOTALL)[1].split("\n")
-    value = str(next(iter(json.loads(row).values())))
+    (row, *more) = shown_rows(message)
+    value = str(next(iter(row.values())))
     if "<rows>" in message:
         return f"a text of {1 + len(more)}"
     if "country" in message:

@@ -7,7 +7,6 @@ not alike (``'Ann'`` and ``'ann'`` in a NOCASE column, ``1`` and ``'1'``), and a
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 import zlib
 from collections.abc import Callable
@@ -17,7 +16,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scripted import Scripted
+from scripted import Scripted, shown_rows
 
 import tagframe as tf
 from tagframe.lm import Completion, Prompt
@@ -83,8 +82,7 @@ class Text:
 
 def model(message: str) -> str:
     """The same functions, as a model that is shown rows of JSON."""
-    lines = re.search(r"<rows?>\n(.*?)\n</rows?>", message, re.DOTALL)[1].split("\n")
-    cells = [[shown(cell) for cell in json.loads(line).values()] for line in lines]
+    cells = [[shown(cell) for cell in row.values()] for row in shown_rows(message)]
     if "<rows>" in message:
         return f"text {zlib.crc32(''.join(sorted(json.dumps(row) for row in cells)).encode())}"
     if "it's how much" in message:
