@@ -1,0 +1,93 @@
+"""Whether two statements give the same rows: execution accuracy (EX).
+
+Spider's test suite (Zhong et al., EMNLP 2020) compares rows as often as they stand, in any order but where the gold
+statement orders them, and with columns in any order; BIRD (Li et al., NeurIPS 2023, section 5) compares sets of rows.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from tagframe.engines.sqlite import connect_readonly
+
+Rows: TypeAlias = Sequence[tuple[Any, ...]]
+Rule: TypeAlias = Literal["spider", "bird"]
+
+SECONDS = 30.0
+"""A gold statement may take so long."""
+_MOST_COLUMNS = 8
+"""With more columns only their given order is tried: there are too many others."""
+_STEPS = 100_000
+
+
+def gold_rows(file: Path, sql: str, seconds: float = SECONDS) -> list[tuple[Any, ...]] | None:
+    """The rows of a benchmark's own statement; None where it fails or takes too long.
+
+    It is not passed through the guard: a fifth of Spider's statements put text in double quotes.
+    """
+    with closing(connect_readonly(file)) as connection:
+        connection.text_factory = lambda data: data.decode("utf-8", "replace")
+        until = time.monotonic() + seconds
+        connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+        try:
+            return connection.execute(sql).fetchall()
+        except sqlite3.Error:
+            return None
+
+
+def is_ordered(sql: str) -> bool:
+    """Whether the statement orders its rows.
+
+    >>> is_ordered("SELECT a FROM t ORDER BY a"), is_ordered("SELECT a FROM (SELECT a FROM t ORDER BY a LIMIT 1)")
+    (True, False)
+    """
+    import sqlglot
+
+    return sqlglot.parse_one(sql, read="sqlite").args.get("order") is not None
+
+
+def match(predicted: Rows, gold: Rows, rule: Rule, *, ordered: bool = False) -> bool:
+    """Whether the rows are the gold ones.
+
+    >>> match([(1, "a"), (2, "b")], [("b", 2), ("a", 1)], "spider")
+    True
+    >>> match([(1,), (1,)], [(1,)], "spider"), match([(1,), (1,)], [(1,)], "bird")
+    (False, True)
+
+    Args:
+        predicted: rows of the statement in question.
+        gold: rows of the gold statement.
+        rule: of which benchmark.
+        ordered: whether the gold statement orders its rows; for Spider.
+    """
+    ours, theirs = [tuple(map(_cell, row)) for row in predicted], [tuple(map(_cell, row)) for row in gold]
+    if rule == "bird":
+        return set(ours) == set(theirs)
+    if len(ours) != len(theirs) or {len(row) for row in ours} != {len(row) for row in theirs}:
+        return False
+    width = len(theirs[0]) if theirs else 0
+    orders = itertools.permutations(range(width)) if width <= _MOST_COLUMNS else [tuple(range(width))]
+    counted = Counter(theirs)
+    for order in orders:
+        arranged = [tuple(row[place] for place in order) for row in ours]
+        if arranged == theirs if ordered else Counter(arranged) == counted:
+            return True
+    return False
+
+
+def _cell(value: Any) -> Any:
+    """A value as it is compared: whole numbers are those of any type, and nulls equal each other."""
+    if isinstance(value, float):
+        if value != value:
+            return None
+        return int(value) if value.is_integer() else round(value, 6)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return value

@@ -1,0 +1,189 @@
+"""``tag_bench sql``: from a question over all databases to rows: JAR's tables 2 and 3, and MURRE's tables 3 and 9.
+
+Tables are retrieved among those of all databases that have rows; a model writes SQL over them with JAR's prompt (its
+appendix A.2); what the SQL gives is held against what the gold SQL gives. No recorded SQL exists: ``--lm replay:STORE``
+notes the prompts, ``tagframe lm export`` writes them out, and their answers are imported.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+from tqdm.auto import tqdm
+
+import tagframe as tf
+from tag_bench.data import Dataset, Question, read_dataset, read_decompositions
+from tag_bench.execution_match import Rule, gold_rows, is_ordered, match
+from tagframe.errors import ReplayMiss, TagframeError
+from tagframe.retrieval import METHODS, RetrievedTables, retrieve_tables
+
+PUBLISHED: Mapping[str, Mapping[str, str]] = {
+    "spider": {
+        "JAR, table 2: DTR": "K=5 46.3, 10 47.4, 20 48.1; JAR-F K=5 50.6, JAR-G 52.2; tables P/R/F1 77.2/77.4/77.0",
+        "JAR, table 2: Contriever": "K=5 43.5, 10 43.1, 20 44.7; JAR-F K=5 47.4, JAR-G 48.3; tables 75.4/74.8/74.7",
+    },
+    "bird": {
+        "JAR, table 2: DTR": "K=5 30.4, 10 34.8, 20 31.5; JAR-F K=5 35.8, JAR-G 36.9; tables P/R/F1 65.6/66.1/65.3",
+        "JAR, table 2: Contriever": "K=5 29.7, 10 30.6, 20 32.9; JAR-F K=5 35.1, JAR-G 36.2; tables 64.7/65.4/64.7",
+    },
+    "spider_union": {
+        "MURRE, table 3: dense, SGPT-125M": "K=3 43.2, 5 48.2, 10 50.8, 20 52.7",
+        "MURRE, table 3: MURRE, SGPT-125M": "K=3 50.8, 5 52.9, 10 54.6, 20 56.5",
+    },
+    "bird_union": {"MURRE, table 9: MURRE, SGPT-5.8B": "K=3 20.3, 5 21.5, 10 22.2, 20 21.9"},
+}
+"""Execution accuracy as published, by GPT-3.5."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one question.
+
+    Attributes:
+        question: with its gold tables.
+        read: tables that the model's SQL reads, in lower case; none where there is no SQL.
+        right: whether it gives the gold rows; None where the gold SQL gives none here.
+        error: why there are no rows.
+    """
+
+    question: Question
+    read: frozenset[str]
+    right: bool | None
+    error: str = ""
+
+
+def answer_sql(question: Question, gold_sql: str, file: Path, tag: tf.TAG, rule: Rule) -> Outcome:
+    """Have the model write SQL, and hold its rows against the gold ones.
+
+    Raises:
+        ReplayMiss: a store that is replayed lacks the SQL.
+    """
+    expected = gold_rows(file, gold_sql)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            answer = tag(question.text)
+    except ReplayMiss:
+        raise
+    except TagframeError as error:
+        return Outcome(question, frozenset(), None if expected is None else False, f"{type(error).__name__}: {error}")
+    read = frozenset(table.lower() for table in answer.tables)
+    if expected is None:
+        return Outcome(question, read, None, "the gold SQL gives no rows here")
+    rows = answer.rows.astype(object).where(answer.rows.notna(), None)
+    right = match(list(rows.itertuples(index=False, name=None)), expected, rule, ordered=is_ordered(gold_sql))
+    return Outcome(question, read, right)
+
+
+def retrieved(
+    corpus: tf.Corpus, question: Question, method: str, size: int, decomposition: Sequence[str] | None
+) -> RetrievedTables | list[str]:
+    """The tables that the model is shown; "gold" stands for those that the gold SQL reads. No model is asked."""
+    if method == "gold":
+        return sorted(corpus.profile(table).id for table in question.gold)
+    with tf.context(lm=None):
+        return retrieve_tables(corpus, question.text, k=size, method=method, decomposition=decomposition)
+
+
+def shares(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Execution accuracy, and precision, recall and F1 of the tables in the SQL, in percent (JAR, section 4.1)."""
+    compared = [outcome for outcome in outcomes if outcome.right is not None]
+    parts = []
+    for outcome in outcomes:
+        hit = len(outcome.read & outcome.question.gold)
+        precision, recall = hit / max(len(outcome.read), 1), hit / max(len(outcome.question.gold), 1)
+        parts.append((precision, recall, 2 * precision * recall / (precision + recall) if hit else 0.0))
+    means = [round(100 * sum(column) / len(parts), 2) for column in zip(*parts, strict=True)] if parts else [None] * 3
+    return {
+        "execution_accuracy": round(100 * sum(bool(one.right) for one in compared) / len(compared), 2)
+        if compared
+        else None,
+        "compared": len(compared),
+        "tables": dict(zip(("P", "R", "F1"), means, strict=True)),
+    }
+
+
+def asked(dataset: Dataset, limit: int | None, every: bool) -> list[Question]:
+    """The questions to ask: those of several tables, as JAR does, or all."""
+    return [question for question in dataset.questions if every or len(question.gold) > 1][:limit]
+
+
+@click.command("sql", context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--data", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path), help="The folder."
+)
+@click.option(
+    "--method", type=click.Choice([*METHODS, "gold"]), default="auto", show_default=True, help="Of retrieval."
+)
+@click.option("-k", "size", type=click.IntRange(min=1), default=5, show_default=True, help="Tables that are shown.")
+@click.option("--decompositions", default="none", show_default=True, help="A JSON file of sub-queries, or none.")
+@click.option("--lm", help="A model, or replay:STORE; the configured one as a rule.")
+@click.option("--evidence", is_flag=True, help="Give the prompt BIRD's evidence as external knowledge.")
+@click.option("--every-question", is_flag=True, help="Ask the questions of one table too, as MURRE does.")
+@click.option("--limit", type=click.IntRange(min=1), help="The first so many questions only.")
+@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
+def command(
+    data: Path,
+    method: str,
+    size: int,
+    decompositions: str,
+    lm: str | None,
+    evidence: bool,
+    every_question: bool,
+    limit: int | None,
+    output: Any,
+) -> None:
+    """Execution accuracy of SQL that a model writes over retrieved tables, beside the published figures.
+
+    Example: python -m tag_bench sql --data ../shared/bench/spider --method auto -k 5 --lm replay:sql.sqlite --json -
+    """
+    if not any((data / "database").glob("*/*.sqlite")):
+        raise click.ClickException(f"no database/NAME/NAME.sqlite in {data}: SQL needs rows to run on")
+    dataset = read_dataset(data)
+    corpus = tf.open_corpus(data / "database")
+    entries = json.loads((data / "dev.json").read_text(encoding="utf-8"))
+    rule: Rule = "bird" if "evidence" in entries[0] else "spider"
+    questions = asked(dataset, limit, every_question)
+    given = read_decompositions(decompositions, dataset.questions)
+    outcomes: list[Outcome] = []
+    missing = 0
+    for question in tqdm(questions, desc=f"{dataset.name} {method}", unit="question", disable=None):
+        entry = entries[question.position]
+        file = data / "database" / question.database / f"{question.database}.sqlite"
+        if not file.is_file():
+            continue
+        tables = retrieved(corpus, question, method, size, None if given is None else given[question.position])
+        knowledge = entry.get("evidence", "") if evidence else ""
+        tag = tf.text2sql(corpus, tables, prompt="jar", knowledge=knowledge)
+        try:
+            with tf.context(progress=False, **({} if lm is None else {"lm": lm})):
+                outcomes.append(answer_sql(question, entry["sql"], file, tag, rule))
+        except ReplayMiss:
+            missing += 1
+    result = {
+        "dataset": dataset.name,
+        "method": method,
+        "k": size,
+        "lm": lm,
+        "evidence": evidence,
+        "questions": len(outcomes),
+        "not_run": missing,
+        **shares(outcomes),
+        "errors": sum(bool(outcome.error) for outcome in outcomes),
+    }
+    json.dump(result, output, indent=2)
+    output.write("\n")
+    accuracy = result["execution_accuracy"]
+    click.echo(
+        f"{dataset.name}, {method}, K={size}: execution accuracy "
+        f"{'not run' if accuracy is None else accuracy}; tables {result['tables']}; {missing} questions lack answers",
+        err=True,
+    )
+    for name, figures in PUBLISHED.get(dataset.name, {}).items():
+        click.echo(f"published, {name}: {figures}", err=True)

@@ -1,0 +1,127 @@
+"""``tag_bench sql`` on two small databases: the model's SQL is scripted, everything else is real."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+
+import pytest
+from click.testing import CliRunner
+
+import tagframe as tf
+from tag_bench.server import Server
+from tag_bench.sql import command
+
+TABLES = {
+    "music": {
+        "singer": "CREATE TABLE singer (singer_id INTEGER PRIMARY KEY, name TEXT)",
+        "concert": "CREATE TABLE concert (concert_id INTEGER PRIMARY KEY, singer_id INTEGER, year INTEGER)",
+    },
+    "shop": {"part": "CREATE TABLE part (part_id INTEGER PRIMARY KEY, price REAL)"},
+}
+ROWS = {
+    "music": [
+        "INSERT INTO singer VALUES (1, 'Ann'), (2, 'Bo')",
+        "INSERT INTO concert VALUES (7, 1, 2020), (8, 1, 2021)",
+    ],
+    "shop": ["INSERT INTO part VALUES (1, 1.5)"],
+}
+QUESTIONS = [
+    {
+        "db_id": "music",
+        "question": "Which singers gave a concert in 2020?",
+        "sql": 'SELECT T1.name FROM singer AS T1 JOIN concert AS T2 ON T1.singer_id = T2.singer_id WHERE year = "2020"',
+    },
+    {
+        "db_id": "music",
+        "question": "How many concerts did each singer give?",
+        "sql": "SELECT name, count(*) FROM singer AS a JOIN concert AS b ON a.singer_id = b.singer_id GROUP BY name",
+    },
+    {"db_id": "shop", "question": "How many parts are there?", "sql": "SELECT count(*) FROM part"},
+]
+SQL = {
+    "in 2020?": "SELECT s.name FROM singer s JOIN concert c ON s.singer_id = c.singer_id WHERE c.year = 2020",
+    "each singer give?": "SELECT count(*) FROM concert",
+    "How many parts": "SELECT 3",
+}
+
+
+@pytest.fixture
+def data(tmp_path):
+    folder = tmp_path / "mini"
+    tables = {}
+    for database, statements in TABLES.items():
+        place = folder / "database" / database
+        place.mkdir(parents=True)
+        with closing(sqlite3.connect(place / f"{database}.sqlite")) as connection:
+            for statement in (*statements.values(), *ROWS[database]):
+                connection.execute(statement)
+            connection.commit()
+            for table in statements:
+                names = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+                entry = {"db_id": database, "table_name_original": table, "column_names_original": names}
+                tables[f"{database}#sep#{table}"] = {**entry, "column_types": ["text"] * len(names)}
+    (folder / "dev.json").write_text(json.dumps(QUESTIONS))
+    (folder / "dev_tables.json").write_text(json.dumps(tables))
+    return folder
+
+
+def answer(request):
+    said = " ".join(message["content"] for message in request.messages)
+    return next(sql for words, sql in SQL.items() if words in said)
+
+
+def run(data, *arguments):
+    return CliRunner().invoke(command, ["--data", str(data), *map(str, arguments)])
+
+
+@pytest.mark.parametrize("method", ["auto", "gold"])
+def test_rows_and_tables_are_held_against_the_gold_sql(data, method, tmp_path):
+    with Server(answer) as server, tf.context(lm="openai/sql", api_base=server.url, api_key="none", store=None):
+        result = run(data, "--method", method, "-k", 2, "--json", "-")
+        assert result.exit_code == 0, result.output
+        report = json.loads(result.stdout)
+        assert all("CREATE TABLE" in request.prompt for request in server.requests)
+    assert (report["questions"], report["not_run"], report["compared"]) == (2, 0, 2)
+    assert report["execution_accuracy"] == 50.0  # the second asks for the count of each
+    assert report["tables"] == {"P": 100.0, "R": 75.0, "F1": pytest.approx(83.33)}
+
+
+def test_questions_of_one_table_are_asked_where_wanted(data):
+    with Server(answer) as server, tf.context(lm="openai/sql", api_base=server.url, api_key="none", store=None):
+        report = json.loads(run(data, "--every-question", "-k", 3, "--json", "-").stdout)
+    assert report["questions"] == 3
+    assert report["execution_accuracy"] == pytest.approx(33.33)
+
+
+def test_without_answers_nothing_is_claimed_and_the_prompts_are_noted(data, tmp_path):
+    store = tmp_path / "sql.sqlite"
+    result = run(data, "--lm", f"replay:{store}", "--json", "-")
+    report = json.loads(result.stdout)
+    assert (report["execution_accuracy"], report["questions"], report["not_run"]) == (None, 0, 2)
+    assert report["tables"] == {"P": None, "R": None, "F1": None}
+    assert "execution accuracy not run" in result.stderr
+    with closing(sqlite3.connect(store)) as connection:
+        names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        counts = {name: connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in names}
+    assert 2 in counts.values()
+
+
+def test_evidence_stands_in_the_prompt_and_makes_the_rule_that_of_bird(data):
+    evidence = [{**question, "evidence": "a concert in 2020 has the year 2020"} for question in QUESTIONS]
+    (data / "dev.json").write_text(json.dumps(evidence))
+    with Server(answer) as server, tf.context(lm="openai/sql", api_base=server.url, api_key="none", store=None):
+        assert run(data, "--evidence", "--json", "-").exit_code == 0
+        assert all("External Knowledge: a concert in 2020" in request.prompt for request in server.requests)
+        before = len(server.requests)
+        assert run(data, "--json", "-").exit_code == 0
+        assert not any("a concert in 2020 has" in request.prompt for request in server.requests[before:])
+
+
+def test_a_folder_without_rows_is_named(data, tmp_path):
+    for file in (data / "database").glob("*/*.sqlite"):
+        file.unlink()
+    result = run(data)
+    assert result.exit_code == 1
+    assert "SQL needs rows to run on" in result.output
