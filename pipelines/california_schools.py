@@ -1,0 +1,163 @@
+"""Pipelines over ``california_schools``: schools, their SAT scores (``satscores``) and free meals (``frpm``)."""
+
+from __future__ import annotations
+
+from calendar import monthrange
+from typing import Any
+
+import pandas as pd
+
+import tagframe as tf
+from pipelines.registry import Frames, answers
+
+
+def _tested_schools(tables: Frames) -> pd.DataFrame:
+    """Schools with their SAT scores; ``satscores`` holds whole districts too, which are left out."""
+    scores = tables["satscores"].query("rtype == 'S'")
+    return tf.merge({"scores": scores, "schools": tables["schools"]}, on="cds = CDSCode")
+
+
+def _fed_schools(tables: Frames) -> pd.DataFrame:
+    """Schools with what is known of their meals and their enrolment."""
+    return tf.merge({"frpm": tables["frpm"], "schools": tables["schools"]}, on="CDSCode")
+
+
+@answers(0, reads="satscores schools")
+def strong_in_math_in_the_bay_area(tables: Frames) -> Any:
+    """How many schools with an average of over 560 in math lie in the Bay Area."""
+    strong = _tested_schools(tables).query("AvgScrMath > 560")
+    return len(strong.tag.sem_filter("{County} is a county in the San Francisco Bay Area"))
+
+
+@answers(1, reads="satscores schools")
+def phone_of_the_weakest_readers_in_the_south(tables: Frames) -> Any:
+    """The phone number of the school in Southern California with the lowest average in reading."""
+    schools = _tested_schools(tables).dropna(subset=["AvgScrRead"])
+    southern = schools.tag.sem_filter("{County} is a county in Southern California")
+    return southern.nsmallest(1, "AvgScrRead")["Phone"].tolist()
+
+
+@answers(3, reads="satscores schools")
+def test_takers_in_large_counties(tables: Frames) -> Any:
+    """How many took the test in counties of more than two million people."""
+    schools = _tested_schools(tables)
+    large = schools.tag.sem_filter("{County} is a county in California with a population of over 2 million")
+    return int(large["NumTstTakr"].sum())
+
+
+@answers(4, reads="schools")
+def grades_of_the_outermost_school_in_silicon_valley(tables: Frames) -> Any:
+    """The grades that the school farthest from the prime meridian offers, of those in cities of Silicon Valley."""
+    schools = tables["schools"].dropna(subset=["City", "Longitude"])
+    outermost_first = schools.sort_values("Longitude", key=abs, ascending=False)
+    found = outermost_first.tag.sem_filter("{City} is a city in the 'Silicon Valley' region").head(1)
+    return found["GSoffered"].tolist()
+
+
+@answers(5, reads="schools")
+def commonest_female_administrators(tables: Frames) -> Any:
+    """The two commonest first names of administrators that are female."""
+    names = tables["schools"]["AdmFName1"].value_counts().rename_axis("first_name").reset_index()
+    return names.tag.sem_filter("{first_name} is typically a female first name")["first_name"].head(2).tolist()
+
+
+@answers(33, reads="satscores schools")
+def good_schools_with_mail_to_the_seat_of_lake_county(tables: Frames) -> Any:
+    """How many schools with a total of 1,500 or more have their mail sent to the county seat of Lake County."""
+    schools = _tested_schools(tables)
+    good = schools[schools[["AvgScrRead", "AvgScrMath", "AvgScrWrite"]].sum(axis=1, skipna=False) >= 1500]
+    return len(good.tag.sem_filter("{MailCity} is the county seat of Lake County, California"))
+
+
+@answers(41, reads="satscores frpm")
+def near_the_best_with_free_meals(tables: Frames) -> Any:
+    """How many schools with a free-meal share above 0.1 have a total within a hundred points of the best total."""
+    scores = tables["satscores"].query("rtype == 'S'")
+    totals = scores.assign(total=scores[["AvgScrRead", "AvgScrMath", "AvgScrWrite"]].sum(axis=1, skipna=False))
+    near_the_best = totals[totals["total"] >= totals["total"].max() - 100]
+    fed = tf.merge({"scores": near_the_best, "frpm": tables["frpm"]}, on="cds = CDSCode")
+    return int((fed["Percent (%) Eligible Free (K-12)"] > 0.1).sum())
+
+
+@answers(42, reads="frpm")
+def enrolled_outside_the_school_ages(tables: Frames) -> Any:
+    """How many schools have a difference of K-12 and ages 5-17 greater than the days in April."""
+    frpm = tables["frpm"]
+    difference = frpm["Enrollment (K-12)"] - frpm["Enrollment (Ages 5-17)"]
+    return int((difference > monthrange(2015, 4)[1]).sum())
+
+
+@answers(50, reads="satscores schools")
+def most_futuristic_magnet_school(tables: Frames) -> Any:
+    """The magnet school with more than 500 test takers whose name sounds most futuristic."""
+    magnets = _tested_schools(tables).query("Magnet == 1 and NumTstTakr > 500")
+    return magnets.tag.sem_topk("{School} is the name that sounds most futuristic", K=1)["School"].tolist()
+
+
+@answers(61, reads="schools")
+def safest_cities_with_virtual_schools(tables: Frames) -> Any:
+    """The three safest cities with an exclusively virtual school (``Virtual`` is F)."""
+    cities = tables["schools"].query("Virtual == 'F'")[["City"]].dropna().drop_duplicates()
+    return cities.tag.sem_topk("{City}, California, is the safest place to live", K=3)["City"].tolist()
+
+
+@answers(62, reads="frpm schools")
+def diverse_cities_of_large_schools(tables: Frames) -> Any:
+    """The cities of the five largest schools, the most diverse one first."""
+    cities = _fed_schools(tables).nlargest(5, "Enrollment (K-12)")[["City"]].drop_duplicates()
+    return cities.tag.sem_topk("{City}, California, is the most diverse city", K=5)["City"].tolist()
+
+
+@answers(63, reads="frpm schools")
+def continuation_schools_by_affordable_city(tables: Frames) -> Any:
+    """The three continuation schools with the lowest free-meal share at ages 5-17, in affordable cities first."""
+    schools = _fed_schools(tables)
+    continuation = schools[schools["Educational Option Type"] == "Continuation School"]
+    lowest = continuation.nsmallest(3, "Percent (%) Eligible Free (Ages 5-17)")
+    return lowest.tag.sem_topk("{City}, California, is the most affordable city", K=3)["School Name"].tolist()
+
+
+@answers(64, reads="satscores schools")
+def county_of_excellence(tables: Frames) -> Any:
+    """Of the three schools with the highest share of totals of 1,500, the county of the best academic reputation."""
+    schools = _tested_schools(tables)
+    best = schools.assign(rate=schools["NumGE1500"] / schools["NumTstTakr"]).nlargest(3, "rate")
+    return best.tag.sem_topk("{County} County has the strongest academic reputation", K=1)["County"].tolist()
+
+
+@answers(65, reads="frpm schools")
+def small_cities_to_visit(tables: Frames) -> Any:
+    """Of the ten cities with the fewest pupils, the two most popular to visit."""
+    pupils = _fed_schools(tables).groupby("City")["Enrollment (K-12)"].sum()
+    smallest = pupils.nsmallest(10).reset_index()
+    return smallest.tag.sem_topk("{City}, California, is the most popular city to visit", K=2)["City"].tolist()
+
+
+_SHOWN = [
+    "School",
+    "County",
+    "City",
+    "FundingType",
+    "SOCType",
+    "GSoffered",
+    "Virtual",
+    "NumTstTakr",
+    "AvgScrRead",
+    "AvgScrMath",
+    "AvgScrWrite",
+]
+"""Columns that say something of a school."""
+
+
+@answers(81, reads="satscores schools")
+def virtual_schools_below_600(tables: Frames) -> Any:
+    """What the exclusively virtual schools with an average below 600 in math are like."""
+    schools = _tested_schools(tables).query("AvgScrMath < 600 and Virtual == 'F'")
+    return schools[_SHOWN].tag.sem_agg("Summarise the qualities of these schools")["_output"].iloc[0]
+
+
+@answers(82, reads="satscores schools")
+def riverside_schools_above_400(tables: Frames) -> Any:
+    """What the schools in Riverside with an average above 400 in math are like."""
+    schools = _tested_schools(tables).query("AvgScrMath > 400 and City == 'Riverside'")
+    return schools[_SHOWN].tag.sem_agg("Summarise the qualities of these schools")["_output"].iloc[0]

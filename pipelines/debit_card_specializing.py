@@ -1,0 +1,73 @@
+"""Pipelines over ``debit_card_specializing``: customers, gas stations and what was paid there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+import tagframe as tf
+from pipelines.registry import Frames, answers
+from pipelines.world import known
+
+
+def _consumption(tables: Frames) -> pd.DataFrame:
+    """What customers used a month; ``Date`` is written 201207."""
+    used = tf.merge({"yearmonth": tables["yearmonth"], "customers": tables["customers"]}, on="CustomerID")
+    return used.assign(year=used["Date"].astype(str).str[:4])
+
+
+def _paid_where(tables: Frames, countries: list[str]) -> pd.DataFrame:
+    """What was paid at the gas stations of some countries."""
+    stations = tables["gasstations"].query("Country in @countries")[["GasStationID", "Country"]]
+    paid = {"transactions": tables["transactions_1k"], "stations": stations}
+    return tf.merge(paid, on="GasStationID", on_loss="allow")
+
+
+def _countries(tables: Frames, claim: str) -> list[str]:
+    """The countries of gas stations, given by their ISO codes, of which a claim is true."""
+    countries = tables["gasstations"][["Country"]].drop_duplicates()
+    return list(countries.tag.sem_filter(claim)["Country"])
+
+
+@answers(24, reads="yearmonth customers")
+def year_of_most_gas_in_the_dearer_currency(tables: Frames) -> Any:
+    """The year in which most was used by those who pay in the currency that is worth more."""
+    used = _consumption(tables)
+    currencies = used[["Currency"]].drop_duplicates()
+    dearer = currencies.tag.sem_topk("one unit of the currency {Currency} is worth the most", K=1)["Currency"].iloc[0]
+    return used[used["Currency"] == dearer].groupby("year")["Consumption"].sum().idxmax()
+
+
+@answers(25, reads="gasstations transactions_1k")
+def mean_price_in_bohemia(tables: Frames) -> Any:
+    """The mean total price at gas stations in the country that was known as Bohemia."""
+    bohemia = _countries(tables, "the country with the country code {Country} is historically known as Bohemia")
+    paid = _paid_where(tables, bohemia)
+    return round((paid["Amount"] * paid["Price"]).mean())
+
+
+@answers(29, reads="yearmonth customers")
+def difference_between_currencies(tables: Frames) -> Any:
+    """How much more was used in 2012 by those who pay in Czech koruna than by those who pay in euro."""
+    used = _consumption(tables).query("year == '2012'").groupby("Currency")["Consumption"].sum()
+    czech = known("the ISO 4217 code of the currency of {place}", place="the Czech Republic")
+    euro = known("the ISO 4217 code of the currency of {place}", place="the European Union")
+    return round(used[czech] - used[euro])
+
+
+@answers(30, reads="customers")
+def small_firms_that_pay_in_koruna(tables: Frames) -> Any:
+    """Whether more SMEs pay in Czech koruna than in the second-largest reserve currency of the world."""
+    payers = tables["customers"].query("Segment == 'SME'")["Currency"].value_counts()
+    czech = known("the ISO 4217 code of the currency of {place}", place="the Czech Republic")
+    second = known("the ISO 4217 code of the {rank} reserve currency of the world", rank="second-largest")
+    return "Yes" if payers.get(czech, 0) > payers.get(second, 0) else "No"
+
+
+@answers(47, reads="gasstations transactions_1k")
+def dear_transactions_in_the_czech_republic(tables: Frames) -> Any:
+    """How many transactions at Czech gas stations cost more than 42.74 US dollars."""
+    czech = _countries(tables, "{Country} is the country code of the Czech Republic")
+    rate = known("how many {other} one {one} cost in August 2012", "number", other="Czech koruna", one="US dollar")
+    return int((_paid_where(tables, czech)["Price"] / rate > 42.74).sum())

@@ -1,0 +1,166 @@
+"""Pipelines over ``formula_1``: races on circuits, and what drivers and constructors achieved in them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+import tagframe as tf
+from pipelines.registry import Frames, answers
+from pipelines.world import known
+
+
+def _races_on_circuits(tables: Frames) -> pd.DataFrame:
+    """Races, each with its circuit's location and country."""
+    circuits = tables["circuits"][["circuitId", "location", "country", "lat"]]
+    return tf.merge({"races": tables["races"], "circuits": circuits}, on="circuitId")
+
+
+def _drivers_in(tables: Frames, year: int, race: str) -> pd.DataFrame:
+    """The results of one race, each with its driver."""
+    race_id = tables["races"].query("year == @year and name == @race")["raceId"]
+    results = tables["results"][tables["results"]["raceId"].isin(race_id)]
+    drivers = tables["drivers"][["driverId", "forename", "surname", "nationality", "dob"]]
+    return tf.merge({"results": results, "drivers": drivers}, on="driverId")
+
+
+@answers(11, reads="races circuits")
+def races_in_the_middle_east(tables: Frames) -> Any:
+    """The names of races that were held on circuits in the Middle East."""
+    races = _races_on_circuits(tables)
+    return races.tag.sem_filter("{country} is in the Middle East")["name"].drop_duplicates().tolist()
+
+
+@answers(13, reads="races results drivers")
+def asian_drivers_in_melbourne(tables: Frames) -> Any:
+    """How many drivers of the Australian Grand Prix of 2008 are Asian."""
+    drivers = _drivers_in(tables, 2008, "Australian Grand Prix")
+    return len(drivers.tag.sem_filter("a driver of {nationality} nationality is Asian"))
+
+
+@answers(35, reads="results drivers")
+def young_drivers_ranked_second(tables: Frames) -> Any:
+    """How many drivers who were born after the Vietnam War have been ranked second in a race."""
+    second = tables["results"].query("rank == 2")["driverId"]
+    drivers = tables["drivers"][tables["drivers"]["driverId"].isin(second)]
+    end = known("the year in which {event} ended", "number", event="the Vietnam War")
+    return int((pd.to_datetime(drivers["dob"]).dt.year > end).sum())
+
+
+@answers(36, reads="races circuits")
+def european_grands_prix_in_the_bundesligas_country(tables: Frames) -> Any:
+    """The share of European Grands Prix, in percent, in the country whose first football league the Bundesliga is."""
+    races = _races_on_circuits(tables).query("name == 'European Grand Prix'")
+    there = races.tag.sem_filter("the Bundesliga is the football league of {country}")
+    return round(100 * len(there) / len(races))
+
+
+@answers(38, reads="races results drivers")
+def debuts_before_hamilton(tables: Frames) -> Any:
+    """How many drivers who finished the Australian Grand Prix of 2008 had raced before Lewis Hamilton's first race."""
+    starts = tf.merge({"results": tables["results"], "races": tables["races"][["raceId", "date"]]}, on="raceId")
+    debut = starts.groupby("driverId")["date"].min()
+    drivers = _drivers_in(tables, 2008, "Australian Grand Prix")
+    hamilton = tables["drivers"].query("forename == 'Lewis' and surname == 'Hamilton'")["driverId"].iloc[0]
+    finished = drivers[drivers["time"].notna()]
+    return int((finished["driverId"].map(debut) < debut[hamilton]).sum())
+
+
+@answers(48, reads="circuits")
+def circuit_near_a_capital(tables: Frames) -> Any:
+    """Which of three circuits lies closest to a capital city."""
+    named = tables["circuits"]["name"].isin(["Silverstone Circuit", "Hockenheimring", "Hungaroring"])
+    circuits = tables["circuits"][named]
+    return circuits.tag.sem_topk("{name} is the circuit closest to a capital city", K=1)["name"].tolist()
+
+
+@answers(49, reads="drivers results driverStandings races")
+def alex_yoong_in_the_top_half(tables: Frames) -> Any:
+    """The races after which Alex Yoong stood in the upper half of those who had started, in the drivers' standings."""
+    yoong = tables["drivers"].query("forename == 'Alex' and surname == 'Yoong'")["driverId"].iloc[0]
+    starters = tables["results"].groupby("raceId").size()
+    standings = tables["driverStandings"].query("driverId == @yoong")
+    upper = standings[standings["position"] <= standings["raceId"].map(starters) / 2]
+    return tf.merge({"standings": upper, "races": tables["races"]}, on="raceId")["name"].tolist()
+
+
+@answers(952, reads="races results constructors")
+def prestigious_constructor(tables: Frames) -> Any:
+    """Of the constructors with a result of rank 1 in 2014, the one of most prestige."""
+    of_2014 = tables["races"].query("year == 2014")["raceId"]
+    first = tables["results"].query("rank == 1 and raceId in @of_2014")["constructorId"]
+    constructors = tables["constructors"][tables["constructors"]["constructorId"].isin(first)]
+    return constructors.tag.sem_topk("{name} is the racing team with the most prestige", K=1)["name"].tolist()
+
+
+@answers(1000, reads="races circuits")
+def latest_circuits_by_the_equator(tables: Frames) -> Any:
+    """The locations of the five circuits of the latest races, from the one closest to the equator."""
+    circuits = _races_on_circuits(tables).sort_values("date").drop_duplicates("circuitId", keep="last")
+    return circuits.tail(5).sort_values("lat", key=abs)["location"].tolist()
+
+
+def _track_characteristics(circuits: pd.DataFrame) -> Any:
+    """What the model makes of circuits."""
+    shown = circuits[["name", "location", "country", "alt"]]
+    return shown.tag.sem_agg("Summarise the characteristics of these race tracks", knowledge=True)["_output"].iloc[0]
+
+
+@answers(92, reads="circuits")
+def tracks_in_germany(tables: Frames) -> Any:
+    """What the circuits in Germany are like."""
+    return _track_characteristics(tables["circuits"].query("country == 'Germany'"))
+
+
+@answers(93, reads="circuits")
+def tracks_in_spain(tables: Frames) -> Any:
+    """What the circuits in Spain are like."""
+    return _track_characteristics(tables["circuits"].query("country == 'Spain'"))
+
+
+@answers(94, reads="circuits races")
+def races_in_sepang(tables: Frames) -> Any:
+    """What is to be said of the races on Sepang International Circuit."""
+    sepang = tables["circuits"].query("name == 'Sepang International Circuit'")[["circuitId", "location", "country"]]
+    races = tf.merge({"races": tables["races"], "circuits": sepang}, on="circuitId", on_loss="allow")
+    shown = races[["year", "round", "name", "date", "location", "country"]]
+    return shown.tag.sem_agg("Give information about these races", knowledge=True)["_output"].iloc[0]
+
+
+@answers(95, reads="results drivers")
+def finishers_of_race_872(tables: Frames) -> Any:
+    """What the drivers are like who finished race 872."""
+    finished = tables["results"].query("raceId == 872").dropna(subset=["time"])
+    drivers = tables["drivers"][["driverId", "forename", "surname", "dob", "nationality"]]
+    frame = tf.merge({"results": finished, "drivers": drivers}, on="driverId")
+    shown = frame[["forename", "surname", "dob", "nationality", "grid", "position", "points"]]
+    return shown.tag.sem_agg("Summarise the qualities of these drivers", knowledge=True)["_output"].iloc[0]
+
+
+@answers(96, reads="circuits")
+def tracks_in_lisbon(tables: Frames) -> Any:
+    """What the circuits in Lisbon, Portugal, are like; the data calls the place of Estoril otherwise than the map."""
+    portuguese = tables["circuits"].query("country == 'Portugal'")
+    return _track_characteristics(portuguese.tag.sem_filter("the circuit {name} in {location} lies in or near Lisbon"))
+
+
+@answers(97, reads="circuits")
+def tracks_in_the_us(tables: Frames) -> Any:
+    """What the circuits in the USA are like."""
+    return _track_characteristics(tables["circuits"].query("country == 'USA'"))
+
+
+@answers(99, reads="results constructors")
+def french_constructors_of_long_races(tables: Frames) -> Any:
+    """What is to be said of the French constructors that drove more than fifty laps in a race."""
+    long = tables["results"].query("laps > 50")["constructorId"]
+    french = tables["constructors"].query("nationality == 'French' and constructorId in @long")
+    shown = french[["name", "nationality"]]
+    return shown.tag.sem_agg("Summarise what is known of these racing teams", knowledge=True)["_output"].iloc[0]
+
+
+@answers(100, reads="circuits")
+def tracks_in_italy(tables: Frames) -> Any:
+    """What the circuits in Italy are like."""
+    return _track_characteristics(tables["circuits"].query("country == 'Italy'"))

@@ -1,0 +1,57 @@
+"""The databases that questions are asked of, as far as they are here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import tagframe as tf
+from pipelines import PIPELINES
+from tag_bench.answers.questions import Question
+
+
+class Databases:
+    """BIRD's dev databases in a folder: ``NAME/NAME.sqlite``.
+
+    Args:
+        folder: of all of them.
+
+    Attributes:
+        searched: RAG over a database, with or without reranking, kept for the vectors of its rows.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._corpora: dict[str, tf.Corpus] = {}
+        self._filled: dict[tuple[str, str], bool] = {}
+        self.searched: dict[tuple[str, bool], tf.TAG] = {}
+
+    def file(self, name: str) -> Path:
+        """Where a database is, or would be."""
+        return self._folder / name / f"{name}.sqlite"
+
+    def corpus(self, name: str) -> tf.Corpus:
+        """A database, opened once."""
+        if name not in self._corpora:
+            self._corpora[name] = tf.open_corpus(self.file(name))
+        return self._corpora[name]
+
+    def missing(self, question: Question) -> str:
+        """What is missing to answer a question: tables, or columns without a value; nothing where it can be run."""
+        if not self.file(question.database).is_file():
+            return f"no database {question.database}"
+        reads = PIPELINES[question.id].reads
+        missing = [name for name in reads if not self._is_filled(question.database, name)]
+        return f"no rows or values: {', '.join(missing)}" if missing else ""
+
+    def _is_filled(self, database: str, name: str) -> bool:
+        if (database, name) not in self._filled:
+            table, _, column = name.partition(".")
+            corpus = self.corpus(database)
+            if f"{database}.{table}" not in corpus:
+                filled = False
+            elif column:
+                filled = bool(corpus.read(f"{database}.{table}", [column])[column].notna().any())
+            else:
+                filled = not corpus.read(f"{database}.{table}", limit=1).empty
+            self._filled[database, name] = filled
+        return self._filled[database, name]

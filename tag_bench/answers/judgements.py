@@ -1,0 +1,92 @@
+"""A model that knows closed lists and nothing else: what a language model judged, recorded, in its place.
+
+The file has ``filters`` (a claim that contains ``claim_contains`` is true of the cells listed under ``true``),
+``rankings`` (by a criterion that contains ``criterion_contains``, cells stand as in ``best_first``) and, where a test
+needs them, ``maps`` (an instruction that contains ``instruction_contains`` gives a cell's ``answers``) and ``texts``
+(it gives ``text``). What none of them covers is refused, so that a question is never answered by chance.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tag_bench.server import Reply, Request, error
+
+_ROWS = re.compile(r"<(rows?)>\n(.*?)\n</\1>", re.DOTALL)
+_NUMBER = re.compile(r"^\[(\d+)\] ")
+
+
+def read_judgements(file: Path) -> Mapping[str, Any]:
+    """The recorded judgements.
+
+    Raises:
+        click.ClickException: the file is not there.
+    """
+    if not file.is_file():
+        raise click.ClickException(f"no {file.name} in {file.parent}, so no judgement can stand for a model's")
+    judgements: Mapping[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return judgements
+
+
+class Judge:
+    """Answers requests from judgements: for :class:`tag_bench.server.Server`.
+
+    Args:
+        judgements: in the file's form.
+    """
+
+    def __init__(self, judgements: Mapping[str, Any]) -> None:
+        self._judgements = judgements
+
+    def __call__(self, request: Request) -> str | Reply:
+        """The answer, or 422 where no judgement covers the request."""
+        said = "\n".join(str(message["content"]) for message in request.messages)
+        lines = [line for block in _ROWS.finditer(said) for line in block[2].splitlines()]
+        rows = [json.loads(_NUMBER.sub("", line)) for line in lines]
+        instruction = _ROWS.sub("", said)
+        for answer in (self._truth, self._order, self._value, self._text):
+            if (given := answer(instruction, rows)) is not None:
+                return given
+        return error(422, "no recorded judgement covers this")
+
+    def _truth(self, instruction: str, rows: Sequence[Any]) -> str | None:
+        for known in self._covering("filters", "claim_contains", instruction):
+            return str(any(cell in known["true"] for cell in _cells(rows[-1])))
+        return None
+
+    def _order(self, instruction: str, rows: Sequence[Any]) -> str | None:
+        """The better of two rows, or all rows in order; cells that the list does not have come after those it has."""
+        for known in self._covering("rankings", "criterion_contains", instruction):
+            places = {cell: place for place, cell in enumerate(known["best_first"])}
+            ranks = [min((places[cell] for cell in _cells(row) if cell in places), default=len(places)) for row in rows]
+            if min(ranks) == len(places):
+                continue
+            order = sorted(range(len(rows)), key=ranks.__getitem__)
+            if "Answer with one letter" in instruction:
+                return "AB"[order[0]]
+            return " > ".join(str(place + 1) for place in order)
+        return None
+
+    def _value(self, instruction: str, rows: Sequence[Any]) -> str | None:
+        for known in self._covering("maps", "instruction_contains", instruction):
+            for cell in _cells(rows[-1]):
+                if cell in known["answers"]:
+                    return str(known["answers"][cell])
+        return None
+
+    def _text(self, instruction: str, rows: Sequence[Any]) -> str | None:
+        return next((known["text"] for known in self._covering("texts", "instruction_contains", instruction)), None)
+
+    def _covering(self, kind: str, key: str, instruction: str) -> Iterator[Mapping[str, Any]]:
+        return (known for known in self._judgements.get(kind, ()) if known[key] in instruction)
+
+
+def _cells(row: Any) -> list[str]:
+    cells = row.values() if isinstance(row, dict) else [row]
+    return [cell for cell in cells if isinstance(cell, str)]

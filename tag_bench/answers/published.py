@@ -1,0 +1,66 @@
+"""The published figures of TAG-Bench (Biswal et al., CIDR 2025, tables 1 and 2), to be printed beside ours.
+
+They belong to an earlier answer key and to all 80 questions; exact match in percent, and seconds a question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tag_bench import new_figure
+
+COLUMNS = ("overall", "match", "comparison", "ranking", "knowledge", "reasoning")
+PUBLISHED: Mapping[str, tuple[tuple[float, ...], float]] = {
+    "text2sql": ((17, 20, 20, 10, 20, 10), 5.63),
+    "rag": ((0, 0, 0, 0, 0, 0), 3.23),
+    "rerank": ((2, 0, 5, 0, 3, 0), 4.82),
+    "text2sql_lm": ((13, 10, 10, 20, 10, 20), 9.08),
+    "handwritten": ((55, 60, 65, 40, 53, 60), 2.94),
+}
+"""By method: exact match by :data:`COLUMNS`, and the mean execution time."""
+
+
+def ours(summary: Mapping[str, Any], mark: str) -> tuple[float | None, ...]:
+    """Our shares by :data:`COLUMNS`; None where no such question was asked."""
+    groups = {"overall": summary["overall"], **summary["by_type"], **summary["by_kind"]}
+    return tuple(groups[name][mark] if name in groups else None for name in COLUMNS)
+
+
+def table(method: str, summary: Mapping[str, Any]) -> str:
+    """Ours above the published figures, as the paper's tables 1 and 2 have them."""
+    overall = summary["overall"]
+    lines = [f"{'exact match (%)':<34}" + "".join(f"{name:>12}" for name in COLUMNS) + f"{'seconds':>10}"]
+    for mark in ("strict", "strict_here", "tolerant", "tolerant_here"):
+        name = f"ours, {method}, {mark.replace('_', ' ')}"
+        lines.append(_line(name, ours(summary, mark), overall["seconds"]))
+    for name, (shares, seconds) in PUBLISHED.items():
+        lines.append(_line(f"published, {name}", shares, seconds))
+    lines.append(
+        f"{overall['questions']} questions asked, {overall['with_key']} with a key, {overall['errors']} ended with an "
+        f"error; {overall['calls']:,} calls (median {overall['calls_median']:g} a question), "
+        f"{overall['tokens']:,} tokens; a call a row: {overall['rows_asked']:,} calls"
+        if overall["questions"]
+        else "no question was asked"
+    )
+    return "\n".join(lines)
+
+
+def _line(name: str, shares: tuple[float | None, ...], seconds: float | None) -> str:
+    cells = "".join(f"{'-' if share is None else f'{share:.1f}':>12}" for share in shares)
+    return f"{name:<34}{cells}{'-' if seconds is None else f'{seconds:.2f}':>10}"
+
+
+def plot(method: str, summary: Mapping[str, Any], path: Path) -> None:
+    """Exact match by type and kind, ours and the published ones, as a picture."""
+    figure, axes = new_figure()
+    bars = {f"ours: {method}": ours(summary, "strict_here")} | {name: shares for name, (shares, _) in PUBLISHED.items()}
+    width = 0.8 / len(bars)
+    for number, (name, shares) in enumerate(bars.items()):
+        places = [place + number * width for place in range(len(COLUMNS))]
+        axes.bar(places, [share or 0 for share in shares], width, label=name)
+    axes.set_xticks([place + 0.4 - width / 2 for place in range(len(COLUMNS))], COLUMNS)
+    axes.set(ylabel="exact match (%)", title="TAG-Bench", ylim=(0, 100))
+    axes.legend()
+    figure.savefig(path, dpi=120)

@@ -1,0 +1,172 @@
+"""``tag_bench answers`` on a benchmark of the same form, made up, over the small tables of the pipelines' tests."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sqlite3
+from contextlib import closing
+
+import pytest
+from click.testing import CliRunner
+
+import tagframe as tf
+from tag_bench.answers import command
+from tag_bench.answers.records import read_records
+from tag_bench.server import Server
+from tagframe.cli import main
+from tests.pipelines import bird
+
+HEADER = [
+    "Query ID",
+    "DB used",
+    "Query",
+    "(TAG baseline) Text2SQL Input",
+    "Query type",
+    "Knowledge/Reasoning Type",
+    "Answer",
+]
+ROWS = [
+    ["0", "california_schools", "How many strong schools lie by the bay?", "Strong schools", "Match", "Knowledge", "2"],
+    ["5", "california_schools", "Two commonest female names?", "", "Match", "Knowledge", "['Eve', 'Ann']"],
+    ["42", "california_schools", "How many differ by more?", "", "Comparison", "Knowledge", "7"],
+    ["64", "california_schools", "County of best reputation?", "", "Ranking", "Knowledge", "Kern"],
+    ["81", "california_schools", "Summarise the schools.", "", "Aggregation", "Reasoning", ""],
+    ["18", "european_football_2", "Who is an Aquarius?", "", "Match", "Knowledge", "Adam Tall"],
+    ["8", "codebase_community", "How many comments?", "", "Match", "Reasoning", "4"],
+]  # fmt: skip
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A folder like TAG-Bench's beside one like BIRD's; of the football players' sign of the zodiac nobody judges."""
+    folder = tmp_path / "tag_bench"
+    folder.mkdir()
+    with (folder / "tag_queries.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([HEADER, *ROWS])
+    (folder / "answers_here.json").write_text(json.dumps({"note": "rebuilt", "42": [2]}))
+    judgements = {**bird.JUDGEMENTS, "filters": [f for f in bird.JUDGEMENTS["filters"] if "Aquarius" not in str(f)]}
+    judgements["texts"] = [{"instruction_contains": "Summarise", "text": "Much alike."}]
+    (folder / "judgements.json").write_text(json.dumps(judgements))
+    for name in ("california_schools", "european_football_2"):
+        place = tmp_path / "bird" / "database" / name
+        place.mkdir(parents=True)
+        with closing(sqlite3.connect(place / f"{name}.sqlite")) as connection:
+            for table, frame in getattr(bird, name)().items():
+                frame.to_sql(table, connection, index=False)
+    return folder
+
+
+def run(data, *arguments):
+    return CliRunner().invoke(command, ["--data", str(data), *map(str, arguments)], catch_exceptions=False)
+
+
+def answered(data, *arguments):
+    result = run(data, "--method", "handwritten", "--lm", "judgements", *arguments, "--json", "-")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_every_question_is_run_scored_or_named(data):
+    report = answered(data, "--questions", "all")
+    records = {record["id"]: record for record in report["questions"]}
+    assert report["method"] == "handwritten"
+    assert {id: record["status"] for id, record in records.items()} == {
+        0: "run", 5: "run", 42: "run", 64: "run", 81: "run", 18: "error", 8: "not_run",
+    }  # fmt: skip
+    assert (records[0]["prediction"], records[0]["strict"], records[0]["tolerant"]) == ([2], True, True)
+    assert (records[5]["strict"], records[5]["tolerant"]) == (False, True)
+    assert (records[42]["strict"], records[42]["strict_here"]) == (False, True)
+    assert (records[81]["text"], records[81]["strict"], records[81]["answer"]) == ("Much alike.", None, None)
+    assert "422" in records[18]["error"]
+    assert records[18]["strict"] is False
+    assert "no database codebase_community" in records[8]["error"]
+    assert records[8]["strict"] is None
+    assert records[0]["calls"] == 2  # counties, each once
+    assert records[0]["rows_asked"] == 3
+    overall = report["summary"]["overall"]
+    assert (overall["strict_count"], overall["strict_here_count"], overall["tolerant_here_count"]) == (1, 2, 3)
+    assert (overall["questions"], overall["with_key"], overall["errors"]) == (6, 5, 1)
+    assert report["summary"]["by_type"]["ranking"]["strict"] == 0.0
+    assert set(report["summary"]["by_kind"]) == {"knowledge", "reasoning"}
+
+
+def test_runnable_leaves_out_what_has_no_rows_and_ids_choose(data):
+    assert [record["id"] for record in answered(data)["questions"]] == [0, 5, 42, 64, 81, 18]
+    assert [record["id"] for record in answered(data, "--questions", "42, 0")["questions"]] == [42, 0]
+    with pytest.raises(AssertionError, match="no question '7'"):
+        answered(data, "--questions", "0,7")
+
+
+def test_a_run_goes_on_from_its_records(data, tmp_path):
+    records = tmp_path / "records.jsonl"
+    first = answered(data, "--questions", "0,42", "--records", records)
+    with records.open("a") as lines:
+        lines.write('{"id": 64, "type": "rank')  # killed while it wrote
+    kept = json.loads(records.read_text().splitlines()[0])
+    kept["seconds"] = 123.0
+    records.write_text("\n".join([json.dumps(kept), *records.read_text().splitlines()[1:]]) + "\n")
+    second = answered(data, "--questions", "0,42,64", "--records", records)
+    assert second["questions"][0]["seconds"] == 123.0
+    assert second["questions"][1] == first["questions"][1]
+    assert second["questions"][2]["status"] == "run"
+    assert sorted(read_records(records)) == [0, 42, 64]
+
+
+def test_the_listing_says_what_is_missing(data):
+    lines = run(data, "--list").stdout.splitlines()
+    assert len(lines) == len(ROWS)
+    assert "runnable" in lines[0]
+    assert lines[0].endswith("pipelines.california_schools.strong_in_math_in_the_bay_area")
+    assert "no database codebase_community" in lines[-1]
+
+
+def test_a_picture_and_the_published_figures_stand_beside(data, tmp_path):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "exact.png"
+    result = run(data, "--method", "handwritten", "--lm", "judgements", "--questions", "0", "--plot", picture)
+    assert picture.stat().st_size > 1_000
+    assert "published, handwritten" in result.stderr
+    assert "55.0" in result.stderr
+
+
+def test_a_folder_without_questions_or_judgements_is_named(data, tmp_path):
+    assert "no tag_queries.csv" in run(tmp_path).output
+    (data / "judgements.json").unlink()
+    assert "no judgements.json" in run(data, "--method", "handwritten", "--lm", "judgements").output
+
+
+def anything(request):
+    """A model that answers every kind of prompt in its form, and knows nothing."""
+    said = "\n".join(str(message["content"]) for message in request.messages)
+    if "You write one SQLite SELECT statement" in said or "answer the following questions for the tables" in said:
+        return "```sql\nSELECT count(*) FROM schools\n```"
+    if '{"text": …, "values": […]}' in said:
+        return '{"text": "Six.", "values": [6]}'
+    if "How relevant is the data point" in said:
+        return "0.5"
+    return "[6]" if "evaluatable in Python" in said else "They are much alike."
+
+
+@pytest.mark.parametrize("method", ["text2sql", "rag", "rerank", "text2sql_lm", "ask"])
+def test_every_method_runs_to_its_end(data, method):
+    with Server(anything) as server, tf.context(lm="openai/any", api_base=server.url, api_key="none", store=None):
+        result = run(data, "--method", method, "--questions", "42,81", "--json", "-")
+    assert result.exit_code == 0, result.output
+    number, summary = json.loads(result.stdout)["questions"]
+    assert (number["status"], number["error"], number["prediction"]) == ("run", "", [6])
+    assert (summary["status"], summary["error"]) == ("run", "")
+    assert summary["text"] in ("They are much alike.", "Six.") or method == "text2sql"
+    assert number["calls"] >= 1
+    assert number["tokens"] > 0
+
+
+def test_a_replayed_run_notes_what_every_question_lacks(data, tmp_path):
+    store = tmp_path / "answers.sqlite"
+    result = run(data, "--method", "text2sql", "--lm", f"replay:{store}", "--questions", "0,42", "--json", "-")
+    records = json.loads(result.stdout)["questions"]
+    assert [record["status"] for record in records] == ["error", "error"]
+    assert all("ReplayMiss" in record["error"] for record in records)
+    exported = CliRunner().invoke(main, ["lm", "export", str(store), "-o", str(tmp_path / "batch.jsonl")])
+    assert exported.exit_code == 0, exported.output
+    assert len((tmp_path / "batch.jsonl").read_text().splitlines()) == 2
