@@ -2,8 +2,9 @@
 
 from tag_bench.speed.cases.aggregate import AGG_5K
 from tag_bench.speed.cases.case import Case
+from tag_bench.speed.cases.join import JOIN_LABELS
 from tag_bench.speed.cases.topk import TOPK_LIST, TOPK_PAIR
 
-CASES: dict[str, Case] = {case.name: case for case in (TOPK_PAIR, TOPK_LIST, AGG_5K)}
+CASES: dict[str, Case] = {case.name: case for case in (TOPK_PAIR, TOPK_LIST, AGG_5K, JOIN_LABELS)}
 
 __all__ = ["CASES", "Case"]
