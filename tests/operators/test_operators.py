@@ -10,6 +10,7 @@ import pytest
 
 import tagframe as tf
 from tagframe.accessor import QuoteAccessor, TagAccessor
+from tagframe.lotus import FROM_LOTUS
 from tagframe.operators import OPERATORS, Operator
 
 RECORDS = pytest.mark.parametrize("record", OPERATORS.values(), ids=list(OPERATORS))
@@ -43,8 +44,8 @@ def test_every_form_of_an_operator_takes_the_same(record: Operator):
 
 
 def test_nothing_is_an_operator_that_has_no_record():
-    for place in (TagAccessor, QuoteAccessor):
-        assert {name for name in dir(place) if name.startswith("sem_")} == set(OPERATORS)
+    assert {name for name in dir(TagAccessor) if name.startswith("sem_")} == {*OPERATORS, *FROM_LOTUS}
+    assert {name for name in dir(QuoteAccessor) if name.startswith("sem_")} == set(OPERATORS)
     assert {name for name in tf.__all__ if name.startswith("sem_")} == set(OPERATORS)
     assert {name for name in tf.__all__ if name.startswith("asem_")} == {f"a{name}" for name in OPERATORS}
 
