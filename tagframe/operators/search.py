@@ -16,6 +16,7 @@ from tagframe import config
 from tagframe.errors import ColumnNotFound, InvalidArgument, NotConfigured, did_you_mean
 from tagframe.lm import get_lm
 from tagframe.operators.drivers import arun, run
+from tagframe.operators.join.result import renamed
 from tagframe.operators.naming import label_text
 from tagframe.operators.operator import Operator
 from tagframe.operators.outcome import OnError, check_on_error, refuse_taken
@@ -94,8 +95,8 @@ def join_steps(
     scores, places = nearest([queries[place] or "" for place in asked], texts_of(other, right_on), _checked_count(K))
     lefts = np.repeat(np.array(asked, dtype=np.intp), [len(found) for found in places])
     rights = np.concatenate(places) if places else np.empty(0, dtype=np.intp)
-    left = frame.iloc[lefts].rename(columns={label: f"{label}{lsuffix}" for label in both})
-    partner = other.iloc[rights].rename(columns={label: f"{label}{rsuffix}" for label in both})
+    left, partner = frame.iloc[lefts].copy(), other.iloc[rights].copy()
+    left.columns, partner.columns = renamed(left.columns, both, lsuffix), renamed(partner.columns, both, rsuffix)
     left[score_name] = np.concatenate(scores) if scores else np.empty(0, dtype=np.float32)
     if keep_index:
         left["_left_id"], left["_right_id"] = frame.index[lefts], other.index[rights]

@@ -184,6 +184,13 @@ def test_kinds_of_joins_and_of_columns():
     assert series["loud"].tolist() == ["SEA", "SEA"]
 
 
+def test_frames_of_one_column_that_both_have():
+    words = pd.DataFrame({0: ["sea", "sky"]})
+    result = sem_join(words, words, "{0:left} and {0:right}", lm=model(lambda one, other: one["0:left"] == "sea"))
+    assert result.columns.tolist() == ["0:left", "0:right"]
+    assert len(result) == 2
+
+
 def test_explanations_of_each_way():
     left, right = frame("review", 20, 20), frame("note", 20, 20, start=100)
 

@@ -1,14 +1,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import tagframe as tf
-from tag_bench.server import Request
 from tagframe.errors import ColumnNotFound, InvalidArgument, NotConfigured
 
 TITLES = ["Machine learning tutorial", "A soup of carrots", "Deep neural networks", None, "Baking bread", " "]
@@ -40,11 +38,7 @@ def test_rows_alike_are_found_in_their_order():
 
 
 def test_the_model_chooses_among_what_is_found(live, titles):
-    def alphabet(request: Request) -> str:
-        rows = [json.loads(line) for line in request.prompt.split("\n") if line.startswith("{")]
-        return "A" if rows[0]["title"] < rows[1]["title"] else "B"
-
-    live.answers = alphabet
+    live.answers = lambda request: "A" if request.prompt.startswith("A:") else "1 > 2"
     found = titles.tag.sem_search("title", "of {braces}", K=2, n_rerank=1)
     assert len(found) == 1
     assert len(live.requests) == 1
@@ -78,6 +72,12 @@ def test_empty_frames(titles):
     assert list(empty.columns) == ["title", "n", "_scores", "s"]
     assert len(empty) == 0
     assert len(titles.head(0).tag.sem_sim_join(titles[["title"]], "title", "title", 1, rsuffix="_r")) == 0
+
+
+def test_columns_of_several_levels_are_told_apart():
+    levels = pd.DataFrame([["sea"]], columns=pd.MultiIndex.from_tuples([("a", "word")]))
+    joined = levels.tag.sem_sim_join(levels, ("a", "word"), ("a", "word"), 1, rsuffix="_r")
+    assert joined.columns.tolist() == [("a", "word"), ("_scores", ""), ("a", "word_r")]
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,9 @@ class Decision:
 
     def to_frame(self) -> pd.DataFrame:
         """The pairs: columns ``left``, ``right`` and ``reason``."""
-        reasons = [self.reasons.get(pair) for pair in zip(self.left.tolist(), self.right.tolist(), strict=True)]
+        pairs = zip(self.left.tolist(), self.right.tolist(), strict=True)
+        told = any(reason is not None for reason in self.reasons.values())
+        reasons = [self.reasons.get(pair) for pair in pairs] if told else [None] * len(self.left)
         return pd.DataFrame({"left": self.left, "right": self.right, "reason": pd.array(reasons, dtype="string")})
 
 
@@ -186,7 +188,7 @@ def _overruled(
     """The pairs without those that are said to be none, and with those that are said to be some."""
     if not said:
         return pairs
-    width = int(max([*pairs[1].tolist(), *(right for _, right in said)], default=0)) + 1
+    width = 1 + max(int(pairs[1].max(initial=0)), *(right for _, right in said))
     keys = pairs[0] * width + pairs[1]
     no = _keys([pair for pair, truth in said.items() if not truth], width)
     yes = _keys([pair for pair, truth in said.items() if truth], width)

@@ -8,7 +8,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tagframe.errors import AnswerRejected, AnswerWithheld, ContextTooLong
+from tagframe.errors import (
+    AnswerRejected,
+    AnswerWithheld,
+    BudgetExceeded,
+    ContextTooLong,
+    LMRequestFailed,
+    RunStopped,
+)
 from tagframe.lm import Accept, Batch, Completion, Message, Prompt
 from tagframe.operators.answers import UNSURE, UNSURE_RULE, parse_block
 from tagframe.operators.cells import FENCE_RULE, fence
@@ -19,6 +26,8 @@ from tagframe.operators.steps import Step, gather, together
 
 SIDE_ROWS = 8
 """Rows of each side in one prompt, at most: 64 pairs."""
+WAVE = 2_000
+"""Prompts that are made at a time: those of a million pairs would fill the memory."""
 SIDE_BYTES = 6_000
 """Of the rows of one side in one prompt, unless it is a single one."""
 
@@ -129,6 +138,15 @@ class Judge:
         pairs, which are then asked as such.
         """
         verdicts = Verdicts()
+        for start in range(0, len(blocks), WAVE):
+            yield from self._judge_wave(blocks[start : start + WAVE], verdicts)
+            stopped = next((error for _, error in verdicts.failed if _stops_all(error)), None)
+            if stopped is not None:
+                verdicts.failed += [(block, stopped) for block in blocks[start + WAVE :]]
+                break
+        return verdicts
+
+    def _judge_wave(self, blocks: Sequence[Block], verdicts: Verdicts) -> Step[None]:
         waiting = list(blocks)
         while waiting:
             single = [block for block in waiting if len(block) == 1]
@@ -150,7 +168,6 @@ class Judge:
                         waiting += halves(block)
                     else:
                         verdicts.failed.append((block, completion.error))
-        return verdicts
 
     def _ask_blocks(self, shape: tuple[int, int], blocks: Sequence[Block]) -> Step[list[Completion[Any]]]:
         form = _MANY_EXPLAINED if self.explained else _MANY_FORM
@@ -252,6 +269,11 @@ def blocks_of(left: Iterable[int], right: Iterable[int], sides: tuple[Side, Side
     """All pairs of the rows, in blocks."""
     across = packs(right, sides[1])
     return [Block(one, other) for one in packs(left, sides[0]) for other in across]
+
+
+def _stops_all(error: Exception) -> bool:
+    """Whether the run as a whole has stopped, so that further blocks would fare no better."""
+    return isinstance(error, RunStopped | BudgetExceeded) or (isinstance(error, LMRequestFailed) and error.stops_run)
 
 
 def _parse_unexplained(text: str) -> tuple[Truth, None]:

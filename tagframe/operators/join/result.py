@@ -67,7 +67,7 @@ def joined_frame(left: pd.DataFrame, right: pd.DataFrame, found: pd.DataFrame) -
     parts = []
     for frame, places, suffix in ((left, found["left_place"], LEFT), (right, found["right_place"], RIGHT)):
         part = _taken(frame, places.to_numpy(dtype=np.intp))
-        part.columns = _renamed(part.columns, both, suffix)
+        part.columns = renamed(part.columns, both, suffix)
         parts.append(part)
     joined = pd.concat(parts, axis=1)
     joined.attrs = {}
@@ -81,7 +81,8 @@ def _taken(frame: pd.DataFrame, places: npt.NDArray[np.intp]) -> pd.DataFrame:
     return plain.reindex(pd.Index(places)).reset_index(drop=True)
 
 
-def _renamed(columns: pd.Index, both: Iterable[Hashable], suffix: str) -> pd.Index:
+def renamed(columns: pd.Index, both: Iterable[Hashable], suffix: str) -> pd.Index:
+    """The columns with the suffix at the end of those that both frames have."""
     if not both:
         return columns
     if isinstance(columns, pd.MultiIndex):

@@ -101,9 +101,11 @@ def resolve_sides(
             if text not in texts[1 - number]:
                 names.append(text)
                 homes.append((number, place))
-    resolved = Instruction.resolve(claim, pd.DataFrame(columns=pd.Index(names, dtype=object)))
+    # A claim that names nothing is shown everything: this last column too, which no claim can name.
+    unnamed = len(names)
+    resolved = Instruction.resolve(claim, pd.DataFrame(columns=pd.Index([*names, "\x00"], dtype=object)))
+    homes.append((-1, 0))
     sides = []
-    every = len(resolved.positions) == len(names)
     # Half of the window, for rows of both sides, and many of them.
     room = LONGEST if window is None else max(200, min(LONGEST, window // 4))
     for number, (name, frame) in enumerate((("left", left), ("right", right))):
@@ -112,7 +114,7 @@ def resolve_sides(
             for place, shown in zip(resolved.positions, resolved.names, strict=True)
             if homes[place][0] == number
         ]
-        if not named or every:
+        if not named or unnamed in resolved.positions:
             raise InvalidArgument(
                 f"the claim of a join names a column of each frame; {claim!r} names none of the {name} one, which has "
                 f"{texts[number][:20]}; a name that both frames have ends with {LEFT!r} or {RIGHT!r}"
