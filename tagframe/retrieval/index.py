@@ -158,8 +158,15 @@ class RetrievalIndex:
 
     @once
     def values(self) -> ValueIndex:
-        """The values in cells."""
-        return ValueIndex(self.tables)
+        """The values in cells; of a lake they are kept, since it takes seconds to gather them."""
+        if self._starts[-1] <= _LAKE:
+            return ValueIndex(self.tables)
+        state = self._facts.state(self.tables, "values")
+        kept = self._facts.get("values", "corpus", state)
+        made = ValueIndex(self.tables, kept)
+        if kept is None:
+            self._facts.put("values", "corpus", state, made.to_text())
+        return made
 
     @once
     def joinability(self) -> Joinability:

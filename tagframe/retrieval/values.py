@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import math
 import re
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.corpus.canonical import canonical, hash_texts
-from tagframe.corpus.profile import TableProfile
+from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.words import STOP_WORDS, words_in
 
@@ -51,37 +52,26 @@ class ValueHit:
 class ValueIndex:
     """The values that the profiles know of, by hash: all those of a complete sketch, a sample of larger columns."""
 
-    def __init__(self, tables: Sequence[TableProfile]) -> None:
-        columns = [column for table in tables for column in table.columns]
-        self._table = np.repeat(np.arange(len(tables)), [len(table.columns) for table in tables])
-        self._column = np.array([column.position for column in columns], dtype=np.intp)
-        plain = np.array([column.family not in _FAMILIES for column in columns], dtype=bool)
-        # All columns at once: a lake has a hundred thousand of them.
-        none = np.zeros(0, dtype=np.uint64)
-        sketches = [column.sketch for column in columns]
-        if len(columns) > _LAKE:
-            sketches = [
-                sketch if sketch is not None and sketch.complete and not is_plain else None
-                for sketch, is_plain in zip(sketches, plain.tolist(), strict=True)
-            ]
-        sketched = [none if sketch is None else sketch.hashes for sketch in sketches]
-        samples = [
-            [text for text, _ in map(canonical, column.samples) if text is not None]
-            if sketch is None or not sketch.complete
-            else []
-            for column, sketch in zip(columns, sketches, strict=True)
-        ]
-        every = np.concatenate([none, *sketched, hash_texts(chain.from_iterable(samples))])
-        places = np.arange(len(columns), dtype=np.int32)
-        owners = np.concatenate([np.repeat(places, list(map(len, part))) for part in (sketched, samples)])
-        del sketched
-        kept = ~(plain[owners] & np.isin(every, _small_numbers())) if len(every) else np.zeros(0, dtype=bool)
-        every, owners = every[kept], owners[kept]
-        order = np.lexsort((owners, every))
-        every, owners = every[order], owners[order]
-        again = np.zeros(len(every), dtype=bool)
-        again[1:] = (every[1:] == every[:-1]) & (owners[1:] == owners[:-1])
-        self._hashes, self._owners = every[~again], owners[~again]
+    def __init__(self, tables: Sequence[TableProfile], kept: str | None = None) -> None:
+        """An index of the tables' values.
+
+        Args:
+            tables: the profiles.
+            kept: what :meth:`to_text` gave of the same tables.
+        """
+        widths = [len(table.columns) for table in tables]
+        self._table = np.repeat(np.arange(len(tables)), widths)
+        self._column = np.arange(sum(widths)) - np.repeat(np.cumsum([0, *widths])[:-1], widths)
+        if kept is None:
+            self._hashes, self._owners = _values([column for table in tables for column in table.columns])
+        else:
+            parts = [base64.b64decode(part) for part in kept.split(" ")]
+            self._hashes, self._owners = np.frombuffer(parts[0], "<u8"), np.frombuffer(parts[1], "<i4")
+
+    def to_text(self) -> str:
+        """The index, to be kept."""
+        parts = self._hashes.astype("<u8").tobytes(), self._owners.astype("<i4").tobytes()
+        return " ".join(base64.b64encode(part).decode("ascii") for part in parts)
 
     def hits(self, question: Question) -> list[ValueHit]:
         """The longest runs of the question's words that are values, left to right, none inside another."""
@@ -117,6 +107,37 @@ class ValueIndex:
             hit = ValueHit(value, tables, tuple(by_table[table] for table in tables), rarity, is_name)
             found.append((span[0], hit))
         return [hit for _, hit in sorted(found, key=lambda entry: entry[0])]
+
+
+def _values(columns: Sequence[ColumnProfile]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
+    """The hashes of all values, ascending, and the place of the column that has each."""
+    plain = np.array([column.family not in _FAMILIES for column in columns], dtype=bool)
+    # All columns at once: a lake has a hundred thousand of them.
+    none = np.zeros(0, dtype=np.uint64)
+    sketches = [column.sketch for column in columns]
+    if len(columns) > _LAKE:
+        sketches = [
+            sketch if sketch is not None and sketch.complete and not is_plain else None
+            for sketch, is_plain in zip(sketches, plain.tolist(), strict=True)
+        ]
+    sketched = [none if sketch is None else sketch.hashes for sketch in sketches]
+    samples = [
+        [text for text, _ in map(canonical, column.samples) if text is not None]
+        if sketch is None or not sketch.complete
+        else []
+        for column, sketch in zip(columns, sketches, strict=True)
+    ]
+    every = np.concatenate([none, *sketched, hash_texts(chain.from_iterable(samples))])
+    places = np.arange(len(columns), dtype=np.int32)
+    owners = np.concatenate([np.repeat(places, list(map(len, part))) for part in (sketched, samples)])
+    del sketched
+    kept = ~(plain[owners] & np.isin(every, _small_numbers())) if len(every) else np.zeros(0, dtype=bool)
+    every, owners = every[kept], owners[kept]
+    order = np.lexsort((owners, every))
+    every, owners = every[order], owners[order]
+    again = np.zeros(len(every), dtype=bool)
+    again[1:] = (every[1:] == every[:-1]) & (owners[1:] == owners[:-1])
+    return every[~again], owners[~again]
 
 
 def _may_be_value(words: Sequence[str]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from tagframe.corpus.documents import identifier_words
@@ -48,13 +49,17 @@ def terms(text: str) -> list[str]:
     >>> terms("How many singers have a petID?")
     ['singer', 'pet', 'id']
     """
-    return terms_of(word.text for word in words_in(text))
+    return terms_of(_WORD.findall(text))
 
 
 def terms_of(words: Iterable[str]) -> list[str]:
     """The :func:`terms` of words that were cut already."""
-    pieces = (piece for word in words for piece in identifier_words(_without_ending(word)))
-    return [singular(piece) for piece in pieces if piece not in STOP_WORDS]
+    return [term for word in words for term in _terms_of_word(word)]
+
+
+@lru_cache(maxsize=65536)
+def _terms_of_word(word: str) -> tuple[str, ...]:
+    return tuple(singular(piece) for piece in identifier_words(_without_ending(word)) if piece not in STOP_WORDS)
 
 
 def _without_ending(word: str) -> str:

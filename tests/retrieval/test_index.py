@@ -1,6 +1,7 @@
 """What is made once: indexes, their parts, and the keys of databases."""
 
 import threading
+from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
@@ -9,6 +10,7 @@ import pytest
 import tagframe as tf
 from tagframe.retrieval import database_keys as links_module
 from tagframe.retrieval import retrieve_tables
+from tagframe.retrieval import values as values_module
 from tagframe.retrieval.index import RetrievalIndex, index_of
 from tagframe.retrieval.links import Links
 from tagframe.retrieval.once import once
@@ -131,3 +133,30 @@ def test_what_a_method_that_asks_for_no_keys_shows(bank, words, capsys):
     with tf.context(progress=None):
         retrieve_tables(bank, "loans of clients", k=1, method="dense", embedder=words)
     assert capsys.readouterr().err == "", "standard error is no terminal here"
+
+
+def test_what_a_lake_knows_of_its_values_is_kept(tmp_path, words, monkeypatch):
+    gathered = []
+    real = values_module._values
+
+    def noted(columns):
+        gathered.append(len(columns))
+        return real(columns)
+
+    monkeypatch.setattr(values_module, "_values", noted)
+    monkeypatch.setattr("tagframe.retrieval.index._LAKE", 0)
+    (tmp_path / "lake").mkdir()
+    for name, city in (("client", "Porto"), ("loan", "Faro")):
+        (tmp_path / "lake" / f"{name}.csv").write_text(f"{name}_id,city\n1,{city}\n2,Braga\n")
+
+    def asked() -> list[str]:
+        corpus = tf.open_corpus(tmp_path / "lake", catalogue=tmp_path / "c")
+        found = retrieve_tables(corpus, "who lives in Porto?", k=1, embedder=words)
+        return [*found.ids, *found[0].reasons]
+
+    first = asked()
+    assert first[0] == "lake.client"
+    assert any("Porto" in reason for reason in first)
+    monkeypatch.setattr("tagframe.retrieval.index._slots", OrderedDict())
+    assert asked() == first
+    assert gathered == [4]

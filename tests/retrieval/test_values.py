@@ -72,3 +72,11 @@ def test_values_are_found_as_they_are_written_or_without_their_signs():
     assert ValueIndex(tf.open_corpus({"a.t": pd.DataFrame({"x": ["Masques, Block"]})}).profiles).hits(
         Question.of('in "Masques, Block"')
     )
+
+
+def test_an_index_that_was_kept_finds_the_same(schools):
+    made = ValueIndex(schools.profiles)
+    kept = ValueIndex(schools.profiles, made.to_text())
+    asked = Question.of("List each high school of Fresno and 'Alameda'")
+    assert made.hits(asked)
+    assert kept.hits(asked) == made.hits(asked)
