@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import threading
 import warnings
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 from tagframe.corpus.catalogue import Catalogue
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import digest_of
 from tagframe.errors import CatalogueWarning, UnreadableCatalogue
+
+T = TypeVar("T")
 
 
 class FactStore:
@@ -34,12 +36,27 @@ class FactStore:
         parts = [*more, *(f"{table.id} {digest_of(table)}" for table in tables)]
         return hashlib.md5("\n".join(parts).encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
 
-    def get(self, kind: str, name: str, state: str) -> str | None:
-        """A fact, or None where none of this state is known."""
+    def get(self, kind: str, name: str, state: str, read: Callable[[str], T]) -> T | None:
+        """A fact, or None where none of this state is known, or it cannot be read.
+
+        Args:
+            kind, name, state: as for :meth:`put`.
+            read: makes it of its text.
+        """
         found = self.get_all(kind, [state]).get(state)
-        if found is not None:
-            self._remember(kind, name, state, found)
-        return found
+        if found is None:
+            return None
+        try:
+            fact = read(found)
+        except (ValueError, TypeError, KeyError, IndexError) as error:
+            warnings.warn(
+                f"{kind} of {name} are worked out again: they are damaged in the catalogue ({error})",
+                CatalogueWarning,
+                stacklevel=3,
+            )
+            return None
+        self._remember(kind, name, state, found)
+        return fact
 
     def get_all(self, kind: str, states: Sequence[str]) -> dict[str, str]:
         """The facts of these states that are known."""

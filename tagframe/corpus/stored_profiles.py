@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
 from tagframe.engines.base import ForeignKey
-from tagframe.errors import CatalogueWarning
+from tagframe.errors import CatalogueWarning, UnreadableCatalogue
 
 _COLUMNS_AT_HAND = 50_000
 """Columns of stored tables that stay in memory as profiles: those looked at last."""
@@ -123,7 +123,13 @@ class StoredColumns:
         return held
 
     def _made(self) -> tuple[ColumnProfile, ...]:
-        return tuple(self._column(position, given) for position, given in enumerate(json.loads(self.text)))
+        try:
+            return tuple(self._column(position, given) for position, given in enumerate(json.loads(self.text)))
+        except (ValueError, TypeError) as error:
+            raise UnreadableCatalogue(
+                f"the catalogue is damaged where it has the columns of {self.table} ({error}); "
+                "delete it and index again"
+            ) from error
 
     def _column(self, position: int, given: list[Any]) -> ColumnProfile:
         name, family, declared, rows, nulls, distinct, low, high, samples, description, sketch = given

@@ -21,6 +21,9 @@ LARGE = 500
 Among a few hundred tables faint pairs help to connect what nothing else does; among thousands they are accidents, and
 every column would be a candidate for every other."""
 
+_WIDE = 5_000
+"""Columns of a database from which it is large, however few its tables."""
+
 _FAINT = 0.2
 """The least score of a pair in a large database."""
 
@@ -45,10 +48,11 @@ class DatabaseKeys:
     @once
     def pairs(self) -> list[KeyPair]:
         """Best first."""
-        kept = self._facts.get("keys", self._name, self.state)
+        kept = self._facts.get("keys", self._name, self.state, _read)
         if kept is not None:
-            return [KeyPair.from_json(pair) for pair in json.loads(kept)]
-        floor = _FAINT if len(self._tables) > LARGE else 0.0
+            return kept
+        columns = sum(len(table.columns) for table in self._tables)
+        floor = _FAINT if len(self._tables) > LARGE or columns > _WIDE else 0.0
         found = infer_key_pairs(self._tables, declared=self._declared, min_score=floor)
         plain = json.dumps([pair.to_json() for pair in found], separators=(",", ":"))
         self._facts.put("keys", self._name, self.state, plain)
@@ -60,7 +64,11 @@ class DatabaseKeys:
         Args:
             kept: what the catalogue has of them, where that was read already.
         """
-        if kept is None:
+        try:
+            known = None if kept is None else {(table, name) for table, name in json.loads(kept)}
+        except (ValueError, TypeError):
+            known = None
+        if known is None:
             found = {
                 (table, name)
                 for pair in self.pairs
@@ -70,11 +78,15 @@ class DatabaseKeys:
             }
             self._facts.put("key columns", self._name, self.state, json.dumps(sorted(found)))
             return found
-        return {(table, name) for table, name in json.loads(kept)}
+        return known
 
     @property
     def _name(self) -> str:
         return self._tables[0].database
+
+
+def _read(text: str) -> list[KeyPair]:
+    return [KeyPair.from_json(pair) for pair in json.loads(text)]
 
 
 _known: weakref.WeakValueDictionary[tuple[tuple[TableProfile, ...], bool], DatabaseKeys] = weakref.WeakValueDictionary()

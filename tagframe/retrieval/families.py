@@ -64,12 +64,16 @@ def families(tables: Sequence[TableProfile], facts: FactStore, *, apart: str | N
 
 def _groups(database: str, tables: Sequence[TableProfile], facts: FactStore) -> list[tuple[str, ...]]:
     state = facts.state(tables)
-    kept = facts.get("families", database, state)
+    kept = facts.get("families", database, state, _read)
     if kept is not None:
-        return [tuple(ids) for ids in json.loads(kept)]
+        return kept
     found = [group.tables for group in infer_unions(tables, by_date=True) if len(group.tables) >= LEAST]
     facts.put("families", database, state, json.dumps(found))
     return found
+
+
+def _read(text: str) -> list[tuple[str, ...]]:
+    return [tuple(ids) for ids in json.loads(text)]
 
 
 def shared_name(names: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -162,10 +163,11 @@ class RetrievalIndex:
         if self._starts[-1] <= _LAKE:
             return ValueIndex(self.tables)
         state = self._facts.state(self.tables, "values")
-        kept = self._facts.get("values", "corpus", state)
-        made = ValueIndex(self.tables, kept)
-        if kept is None:
-            self._facts.put("values", "corpus", state, made.to_text())
+        kept = self._facts.get("values", "corpus", state, partial(ValueIndex, self.tables))
+        if kept is not None:
+            return kept
+        made = ValueIndex(self.tables)
+        self._facts.put("values", "corpus", state, made.to_text())
         return made
 
     @once

@@ -17,7 +17,8 @@ import pytest
 import tagframe as tf
 from tagframe.corpus import stored_profiles
 from tagframe.corpus.catalogue import Catalogue
-from tagframe.retrieval import retrieve_tables
+from tagframe.retrieval import database_keys, retrieve_tables
+from tagframe.retrieval.links import Links
 
 KILLED_AT_THE_FOURTH_TABLE = """
 import os, signal, sys
@@ -185,3 +186,32 @@ def test_sketches_of_a_table_that_another_process_has_indexed_anew(lake, tmp_pat
         assert len(before.profile("a1").column("id").sketch.hashes) == 0
     assert len(before.profile("a0").column("id").sketch.hashes) == 2
     assert before.profile("a1").rows == 2
+
+
+def test_what_is_damaged_is_worked_out_again_or_named(tmp_path):
+    source, catalogue = tmp_path / "shop.sqlite", tmp_path / "c.catalogue"
+    with closing(sqlite3.connect(source)) as file, file:
+        file.execute("CREATE TABLE shop (shop_id INT, city TEXT)")
+        file.execute("CREATE TABLE sale (sale_id INT, shop_id INT)")
+        file.execute("INSERT INTO shop VALUES (77, 'Faro'), (78, 'Porto')")
+        file.execute("INSERT INTO sale VALUES (31, 77), (32, 78)")
+
+    def keys():
+        database_keys._known.clear()
+        corpus = tf.open_corpus(source, catalogue=catalogue)
+        links = Links(corpus.profiles, facts=corpus.facts)
+        return links.key_columns(), links.best(0, 1)
+
+    first = keys()
+    assert first[1] is not None
+    with closing(sqlite3.connect(catalogue)) as file, file:
+        file.execute("UPDATE facts SET value = '[nonsense'")
+    with pytest.warns(tf.errors.CatalogueWarning, match="keys of shop are worked out again"):
+        assert keys() == first
+    assert keys() == first
+    with closing(sqlite3.connect(catalogue)) as file, file:
+        file.execute("UPDATE tables SET columns = '[[' WHERE table_name = 'shop'")
+    corpus = tf.open_corpus(source, catalogue=catalogue)
+    assert len(corpus.profile("sale").columns) == 2
+    with pytest.raises(tf.errors.UnreadableCatalogue, match=r"columns of shop\.shop .* delete it and index again"):
+        _ = corpus.profile("shop").columns
