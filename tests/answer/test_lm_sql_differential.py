@@ -191,7 +191,7 @@ def statements(draw) -> Both:
         )
         return fill_in(pattern, one, where, limit)
     if shape == 4:
-        key = draw(st.sampled_from(["f.year", 'f."odd name"']))
+        key = draw(st.sampled_from(["f.year", 'f."odd name"', "f.name", "f.kind"]))
         pattern = (
             "SELECT {0}, {1}, sum(CASE WHEN {2} THEN 1 ELSE 0 END), count(*) FILTER (WHERE {2}) FROM film f "
             "GROUP BY {0} HAVING count(*) > 3 AND {3} ORDER BY {0}{4}"
@@ -218,9 +218,7 @@ def statements(draw) -> Both:
     if shape == 7:
         return fill_in("SELECT DISTINCT {1} AS w, f.year FROM film f WHERE {0} ORDER BY 2, 1{2}", where, one, limit)
     if shape == 8:
-        key = same(draw(st.sampled_from(["f.year", one[0]])))
-        if key[0] != "f.year":
-            key = one
+        key = draw(st.sampled_from([same("f.year"), same("f.name"), same("f.kind"), one]))
         text = call("agg", [draw(st.sampled_from(COLUMNS_F))])
         return fill_in(
             "SELECT {0} AS k, {1} AS t FROM film f WHERE {2} GROUP BY {0} ORDER BY 1{3}", key, text, where, limit

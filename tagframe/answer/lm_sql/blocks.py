@@ -144,16 +144,21 @@ class Block:
             built.set("order", _copied(select.args.get("order")))
         return built.limit(needed(select), copy=False) if ordered else built
 
-    def groups(self, columns: Sequence[Sequence[exp.Expr]], *, ordered: bool = False) -> exp.Select:
-        """The groups of the block that HAVING leaves so far, with a key and the columns of each of several calls.
+    def groups(self, columns: Sequence[exp.Expr], *, ordered: bool = False) -> exp.Select:
+        """The groups of the block that HAVING leaves so far, with the keys of these columns in each, as a list of JSON.
 
-        The columns are of the keys of the groups. ``ordered``: whether ORDER BY and LIMIT hold too.
+        There may be several: a group is of values that compare alike, as 'Ann' and 'ann' may, or 1 and 1.0.
+
+        Args:
+            columns: of the keys of the groups.
+            ordered: whether ORDER BY and LIMIT hold too.
         """
         built = self.select.copy()
         assert isinstance(built, exp.Select)
         built.set("with_", None)
         named = [item for item in built.expressions if isinstance(item, exp.Alias) and not calls_in(item)]
-        built.set("expressions", [*_shown(columns), *named])
+        keys = exp.Anonymous(this="json_group_array", expressions=[exp.Distinct(expressions=[key_of(columns)])])
+        built.set("expressions", [exp.alias_(keys, KEY), *named])
         having = [part.copy() for part in conjuncts(built.args.get("having")) if not calls_in(part)]
         built.set("having", exp.Having(this=exp.and_(*having, copy=False)) if having else None)
         for clause in ("limit", "offset") if ordered else ("order", "limit", "offset"):

@@ -8,6 +8,7 @@ look-up in it: the rest is what the engine makes of it, NULL and three-valued lo
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -260,10 +261,10 @@ class Staged:
         first = (
             last and _is_limited(select) and not (texts and cells) and (by_group or not (is_grouped(select) and cells))
         )
-        if cells:
-            columns = [one.columns for one in cells]
-            inner = block.groups(columns, ordered=first) if by_group else block.rows(columns, ordered=first)
-            yield from self._asked(select, cells, inner)
+        if cells and by_group:
+            yield from together([self._asked_of_groups(block, one, first=first) for one in cells])
+        elif cells:
+            yield from self._asked(select, cells, block.rows([one.columns for one in cells], ordered=first))
         for text in texts:
             yield from self._written(block, text, first=first)
         if first:
@@ -280,16 +281,31 @@ class Staged:
         grouped = {written(key) for key in keys}
         return all(written(column) in grouped for one in cells for column in one.columns)
 
+    def _asked_of_groups(self, block: Block, one: Values, *, first: bool) -> Step[None]:
+        """Ask of the values in groups that are left."""
+        names = names_of_call(0, len(one.columns))
+        rows = self._read(block.select, block.rows([one.columns]), names, one, distinct=True)
+        if block.select.args.get("having") is not None or first:
+            kept = {key for keys in self._groups(block, one, first=first) for key in keys}
+            rows = rows[rows[KEY].isin(kept)]
+        yield from one.ask(_labelled(rows, one))
+
+    def _groups(self, block: Block, one: Values, *, first: bool) -> list[list[str]]:
+        """The keys of the values in each group that is left."""
+        inner = block.groups(one.columns, ordered=first)
+        return [json.loads(cell) for cell in self._read(block.select, inner, [KEY], one, distinct=False)[KEY]]
+
     def _written(self, block: Block, text: Values, *, first: bool) -> Step[None]:
         """The text of ``sem_agg`` for each group."""
-        select = block.select
         arguments = [column for _, column in text.call.columns]
-        key, names = names_of_call(0, 0)[0], names_of_call(1, len(arguments))[1:]
-        rows = self._read(select, block.rows([text.columns, arguments]), [key, *names], text, distinct=False)
-        if select.args.get("group") is not None and (select.args.get("having") is not None or first):
-            kept = self._read(select, block.groups([text.columns], ordered=first), [key], text, distinct=True)
-            rows = rows[rows[key].isin(kept[key].tolist())]
+        names = [KEY, *names_of_call(1, len(arguments))[1:]]
+        rows = self._read(block.select, block.rows([text.columns, arguments]), names, text, distinct=False)
+        alike: dict[str, str] = {}
+        if block.select.args.get("group") is not None:
+            alike = {key: keys[0] for keys in self._groups(block, text, first=first) for key in keys}
+            rows = rows[rows[KEY].isin(alike.keys())].assign(**{KEY: lambda kept: kept[KEY].map(alike)})
         yield from text.ask(_labelled(rows, text))
+        text.share(alike)
 
 
 def _is_text(root: exp.Expr) -> bool:

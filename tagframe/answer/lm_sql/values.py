@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,6 +68,7 @@ class Values:
     answers: dict[str, Any] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
     outcomes: dict[str, int] = field(default_factory=dict)
+    shared: dict[str, str] = field(default_factory=dict)
 
     def key(self) -> exp.Expr:
         """The values as one text, which tells apart what SQL tells apart: 1 from '1', NULL from ''."""
@@ -119,9 +120,9 @@ class Values:
         for kind in kinds:
             self.outcomes[kind] = self.outcomes.get(kind, 0) + 1
 
-    def is_true(self, key: str) -> bool:
-        """Whether the answer for a key is yes."""
-        return bool(self.answers.get(key))
+    def share(self, alike: Mapping[str, str]) -> None:
+        """Have keys the answers of others, which are of the same group."""
+        self.shared = {key: other for key, other in alike.items() if key != other and other in self.answers}
 
     def lookup(self) -> exp.Expr:
         """The answer for a row of the block, in place of the call."""
@@ -141,12 +142,13 @@ class Values:
 
     def table(self) -> Any:
         """The answers, to be brought along by the statement."""
+        keys = {**{key: key for key in self.answers}, **self.shared}
         frame = pd.DataFrame(
             {
-                KEY: pd.Series(list(self.answers), dtype=object),
-                VALUE: _values(list(self.answers.values())),
-                # NULL where it failed: EXISTS would take a second look-up.
-                FAILED: pd.Series([None if key in self.failed else 1 for key in self.answers], dtype="Int64"),
+                KEY: pd.Series(list(keys), dtype=object),
+                VALUE: _values([self.answers[key] for key in keys.values()]),
+                # NULL where it failed, and 1 where it did not.
+                FAILED: pd.Series([None if key in self.failed else 1 for key in keys.values()], dtype="Int64"),
             }
         )
         return looked_up_by(relation(frame), KEY)
