@@ -77,7 +77,7 @@ def revised_prompt(prompt: Prompt, sql: str, why: str) -> Prompt:
 
 
 _EXPECTED = "expected a SELECT statement in a ```sql block"
-_STATEMENT = re.compile(r"\s*(?:--[^\n]*\n\s*)*(?:WITH|SELECT|VALUES|\()", re.IGNORECASE)
+_STATEMENT = re.compile(r"\s*(?:--[^\n]*\n\s*)*(?:WITH|SELECT|\()", re.IGNORECASE)
 
 
 def parse_statement(text: str, check: Callable[[str], str], *, may_be_missing: bool = False) -> str | Missing:
