@@ -9,7 +9,7 @@ import pandas as pd
 
 if TYPE_CHECKING:
     from tagframe.lm import Quote
-    from tagframe.operators import ClaimPlan, OnError
+    from tagframe.operators import ClaimPlan, LimitOrder, OnError, RowsPerCall
     from tagframe.operators.join.decide import Way
     from tagframe.operators.join.result import JoinHow
     from tagframe.operators.topk import Compare
@@ -29,9 +29,13 @@ class QuoteAccessor:
         self,
         instruction: str,
         *,
+        all_cols: bool = False,
         return_all: bool = False,
         return_explanations: bool = False,
         examples: pd.DataFrame | None = None,
+        rows_per_call: RowsPerCall = None,
+        limit: int | None = None,
+        limit_order: LimitOrder = "rows",
         suffix: str = "_filter",
         on_error: OnError = "raise",
         **settings: Any,
@@ -44,9 +48,13 @@ class QuoteAccessor:
             get_lm("sem_filter", **settings),
             self._frame,
             instruction,
+            all_cols=all_cols,
             return_all=return_all,
             return_explanations=return_explanations,
             examples=examples,
+            rows_per_call=rows_per_call,
+            limit=limit,
+            limit_order=limit_order,
             suffix=suffix,
             on_error=on_error,
         )

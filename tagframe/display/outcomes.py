@@ -22,6 +22,7 @@ _SHADES = {
     "left out": 0.15,
     "lone": 0.15,
     "null": 0.0,
+    "not asked": 0.0,
     "failed": -1.0,
 }
 """How dark each outcome is in the bar; failed ones are hatched."""

@@ -104,7 +104,15 @@ class Attempts:
             LMError: where there is none.
         """
         sent = self._parameters(meter)
-        reply = await self._patiently(prompt, meter, sent)
+        try:
+            reply = await self._patiently(prompt, meter, sent)
+        except LMRequestFailed as error:
+            if not (meter.parameters.logprobs == "optional" and sent.logprobs and _refuses_logprobs(error)):
+                raise
+            self._route.lane.gives_logprobs = False
+            meter.retried += 1
+            sent = self._parameters(meter)
+            reply = await self._patiently(prompt, meter, sent)
         if not reply.unfinished:
             return reply
         lane, known = self._route.lane, self._route.lane.reasoning
@@ -126,6 +134,8 @@ class Attempts:
     def _parameters(self, meter: Meter) -> Parameters:
         """What is sent: the job's own, its length limited where a budget needs that, and with room for reasoning."""
         own = meter.parameters
+        if own.logprobs == "optional":
+            own = replace(own, logprobs=self._route.lane.gives_logprobs)
         if any(own.extra.get(name) is not None for name in LENGTHS):
             return own  # the user's word
         if own.max_tokens is None:
@@ -248,6 +258,10 @@ class Attempts:
         if dollars is not None and self.dollars is not None:
             self.dollars += dollars
         return Cost(1, tokens_in + tokens_out, dollars or 0.0)
+
+
+def _refuses_logprobs(error: LMRequestFailed) -> bool:
+    return error.status in (400, 403, 422) and "logprob" in str(error).lower()
 
 
 def _not_sent(cause: LMError) -> LMError:

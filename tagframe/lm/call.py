@@ -10,7 +10,17 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from tagframe.errors import AnswerRejected, InvalidArgument
-from tagframe.lm.prompt import UNLABELLED, Accept, Completion, Label, Parameters, Prompt, accepted, request_keys
+from tagframe.lm.prompt import (
+    UNLABELLED,
+    Accept,
+    Completion,
+    Label,
+    Logprobs,
+    Parameters,
+    Prompt,
+    accepted,
+    request_keys,
+)
 from tagframe.lm.store import StoredAnswer
 from tagframe.lm.usage import DUPLICATE, FAILED_DUPLICATE, FROM_STORE, Usage, total
 
@@ -26,7 +36,8 @@ class Batch(Generic[T]):
         accept: parses an answer's text into a value, or raises :class:`~tagframe.errors.AnswerRejected`.
         temperature: of sampling.
         max_tokens: of an answer.
-        logprobs: whether to ask for the log probabilities of the answer's tokens.
+        logprobs: whether to ask for the log probabilities of the answer's tokens; "optional" takes a stored answer
+            without them too, and goes on without where the server refuses to give any.
         guess: an answer such as a model would give to these prompts, for quotes; None for that of whoever quotes.
         calls_at_most: that this batch and those that follow from it may take, for quotes; None for its own alone.
         label: what the prompts are part of, which exported requests say.
@@ -36,7 +47,7 @@ class Batch(Generic[T]):
     accept: Accept[T] | None = None
     temperature: float = 0.0
     max_tokens: int | None = None
-    logprobs: bool = False
+    logprobs: Logprobs = False
     calls_at_most: int | None = None
     guess: str | None = None
     label: Label = UNLABELLED

@@ -142,12 +142,14 @@ class Lane:
         gate: the number of requests in flight.
         quota: what the server says of its limits a minute.
         reasoning: the tokens that its answers need beyond ``max_tokens``; 0 until one was cut off inside its reasoning.
+        gives_logprobs: whether it gives log probabilities; True until a request was refused for asking.
     """
 
     def __init__(self) -> None:
         self.gate = AdaptiveLimit()
         self.quota = Quota()
         self.reasoning = 0
+        self.gives_logprobs = True
         self._paused_until = 0.0
 
     @property

@@ -19,6 +19,9 @@ Content: TypeAlias = str | tuple[Mapping[str, Any], ...]
 Accept: TypeAlias = Callable[[str], T]
 """Parses an answer, or raises :class:`~tagframe.errors.AnswerRejected` with the reason."""
 
+Logprobs: TypeAlias = bool | Literal["optional"]
+"""Whether log probabilities are asked for; "optional": where they cost nothing more than the answer itself."""
+
 TOP_LOGPROBS = 10
 """How many alternatives a token are asked for with ``logprobs=True``."""
 LENGTHS = ("max_completion_tokens", "max_tokens")
@@ -94,14 +97,15 @@ class Parameters:
     Attributes:
         temperature: 0 asks for the likeliest answer.
         max_tokens: the answer's length in tokens at most, or None for the server's own limit.
-        logprobs: whether the log probabilities of the answer's tokens are asked for.
+        logprobs: whether the log probabilities of the answer's tokens are asked for; an answer that is stored without
+            them is another than one with them, but where they are optional.
         extra: further fields of the request's body, as ``seed`` or ``reasoning_effort``; a length among them counts in
             place of ``max_tokens``.
     """
 
     temperature: float = 0.0
     max_tokens: int | None = None
-    logprobs: bool = False
+    logprobs: Logprobs = False
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -115,12 +119,12 @@ class Parameters:
         return next((self.extra[name] for name in LENGTHS if self.extra.get(name) is not None), self.max_tokens)
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields of the request's body; those that are not set are left out."""
+        """The fields of the request's body; those that are not set are left out, as is what is optional."""
         body: dict[str, Any] = {"temperature": float(self.temperature)}
         extra = {name: value for name, value in self.extra.items() if name not in LENGTHS or value is not None}
         if self.max_tokens is not None and not extra.keys() & LENGTHS:
             body["max_tokens"] = self.max_tokens
-        if self.logprobs:
+        if self.logprobs is True:
             body |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
         return body | extra
 

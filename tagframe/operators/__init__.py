@@ -6,8 +6,9 @@ A new operator is a file with its steps, its record and its two public functions
 from tagframe.operators.aggregate import AGG, asem_agg, sem_agg
 from tagframe.operators.drivers import arun, quote, run, run_many
 from tagframe.operators.extract import EXTRACT, asem_extract, sem_extract
-from tagframe.operators.filter import FILTER, asem_filter, sem_filter
+from tagframe.operators.filter import FILTER, RowsPerCall, asem_filter, sem_filter
 from tagframe.operators.join import JOIN, ClaimPlan, ClaimReport, NoLabels, asem_join, plan_sem_join, sem_join
+from tagframe.operators.limiting import LimitOrder
 from tagframe.operators.map import MAP, SCORE, asem_map, asem_score, sem_map, sem_score
 from tagframe.operators.operator import Operator
 from tagframe.operators.outcome import OnError, Outcome
@@ -22,10 +23,12 @@ __all__ = [
     "OPERATORS",
     "ClaimPlan",
     "ClaimReport",
+    "LimitOrder",
     "NoLabels",
     "OnError",
     "Operator",
     "Outcome",
+    "RowsPerCall",
     "Step",
     "arun",
     "asem_agg",

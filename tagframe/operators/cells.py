@@ -40,6 +40,8 @@ _encode = json.JSONEncoder(ensure_ascii=False, default=_plain).encode
 _CUT = " … (cut)"
 _CONTROL_TOKENS = re.compile(r"<(?=[|｜]|(?:start|end)_of_turn>)|\[(?=/?INST\])")
 """The beginnings of what chat templates put between turns (ChatML and Llama 3; DeepSeek; Gemma; Mistral)."""
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+"""One of a surrogate pair alone, which has no bytes."""
 _SCALARS = (str, int, float, bool, type(None))
 
 
@@ -72,11 +74,10 @@ def encode_rows(frame: pd.DataFrame, positions: Sequence[int], names: Sequence[s
             continue
         row = dict(zip(names, cells, strict=True))
         try:
-            lines.append(_encode(row))
+            line = _encode(row)
         except (TypeError, ValueError):  # a nested object with keys that JSON has not, or one that holds itself
-            lines.append(
-                _encode({name: cell if isinstance(cell, _SCALARS) else _plain(cell) for name, cell in row.items()})
-            )
+            line = _encode({name: cell if isinstance(cell, _SCALARS) else _plain(cell) for name, cell in row.items()})
+        lines.append(line if line.isascii() else _HALF_CHARACTER.sub("\ufffd", line))
     return lines
 
 

@@ -3,134 +3,170 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from functools import partial
+from typing import Any, Literal
 
 import pandas as pd
 
-from tagframe.errors import ColumnNotFound, InvalidArgument, UnsureWarning, did_you_mean
-from tagframe.lm import Message, Prompt, get_lm
-from tagframe.operators.answers import (
-    UNSURE,
-    UNSURE_RULE,
-    Unsure,
-    parse_labelled_word_or_unsure,
-    parse_word,
-    parse_word_or_unsure,
-)
-from tagframe.operators.cells import FENCE_RULE, encode_rows, fence
+from tagframe.errors import UnsureWarning
+from tagframe.lm import get_lm
+from tagframe.operators import judging
+from tagframe.operators.answers import UNSURE, parse_word
+from tagframe.operators.cells import encode_rows
 from tagframe.operators.drivers import arun
-from tagframe.operators.fitting import ask_fitted, room
-from tagframe.operators.instruction import FIELD_RULE, Instruction
+from tagframe.operators.examples import example_turns
+from tagframe.operators.instruction import Instruction
+from tagframe.operators.judging import TRUTH, Judge, Truth, Verdict
+from tagframe.operators.limiting import LimitOrder, ask_until, check_limit, likeliest_first
 from tagframe.operators.operator import Operator
-from tagframe.operators.outcome import Added, OnError, Outcome, OutcomeKind, check_on_error, finish, refuse_taken
+from tagframe.operators.outcome import (
+    Added,
+    OnError,
+    Outcome,
+    OutcomeKind,
+    check_on_error,
+    error_text,
+    finish,
+    refuse_taken,
+)
+from tagframe.operators.packing import ask_audited, ask_packed, rows_per_call_of
 from tagframe.operators.steps import Step
 
-_TASK = (
-    "You judge the rows of a table, one at a time. Decide whether the claim is true of the row, from the row and from "
-    f"what you know of the world. {FENCE_RULE} {FIELD_RULE}"
-)
-_ANSWER_ONLY = f"Answer with one word, True or False. {UNSURE_RULE}"
-_ANSWER_EXPLAINED = (
-    "Explain in one or two sentences. Then, on a line of its own, end with 'Answer: True' or 'Answer: False'; where "
-    "neither the row nor what you know decides it, with 'Answer: Unsure'."
-)
-
-ANSWER_TOKENS = 16
-"""Room for one word, "Answer:" and markdown; where a model reasons first, the LM layer gives it more."""
-EXPLAINED_TOKENS = 256
-"""Room for two sentences beside that."""
-
-Truth: TypeAlias = bool | Literal[Unsure.UNSURE]
+RowsPerCall = int | Literal["auto"] | None
 _KINDS: dict[Truth, OutcomeKind] = {True: "yes", False: "no", UNSURE: "unsure"}
-_TRUTH = {"true": True, "yes": True, "false": False, "no": False}
-
-
-def parse_truth(text: str) -> Truth:
-    """An answer as True, False or unsure, and nothing in between; see :mod:`tagframe.operators.answers`.
-
-    >>> parse_truth("**True.**"), parse_truth("It is a river.\\nAnswer: False"), parse_truth("Maybe")
-    (True, False, <Unsure.UNSURE: 'unsure'>)
-
-    Raises:
-        AnswerRejected: anything else.
-    """
-    return parse_word_or_unsure(text, _TRUTH, "True or False")
-
-
-def parse_explained_truth(text: str) -> tuple[Truth, str]:
-    """An answer with its explanation: ``(truth, explanation)``.
-
-    Raises:
-        AnswerRejected: its last line is neither "Answer: True" nor "Answer: False" nor says that it cannot say.
-    """
-    return parse_labelled_word_or_unsure(text, _TRUTH, "'Answer: True' or 'Answer: False'")
-
-
-def _parse_unexplained(text: str) -> tuple[Truth, None]:
-    return parse_truth(text), None
 
 
 def steps(
     frame: pd.DataFrame,
     instruction: str,
     *,
+    all_cols: bool = False,
     return_all: bool = False,
     return_explanations: bool = False,
     examples: pd.DataFrame | None = None,
+    rows_per_call: RowsPerCall = None,
+    limit: int | None = None,
+    limit_order: LimitOrder = "rows",
     suffix: str = "_filter",
     on_error: OnError = "raise",
     window: int | None = None,
 ) -> Step[pd.DataFrame]:
     """:func:`sem_filter` as a step; ``window`` is the tokens that the model reads and writes in one request."""
     check_on_error(on_error)
-    resolved = Instruction.resolve(instruction, frame)
-    stem = suffix.strip("_")
-    label_name, error_name, explanation_name = f"{stem}_label", f"{stem}_error", f"explanation{suffix}"
-    promised = {
-        label_name: return_all or on_error == "keep",
-        explanation_name: return_explanations,
-        error_name: on_error == "keep",
-    }
-    refuse_taken(frame, [name for name, is_promised in promised.items() if is_promised], suffix)
-
-    rows = encode_rows(frame, resolved.positions, resolved.names)
-    answer_form = _ANSWER_EXPLAINED if return_explanations else _ANSWER_ONLY
-    # What is the same for all rows comes first: providers keep the beginnings of prompts, and charge less for them.
-    system = f"{_TASK} {answer_form}\n\nClaim: {resolved.text}"
-    opening = (Message("system", system), *_turns(examples, resolved))
-    answers = yield from ask_fitted(
-        [row for row in rows if row is not None],
-        lambda line: Prompt((*opening, Message("user", fence(line)))),
-        parse_explained_truth if return_explanations else _parse_unexplained,
-        bytes_at_most=room(window, *(str(message.content) for message in opening)),
-        max_tokens=EXPLAINED_TOKENS if return_explanations else ANSWER_TOKENS,
+    check_limit(limit, limit_order)
+    size = rows_per_call_of(rows_per_call)
+    resolved = Instruction.resolve(instruction, frame, all_cols=all_cols)
+    names = _Names(suffix)
+    refuse_taken(frame, names.promised(return_all, return_explanations, on_error), suffix)
+    judge = Judge(
+        resolved.text,
+        tuple(example_turns(examples, resolved, _solved)),
+        explains=return_explanations,
+        weighs=return_all,
+        window=window,
     )
+    rows = encode_rows(frame, resolved.positions, resolved.names)
+    lines = [row for row in rows if row is not None]
+    remarks: list[str] = []
+    if limit is not None:
+        counts = Counter(lines)
+        order = list(counts)
+        if limit_order == "likeliest":
+            order = [order[place] for place in likeliest_first(resolved.text, order)]
+        ask = partial(ask_packed, judge, size=size)
+        verdicts = yield from ask_until(order, [counts[line] for line in order], limit, ask, size)
+        if size > 1:
+            remarks.append(f"Rows were asked {size} at a time, not audited: limit={limit} asks of as few as it can.")
+    elif size > 1:
+        distinct = list(dict.fromkeys(lines))
+        audited, remarks = yield from ask_audited(judge, distinct, size)
+        verdicts = dict(zip(distinct, audited, strict=True))
+    else:
+        judged = yield from judge.ask(lines)
+        verdicts = dict(zip(lines, judged, strict=True))
 
-    labels: list[bool | None] = [None] * len(rows)
-    reasons: list[str | None] = [None] * len(rows)
-    outcomes = [Outcome("null")] * len(rows)
-    asked = (place for place, row in enumerate(rows) if row is not None)
-    for place, answer in zip(asked, answers, strict=True):
-        if answer.completion.value is None:
-            outcomes[place] = Outcome("failed", answer.completion.error, answer.note)
-            continue
-        truth, reasons[place] = answer.completion.value
-        labels[place] = None if truth is UNSURE else truth
-        outcomes[place] = Outcome(_KINDS[truth], note=answer.note)
-    explanations = [Added(explanation_name, reasons, "string")] if return_explanations else []
+    found = [None if row is None else verdicts.get(row) for row in rows]
+    outcomes = [
+        _outcome(verdict) if verdict is not None else Outcome("null" if row is None else "not asked")
+        for row, verdict in zip(rows, found, strict=True)
+    ]
+    passing = [place for place, outcome in enumerate(outcomes) if outcome.kind == "yes"]
+    for place in passing[limit:] if limit is not None else ():
+        outcomes[place] = Outcome("yes", note="beyond the limit")
+    kept = {*passing[:limit], *(place for place, outcome in enumerate(outcomes) if outcome.kind == "failed")}
     finished = finish(
         "sem_filter",
         frame,
         outcomes,
-        [place for place, outcome in enumerate(outcomes) if return_all or outcome.kind in ("yes", "failed")],
-        [Added(label_name, labels, "boolean", with_failures=not return_all), *explanations],
+        [place for place in range(len(rows)) if return_all or place in kept],
+        names.added(found, outcomes, return_all, return_explanations),
         on_error=on_error,
-        error_name=error_name,
+        error_name=names.error,
+        remarks=remarks,
     )
     if not return_all:
         _say_unsure(outcomes)
     return finished
+
+
+def _solved(answer: Any) -> str:
+    return str(parse_word(str(answer), TRUTH, "True or False"))
+
+
+def _outcome(verdict: Verdict) -> Outcome:
+    if verdict.truth is None:
+        return Outcome("failed", verdict.error, verdict.note)
+    return Outcome(_KINDS[verdict.truth], note=verdict.note)
+
+
+class _Names:
+    """The columns that ``sem_filter`` adds, by the end of their names."""
+
+    def __init__(self, suffix: str) -> None:
+        stem = suffix.strip("_")
+        self.label, self.outcome, self.reason = f"{stem}_label", f"{stem}_outcome", f"{stem}_reason"
+        self.confidence, self.error = f"{stem}_confidence", f"{stem}_error"
+        self.explanation = f"explanation{suffix}"
+
+    def promised(self, return_all: bool, return_explanations: bool, on_error: OnError) -> list[str]:
+        """Those that the result has whatever the answers are."""
+        names = [self.label, self.outcome, self.reason, self.confidence] if return_all else []
+        names += [self.explanation] if return_explanations else []
+        names += [self.error] if on_error == "keep" else []
+        return [*names, *([self.label] if on_error == "keep" and not return_all else [])]
+
+    def added(
+        self, found: Sequence[Verdict | None], outcomes: Sequence[Outcome], return_all: bool, return_explanations: bool
+    ) -> list[Added]:
+        """The columns with their cells, one a row of the input."""
+        truths = [verdict.truth if verdict is not None else None for verdict in found]
+        labels = [None if truth is UNSURE else truth for truth in truths]
+        reasons = [verdict.reason if verdict is not None else None for verdict in found]
+        columns = [Added(self.label, labels, "boolean", with_failures=not return_all)]
+        if return_all:
+            why = [reason or _reason(outcome) for reason, outcome in zip(reasons, outcomes, strict=True)]
+            confidences = [verdict.confidence if verdict is not None else None for verdict in found]
+            columns += [
+                Added(self.outcome, [outcome.kind for outcome in outcomes], "string"),
+                Added(self.reason, why, "string"),
+                Added(self.confidence, confidences, "Float64"),
+            ]
+        if return_explanations:
+            columns.append(Added(self.explanation, reasons, "string"))
+        return columns
+
+
+def _reason(outcome: Outcome) -> str | None:
+    """Why a row has the outcome that it has, where the model did not explain."""
+    if outcome.error is not None:
+        return error_text(outcome.error)
+    if outcome.kind == "null":
+        return "all of its named cells are missing"
+    if outcome.kind == "not asked":
+        return "enough rows were found before"
+    return outcome.note
 
 
 def _say_unsure(outcomes: Sequence[Outcome]) -> None:
@@ -144,33 +180,10 @@ def _say_unsure(outcomes: Sequence[Outcome]) -> None:
         )
 
 
-def _turns(examples: pd.DataFrame | None, resolved: Instruction) -> list[Message]:
-    """Solved rows as turns of a conversation, so that they cannot be mistaken for the row in question."""
-    if examples is None:
-        return []
-    labels = [str(label) for label in examples.columns]
-    for name in [*map(str, resolved.columns), "Answer"]:
-        if name not in labels:
-            raise ColumnNotFound(f"the examples have no column {name!r} in {did_you_mean(name, labels)}")
-    if examples["Answer"].isna().any():
-        raise InvalidArgument("the examples' column 'Answer' has nulls; each example needs True or False")
-    rows = encode_rows(examples, [labels.index(str(name)) for name in resolved.columns], resolved.names)
-    turns = []
-    for row, answer in zip(rows, examples["Answer"], strict=True):
-        turns.append(Message("user", fence(row or "{}")))
-        turns.append(Message("assistant", str(parse_word(str(answer), _TRUTH, "True or False"))))
-    return turns
-
-
-def _guess(prompt: Prompt) -> str:
-    explained = str(prompt.messages[0].content).startswith(f"{_TASK} {_ANSWER_EXPLAINED}")
-    return "The row says where it is, and a map of that country shows it there.\nAnswer: True" if explained else "True"
-
-
 FILTER = Operator(
     name="sem_filter",
     steps=steps,
-    guess=_guess,
+    guess=judging.guess,
     told="a claim about one row, such as {city} is on a coast",
     fits_window=True,
 )
@@ -180,24 +193,39 @@ def sem_filter(
     frame: pd.DataFrame,
     instruction: str,
     *,
+    all_cols: bool = False,
     return_all: bool = False,
     return_explanations: bool = False,
     examples: pd.DataFrame | None = None,
+    rows_per_call: RowsPerCall = None,
+    limit: int | None = None,
+    limit_order: LimitOrder = "rows",
     suffix: str = "_filter",
     on_error: OnError = "raise",
     **settings: Any,
 ) -> pd.DataFrame:
-    """Keep the rows of which the claim is true, one question to the model a row.
+    """Keep the rows of which the claim is true.
 
-    Rows of which every named column is null are not asked about and do not pass.
+    Rows of which every shown cell is missing are not asked about and do not pass; neither do rows of which the model
+    cannot say, which are warned of. Rows that show the same values are asked once.
 
     Args:
         frame: any frame; it is not changed.
         instruction: a claim that names columns in braces, ``"{city} is in the Bay Area"``; where it names none, the
             model is shown all columns.
-        return_all: all rows, with a boolean column ``filter_label`` (``<NA>``: null row or failed row).
+        all_cols: show the model all columns, also where the claim names some.
+        return_all: all rows, with the columns ``filter_label`` (boolean; ``<NA>`` where unsure, failed or not asked),
+            ``filter_outcome``, ``filter_reason`` and ``filter_confidence`` (the probability of the answer, where the
+            provider gives log probabilities).
         return_explanations: a column ``explanation_filter`` with the model's reasons.
         examples: solved rows to show first: the named columns and a boolean column ``Answer``.
+        rows_per_call: rows of one prompt. More than one is cheaper and a little less exact; "auto" is 16 at most. 50
+            rows (of few rows, a quarter) are asked singly too, and packs halved while more than 5 % of them differ;
+            ``.tag.outcomes`` and its ``remarks`` tell of it.
+        limit: stop as soon as so many rows are found; small rounds, each a little larger than the one before. Not
+            audited where ``rows_per_call`` is given too.
+        limit_order: which rows to ask first: "rows" in their order, so that the first ``limit`` rows that pass are
+            found, or "likeliest", those nearest to the claim by the embedder. The result is in the rows' order.
         suffix: the end of the added columns' names.
         on_error: what a row without an answer does: ``"raise"`` once all others are done, ``"keep"`` as ``<NA>`` with
             a column ``filter_error``, or ``"drop"``.
@@ -216,9 +244,13 @@ def sem_filter(
         get_lm("sem_filter", **settings),
         frame,
         instruction,
+        all_cols=all_cols,
         return_all=return_all,
         return_explanations=return_explanations,
         examples=examples,
+        rows_per_call=rows_per_call,
+        limit=limit,
+        limit_order=limit_order,
         suffix=suffix,
         on_error=on_error,
     )
@@ -228,9 +260,13 @@ async def asem_filter(
     frame: pd.DataFrame,
     instruction: str,
     *,
+    all_cols: bool = False,
     return_all: bool = False,
     return_explanations: bool = False,
     examples: pd.DataFrame | None = None,
+    rows_per_call: RowsPerCall = None,
+    limit: int | None = None,
+    limit_order: LimitOrder = "rows",
     suffix: str = "_filter",
     on_error: OnError = "raise",
     **settings: Any,
@@ -241,9 +277,13 @@ async def asem_filter(
         lm,
         frame,
         instruction,
+        all_cols=all_cols,
         return_all=return_all,
         return_explanations=return_explanations,
         examples=examples,
+        rows_per_call=rows_per_call,
+        limit=limit,
+        limit_order=limit_order,
         suffix=suffix,
         on_error=on_error,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from tagframe.errors import ContextTooLong
 from tagframe.lm import Accept, Batch, Completion, Prompt
@@ -34,7 +34,10 @@ def room(window: int | None, *told: str) -> int | None:
     """
     if window is None:
         return None
-    return max(SHORTEST, BYTES_PER_TOKEN * (window - window // ANSWER_SHARE) - sum(len(text.encode()) for text in told))
+    return max(
+        SHORTEST,
+        BYTES_PER_TOKEN * (window - window // ANSWER_SHARE) - sum(len(text.encode(errors="replace")) for text in told),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ def ask_fitted(
     *,
     bytes_at_most: int | None = None,
     max_tokens: int | None = None,
-    logprobs: bool = False,
+    logprobs: bool | Literal["optional"] = False,
     guess: str | None = None,
 ) -> Step[list[Fitted[T]]]:
     """One prompt a row, each with as much of the row as the model takes.

@@ -17,7 +17,7 @@ from tagframe.errors import InvalidArgument, RowsFailed
 
 OnError: TypeAlias = Literal["raise", "keep", "drop"]
 OutcomeKind: TypeAlias = Literal[
-    "yes", "no", "kept", "left out", "answered", "cut", "joined", "lone", "unsure", "null", "failed"
+    "yes", "no", "kept", "left out", "answered", "cut", "joined", "lone", "unsure", "null", "not asked", "failed"
 ]
 
 
@@ -29,8 +29,8 @@ class Outcome:
         kind: ``"yes"`` or ``"no"`` of ``sem_filter``; ``"joined"`` or ``"lone"`` of the left rows of ``sem_join``;
             ``"kept"`` or ``"left out"`` of ``sem_topk``; ``"answered"`` of ``sem_agg``, or ``"cut"`` where it was
             answered from rows too long for the model, of which only the beginnings were shown, and of ``sem_map`` and
-            ``sem_score``; of all: ``"unsure"``, answered with that it cannot be said, ``"null"``, not asked since there
-            was nothing to show, and ``"failed"``.
+            ``sem_score``; of all: ``"unsure"``, answered with that it cannot be said, ``"null"``, since there was
+            nothing to show, ``"not asked"``, since enough was found before, and ``"failed"``.
         error: why it failed, or None.
         note: what else is to know of it, as that it was cut to the model's context, or None.
     """
@@ -167,7 +167,7 @@ def finish(
         place, first = failures[0]
         raise RowsFailed(
             f"{operator}: {len(failures):,} of {len(outcomes):,} {of} have no answer; the first is number {place}: "
-            f"{_described(first)}. The finished frame is on this error as .frame. The same call again asks only for "
+            f"{error_text(first)}. The finished frame is on this error as .frame. The same call again asks only for "
             'what failed; on_error="keep" keeps such rows with an error column, on_error="drop" drops them.',
             finished,
             [error for _, error in failures],
@@ -177,9 +177,10 @@ def finish(
 
 def error_column(outcomes: Iterable[Outcome]) -> pd.api.extensions.ExtensionArray:
     """Errors as a text column, ``<NA>`` where there is none."""
-    described = [None if outcome.error is None else _described(outcome.error) for outcome in outcomes]
+    described = [None if outcome.error is None else error_text(outcome.error) for outcome in outcomes]
     return pd.array(described, dtype="string")
 
 
-def _described(error: Exception) -> str:
+def error_text(error: Exception) -> str:
+    """An error in a cell."""
     return f"{type(error).__name__}: {error}"

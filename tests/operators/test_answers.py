@@ -12,7 +12,7 @@ from tagframe.operators.answers import (
     parse_word_or_unsure,
     without_reasoning,
 )
-from tagframe.operators.filter import parse_explained_truth, parse_truth
+from tagframe.operators.judging import parse_explained_truth, parse_truth
 from tagframe.operators.topk import parse_choice
 
 REASONED = [

@@ -19,9 +19,9 @@ from tagframe.errors import (
 from tagframe.lm import Accept, Batch, Completion, Message, Prompt
 from tagframe.operators.answers import UNSURE, UNSURE_RULE, parse_block
 from tagframe.operators.cells import FENCE_RULE, fence
-from tagframe.operators.filter import ANSWER_TOKENS, EXPLAINED_TOKENS, Truth, parse_explained_truth, parse_truth
 from tagframe.operators.instruction import FIELD_RULE
 from tagframe.operators.join.sides import Side
+from tagframe.operators.judging import ANSWER_TOKENS, EXPLAINED_TOKENS, Truth, parse_explained_truth, parse_truth
 from tagframe.operators.steps import Step, gather, together
 
 SIDE_ROWS = 8

@@ -1,0 +1,97 @@
+"""Short rows judged several at a time, and five rows found among two thousand of which half are true."""
+
+from __future__ import annotations
+
+import re
+
+from tag_bench.server import Request
+from tag_bench.speed.cases.case import Case, Measured, lotus_on, prompt_text, tagframe_on
+
+PACKED_ROWS, LIMIT_ROWS, LIMIT = 1_000, 2_000, 5
+CLAIM = "{review} praises the film"
+_NUMBER = re.compile(r"(?:^(\d+) )?\{\"review\": \"Review (\d+):", re.MULTILINE)
+_PLAIN = re.compile(r"Review (\d+):")
+
+
+def is_praise(number: int) -> bool:
+    """Half of the reviews, and not every second one."""
+    return number * 7_919 % 997 % 2 == 0
+
+
+def answer(request: Request) -> str:
+    """The truth about one row, or about each of a pack by its number."""
+    text = prompt_text(request)
+    shown = _NUMBER.findall(text) or [("", number) for number in _PLAIN.findall(text)]
+    said = [(place, str(is_praise(int(number)))) for place, number in shown]
+    return "\n".join(f"{place}: {word}" if place else word for place, word in said)
+
+
+def _reviews(count: int) -> list[str]:
+    return [f"Review {number}: the ferry scene stays with me, the rest less." for number in range(count)]
+
+
+def ours_packed(url: str) -> Measured:
+    """``df.tag.sem_filter(…, rows_per_call="auto")``."""
+    import pandas as pd
+
+    import tagframe as tf
+
+    tagframe_on(url)
+    frame = pd.DataFrame({"review": _reviews(PACKED_ROWS)})
+    frame.head(2).tag.sem_filter(CLAIM)
+
+    def measured() -> dict[str, float]:
+        with tf.context(store=None):
+            kept = frame.tag.sem_filter(CLAIM, rows_per_call="auto")
+        return {"right": float(kept.index.tolist() == [n for n in range(PACKED_ROWS) if is_praise(n)])}
+
+    return measured
+
+
+def peer_singly(url: str) -> Measured:
+    """LOTUS's ``df.sem_filter``, which asks of one row at a time."""
+    import pandas as pd
+
+    lotus_on(url)
+    frame = pd.DataFrame({"review": _reviews(PACKED_ROWS)})
+    frame.head(2).sem_filter(CLAIM)  # type: ignore[operator]
+
+    def measured() -> dict[str, float]:
+        frame.sem_filter(CLAIM)  # type: ignore[operator]
+        return {}
+
+    return measured
+
+
+def ours_limit(url: str) -> Measured:
+    """``df.tag.sem_filter(…, limit=5)``."""
+    import pandas as pd
+
+    tagframe_on(url)
+    frame = pd.DataFrame({"review": _reviews(LIMIT_ROWS)})
+    frame.tail(2).tag.sem_filter(CLAIM)
+
+    def measured() -> dict[str, float]:
+        kept = frame.tag.sem_filter(CLAIM, limit=LIMIT)
+        return {"right": float(kept.index.tolist() == [n for n in range(LIMIT_ROWS) if is_praise(n)][:LIMIT])}
+
+    return measured
+
+
+def peer_all(url: str) -> Measured:
+    """LOTUS's ``df.sem_filter`` and ``head``: it has no limit."""
+    import pandas as pd
+
+    lotus_on(url)
+    frame = pd.DataFrame({"review": _reviews(LIMIT_ROWS)})
+    frame.tail(2).sem_filter(CLAIM)  # type: ignore[operator]
+
+    def measured() -> dict[str, float]:
+        frame.sem_filter(CLAIM).head(LIMIT)  # type: ignore[operator]
+        return {}
+
+    return measured
+
+
+FILTER_PACKED = Case("filter_packed", ours_packed, answer, peer_singly, repeats=3)
+FILTER_LIMIT = Case("filter_limit", ours_limit, answer, peer_all, repeats=3)

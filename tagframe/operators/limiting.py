@@ -1,0 +1,79 @@
+"""Asking of no more rows than are needed to find so many that pass."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from tagframe.embed import get_embedder
+from tagframe.errors import InvalidArgument, NotConfigured
+from tagframe.operators.judging import Verdict
+from tagframe.operators.steps import Step
+
+LimitOrder: TypeAlias = Literal["rows", "likeliest"]
+GROWTH = 4
+"""A round asks of as many rows as are still wanted, or of one in so many of those asked before if that is more: what is
+asked beyond need is at most that part of all, and rare rows are found in few rounds."""
+
+
+def check_limit(limit: Any, order: Any) -> None:
+    """Refuse what cannot be a limit, before anything is spent.
+
+    Raises:
+        InvalidArgument: ``limit`` is no whole number of at least 1, or ``order`` none of the two.
+    """
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1):
+        raise InvalidArgument(f"limit is the number of rows to find, at least 1, or None for all; got {limit!r}")
+    if order not in get_args(LimitOrder):
+        raise InvalidArgument(f"limit_order is one of {get_args(LimitOrder)}; got {order!r}")
+
+
+def ask_until(
+    lines: Sequence[str],
+    stands_for: Sequence[int],
+    limit: int,
+    ask: Callable[[list[str]], Step[list[Verdict]]],
+    least: int,
+) -> Step[dict[str, Verdict]]:
+    """The verdicts on as many rows, from the first on, as are needed until ``limit`` rows are found to be true.
+
+    Args:
+        lines: rows, each once, in the order in which they are to be asked.
+        stands_for: how many rows of the frame each of them is.
+        limit: rows to find.
+        ask: asks of some of them.
+        least: rows that a round asks at least, where one prompt takes several.
+    """
+    verdicts: dict[str, Verdict] = {}
+    found = 0
+    while found < limit and len(verdicts) < len(lines):
+        start = len(verdicts)
+        several = max(limit - found, start // GROWTH)
+        batch = list(lines[start : start + -(-several // least) * least])
+        answers = yield from ask(batch)
+        for place, (line, verdict) in enumerate(zip(batch, answers, strict=True), start=start):
+            verdicts[line] = verdict
+            found += stands_for[place] if verdict.truth is True else 0
+    return verdicts
+
+
+def likeliest_first(claim: str, lines: Sequence[str]) -> list[int]:
+    """Places of the rows, first those that the embedder holds nearest to the claim; ties in their order.
+
+    Raises:
+        NotConfigured: there is no embedder.
+    """
+    embedder = get_embedder()
+    if embedder is None:
+        raise NotConfigured(
+            'limit_order="likeliest" needs an embedding model, and none can be had: tagframe.configure(embedder=…), or '
+            'leave it at "rows"'
+        )
+    texts = [" ".join(str(cell) for cell in json.loads(line).values() if cell is not None) for line in lines]
+    vectors: npt.NDArray[np.float32] = embedder.encode([claim.replace("{", "").replace("}", ""), *texts])
+    similar = vectors[1:] @ vectors[0]
+    return [int(place) for place in np.argsort(-similar, kind="stable")]
