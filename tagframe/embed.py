@@ -47,6 +47,9 @@ _BATCH_LETTERS, _ACCELERATOR_LETTERS, _LARGEST_BATCH = 2048, 65536, 128
 _REMEMBERED = 256
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 _FEW = 16
+_LONGEST = 100_000
+"""Characters of a text that the tokenizer is given: it reads all of a text before it keeps the few hundred tokens that
+the model takes, which is a minute for 10 MB."""
 
 
 @runtime_checkable
@@ -225,7 +228,7 @@ class SentenceTransformerEmbedder:
             size = max(1, min(_LARGEST_BATCH, letters // max(len(texts[order[0]]), 1)))
             batch, order = order[:size], order[size:]
             vectors[batch] = self._model.encode(
-                [_readable(texts[place]) for place in batch],
+                [_readable(texts[place][:_LONGEST]) for place in batch],
                 batch_size=size,
                 show_progress_bar=False,
                 convert_to_numpy=True,

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from tagframe.accessor.lotus_keywords import takes_lotus_keywords
+
 if TYPE_CHECKING:
     from tagframe.operators import ClaimPlan, LimitOrder, NoLabels, OnError, RowsPerCall
     from tagframe.operators.join.decide import Way
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from tagframe.operators.topk import Compare
 
 
+@takes_lotus_keywords
 class OperatorMethods:
     """``df.tag.sem_…``: each calls the operator of its name on the frame."""
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from tagframe.accessor.lotus_keywords import takes_lotus_keywords
+
 if TYPE_CHECKING:
     from tagframe.lm import Quote
     from tagframe.operators import ClaimPlan, LimitOrder, OnError, RowsPerCall
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from tagframe.operators.topk import Compare
 
 
+@takes_lotus_keywords
 class QuoteAccessor:
     """``df.tag.quote``: each operator with the keywords of its own, giving a :class:`~tagframe.lm.Quote`.
 

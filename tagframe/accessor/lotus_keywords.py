@@ -1,0 +1,72 @@
+"""LOTUS's keywords on ``df.tag``: each is one of ours, has another name here, or is refused with what does its work.
+
+So a pipeline moves over by adding ``.tag``, and what it asked for is never silently left out.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from tagframe.errors import InvalidArgument
+
+T = TypeVar("T")
+
+RENAMED = {"user_instruction": "instruction", "join_instruction": "instruction", "other": "right"}
+"""LOTUS's name → ours."""
+
+INSTEAD = {
+    "additional_cot_instructions": "say it in the instruction; return_explanations=True has the model explain first",
+    "cascade_args": "give cascade=tf.Cascade(recall=…, precision=…) where the operator has it",
+    "cascade_threshold": "no cheaper model decides comparisons here",
+    "default": 'an answer that cannot be read is never taken for one; on_error="keep" keeps such rows as <NA>',
+    "helper_examples": "a cascade's proxy learns from the rows that are sampled for it",
+    "long_context_strategy": "rows are packed by tokens, and what is cut is told in .tag.outcomes",
+    "method": 'give compare="pair" or compare="list"',
+    "output_tokens": "the answers are True, False and Unsure",
+    "postprocessor": "give dtype=, choices= or response_format= of sem_map",
+    "progress_bar_desc": "give progress=True or progress=False",
+    "return_raw_outputs": "give return_explanations=True; the response store keeps every answer",
+    "return_explanations": "a ranking is made of many answers; .tag.outcomes and its remarks tell of it",
+    "return_stats": "read .tag.outcomes of the result, and tagframe.usage()",
+    "safe_mode": "df.tag.quote tells the calls and the cost before anything is spent, and budget= is a bound",
+    "split_fields_into_cols": "the fields of a response_format are columns",
+    "strategy": "give return_explanations=True, which has the model explain first",
+    "system_prompt": "say it in the instruction",
+}
+"""LOTUS's keyword that is none of ours → what does its work."""
+
+
+def takes_lotus_keywords(operators: type[T]) -> type[T]:
+    """A class whose ``sem_…`` methods take what LOTUS's take, or say what to give instead."""
+    for name, method in list(vars(operators).items()):
+        if name.startswith("sem_"):
+            setattr(operators, name, _translating(method))
+    return operators
+
+
+def _translating(method: Callable[..., Any]) -> Callable[..., Any]:
+    own = inspect.signature(method).parameters
+
+    @functools.wraps(method)
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        return method(*arguments, **{k: v for name, given in keywords.items() for k, v in _ours(name, given).items()})
+
+    def _ours(name: str, given: Any) -> dict[str, Any]:
+        """The keyword as one of ours; none for one that is switched off.
+
+        Raises:
+            InvalidArgument: there is no such one here.
+        """
+        if name in own or (name not in RENAMED and name not in INSTEAD):
+            return {name: given}
+        if RENAMED.get(name) in own:
+            return {RENAMED[name]: given}
+        if given is None or (given is False and name != "default"):
+            return {}
+        instead = INSTEAD.get(name, f"give {RENAMED.get(name)}=")
+        raise InvalidArgument(f"LOTUS's {name}= of {method.__name__} is not taken here: {instead}; got {given!r:.80}")
+
+    return call
