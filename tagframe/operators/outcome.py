@@ -94,11 +94,15 @@ def refuse_taken(frame: pd.DataFrame, names: Sequence[str], suffix: str) -> None
         )
 
 
-def free_name(frame: pd.DataFrame, name: str) -> str:
-    """The name, or one like it that the frame does not have: an unexpected failure must not cost a column."""
+def free_name(frame: pd.DataFrame, name: str) -> Any:
+    """The name, or one like it that the frame does not have: an unexpected failure must not cost a column.
+
+    Where the columns have several levels, it stands on the first of them.
+    """
     while name in frame.columns:
         name += "_"
-    return name
+    levels = frame.columns.nlevels
+    return name if levels == 1 else (name, *[""] * (levels - 1))
 
 
 @dataclass(frozen=True)

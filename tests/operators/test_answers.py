@@ -12,8 +12,8 @@ from tagframe.operators.answers import (
     parse_word_or_unsure,
     without_reasoning,
 )
+from tagframe.operators.contest import parse_choice
 from tagframe.operators.judging import parse_explained_truth, parse_truth
-from tagframe.operators.topk import parse_choice
 
 REASONED = [
     "<think>The sea is wet.</think>\n\n{}",

@@ -60,7 +60,7 @@ FRAMES: dict[str, pd.DataFrame] = {
     "bytes": pd.DataFrame({"text": [b"\xff\x00", b"plain", b"", b"x"]}),
     "pictures": pd.DataFrame({"text": pd.Series([Picture(), Picture()], dtype=object)}),
     "a cell of 10 MB": pd.DataFrame({"text": ["a river", HUGE]}),
-    "half a character": pd.DataFrame({"text": ["a \ud800 river", "a road"]}),
+    "half a character": pd.DataFrame({"text": pd.Series(["a \ud800 river", "a road"], dtype=object)}),
     "control characters": pd.DataFrame({"text": ["\x00\x1b[2J", "\u2028\u202e"]}),
     "pyarrow": pd.DataFrame({"text": pd.array(WORDS, dtype="string[pyarrow]")}),
     "string": pd.DataFrame({"text": pd.array([*WORDS, None], dtype="string")}),

@@ -327,7 +327,7 @@ def test_hostile_cells_are_only_text(live, cell, rows_per_call):
         return "False" if tag == "row" else "\n".join(f"{number}: False" for number in range(1, len(rows) + 1))
 
     live.answers = answer
-    frame = pd.DataFrame({"text": [cell, "b", "c", "d"], "other": [1, 2, 3, 4]})
+    frame = pd.DataFrame({"text": pd.Series([cell, "b", "c", "d"], dtype=object), "other": [1, 2, 3, 4]})
     assert frame.tag.sem_filter("{text} is kind", rows_per_call=rows_per_call).empty
     whole = cell.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     assert {"text": cell} in seen or {"text": whole} in seen
