@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tagframe.corpus import Corpus
     from tagframe.joins import How, JoinPlan, On
     from tagframe.merging import MergeReport, Reaction, Where
-    from tagframe.operators import ClaimReport
+    from tagframe.operators import CascadeReport, ClaimReport
     from tagframe.retrieval import RetrievedTables
 
 
@@ -139,6 +139,16 @@ class TagAccessor(OperatorMethods):
         """
         outcomes: pd.DataFrame = results.require(self._frame, "outcomes", "an operator")
         return outcomes
+
+    @property
+    def cascade(self) -> CascadeReport:
+        """What the cascade of ``sem_filter`` that made this frame did and saved.
+
+        Raises:
+            FactUnknown: there was none.
+        """
+        report: CascadeReport = results.require(self._frame, "cascade", "sem_filter(cascade=…)")
+        return report
 
     @property
     def sources(self) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import pandas as pd
 from tagframe.accessor.lotus_keywords import takes_lotus_keywords
 
 if TYPE_CHECKING:
-    from tagframe.operators import ClaimPlan, LimitOrder, NoLabels, OnError, RowsPerCall
+    from tagframe.operators import Cascade, ClaimPlan, LimitOrder, NoLabels, OnError, RowsPerCall
     from tagframe.operators.join.decide import Way
     from tagframe.operators.join.result import JoinHow
     from tagframe.operators.topk import Compare
@@ -32,6 +32,7 @@ class OperatorMethods:
         return_explanations: bool = False,
         examples: pd.DataFrame | None = None,
         rows_per_call: RowsPerCall = None,
+        cascade: Cascade | None = None,
         limit: int | None = None,
         limit_order: LimitOrder = "rows",
         suffix: str = "_filter",
@@ -49,8 +50,32 @@ class OperatorMethods:
             return_explanations=return_explanations,
             examples=examples,
             rows_per_call=rows_per_call,
+            cascade=cascade,
             limit=limit,
             limit_order=limit_order,
+            suffix=suffix,
+            on_error=on_error,
+            **settings,
+        )
+
+    def sem_filters(
+        self,
+        instruction: str | Sequence[str],
+        *,
+        rows_per_call: RowsPerCall = None,
+        return_all: bool = False,
+        suffix: str = "_filter",
+        on_error: OnError = "raise",
+        **settings: Any,
+    ) -> pd.DataFrame:
+        """The rows of which all of several claims are true; see :func:`tagframe.sem_filters`."""
+        from tagframe import operators
+
+        return operators.sem_filters(
+            self._frame,
+            instruction,
+            rows_per_call=rows_per_call,
+            return_all=return_all,
             suffix=suffix,
             on_error=on_error,
             **settings,

@@ -11,7 +11,7 @@ from tagframe.accessor.lotus_keywords import takes_lotus_keywords
 
 if TYPE_CHECKING:
     from tagframe.lm import Quote
-    from tagframe.operators import ClaimPlan, LimitOrder, OnError, RowsPerCall
+    from tagframe.operators import Cascade, ClaimPlan, LimitOrder, OnError, RowsPerCall
     from tagframe.operators.join.decide import Way
     from tagframe.operators.join.result import JoinHow
     from tagframe.operators.topk import Compare
@@ -37,6 +37,7 @@ class QuoteAccessor:
         return_explanations: bool = False,
         examples: pd.DataFrame | None = None,
         rows_per_call: RowsPerCall = None,
+        cascade: Cascade | None = None,
         limit: int | None = None,
         limit_order: LimitOrder = "rows",
         suffix: str = "_filter",
@@ -56,8 +57,33 @@ class QuoteAccessor:
             return_explanations=return_explanations,
             examples=examples,
             rows_per_call=rows_per_call,
+            cascade=cascade,
             limit=limit,
             limit_order=limit_order,
+            suffix=suffix,
+            on_error=on_error,
+        )
+
+    def sem_filters(
+        self,
+        instruction: str | Sequence[str],
+        *,
+        rows_per_call: RowsPerCall = None,
+        return_all: bool = False,
+        suffix: str = "_filter",
+        on_error: OnError = "raise",
+        **settings: Any,
+    ) -> Quote:
+        """Calls, tokens, dollars and seconds of :func:`tagframe.sem_filters` with these arguments."""
+        from tagframe.lm import get_lm
+        from tagframe.operators import OPERATORS
+
+        return OPERATORS["sem_filters"].quote(
+            get_lm("sem_filters", **settings),
+            self._frame,
+            instruction,  # type: ignore[arg-type]
+            rows_per_call=rows_per_call,
+            return_all=return_all,
             suffix=suffix,
             on_error=on_error,
         )

@@ -10,10 +10,11 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from tagframe.errors import UnsureWarning
+from tagframe.errors import InvalidArgument, UnsureWarning
 from tagframe.lm import get_lm
 from tagframe.operators import judging
 from tagframe.operators.answers import UNSURE, parse_word
+from tagframe.operators.cascade import Cascade, decided_by, scores_of
 from tagframe.operators.cells import encode_rows
 from tagframe.operators.drivers import arun
 from tagframe.operators.examples import example_turns
@@ -47,6 +48,7 @@ def steps(
     return_explanations: bool = False,
     examples: pd.DataFrame | None = None,
     rows_per_call: RowsPerCall = None,
+    cascade: Cascade | None = None,
     limit: int | None = None,
     limit_order: LimitOrder = "rows",
     suffix: str = "_filter",
@@ -57,6 +59,8 @@ def steps(
     check_on_error(on_error)
     check_limit(limit, limit_order)
     size = rows_per_call_of(rows_per_call)
+    if cascade is not None and limit is not None:
+        raise InvalidArgument("a cascade judges all rows, and limit= as few as it can: give one of them")
     resolved = Instruction.resolve(instruction, frame, all_cols=all_cols)
     names = _Names(suffix)
     refuse_taken(frame, names.promised(return_all, return_explanations, on_error), suffix)
@@ -70,12 +74,19 @@ def steps(
     rows = encode_rows(frame, resolved.positions, resolved.names)
     lines = [row for row in rows if row is not None]
     remarks: list[str] = []
-    if limit is not None:
+    facts: dict[str, Any] = {}
+    ask = partial(ask_packed, judge, size=size)
+    if cascade is not None:
+        scores = scores_of(cascade, frame)
+        verdicts, facts["cascade"] = yield from decided_by(cascade, scores, resolved.text, rows, ask, size)
+        remarks.append(str(facts["cascade"]))
+        if size > 1:
+            remarks.append(f"Rows were asked {size} at a time, not audited.")
+    elif limit is not None:
         counts = Counter(lines)
         order = list(counts)
         if limit_order == "likeliest":
             order = [order[place] for place in likeliest_first(resolved.text, order)]
-        ask = partial(ask_packed, judge, size=size)
         verdicts = yield from ask_until(order, [counts[line] for line in order], limit, ask, size)
         if size > 1:
             remarks.append(f"Rows were asked {size} at a time, not audited: limit={limit} asks of as few as it can.")
@@ -105,6 +116,7 @@ def steps(
         on_error=on_error,
         error_name=names.error,
         remarks=remarks,
+        facts=facts,
     )
     if not return_all:
         _say_unsure(outcomes)
@@ -198,6 +210,7 @@ def sem_filter(
     return_explanations: bool = False,
     examples: pd.DataFrame | None = None,
     rows_per_call: RowsPerCall = None,
+    cascade: Cascade | None = None,
     limit: int | None = None,
     limit_order: LimitOrder = "rows",
     suffix: str = "_filter",
@@ -222,6 +235,8 @@ def sem_filter(
         rows_per_call: rows of one prompt. More than one is cheaper and a little less exact; "auto" is 16 at most. 50
             rows (of few rows, a quarter) are asked singly too, and packs halved while more than 5 % of them differ;
             ``.tag.outcomes`` and its ``remarks`` tell of it.
+        cascade: have a proxy decide the clear rows, with recall and precision promised; see
+            :class:`tagframe.Cascade`. ``.tag.cascade`` says what it saved.
         limit: stop as soon as so many rows are found; small rounds, each a little larger than the one before. Not
             audited where ``rows_per_call`` is given too.
         limit_order: which rows to ask first: "rows" in their order, so that the first ``limit`` rows that pass are
@@ -249,6 +264,7 @@ def sem_filter(
         return_explanations=return_explanations,
         examples=examples,
         rows_per_call=rows_per_call,
+        cascade=cascade,
         limit=limit,
         limit_order=limit_order,
         suffix=suffix,
@@ -265,6 +281,7 @@ async def asem_filter(
     return_explanations: bool = False,
     examples: pd.DataFrame | None = None,
     rows_per_call: RowsPerCall = None,
+    cascade: Cascade | None = None,
     limit: int | None = None,
     limit_order: LimitOrder = "rows",
     suffix: str = "_filter",
@@ -282,6 +299,7 @@ async def asem_filter(
         return_explanations=return_explanations,
         examples=examples,
         rows_per_call=rows_per_call,
+        cascade=cascade,
         limit=limit,
         limit_order=limit_order,
         suffix=suffix,

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
-import numpy.typing as npt
 
-from tagframe.embed import get_embedder
-from tagframe.errors import InvalidArgument, NotConfigured
+from tagframe.errors import InvalidArgument
 from tagframe.operators.judging import Verdict
+from tagframe.operators.nearness import similarities
 from tagframe.operators.steps import Step
 
 LimitOrder: TypeAlias = Literal["rows", "likeliest"]
@@ -67,13 +65,5 @@ def likeliest_first(claim: str, lines: Sequence[str]) -> list[int]:
     Raises:
         NotConfigured: there is no embedder.
     """
-    embedder = get_embedder()
-    if embedder is None:
-        raise NotConfigured(
-            'limit_order="likeliest" needs an embedding model, and none can be had: tagframe.configure(embedder=…), or '
-            'leave it at "rows"'
-        )
-    texts = [" ".join(str(cell) for cell in json.loads(line).values() if cell is not None) for line in lines]
-    vectors: npt.NDArray[np.float32] = embedder.encode([claim.replace("{", "").replace("}", ""), *texts])
-    similar = vectors[1:] @ vectors[0]
+    similar = similarities(claim, lines)
     return [int(place) for place in np.argsort(-similar, kind="stable")]

@@ -135,6 +135,7 @@ def finish(
     row_facts: Callable[[Sequence[int]], Mapping[str, Any]] | None = None,
     of: str = "rows",
     remarks: Sequence[str] = (),
+    facts: Mapping[str, Any] | None = None,
 ) -> pd.DataFrame:
     """The result of an operator, which knows its outcomes; the end of every operator.
 
@@ -150,6 +151,7 @@ def finish(
         row_facts: what the result is to know of its rows, made from their places in ``base``.
         of: what the rows of ``base`` are.
         remarks: sentences on the operator as a whole, for its outcomes.
+        facts: what else the result is to know of how it was made.
 
     Raises:
         RowsFailed: with ``on_error="raise"``, where any has failed; the frame on it is that of ``"keep"``.
@@ -164,7 +166,8 @@ def finish(
             finished[name] = pd.array([column.values[place] for place in places], dtype=column.dtype)
     if keeps_failures:
         finished[free_name(base, error_name)] = error_column(outcomes[place] for place in places)
-    results.remember(finished, outcomes=outcome_frame(outcomes, base.index if index is None else index, remarks))
+    told = outcome_frame(outcomes, base.index if index is None else index, remarks)
+    results.remember(finished, outcomes=told, **(facts or {}))
     if row_facts is not None:
         results.remember_rows(finished, **row_facts(places))
     if failures and on_error == "raise":

@@ -1,0 +1,213 @@
+"""``sem_filters``: several claims about a row, the cheapest way first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from tagframe.errors import InvalidArgument
+from tagframe.lm import get_lm
+from tagframe.operators import judging
+from tagframe.operators.answers import UNSURE
+from tagframe.operators.cells import encode_rows
+from tagframe.operators.drivers import arun
+from tagframe.operators.filter import RowsPerCall
+from tagframe.operators.instruction import Instruction
+from tagframe.operators.judging import Judge, Verdict
+from tagframe.operators.operator import Operator
+from tagframe.operators.outcome import Added, OnError, Outcome, check_on_error, finish, refuse_taken
+from tagframe.operators.packing import ask_packed, rows_per_call_of
+from tagframe.operators.steps import Step, together
+
+SAMPLED, SAMPLED_SHARE = 20, 10
+"""Rows that all claims are asked of first; one in :data:`SAMPLED_SHARE` where there are few."""
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """A claim, and what it is asked of.
+
+    Attributes:
+        text: as the user wrote it.
+        lines: each row of the frame as it shows it; None where all of its named cells are null.
+        size: rows of a prompt at most.
+    """
+
+    text: str
+    judge: Judge
+    lines: Sequence[str | None]
+    size: int
+
+    def ask(self, places: Sequence[int], known: dict[str, Verdict]) -> Step[None]:
+        """Have the rows at these places judged; what is known already is not asked again."""
+        found = (self.lines[place] for place in places)
+        new = [line for line in dict.fromkeys(found) if line is not None and line not in known]
+        verdicts = yield from ask_packed(self.judge, new, self.size) if self.size > 1 else self.judge.ask(new)
+        known.update(zip(new, verdicts, strict=True))
+
+    def outcome(self, place: int, known: dict[str, Verdict]) -> Outcome:
+        line = self.lines[place]
+        if line is None:
+            return Outcome("null", note=f"by {self.text!r}")
+        verdict = known[line]
+        note = f"by {self.text!r}" if verdict.note is None else f"by {self.text!r}; {verdict.note}"
+        if verdict.truth is None:
+            return Outcome("failed", verdict.error, note)
+        kind: Literal["yes", "no", "unsure"] = "unsure" if verdict.truth is UNSURE else "yes" if verdict.truth else "no"
+        return Outcome(kind, note=note)
+
+    def rank(self, places: Sequence[int], known: dict[str, Verdict]) -> float:
+        """Cost over the share of rows that it ends, by a sample: the claim with the least goes first.
+
+        With independent claims no order is cheaper (Hellerstein and Stonebraker, SIGMOD 1993, section 4.1).
+        """
+        ended = sum(self.outcome(place, known).kind != "yes" for place in places)
+        cost = len(self.judge.claim) / self.size + sum(len(self.lines[place] or "") for place in places) / len(places)
+        return cost / ((ended + 0.5) / (len(places) + 1))
+
+
+def steps(
+    frame: pd.DataFrame,
+    instruction: str | Sequence[str],
+    *,
+    rows_per_call: RowsPerCall = None,
+    return_all: bool = False,
+    suffix: str = "_filter",
+    on_error: OnError = "raise",
+    window: int | None = None,
+) -> Step[pd.DataFrame]:
+    """:func:`sem_filters` as a step; ``window`` is the tokens that the model reads and writes in one request."""
+    check_on_error(on_error)
+    texts = [instruction] if isinstance(instruction, str) else list(instruction)
+    if not texts:
+        raise InvalidArgument("sem_filters needs at least one claim, as ['{city} is on a coast', …]; got none")
+    size = rows_per_call_of(rows_per_call)
+    stem = suffix.strip("_")
+    label, ended_by, error_name = f"{stem}_label", f"{stem}_ended_by", f"{stem}_error"
+    promised = ([label, ended_by] if return_all else []) + ([label, error_name] if on_error == "keep" else [])
+    claims = []
+    for text in texts:
+        resolved = Instruction.resolve(text, frame)
+        lines = encode_rows(frame, resolved.positions, resolved.names)
+        claims.append(_Claim(text, Judge(resolved.text, window=window), lines, size))
+    refuse_taken(frame, promised, suffix)
+
+    known: list[dict[str, Verdict]] = [{} for _ in claims]
+    order = list(range(len(claims)))
+    remarks = []
+    count = min(SAMPLED, len(frame) // SAMPLED_SHARE)
+    if len(claims) > 1 and count:
+        sample = np.sort(np.random.default_rng(0).choice(len(frame), count, replace=False)).tolist()
+        yield from together([claim.ask(sample, of) for claim, of in zip(claims, known, strict=True)])
+        order.sort(key=lambda place: claims[place].rank(sample, known[place]))
+        remarks.append(f"Asked in the order {', '.join(repr(texts[place]) for place in order)}, by {count} rows.")
+    outcomes = [Outcome("yes")] * len(frame)
+    ended: list[str | None] = [None] * len(frame)
+    left = list(range(len(frame)))
+    for which in order:
+        claim, of = claims[which], known[which]
+        yield from claim.ask(left, of)
+        for place in left:
+            outcome = claim.outcome(place, of)
+            if outcome.kind != "yes":
+                outcomes[place], ended[place] = outcome, claim.text
+        left = [place for place in left if ended[place] is None]
+    labels = [{"yes": True, "no": False}.get(outcome.kind) for outcome in outcomes]
+    added = [Added(label, labels, "boolean", with_failures=not return_all)]
+    if return_all:
+        added.append(Added(ended_by, ended, "string"))
+    return finish(
+        "sem_filters",
+        frame,
+        outcomes,
+        [place for place, outcome in enumerate(outcomes) if return_all or outcome.kind in ("yes", "failed")],
+        added,
+        on_error=on_error,
+        error_name=error_name,
+        remarks=remarks,
+    )
+
+
+FILTERS = Operator(
+    name="sem_filters",
+    steps=steps,
+    guess=judging.guess,
+    told="claims about one row",
+    fits_window=True,
+    in_syn=False,
+)
+
+
+def sem_filters(
+    frame: pd.DataFrame,
+    instruction: str | Sequence[str],
+    *,
+    rows_per_call: RowsPerCall = None,
+    return_all: bool = False,
+    suffix: str = "_filter",
+    on_error: OnError = "raise",
+    **settings: Any,
+) -> pd.DataFrame:
+    """Keep the rows of which all of several claims are true: what ``sem_filter`` keeps, one claim after the other.
+
+    All claims are asked of a few rows first; then the one goes first that ends most rows for the least text, and each
+    row is asked only until a claim ends it.
+
+    Args:
+        frame: any frame; it is not changed.
+        instruction: claims that name columns in braces.
+        rows_per_call: rows of a prompt, not audited; ``"auto"`` for as many as are reasonable.
+        return_all: all rows, with a boolean column ``filter_label`` and a column ``filter_ended_by``, the claim that
+            ended the row.
+        suffix: the end of the added columns' names.
+        on_error: what a row without an answer does, as for :func:`tagframe.sem_filter`.
+        **settings: those of :func:`tagframe.configure`, for this call.
+
+    Returns:
+        The rows that pass, in order, with index, dtypes and subclass kept; ``.tag.outcomes`` says what became of each,
+        and by which claim.
+
+    Raises:
+        RowsFailed: with ``on_error="raise"``, after all rows have been tried; the finished frame is on it.
+        ColumnNotFound: a named column is not there.
+        InvalidArgument: no claim, or one without words.
+        NotConfigured: no model is set.
+    """
+    lm = get_lm("sem_filters", **settings)
+    return FILTERS.run(
+        lm,
+        frame,
+        instruction,  # type: ignore[arg-type]
+        rows_per_call=rows_per_call,
+        return_all=return_all,
+        suffix=suffix,
+        on_error=on_error,
+    )
+
+
+async def asem_filters(
+    frame: pd.DataFrame,
+    instruction: str | Sequence[str],
+    *,
+    rows_per_call: RowsPerCall = None,
+    return_all: bool = False,
+    suffix: str = "_filter",
+    on_error: OnError = "raise",
+    **settings: Any,
+) -> pd.DataFrame:
+    """:func:`sem_filters`, awaited: the event loop goes on, and cancelling stops what is not sent."""
+    lm = get_lm("sem_filters", **settings)
+    step = FILTERS.step(
+        lm,
+        frame,
+        instruction,  # type: ignore[arg-type]
+        rows_per_call=rows_per_call,
+        return_all=return_all,
+        suffix=suffix,
+        on_error=on_error,
+    )
+    return await arun(step, lm, FILTERS.name)
