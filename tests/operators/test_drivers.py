@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from scripted import shown_rows
 
 import tagframe as tf
 from tag_bench.server import Reply, Request, Server
@@ -101,6 +102,11 @@ def test_many_steps_are_one_call_each_with_its_own_end(lm: LM, live: Server):
     assert tf.usage()["call"].tolist()[before:] == ["three filters"]
 
 
+def largest_first(rows: list[dict]) -> str:
+    """A list of rows in order, by their numbers."""
+    return " > ".join(str(place + 1) for place in sorted(range(len(rows)), key=lambda place: -rows[place]["n"]))
+
+
 def test_one_export_serves_eighty_pipelines(tmp_path: Path):
     """Each filters, then ranks what is left: two rounds of answers, whatever the number of pipelines."""
     store, batch = tmp_path / "answers.db", tmp_path / "batch.jsonl"
@@ -113,8 +119,8 @@ def test_one_export_serves_eighty_pipelines(tmp_path: Path):
         return best["n"].tolist()
 
     def answered(line: dict) -> str:
-        rows = [json.loads(row) for row in line["body"]["messages"][-1]["content"].split("\n") if row.startswith("{")]
-        return str(rows[0]["n"] > 99) if len(rows) == 1 else "AB"[rows[0]["n"] < rows[1]["n"]]
+        rows = shown_rows(line["body"]["messages"][-1]["content"])
+        return str(rows[0]["n"] > 99) if len(rows) == 1 else largest_first(rows)
 
     for missing in (240, 80):
         with pytest.raises(ReplayMiss, match=rf"^{missing} of"):
@@ -132,9 +138,9 @@ def test_operators_awaited(live: Server):
     frame = pd.DataFrame({"n": [1, 2, 3]})
 
     def answer(request: Request) -> str:
-        rows = [json.loads(line) for line in request.prompt.split("\n") if line.startswith("{")]
+        rows = shown_rows(request.prompt)
         if "Criterion" in str(request.messages):
-            return "AB"[rows[0]["n"] < rows[1]["n"]]
+            return largest_first(rows)
         return f"{len(rows)} rows" if "Request:" in str(request.messages) else str(rows[0]["n"] > 1)
 
     live.answers = answer
