@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import tagframe as tf
 from tagframe.errors import InvalidArgument, TagframeError
 from tagframe.lm import LM, QuotingLM
 from tagframe.operators import OPERATORS, run
@@ -17,6 +18,7 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "sem_filter": (("{text} is kind",), {}),
     "sem_topk": (("Which {text} is most kind?", 2), {}),
     "sem_agg": (("What does every {text} say?",), {}),
+    "sem_filters": ((["{text} is kind", "{text} is long"],), {}),
     "sem_map": (("The tone of {text}",), {}),
     "sem_score": (("How kind is {text}?",), {}),
     "sem_extract": (("text", {"topic": None}), {}),
@@ -96,7 +98,7 @@ def test_right_or_a_named_error(name: str, kind: str):
             raise
     else:
         assert isinstance(result, pd.DataFrame)
-        if name in ("sem_filter", "sem_topk"):
+        if name in ("sem_filter", "sem_filters", "sem_topk"):
             assert list(result.columns) == list(frame.columns)
             assert list(result.dtypes) == list(frame.dtypes)
             assert type(result) is type(frame)
@@ -106,6 +108,18 @@ def test_right_or_a_named_error(name: str, kind: str):
             assert len(result.tag.outcomes) in (len(frame), 1)
     pd.testing.assert_frame_equal(frame, before)
     assert frame.attrs == attrs
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_a_cascade(kind: str):
+    frame = FRAMES[kind]
+    before = frame.copy(deep=True)
+    cascade = tf.Cascade(np.arange(len(frame)))
+    result = result_of("sem_filter", frame, "{text} is kind", cascade=cascade)
+    assert list(result.columns) == list(frame.columns)
+    assert len(result.tag.outcomes) == len(frame)
+    assert result.tag.cascade.asked <= len(frame)
+    pd.testing.assert_frame_equal(frame, before)
 
 
 def test_a_hundred_thousand_rows():
