@@ -297,7 +297,9 @@ class Catalogue:
         try:
             if write and not self.path.exists():
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-            uri = f"{self.path.absolute().as_uri()}?mode={'rw' if write else 'ro'}"
+            # Readers too: what a process that was killed left half-written is undone by whoever opens the file next.
+            mode = "rw" if write or os.access(self.path, os.W_OK) else "ro"
+            uri = f"{self.path.absolute().as_uri()}?mode={mode}"
             with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)) as connection:
                 connection.row_factory = sqlite3.Row
                 connection.execute("PRAGMA secure_delete = ON")  # what is removed leaves no bytes behind
