@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -94,13 +95,17 @@ def _column(cells: Sequence[Any], complete: bool) -> StoredColumn:
     plain = [cell.item() if isinstance(cell, np.generic) else cell for cell in cells]
     if not plain:
         return StoredColumn(complete=complete)
-    types = pd.Series([_type(cell) for cell in plain]).value_counts().index
+    types = _frequent([_type(cell) for cell in plain])
     # By type and value: 1 and '1' are two, 1 and 1.0 as well.
-    counts = pd.Series([_literal(cell) for cell in plain]).value_counts()
-    literals = list(counts.index)
+    literals = _frequent([_literal(cell) for cell in plain])
     digits = set(types) == {"TEXT"} and all(_is_number(cell) for cell in plain)
     kept = literals if complete and len(literals) <= FEW_VALUES else literals[:_SAMPLES]
     return StoredColumn(tuple(types), tuple(kept), complete and len(kept) == len(literals), digits)
+
+
+def _frequent(texts: Sequence[str]) -> list[str]:
+    """The distinct ones, the most frequent first, the first of equals first."""
+    return [text for text, _ in Counter(texts).most_common()]
 
 
 def _type(cell: Any) -> str:
