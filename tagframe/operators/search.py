@@ -19,7 +19,7 @@ from tagframe.operators.drivers import arun, run
 from tagframe.operators.join.result import renamed
 from tagframe.operators.naming import label_text
 from tagframe.operators.operator import Operator
-from tagframe.operators.outcome import OnError, check_on_error, refuse_taken
+from tagframe.operators.outcome import OnError, check_on_error, free_name, refuse_taken
 from tagframe.operators.steps import Step, without_model
 from tagframe.operators.topk import TOPK
 
@@ -57,7 +57,7 @@ def search_steps(
         scores, places = nearest([query], texts, _checked_count(K))
         found = frame.iloc[places[0]].copy()
         if return_scores:
-            found[scores_name] = scores[0]
+            found[free_name(found, scores_name)] = scores[0]
     if best is None:
         return found
     window_of = {"window": window} if TOPK.fits_window else {}
@@ -97,9 +97,10 @@ def join_steps(
     rights = np.concatenate(places) if places else np.empty(0, dtype=np.intp)
     left, partner = frame.iloc[lefts].copy(), other.iloc[rights].copy()
     left.columns, partner.columns = renamed(left.columns, both, lsuffix), renamed(partner.columns, both, rsuffix)
-    left[score_name] = np.concatenate(scores) if scores else np.empty(0, dtype=np.float32)
+    left[free_name(left, score_name)] = np.concatenate(scores) if scores else np.empty(0, dtype=np.float32)
     if keep_index:
-        left["_left_id"], left["_right_id"] = frame.index[lefts], other.index[rights]
+        left[free_name(left, "_left_id")] = frame.index[lefts]
+        left[free_name(left, "_right_id")] = other.index[rights]
     for at, label in enumerate(partner.columns):
         left.insert(len(left.columns) - 2 * keep_index, label, partner.iloc[:, at].array, allow_duplicates=True)
     return left

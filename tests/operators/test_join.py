@@ -191,6 +191,19 @@ def test_frames_of_one_column_that_both_have():
     assert len(result) == 2
 
 
+def test_frames_of_several_levels_of_columns():
+    words = pd.DataFrame([["sea"], ["sky"]], columns=pd.MultiIndex.from_tuples([("a", "word")]))
+    lm = Scripted(lambda message: "So it is.\nAnswer: True")
+    result = sem_join(words, words, "{a.word:left}, {a.word:right}", return_explanations=True, on_error="keep", lm=lm)
+    assert result.columns.tolist() == [
+        ("a", "word:left"),
+        ("a", "word:right"),
+        ("explanation_join", ""),
+        ("join_error", ""),
+    ]
+    assert result["explanation_join"].tolist() == ["So it is."] * 4
+
+
 def test_explanations_of_each_way():
     left, right = frame("review", 20, 20), frame("note", 20, 20, start=100)
 

@@ -29,7 +29,7 @@ from tagframe.operators.join.result import (
 from tagframe.operators.join.sides import LEFT, RIGHT, Side, resolve_sides
 from tagframe.operators.naming import label_text
 from tagframe.operators.operator import Operator
-from tagframe.operators.outcome import OnError, Outcome, check_on_error, error_column, outcome_frame
+from tagframe.operators.outcome import OnError, Outcome, check_on_error, error_column, free_name, outcome_frame
 from tagframe.operators.steps import Step
 
 
@@ -128,11 +128,10 @@ def _finished(
     found = with_unmatched(found, left, right, how)
     joined = joined_frame(left.frame, right.frame, found)
     if explained:
-        joined[f"explanation{suffix}"] = found["reason"].to_numpy()
-        joined[f"explanation{suffix}"] = joined[f"explanation{suffix}"].astype("string")
+        joined[free_name(joined, f"explanation{suffix}")] = found["reason"].array
     if keeps:
         errors = found["error"] if "error" in found else [None] * len(found)
-        joined[f"{suffix.strip('_')}_error"] = error_column(
+        joined[free_name(joined, f"{suffix.strip('_')}_error")] = error_column(
             Outcome("failed", error) if isinstance(error, Exception) else Outcome("joined") for error in errors
         )
     remarks = str(decision.report).splitlines()
