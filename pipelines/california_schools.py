@@ -50,7 +50,7 @@ def grades_of_the_outermost_school_in_silicon_valley(tables: Frames) -> Any:
     """The grades that the school farthest from the prime meridian offers, of those in cities of Silicon Valley."""
     schools = tables["schools"].dropna(subset=["City", "Longitude"])
     outermost_first = schools.sort_values("Longitude", key=abs, ascending=False)
-    found = outermost_first.tag.sem_filter("{City} is a city in the 'Silicon Valley' region").head(1)
+    found = outermost_first.tag.sem_filter("{City} is a city in the 'Silicon Valley' region", limit=1)
     return found["GSoffered"].tolist()
 
 
@@ -58,7 +58,7 @@ def grades_of_the_outermost_school_in_silicon_valley(tables: Frames) -> Any:
 def commonest_female_administrators(tables: Frames) -> Any:
     """The two commonest first names of administrators that are female."""
     names = tables["schools"]["AdmFName1"].value_counts().rename_axis("first_name").reset_index()
-    return names.tag.sem_filter("{first_name} is typically a female first name")["first_name"].head(2).tolist()
+    return names.tag.sem_filter("{first_name} is typically a female first name", limit=2)["first_name"].tolist()
 
 
 @answers(33, reads="satscores schools")

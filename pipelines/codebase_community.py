@@ -71,7 +71,7 @@ def oldest_supporter_in_the_capital(tables: Frames) -> Any:
     supporters = tables["badges"].query("Name == 'Supporter'")["UserId"]
     users = tables["users"][tables["users"]["Id"].isin(supporters)].dropna(subset=["Age", "Location"])
     oldest_first = users.sort_values("Age", ascending=False)
-    found = oldest_first.tag.sem_filter("{Location} is in the capital city of Austria").head(1)
+    found = oldest_first.tag.sem_filter("{Location} is in the capital city of Austria", limit=1)
     return found["DisplayName"].tolist()
 
 
@@ -118,7 +118,7 @@ def excerpt_on_bayesian(tables: Frames) -> Any:
     """Whether what the post says, from which the tag "bayesian" is excerpted, is true."""
     excerpt = tables["tags"].query("TagName == 'bayesian'")["ExcerptPostId"]
     posts = tables["posts"][tables["posts"]["Id"].isin(excerpt)]
-    return bool(posts.tag.sem_filter("what {Body} says is true", return_all=True)["filter_label"].iloc[0])
+    return posts.tag.sem_filter("what {Body} says is true", return_all=True)["filter_label"].tolist()
 
 
 # --- in which order --------------------------------------------------------------------------------------------------

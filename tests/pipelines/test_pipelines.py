@@ -71,7 +71,7 @@ EXPECTED: dict[int, Any] = {
     108: ["YES", "NO"],
     109: ["wind", "AdaBoost"],
     110: [2, 1],
-    111: True,
+    111: [True],
     51: [
         "How does gentle boosting differ from AdaBoost?",
         "What is AdaBoost?",
