@@ -61,6 +61,27 @@ class Dataset:
     described: Corpus
     questions: tuple[Question, ...]
 
+    def of(self, database: str) -> Dataset:
+        """What belongs to one database."""
+
+        def part(corpus: Corpus) -> Corpus:
+            return Corpus(table for table in corpus.profiles if table.database.lower() == database.lower())
+
+        questions = tuple(question for question in self.questions if question.database.lower() == database.lower())
+        return Dataset(self.name, part(self.corpus), part(self.described), questions)
+
+
+def of_half(folder: Path, half: str, questions: Iterable[Question]) -> tuple[Question, ...]:
+    """The questions on the databases of one half of the data: ``fit`` or ``report``.
+
+    Raises:
+        click.ClickException: the folder has no ``halves.json``.
+    """
+    if not (folder / "halves.json").is_file():
+        raise click.ClickException(f"{folder} has no halves.json, which would say what belongs to the half {half!r}")
+    inside = {str(database).lower() for database in read_json(folder / "halves.json")[half]}
+    return tuple(question for question in questions if question.database.lower() in inside)
+
 
 def gold_tables(sql: str) -> frozenset[str]:
     """The names of the tables that a statement reads, in lower case; names that it defines itself are not among them.

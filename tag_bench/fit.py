@@ -1,18 +1,19 @@
-"""``tag_bench fit``: fits the weights of the default method, and says how well they do on databases never seen.
+"""``tag_bench fit``: fits the weights of the default method, and says how well they do on data never seen.
 
 Both stages are maximum likelihood: the first ranks every needed table above those not needed (softmax over one needed
 table and all others), the second gives the needed set the largest share among all small sets. All questions count,
-those of one table too. The honest figure is cross-database: questions of a database are judged by weights fitted
-without it. The weights that are shipped are fitted on all.
+those of one table too. How sure a set is to be complete, and whether the corpus has what is asked for at all, are
+logistic regressions on questions of data that the two stages were not fitted on. The honest figures are those of
+``left_out``, by weights fitted on the other data sets, and of ``cross_database``, where questions of a database are
+judged by weights fitted without it. The weights that are shipped are fitted on all.
 """
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,246 +23,169 @@ import numpy.typing as npt
 from tqdm.auto import tqdm
 
 from tag_bench import SpreadCommand
-from tag_bench.data import Dataset, Question, read_dataset
-from tagframe.embed import get_embedder
-from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.methods.auto import Posterior, Weights, among_promising, fitted, posterior_of
-from tagframe.retrieval.methods.sets import FEATURES, index_sets, set_features
-from tagframe.retrieval.prepare import Prepared
-from tagframe.retrieval.problem import Floats, SelectionProblem
-from tagframe.retrieval.question import Question as Asked
-from tagframe.retrieval.signals import SIGNALS, Evidence, gather
+from tag_bench.fit_examples import Example, read_examples
+from tag_bench.fit_stages import fit_logistic, fit_sets, fit_tables
+from tag_bench.retrieval import reliability
+from tagframe.retrieval.methods.auto import MOST, POOL, confidence_of, fitted, of_size, posterior
+from tagframe.retrieval.methods.confidence import COMPLETE, complete_features
+from tagframe.retrieval.methods.posterior import Posterior
+from tagframe.retrieval.methods.weights import Weights
+from tagframe.retrieval.problem import SelectionProblem
+from tagframe.retrieval.signals import FACTS
 
-FOLDS = 5
-TABLE_PENALTY = 1e-3
-SET_PENALTY = 1e-3
-SETS = 160
-"""Sets of a question that the second stage is fitted on: the needed one, the hardest others, and some at random."""
-
-RANDOM_SETS = 40
-SEED = 0
-_ROUGH_SIZE = 1.2  # what a further table is worth when the hardest sets are picked
-
-_Step = tuple[float, Floats]
-
-
-@dataclass(eq=False)
-class Example:
-    """One question of one variant of a benchmark.
-
-    Attributes:
-        data, index, question: what it is.
-        fold: of its database.
-        evidence: for all tables of the corpus.
-        gold: positions of the tables that it needs, or None where the corpus lacks one.
-    """
-
-    data: Dataset
-    index: RetrievalIndex
-    question: Question
-    fold: int
-    evidence: Evidence
-    gold: tuple[int, ...] | None
-
-
-def folds(datasets: Iterable[Dataset]) -> dict[tuple[str, str], int]:
-    """A fold for every database of every benchmark, of about as many questions each."""
-    found: dict[tuple[str, str], int] = {}
-    for data in datasets:
-        counts = Counter(question.database for question in data.questions)
-        load = [0] * FOLDS
-        for database, count in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])):
-            fold = load.index(min(load))
-            load[fold] += count
-            found[data.name, database] = fold
-    return found
-
-
-def examples(data: Dataset, index: RetrievalIndex, fold_of: Mapping[tuple[str, str], int]) -> list[Example]:
-    """The evidence of every question."""
-    place = {table.id.lower(): position for position, table in enumerate(index.tables)}
-    found = []
-    for question in tqdm(data.questions, desc=f"{data.name}: evidence", unit="question", disable=None):
-        evidence = gather(index, Asked.of(question.text))
-        known = all(table in place for table in question.gold)
-        gold = tuple(sorted(place[table] for table in question.gold)) if known else None
-        found.append(Example(data, index, question, fold_of[data.name, question.database], evidence, gold))
-    return found
-
-
-def minimised(step: Any, size: int) -> Floats:
-    """The minimum of a smooth convex function that gives its value and gradient (L-BFGS)."""
-    optimize = importlib.import_module("scipy.optimize")  # comes with sentence-transformers, and without types
-    result = optimize.minimize(step, np.zeros(size), jac=True, method="L-BFGS-B", options={"maxiter": 300})
-    return np.asarray(result.x, dtype=np.float64)
-
-
-def fit_tables(group: Sequence[Example]) -> dict[str, float]:
-    """The first stage."""
-    known = [example for example in group if example.gold]
-    scale = np.concatenate([example.evidence.signals for example in known]).std(axis=0) + 1e-9
-    signals = [example.evidence.signals / scale for example in known]
-    gold = [np.array(example.gold) for example in known]
-
-    def step(weights: Floats) -> _Step:
-        loss, gradient = TABLE_PENALTY * float(weights @ weights), 2 * TABLE_PENALTY * weights
-        for rows, needed in zip(signals, gold, strict=True):
-            scores = rows @ weights
-            odds = np.exp(scores - scores.max())
-            others = odds.copy()
-            others[needed] = 0.0
-            rest = others.sum() + 1e-300
-            share = odds[needed] / (odds[needed] + rest)
-            loss -= float(np.log(share + 1e-300).mean()) / len(known)
-            slope = others * float(((1 - share) / rest).mean())
-            slope[needed] = -(1 - share) / len(needed)
-            gradient = gradient + (slope @ rows) / len(known)
-        return loss, gradient
-
-    return dict(zip(SIGNALS, (minimised(step, len(SIGNALS)) / scale).tolist(), strict=True))
+FOLDS = 3
+SIZES = (2, 3, 5, 10, 20)
 
 
 @dataclass(frozen=True, eq=False)
-class SetExample:
-    """A question for the second stage: the features of its sets, and which of them it needs (None: none of these)."""
+class Judged:
+    """A question by weights that were fitted without it.
+
+    Attributes:
+        example: the question.
+        weights: of both stages.
+        ids: of the tables of the problem.
+        problem: over the tables of the best first stage's score.
+        known: the posterior.
+    """
 
     example: Example
-    prepared: Prepared[SelectionProblem]
-    features: npt.NDArray[np.float32]
-    needed: int | None
+    weights: Weights
+    ids: tuple[str, ...]
+    problem: SelectionProblem
+    known: Posterior
+
+    @classmethod
+    def of(cls, example: Example, weights: Weights) -> Judged:
+        """The question by some weights."""
+        places, problem = example.scored(weights, max(POOL, *SIZES))
+        ids = tuple(example.ids[place] for place in places.tolist())
+        return cls(example, weights, ids, problem, posterior(problem, weights))
+
+    def tables(self, size: int | None) -> frozenset[str]:
+        """Ids of the tables that the fitted selector gives."""
+        return self._named(fitted(self.problem, size, self.weights, self.known).indices)
+
+    def _named(self, places: Iterable[int]) -> frozenset[str]:
+        return frozenset(self.ids[place] for place in places)
+
+    def sets(self) -> tuple[npt.NDArray[np.float64], list[bool]]:
+        """What is known of the best set of each size, shape (sizes, len(COMPLETE)), and whether it is complete."""
+        most = min(MOST, len(self.problem.r))
+        sets = [of_size(self.problem, self.known, size) for size in range(1, most + 1)]
+        contained = np.array([self.known.contained(self.known.mask(places)) for places in sets])
+        features = complete_features(contained, np.arange(1.0, most + 1), self.problem.facts)
+        return features, [self.example.question.gold <= self._named(places) for places in sets]
 
 
-def set_example(example: Example, weights: Weights) -> SetExample:
-    """The sets of a question, by a fitted first stage."""
-    asked = Asked.of(example.question.text)
-    prepared = among_promising(example.index, asked, example.evidence, weights=weights)
-    places = np.arange(len(prepared.tables), dtype=np.intp)
-    features = set_features(prepared.problem, places).astype(np.float32)
-    needed = None
-    if example.gold and set(example.gold) <= set(prepared.tables):
-        wanted = [prepared.tables.index(table) for table in example.gold]
-        start = 0
-        for sets in index_sets(len(places)):
-            if sets.shape[1] == len(wanted):
-                needed = start + int(np.flatnonzero((sets == wanted).all(axis=1))[0])
-            start += len(sets)
-    return SetExample(example, prepared, features, needed)
-
-
-def fit_sets(group: Sequence[SetExample]) -> dict[str, float]:
-    """The second stage."""
-    rng = np.random.default_rng(SEED)
-    prior, tree = FEATURES.index("sum_prior"), FEATURES.index("link_tree")
-    size = np.array([FEATURES.index(name) for name in FEATURES if name.startswith("size_")])
-    parts, needed = [], []
-    for one in group:
-        if one.needed is None:
-            continue
-        rough = one.features[:, prior] + 0.5 * one.features[:, tree]
-        rough = rough + _ROUGH_SIZE * (one.features[:, size] @ np.arange(1, len(size) + 1))
-        hardest = np.argsort(-rough, kind="stable")[: SETS - RANDOM_SETS]
-        drawn = rng.choice(len(rough), min(RANDOM_SETS, len(rough)), replace=False)
-        kept = np.unique(np.concatenate([[one.needed], hardest, drawn]))
-        parts.append(one.features[kept])
-        needed.append(int(np.flatnonzero(kept == one.needed)[0]))
-    counts = np.array([len(part) for part in parts])
-    first = np.cumsum(counts) - counts
-    every = np.concatenate(parts)
-    scale = every.std(axis=0) + 1e-6
-    every = every / scale
-    goal = first + np.array(needed)
-
-    def step(weights: Floats) -> _Step:
-        scores = (every @ weights.astype(np.float32)).astype(np.float64)
-        most = np.maximum.reduceat(scores, first)
-        odds = np.exp(scores - np.repeat(most, counts))
-        total = np.add.reduceat(odds, first)
-        loss = -float((scores[goal] - most - np.log(total)).mean()) + SET_PENALTY * float(weights @ weights)
-        slope = odds / np.repeat(total, counts)
-        slope[goal] -= 1
-        gradient = (every.T @ slope.astype(np.float32)).astype(np.float64) / len(counts)
-        return loss, gradient + 2 * SET_PENALTY * weights
-
-    return dict(zip(FEATURES, (minimised(step, len(FEATURES)) / scale).tolist(), strict=True))
-
-
-def cross_database(group: Sequence[Example]) -> list[tuple[SetExample, Weights]]:
-    """Every question, with weights that were fitted without its database."""
-    found = []
-    first: dict[int, Weights] = {}
-    for fold in range(FOLDS):
-        first[fold] = Weights(fit_tables([example for example in group if example.fold != fold]), {})
-    prepared = [
-        set_example(example, first[example.fold]) for example in tqdm(group, desc="sets", unit="question", disable=None)
-    ]
-    for fold in range(FOLDS):
-        second = fit_sets([one for one in prepared if one.example.fold != fold])
-        weights = Weights(first[fold].table, second)
-        found += [(one, weights) for one in prepared if one.example.fold == fold]
+def folds(examples: Iterable[Example]) -> dict[tuple[str, str], int]:
+    """A fold for every database of every benchmark, of about as many questions each."""
+    found: dict[tuple[str, str], int] = {}
+    counts: dict[str, Counter[str]] = {}
+    for example in examples:
+        counts.setdefault(example.data, Counter())[example.question.database] += 1
+    for data, databases in counts.items():
+        load = [0] * FOLDS
+        for database, count in sorted(databases.items(), key=lambda entry: (-entry[1], entry[0])):
+            fold = load.index(min(load))
+            load[fold] += count
+            found[data, database] = fold
     return found
 
 
-def chosen(one: SetExample, weights: Weights, size: int | None) -> set[str]:
-    """Ids of the tables that the fitted selector gives."""
-    selection = fitted(one.prepared.problem, size, weights, _posterior(one, weights))
-    return {one.example.index.tables[one.prepared.tables[place]].id.lower() for place in selection.indices}
+def fit_stages(group: Sequence[Example]) -> Weights:
+    """Both stages, on the questions that no figures are made of where the data keeps such apart."""
+    apart = {(example.data, example.reported) for example in group}
+    used = [example for example in group if not (example.reported and (example.data, False) in apart)]
+    first = Weights(fit_tables(used), {})
+    return Weights(first.table, fit_sets(used, first))
 
 
-def _posterior(one: SetExample, weights: Weights) -> Posterior:
-    places = np.arange(len(one.prepared.tables), dtype=np.intp)
-    return posterior_of(one.prepared.problem, places, weights.utilities(one.features.astype(np.float64)))
+def judge(group: Sequence[Example], weights: Weights) -> list[Judged]:
+    """The questions that figures are made of, by weights fitted without them."""
+    return [Judged.of(example, weights) for example in tqdm(group, desc="judged", disable=None) if example.reported]
 
 
-def recalls(judged: Sequence[tuple[SetExample, Weights]], sizes: Sequence[int]) -> dict[str, dict[str, float]]:
+def fit_confidence(judged: Sequence[Judged]) -> tuple[dict[str, float], dict[str, float]]:
+    """What the chance of a complete set, and that of a question that fits, are computed from."""
+    count = Counter((one.example.data, one.example.variant) for one in judged)
+    features, truths, shares = [], [], []
+    facts, fits, fit_shares = [], [], []
+    for one in judged:
+        share = one.example.weight / count[one.example.data, one.example.variant]
+        known, complete = one.sets()
+        features.append(known)
+        truths += complete
+        shares += [share] * len(complete)
+        if one.example.elsewhere is not None:
+            for found, is_there in ((one.problem.facts, True), (one.example.elsewhere, False)):
+                facts.append([1.0, *(found[name] for name in FACTS)])
+                fits.append(is_there)
+                fit_shares.append(share)
+    complete_weights = fit_logistic(np.concatenate(features), np.array(truths), np.array(shares))
+    if not facts:
+        return dict(zip(COMPLETE, complete_weights, strict=True)), {}
+    fit_weights = fit_logistic(np.array(facts), np.array(fits), np.array(fit_shares))
+    return dict(zip(COMPLETE, complete_weights, strict=True)), dict(zip(("one", *FACTS), fit_weights, strict=True))
+
+
+def recalls(judged: Sequence[Judged], sizes: Sequence[int] = SIZES) -> dict[str, dict[str, float]]:
     """Recall and complete recall by K over the questions of more than one table."""
-    multi = [(one, weights) for one, weights in judged if len(one.example.question.gold) > 1]
+    several = [one for one in judged if len(one.example.question.gold) > 1]
     found = {}
     for size in sizes:
-        shares = []
-        for one, weights in multi:
-            gold = one.example.question.gold
-            shares.append(len(chosen(one, weights, size) & gold) / len(gold))
-        complete = [share == 1.0 for share in shares]
-        found[str(size)] = {"R": _percent(shares), "CR": _percent(complete)}
+        shares = [len(one.tables(size) & one.example.question.gold) / len(one.example.question.gold) for one in several]
+        found[str(size)] = {"R": _percent(shares), "CR": _percent([share == 1.0 for share in shares])}
     return found
 
 
-def automatic(judged: Sequence[tuple[SetExample, Weights]]) -> dict[str, float]:
-    """Exact-set accuracy, precision and recall of ``k="auto"`` over all questions."""
+def automatic(judged: Sequence[Judged], complete: Mapping[str, float]) -> dict[str, float]:
+    """``k="auto"`` over all questions: exact and complete sets, precision, recall, tables over those needed, and how
+    well the confidence holds."""
     rows = []
-    for one, weights in judged:
-        ids, gold = chosen(one, weights, None), one.example.question.gold
+    for one in judged:
+        weights = replace(one.weights, complete=complete)
+        selection = fitted(one.problem, None, weights, one.known)
+        ids, gold = frozenset(one.ids[place] for place in selection.indices), one.example.question.gold
         hit = len(ids & gold)
-        rows.append((ids == gold, hit / max(len(ids), 1), hit / len(gold)))
-    return {name: _percent(column) for name, column in zip(("exact", "P", "R"), zip(*rows, strict=True), strict=True)}
+        sure = confidence_of(one.problem, one.known, weights, [selection.indices])[0]
+        rows.append(
+            (ids == gold, hit / max(len(ids), 1), hit / len(gold), hit == len(gold), len(ids) / len(gold), sure)
+        )
+    columns = dict(zip(("exact", "P", "R", "CR", "over", "sure"), np.array(rows, dtype=float).T, strict=True))
+    found = {name: _percent(columns[name]) for name in ("exact", "P", "R", "CR")}
+    found["tables_over_gold"] = round(float(columns["over"].mean()), 3)
+    return {**found, "reliability": reliability(columns["sure"], columns["CR"])}
 
 
-def _percent(values: Sequence[float]) -> float:
-    return round(100 * float(np.mean(np.asarray(values, dtype=float))), 2)
+def unfit(judged: Sequence[Judged], fits: Mapping[str, float]) -> dict[str, float]:
+    """Of questions asked with and without their database, the share that are said to fit nothing."""
+    with_both = [one for one in judged if one.example.elsewhere is not None]
+    weights = Weights({}, {}, fits=fits)
+    told = {
+        "here": [fitted(replace(one.problem, facts=facts), None, weights, one.known).note.startswith("nothing")
+                 for one in with_both for facts in [one.problem.facts]],
+        "elsewhere": [fitted(replace(one.problem, facts=facts), None, weights, one.known).note.startswith("nothing")
+                      for one in with_both for facts in [one.example.elsewhere or {}]],
+    }  # fmt: skip
+    return {name: _percent(values) for name, values in told.items() if values}
 
 
-def calibration(judged: Sequence[tuple[SetExample, Weights]]) -> list[dict[str, float]]:
-    """Of tables given a chance in each tenth: how many, the mean chance, and the share that was needed."""
-    chances, truths = [], []
-    for one, weights in judged:
-        if one.example.gold is not None:
-            chances += _posterior(one, weights).tables().tolist()
-            truths += [table in one.example.gold for table in one.prepared.tables]
-    chance, truth = np.array(chances), np.array(truths)
-    tenth = np.minimum((chance * 10).astype(int), 9)
-    return [
-        {
-            "tables": int((tenth == part).sum()),
-            "chance": round(float(chance[tenth == part].mean()), 3),
-            "needed": round(float(truth[tenth == part].mean()), 3),
-        }
-        for part in np.unique(tenth).tolist()
-    ]
+def _percent(values: Any) -> float:
+    return round(100 * float(np.mean(np.asarray(values, dtype=float))), 2) if len(values) else 0.0
 
 
-def rounded(weights: Mapping[str, float]) -> dict[str, float]:
+def _rounded(weights: Mapping[str, float]) -> dict[str, float]:
     """Four digits say all that the data does."""
     return {name: float(f"{value:.4g}") for name, value in weights.items()}
+
+
+def by_variant(judged: Sequence[Judged]) -> dict[str, list[Judged]]:
+    """The questions by "data" or "data variant"."""
+    found: dict[str, list[Judged]] = {}
+    for one in judged:
+        found.setdefault(f"{one.example.data} {one.example.variant}".strip(), []).append(one)
+    return found
 
 
 @click.command("fit", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
@@ -273,37 +197,43 @@ def rounded(weights: Mapping[str, float]) -> dict[str, float]:
     required=True,
     help="A folder, or several.",
 )
+@click.option("--questions", type=click.IntRange(min=1), default=300, show_default=True, help="Of each data set.")
 @click.option("--weights", type=click.Path(dir_okay=False, path_type=Path), help="Where to write the fitted weights.")
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
-def command(folders: tuple[Path, ...], weights: Path | None, output: Any) -> None:
-    """Fit the default method's weights and report them on databases that they were not fitted on.
+def command(folders: tuple[Path, ...], questions: int, weights: Path | None, output: Any) -> None:
+    """Fit the default method's weights and report them on data that they were not fitted on.
 
-    Example: python -m tag_bench fit --data spider bird --weights tagframe/retrieval/weights.json
+    Example: python -m tag_bench fit --data spider bird spider_train spider2 --weights tagframe/retrieval/weights.json
     """
-    shown = [read_dataset(folder) for folder in folders]
-    fold_of = folds(shown)
-    group: list[Example] = []
-    for folder, data in zip(folders, shown, strict=True):
-        for variant in (data, read_dataset(folder, hide_database=True)):
-            index = RetrievalIndex(variant.corpus, get_embedder(), declared_keys=False, described=variant.described)
-            group += examples(variant, index, fold_of)
-    judged = cross_database(group)
-    report: dict[str, Any] = {"data": [data.name for data in shown], "cross_database": {}, "auto": {}}
-    report["cross_database_hidden"], report["calibration"] = {}, {}
-    for data in shown:
-        mine = [pair for pair in judged if pair[0].example.data.name == data.name]
-        visible = [pair for pair in mine if not pair[0].example.index.one_database]
-        hidden = [pair for pair in mine if pair[0].example.index.one_database]
-        report["cross_database"][data.name] = recalls(visible, (2, 3, 5, 10))
-        report["cross_database_hidden"][data.name] = recalls(hidden, (2, 3, 5, 10))
-        report["auto"][data.name] = automatic(visible)
-        report["calibration"][data.name] = calibration(visible)
-    tables = fit_tables(group)
-    first = Weights(tables, {})
-    final = {"table": rounded(tables), "set": rounded(fit_sets([set_example(example, first) for example in group]))}
+    examples = [example for folder in folders for example in read_examples(folder, questions)]
+    names = list(dict.fromkeys(example.data for example in examples))
+    fold_of = folds(examples)
+    out: list[Judged] = []
+    for name in names if len(names) > 1 else []:
+        elsewhere = fit_stages([example for example in examples if example.data != name])
+        out += judge([example for example in examples if example.data == name], elsewhere)
+    cross: list[Judged] = []
+    for fold in range(FOLDS):
+        inside = [fold_of[example.data, example.question.database] == fold for example in examples]
+        without = fit_stages([example for example, is_in in zip(examples, inside, strict=True) if not is_in])
+        cross += judge([example for example, is_in in zip(examples, inside, strict=True) if is_in], without)
+    report: dict[str, Any] = {"data": names, "left_out": {}, "cross_database": {}, "auto": {}, "unfit": {}}
+    for name, mine in by_variant(out).items():
+        report["left_out"][name] = recalls(mine)
+    for name, mine in by_variant(cross).items():
+        report["cross_database"][name] = recalls(mine)
+        # What is fitted on the other data sets, where there are such.
+        others = [one for one in cross if one.example.data != mine[0].example.data] or cross
+        complete, fits = fit_confidence(others)
+        report["auto"][name] = automatic(mine, complete)
+        report["unfit"][name] = unfit(mine, fits)
+    final = fit_stages(examples)
+    complete, fits = fit_confidence(out or cross)
+    given = {"table": final.table, "set": final.set, "complete": complete, "fits": fits}
     if weights is not None:
-        about = f"Made by tag_bench fit from {', '.join(data.name for data in shown)}."
-        weights.write_text(json.dumps({"about": about, **final}, indent=2) + "\n", encoding="utf-8")
+        about = f"Made by tag_bench fit from {questions} questions each of {', '.join(names)}."
+        written = {"about": about, **{name: _rounded(part) for name, part in given.items()}}
+        weights.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
     report["weights_file"] = None if weights is None else str(weights)
     json.dump(report, output, indent=2)
     output.write("\n")

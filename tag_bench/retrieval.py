@@ -8,7 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,7 +17,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from tag_bench import SpreadCommand
-from tag_bench.data import Dataset, Question, read_coarse, read_dataset, read_decompositions
+from tag_bench.data import Dataset, Question, of_half, read_coarse, read_dataset, read_decompositions
 from tag_bench.published import beside, plot
 from tagframe.embed import SentenceTransformerEmbedder, get_embedder
 from tagframe.errors import ReplayMiss
@@ -25,9 +25,11 @@ from tagframe.lm import LM
 from tagframe.retrieval import METHODS, Method
 from tagframe.retrieval import Question as Asked
 from tagframe.retrieval.index import RetrievalIndex
+from tagframe.retrieval.methods.auto import AUTO as AUTO_METHOD
 from tagframe.retrieval.methods.exact import EXACT
 from tagframe.retrieval.methods.mip import MIP
 from tagframe.retrieval.methods.murre import MURRE, Ablation, relevance
+from tagframe.retrieval.methods.weights import read_weights
 from tagframe.retrieval.problem import LINKED, Floats, spanning_forest
 
 AUTO = 0
@@ -42,12 +44,14 @@ class Found:
         question: with its gold tables.
         tables: ids in lower case, best first, by K.
         connected: whether they are connected by link scores, by K.
+        confidence: how sure the method is that all that is needed is among them, by K; None where it does not say.
         seconds: of each phase.
     """
 
     question: Question
     tables: Mapping[int, tuple[str, ...]]
     connected: Mapping[int, bool]
+    confidence: Mapping[int, float | None]
     seconds: Mapping[str, float]
 
 
@@ -89,24 +93,25 @@ def run(
             try:
                 if lm is not None and decompositions is None and method.decomposer is not None:
                     asked = method.decomposer.ask(lm, asked)
-                prepared = method.prepared(index, asked, lm=lm)
+                prepared = method.prepared(index, asked, lm=lm, k=max(sizes))
             except ReplayMiss as miss:
                 misses.append(str(miss))
                 continue
         else:
-            prepared = method.prepare(index, asked, coarse[question.position], None)
+            prepared = method.prepare(index, asked, coarse[question.position], None, max(sizes))
         seconds = {"prepare": time.perf_counter() - started}
-        tables, connected = {}, {}
+        tables, connected, confidence = {}, {}, {}
         for size in sizes:
             started = time.perf_counter()
             selection = method.select(prepared.problem, size or None)
             seconds[f"choose@{size}"] = time.perf_counter() - started
             chosen = [prepared.tables[place] for place in selection.indices]
             tables[size] = tuple(ids[table] for table in chosen)
+            confidence[size] = selection.confidence
             links = index.links.matrix(chosen)
             edges, _ = spanning_forest(np.where(links >= LINKED, links, 0.0), range(len(chosen)))
             connected[size] = len(edges) == len(chosen) - 1
-        found.append(Found(question, tables, connected, seconds))
+        found.append(Found(question, tables, connected, confidence, seconds))
     if misses:
         raise click.ClickException(f"{len(misses):,} of {len(questions):,} questions lack answers; {misses[0]}")
     return found
@@ -123,6 +128,30 @@ def scores(found: Sequence[Found], size: int) -> dict[str, float]:
         rows.append((precision, recall, f1, recall == 1.0, tables == gold, one.connected[size]))
     means = 100 * np.mean(np.array(rows, dtype=float), axis=0) if rows else np.zeros(6)
     return dict(zip(("P", "R", "F1", "CR", "exact", "connected"), np.round(means, 2).tolist(), strict=True))
+
+
+def automatic(found: Sequence[Found]) -> dict[str, float]:
+    """The scores of ``k="auto"``, how many tables it gives for each that is needed, and how well its confidence holds.
+
+    reliability is the count-weighted mean distance of confidence and share of complete sets over ten bins.
+    """
+    over = [len(one.tables[AUTO]) / len(one.question.gold) for one in found]
+    complete = np.array([one.question.gold <= set(one.tables[AUTO]) for one in found], dtype=float)
+    given = scores(found, AUTO)
+    given["tables_over_gold"] = round(float(np.mean(over)), 3) if over else 0.0
+    sure = [one.confidence[AUTO] for one in found]
+    known = np.array([chance for chance in sure if chance is not None])
+    if len(known) and len(known) == len(found):
+        given["confidence"] = round(100 * float(known.mean()), 2)
+        given["reliability"] = reliability(known, complete)
+    return given
+
+
+def reliability(chance: Floats, truth: Floats) -> float:
+    """The count-weighted mean distance of mean chance and share true over ten bins of the chance."""
+    tenth = np.minimum((chance * 10).astype(int), 9)
+    gaps = [abs(float((chance - truth)[tenth == part].sum())) for part in np.unique(tenth)]
+    return round(sum(gaps) / max(len(chance), 1), 4)
 
 
 def milliseconds(values: Sequence[float]) -> dict[str, float]:
@@ -182,6 +211,16 @@ def ablated(method: Method[Any, Any], ablation: Ablation | None) -> Method[Any, 
     return replace(method, relevance=partial(relevance, ablate=ablation))
 
 
+def weighted(method: Method[Any, Any], weights: Path | None) -> Method[Any, Any]:
+    """The default method with the weights of a file that ``tag_bench fit`` wrote."""
+    if weights is None:
+        return method
+    if method is not AUTO_METHOD:
+        raise click.ClickException(f"--weights is for --method auto; got {method.name}")
+    given: Any = {"weights": read_weights(weights.read_text(encoding="utf-8"))}
+    return replace(method, prepare=partial(method.prepare, **given), select=partial(method.select, **given))
+
+
 _VARIANTS = "Of JAR, for exact and mip: D without joins, F in full, G with the keys that the source declares."
 
 
@@ -197,6 +236,12 @@ _VARIANTS = "Of JAR, for exact and mip: D without joins, F in full, G with the k
 @click.option("--ablate", "ablation", type=click.Choice(get_args(Ablation)), help="What MURRE is to do without.")
 @click.option("--lm", help="A model, or replay:STORE, to decompose, imagine or rewrite with; rules without one.")
 @click.option("--own-names", is_flag=True, help="Search the names in the data, not the benchmark's readable ones.")
+@click.option("--own-database", is_flag=True, help="Search the question's own database only.")
+@click.option("--half", type=click.Choice(["fit", "report"]), help="Questions of that half of the data's halves.json.")
+@click.option("--synonyms", is_flag=True, help="Ask the other wording that the data has of its questions.")
+@click.option(
+    "--weights", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Of a fit, for --method auto."
+)
 @click.option("--every-question", is_flag=True, help="Count the questions of one table too, as MURRE does.")
 @click.option("--embedder", help="A sentence-transformers model, by name or folder.")
 @click.option("--coarse", type=click.Path(exists=True, path_type=Path), help="Relevance of your own: see read_coarse.")
@@ -214,6 +259,10 @@ def command(
     ablation: Ablation | None,
     lm: str | None,
     own_names: bool,
+    own_database: bool,
+    half: str | None,
+    synonyms: bool,
+    weights: Path | None,
     every_question: bool,
     embedder: str | None,
     coarse: Path | None,
@@ -227,21 +276,39 @@ def command(
     Example: python -m tag_bench retrieval --data spider --method greedy -k 2 3 5 10 --decompositions spider/decomp.json
     """
     declared = variant == "G"
-    dataset = read_dataset(data, hide_database=hide_database, declared_keys=declared)
+    dataset = read_dataset(data, hide_database=hide_database, declared_keys=declared, synonyms=synonyms)
     given = read_decompositions(decompositions, dataset.questions)
-    several = [question for question in dataset.questions if every_question or len(question.gold) > 1][:limit]
-    described = None if own_names else dataset.described
+    counted = dataset.questions if half is None else of_half(data, half, dataset.questions)
+    several = [question for question in counted if every_question or len(question.gold) > 1][:limit]
     encoder = get_embedder() if embedder is None else SentenceTransformerEmbedder(embedder)
-    index = RetrievalIndex(dataset.corpus, encoder, declared_keys=declared, described=described)
-    scores_given = None if coarse is None else read_coarse(coarse, index.tables, len(dataset.questions))
+    if own_database and (coarse is not None or hide_database):
+        raise click.ClickException("--own-database has no place for --coarse or --hide-database")
+
+    @cache
+    def index_in(database: str | None) -> RetrievalIndex:
+        part = dataset if database is None else dataset.of(database)
+        described = None if own_names else part.described
+        return RetrievalIndex(part.corpus, encoder, declared_keys=declared, described=described)
+
+    def asked(questions: Sequence[Question], sizes: Sequence[int]) -> list[Found]:
+        groups: dict[str | None, list[Question]] = defaultdict(list)
+        for question in questions:
+            groups[question.database if own_database else None].append(question)
+        return [
+            one
+            for database, group in groups.items()
+            for one in run(dataset, index_in(database), chosen, sizes, given, group, coarse=scores_given, lm=model)
+        ]
+
+    scores_given = None if coarse is None else read_coarse(coarse, index_in(None).tables, len(dataset.questions))
     if scores_given is not None and not METHODS[method].takes_coarse:
         raise click.ClickException(f"--method {method} has no place for --coarse")
-    chosen = ablated(variant_of(METHODS[method], variant), ablation)
+    chosen = weighted(ablated(variant_of(METHODS[method], variant), ablation), weights)
     model = None if lm is None else LM(lm)
-    found = run(dataset, index, chosen, sizes, given, several, coarse=scores_given, lm=model)
+    found = asked(several, sizes)
     result = report(dataset, method, decompositions, sizes, found)
     if method == "auto":  # how many tables: asked of all questions, those of one table too
-        result["auto"] = scores(run(dataset, index, METHODS[method], [AUTO], given, dataset.questions[:limit]), AUTO)
+        result["auto"] = automatic(asked(counted[:limit], [AUTO]))
     ours = {size: (result["all"][str(size)]["R"], result["all"][str(size)]["CR"]) for size in sizes}
     if compare:
         click.echo(beside(dataset.name, method, ours), err=True)

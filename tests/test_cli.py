@@ -61,7 +61,7 @@ def test_tables():
 
 def test_retrieve_json_has_the_promised_shape():
     found = json.loads(run("retrieve", DATA, QUESTION, "-k", 4, "--method", "greedy", "--json"))
-    assert set(found) == {"question", "tables", "joins", "note"}
+    assert set(found) == {"question", "tables", "joins", "note", "confidence"}
     assert found["question"] == QUESTION
     assert {hit["id"] for hit in found["tables"]} == {
         "festival.venues",
@@ -69,13 +69,13 @@ def test_retrieve_json_has_the_promised_shape():
         "festival.films",
         "festival.directors",
     }
-    assert all(set(hit) == {"id", "score", "probability", "reasons"} for hit in found["tables"])
+    assert all(set(hit) == {"id", "score", "probability", "doubtful", "reasons"} for hit in found["tables"])
     assert {"left": "festival.films.director_id", "right": "festival.directors.director_id"} in found["joins"]
 
 
 def test_k_may_be_auto():
     found = json.loads(run("retrieve", DATA, QUESTION, "-k", "auto", "--json"))
-    assert "the chance that exactly these are needed" in found["note"]
+    assert "the chance that all that is needed is among them" in found["note"]
     assert all(0 < hit["probability"] <= 1 for hit in found["tables"])
     outcome = CliRunner().invoke(main, ["retrieve", str(DATA), QUESTION, "-k", "many"])
     assert outcome.exit_code == 2

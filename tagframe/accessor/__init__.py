@@ -40,6 +40,7 @@ class TagAccessor(OperatorMethods):
         method: str | None = None,
         corpus: Corpus | None = None,
         decomposition: Sequence[str] | None = None,
+        confidence: float | None = None,
         **settings: Any,
     ) -> RetrievedTables:
         """The tables that answer a question together; see :func:`tagframe.retrieval.retrieve_tables`.
@@ -54,6 +55,7 @@ class TagAccessor(OperatorMethods):
             method: the selector, ``"greedy"``, ``"dense"``, ….
             corpus: what to search; the configured corpus where None.
             decomposition: the question's sub-queries (``concept:attribute``), where they are known.
+            confidence: how sure ``k="auto"`` is to be that nothing that is needed is missing; 0.9 where None.
             **settings: as in :func:`tagframe.configure`, for this call.
 
         Raises:
@@ -64,12 +66,13 @@ class TagAccessor(OperatorMethods):
         from tagframe.retrieval import retrieve_tables
 
         with config.context(**settings):
+            asked: Any = {"k": k, "method": method, "decomposition": decomposition, "confidence": confidence}
             catalogue = corpus_of(self._frame)
             if catalogue is not None:
-                return retrieve_tables(catalogue, question, k=k, method=method, decomposition=decomposition)
+                return retrieve_tables(catalogue, question, **asked)
             search = config.require_corpus(corpus)
             search, anchor = with_frame(search, self._frame, self._table_of(search))
-            return retrieve_tables(search, question, k=k, method=method, anchor=anchor, decomposition=decomposition)
+            return retrieve_tables(search, question, anchor=anchor, **asked)
 
     def _table_of(self, corpus: Corpus) -> str | None:
         """The table of the corpus that the frame was taken from, if it has any of its columns still."""

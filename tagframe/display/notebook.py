@@ -41,7 +41,8 @@ def found_html(found: RetrievedTables, plan: JoinPlan | None, apart: str = "") -
         for rank, hit in enumerate(found.tables, start=1):
             cells = [str(rank), f"<b>{escaped(hit.label)}</b>"]
             cells += [f"{hit.score:.3f}"] if scores else []
-            cells += ["" if hit.probability is None else percent(hit.probability)] if chances else []
+            chance = "" if hit.probability is None else percent(hit.probability)
+            cells += [f"{chance}{', doubtful' * hit.doubtful}"] if chances else []
             rows.append([*cells, "<br>".join(escaped(reason) for reason in hit.reasons)])
         names = ["", "table", *(["score"] if scores else []), *(["chance"] if chances else []), "why"]
         parts.append(table(names, rows, words={"table", "why"}))

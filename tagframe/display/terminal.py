@@ -73,7 +73,8 @@ def found_text(found: RetrievedTables, plan: JoinPlan | None) -> str:
     for rank, hit in enumerate(found.tables, start=1):
         score = f"  {hit.score:.3f}" if scores else ""
         chance = "" if hit.probability is None else f"  {percent(hit.probability):>4}"
-        lines.append(f"{rank:>3}. {hit.label:<{width}}{score}{chance}")
+        doubt = "  doubtful" if hit.doubtful else ""
+        lines.append(f"{rank:>3}. {hit.label:<{width}}{score}{chance}{doubt}")
         lines += _filled(hit.reasons, indent=7)
     if plan is not None and plan.steps:
         lines += ["joined on", *(f"     {line}" for line in join_tree(plan).split("\n"))]

@@ -18,14 +18,14 @@ from tagframe.corpus.stored_profiles import columns_at_hand
 from tagframe.embed import TextVectors, encode_words, vocabulary
 from tagframe.retrieval.families import families
 from tagframe.retrieval.joinability import Joinability
-from tagframe.retrieval.lexical import LexicalIndex
+from tagframe.retrieval.lexical import LexicalIndex, WordIndex, database_index, said_terms
 from tagframe.retrieval.links import Links
 from tagframe.retrieval.once import once
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.segment import Segmenter, with_words_apart
-from tagframe.retrieval.signals import Vocabulary
 from tagframe.retrieval.values import ValueIndex
+from tagframe.retrieval.vocabulary import Vocabulary
 from tagframe.retrieval.words import terms
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class RetrievalIndex:
         self._questions: OrderedDict[str, TextVectors] = OrderedDict()
         self._questions_lock = threading.Lock()
         if self._starts[-1] > _LAKE:
-            _ = self.lexical, self.vocabulary, self.values, self.is_key
+            _ = self.lexical, self.said, self.database_words, self.vocabulary, self.values, self.is_key
 
     def place(self, id: str) -> int:
         """The position of a candidate among ``tables``, by its id."""
@@ -151,6 +151,27 @@ class RetrievalIndex:
     def lexical(self) -> LexicalIndex:
         """BM25 over the tables."""
         return LexicalIndex(self.named, with_database=not self.one_database)
+
+    @once
+    def said(self) -> WordIndex:
+        """BM25 over the descriptions of the tables and their columns."""
+        return WordIndex([said_terms(table) for table in self.named])
+
+    @once
+    def database_words(self) -> WordIndex:
+        """BM25 over whole databases."""
+        return database_index(self.named, self.database.tolist())
+
+    @once
+    def _by_database(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """The tables, database by database, and where each database begins."""
+        order = np.argsort(self.database, kind="stable")
+        return order, np.searchsorted(self.database[order], np.arange(self.database.max(initial=-1) + 1))
+
+    def by_database(self, values: Floats) -> Floats:
+        """The largest value of the tables of each table's database: shape (…, n)."""
+        order, first = self._by_database
+        return np.asarray(np.maximum.reduceat(values[..., order], first, axis=-1)[..., self.database])
 
     @once
     def vocabulary(self) -> Vocabulary:

@@ -27,8 +27,8 @@ class Method(Generic[R, P]):
         name: the value of ``method=``.
         summary: what it does, to follow the name.
         relevance: of every table of the corpus to the question; the model is None where none is to be asked.
-        prepare: the problem over some of the tables, from the relevance on; the last argument is the position of the
-            table that is in the set already, or None.
+        prepare: the problem over some of the tables, from the relevance on; the last arguments are the position of the
+            table that is in the set already, or None, and how many tables are to be had at most, or None.
         select: the choice, a pure function of the problem and k (None for all that are to be had, or as many as the
             method finds needed).
         decomposer: where sub-queries come from; None for a method that looks at none.
@@ -40,7 +40,7 @@ class Method(Generic[R, P]):
     name: str
     summary: str
     relevance: Callable[[RetrievalIndex, Question, LM | None], R]
-    prepare: Callable[[RetrievalIndex, Question, R, int | None], Prepared[P]]
+    prepare: Callable[[RetrievalIndex, Question, R, int | None, int | None], Prepared[P]]
     select: Callable[[P, int | None], Selection]
     decomposer: Decomposer | None = None
     takes_coarse: bool = True
@@ -48,7 +48,13 @@ class Method(Generic[R, P]):
     says_k: bool = False
 
     def prepared(
-        self, index: RetrievalIndex, question: Question, *, anchored: int | None = None, lm: LM | None = None
+        self,
+        index: RetrievalIndex,
+        question: Question,
+        *,
+        anchored: int | None = None,
+        lm: LM | None = None,
+        k: int | None = None,
     ) -> Prepared[P]:
-        """Everything before the choice: relevance, candidates, the problem."""
-        return self.prepare(index, question, self.relevance(index, question, lm), anchored)
+        """Everything before the choice of up to k tables: relevance, candidates, the problem."""
+        return self.prepare(index, question, self.relevance(index, question, lm), anchored, k)

@@ -70,7 +70,7 @@ def both(index: RetrievalIndex, text: str, words: Sequence[str]) -> Floats:
 
 
 def all_tables(
-    index: RetrievalIndex, question: Question, ranking: Floats, anchored: int | None = None
+    index: RetrievalIndex, question: Question, ranking: Floats, anchored: int | None = None, k: int | None = None
 ) -> Prepared[SelectionProblem]:
     """The problem of a ranking: every table, and its coarse relevance alone."""
     tables = tuple(range(len(index.tables)))
@@ -78,10 +78,10 @@ def all_tables(
 
 
 def among_candidates(
-    index: RetrievalIndex, question: Question, ranking: Floats, anchored: int | None = None
+    index: RetrievalIndex, question: Question, ranking: Floats, anchored: int | None = None, k: int | None = None
 ) -> Prepared[SelectionProblem]:
     """The problem of a set selector: the best tables, how they cover the sub-queries, and how they join."""
-    tables = tuple(candidates(index, ranking, anchored))
+    tables = tuple(candidates(index, ranking, anchored, k))
     fine, _ = index.fine(question.subqueries, tables)
     problem = SelectionProblem(
         r=ranking[list(tables)],
@@ -95,19 +95,28 @@ def among_candidates(
 
 
 def column_by_column(
-    index: RetrievalIndex, question: Question, ranking: Floats, anchored: int | None = None, *, link_share: float = 0.0
+    index: RetrievalIndex,
+    question: Question,
+    ranking: Floats,
+    anchored: int | None = None,
+    k: int | None = None,
+    *,
+    link_share: float = 0.0,
 ) -> Prepared[ColumnProblem]:
     """JAR's problem before its reduction, over the candidates of :func:`among_candidates`."""
-    tables = tuple(candidates(index, ranking, anchored))
+    tables = tuple(candidates(index, ranking, anchored, k))
     _, fine = index.fine(question.subqueries, tables)
     joins = column_joins(index, tables, link_share)
     problem = ColumnProblem(ranking[list(tables)], fine, joins, anchors(tables, anchored))
     return Prepared(tables, problem, question.subqueries)
 
 
-def candidates(index: RetrievalIndex, ranking: Floats, anchored: int | None) -> list[int]:
-    """The tables that a set selector chooses from, ascending: the best ones, their join neighbours, the anchor."""
-    best = best_first(ranking)[:CANDIDATES].tolist()
+def candidates(index: RetrievalIndex, ranking: Floats, anchored: int | None, k: int | None = None) -> list[int]:
+    """The tables that a set selector chooses from, ascending: the best ones, their join neighbours, the anchor.
+
+    There are always k beside the anchor, where the corpus has so many.
+    """
+    best = best_first(ranking)[: max(CANDIDATES, (k or 0) + (anchored is not None))].tolist()
     if anchored is not None and anchored not in best:
         best.append(anchored)
     return sorted({*best, *index.links.neighbours(best, NEIGHBOURS)})

@@ -15,6 +15,9 @@ from tagframe.joins.components import spanning_tree
 
 Floats = npt.NDArray[np.float64]
 
+CONFIDENCE = 0.9
+"""How sure ``k="auto"`` is to give all that is needed, where nothing else is asked for."""
+
 LINKED = 0.5
 """The link score from which two tables count as linked."""
 
@@ -51,6 +54,8 @@ class SelectionProblem:
         link: shape (n, n), symmetric: the score of the best key pair between two tables.
         similarity: shape (n, n), symmetric: how nearly two tables are duplicates, in [0, 1].
         anchor: shape (n,), True for tables that are in the set already.
+        facts: what is known of the question as a whole, by :data:`tagframe.retrieval.signals.FACTS`.
+        confidence: the chance to hold all that is needed that a set has to reach where k is not given, in (0, 1).
 
     Raises:
         InvalidArgument: for shapes that do not fit, or values that are not finite.
@@ -66,6 +71,8 @@ class SelectionProblem:
     link: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     similarity: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     anchor: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    facts: Mapping[str, float] = field(default_factory=dict)
+    confidence: float = CONFIDENCE
 
     def __post_init__(self) -> None:
         n = _floats("r", self.r, ndim=1).size
@@ -136,6 +143,7 @@ class Selection:
         contributions: what of ``score`` came from each signal, each of shape (len(indices),).
         probability: shape (n,), the chance that each table is needed; None for selectors without one.
         note: what the caller should be told ("stopped at the time limit"), or "".
+        confidence: the chance that the chosen tables hold all that is needed; None for selectors without one.
     """
 
     indices: tuple[int, ...]
@@ -145,6 +153,7 @@ class Selection:
     contributions: Mapping[str, Floats] = field(default_factory=dict)
     probability: Floats | None = None
     note: str = ""
+    confidence: float | None = None
 
 
 def best_first(values: Floats) -> npt.NDArray[np.int64]:

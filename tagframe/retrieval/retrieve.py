@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -36,6 +37,7 @@ def retrieve_tables(
     coarse: Mapping[str, float] | None = None,
     lm: LM | None = None,
     embedder: Embedder | None = None,
+    confidence: float | None = None,
 ) -> RetrievedTables:
     """Find the tables that answer a question together.
 
@@ -52,7 +54,8 @@ def retrieve_tables(
         corpus: what to search.
         question: in plain language.
         k: how many tables, the anchor not counted; all of them where the corpus has fewer. "auto" (or None) lets the
-            method "auto" say how many the question needs; the other methods then give five.
+            method "auto" say how many the question needs: the fewest that are surely enough all; the other methods
+            then give five.
         method: "auto" (a fitted posterior over sets of tables, the default), "greedy" (iterative join-aware
             retrieval), "exact" (the optimum of JAR's program, by branch and bound), "mip" (the program itself, on a
             solver), "murre" (hops of retrieving and rewriting), "crush" (tables that cover an imagined schema), or a
@@ -66,16 +69,20 @@ def retrieve_tables(
             "auto" and "murre". Tables that it does not name have 0.
         lm: the model to decompose, imagine or rewrite with; the configured one where None.
         embedder: the embedding model; the configured one where None.
+        confidence: the chance to hold *all* that is needed that the tables of ``k="auto"`` have to reach; 0.9 where
+            None. ``found.confidence`` says what they reach.
 
     Raises:
         EmptyQuestion: the question has no words.
         EmptyCorpus: there is no table to search.
-        InvalidArgument: an unknown method, a k below 1, or ``coarse`` for a method that takes none.
+        InvalidArgument: an unknown method, a k below 1, a confidence that is no chance, or ``coarse`` or a confidence
+            for a method that takes none.
         TableNotFound: the corpus has no such anchor, or lacks a table that ``coarse`` names.
         MissingExtra: method "mip" without the ``mip`` extra.
     """
     chosen = _method(method)
     size = _size(k, chosen)
+    _check_confidence(confidence, chosen)
     asked = Question.of(question)
     if not corpus.profiles:
         raise EmptyCorpus("there is no table to search: the corpus, or what is left of its catalogue, is empty")
@@ -93,10 +100,11 @@ def retrieve_tables(
         lm = get_lm("retrieve")
     asked = _taken_apart(asked, decomposition, lm, chosen)
     if coarse is None:
-        prepared = chosen.prepared(index, asked, anchored=anchored, lm=lm)
+        prepared = chosen.prepared(index, asked, anchored=anchored, lm=lm, k=size)
     else:
-        prepared = chosen.prepare(index, asked, _given_relevance(index, coarse, chosen), anchored)
-    selection = chosen.select(prepared.problem, size)
+        prepared = chosen.prepare(index, asked, _given_relevance(index, coarse, chosen), anchored, size)
+    problem = prepared.problem if confidence is None else replace(prepared.problem, confidence=confidence)
+    selection = chosen.select(problem, size)
     why = reasons_for(index, asked, prepared, selection, anchored)
     hits = tuple(
         TableHit(
@@ -117,7 +125,8 @@ def retrieve_tables(
     if len(question) > len(asked.text):
         notes.append(f"only the first {len(asked.text):,} of {len(question):,} characters of the question were read")
     anchor_id = None if anchored is None else index.tables[anchored].id
-    return RetrievedTables(question, hits, corpus, anchor_id, chosen.name, "; ".join(notes))
+    note = "; ".join(notes)
+    return RetrievedTables(question, hits, corpus, anchor_id, chosen.name, note, selection.confidence)
 
 
 def _method(name: str | None) -> Method[Any, Any]:
@@ -134,6 +143,16 @@ def _size(k: object, method: Method[Any, Any]) -> int | None:
     if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
         raise InvalidArgument(f'k is a number of tables, at least 1, or "auto"; got {k!r}')
     return int(k)
+
+
+def _check_confidence(confidence: object, method: Method[Any, Any]) -> None:
+    if confidence is None:
+        return
+    if not method.says_k:
+        raise InvalidArgument(f"method {method.name!r} does not know how sure it is: confidence= is for 'auto'")
+    is_number = isinstance(confidence, (int, float, np.number)) and not isinstance(confidence, bool)
+    if not is_number or not 0 < float(confidence) < 1:  # type: ignore[arg-type]
+        raise InvalidArgument(f"confidence is a chance between 0 and 1, as 0.9; got {confidence!r}")
 
 
 def _taken_apart(question: Question, given: Sequence[str] | None, lm: LM | None, method: Method[Any, Any]) -> Question:

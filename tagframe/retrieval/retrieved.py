@@ -23,6 +23,9 @@ from tagframe.retrieval.words import words_in
 if TYPE_CHECKING:
     from tagframe.corpus import Corpus
 
+DOUBTFUL = 0.5
+"""The chance to be needed below which a table is called doubtful."""
+
 
 @dataclass(frozen=True)
 class TableHit:
@@ -48,6 +51,11 @@ class TableHit:
         """The id; of a table in pieces what their ids share, as ``web.events_* (366 tables)``."""
         return f"{shared_name(self.parts)} ({len(self.parts)} tables)" if self.parts else self.id
 
+    @property
+    def doubtful(self) -> bool:
+        """Whether it is more likely that the question does not need it: it is there to make the set complete."""
+        return self.probability is not None and self.probability < DOUBTFUL
+
 
 @dataclass(frozen=True, eq=False)
 class RetrievedTables:
@@ -63,6 +71,7 @@ class RetrievedTables:
         anchor: id of the table whose rows the join plan starts from, or None.
         method: the selector that chose them.
         note: what else there is to say ("the corpus has 3 tables only"), or "".
+        confidence: the chance that the tables hold all that the question needs, where the method gives one.
     """
 
     question: str
@@ -71,6 +80,7 @@ class RetrievedTables:
     anchor: str | None = None
     method: str = ""
     note: str = ""
+    confidence: float | None = None
 
     @property
     def ids(self) -> list[str]:
@@ -184,6 +194,7 @@ class RetrievedTables:
                     "id": hit.id,
                     "score": round(hit.score, 6),
                     "probability": None if hit.probability is None else round(hit.probability, 6),
+                    "doubtful": hit.doubtful,
                     "reasons": list(hit.reasons),
                     **({"parts": list(hit.parts)} if hit.parts else {}),
                 }
@@ -191,6 +202,7 @@ class RetrievedTables:
             ],
             "joins": [{"left": key.left, "right": key.right} for key in self.joins],
             "note": self.note,
+            "confidence": None if self.confidence is None else round(self.confidence, 6),
         }
 
     def __len__(self) -> int:

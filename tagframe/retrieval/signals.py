@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus.documents import identifier_words
-from tagframe.corpus.profile import TableProfile
-from tagframe.keys.names import singular
 from tagframe.retrieval.problem import Floats, RowKind, best_first
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.values import ValueHit
-from tagframe.retrieval.words import terms
 
 if TYPE_CHECKING:
     from tagframe.retrieval.index import RetrievalIndex
@@ -34,9 +29,20 @@ SIGNALS = (
     "attribute_name",
     "value",
     "plain_value",
+    "only_value",
     "neighbour",
+    "neighbour_alone",
     "database",
     "database_top3",
+    "said",
+    "database_lexical",
+    "database_words",
+    "database_attributes",
+    "database_named",
+    "named",
+    "words_apart",
+    "dense_apart",
+    "lexical_apart",
 )
 """The signals of a table, in the order of ``SelectionProblem.signals``.
 
@@ -50,64 +56,34 @@ name, name_share      rarity of the words of the table's name that the question 
 column_name           the product of both for the best column
 attribute_name        the same over columns that are no keys
 value, plain_value    rarity of names found in cells, and of other words found there
+only_value            names that no other table's cells have and no column's or table's name explains
 neighbour             link score × (dense + lexical) of the best other table
+neighbour_alone       the same in a corpus of one database, where no other signal tells which tables belong together
 database              dense + lexical of the best table of the database
 database_top3         the sum of the three best
+said                  BM25 of the descriptions alone, over that of the best table
+database_lexical      BM25 of the different words of the whole database, over that of the best database
+database_words        as words, of the best column in the whole database; so database_attributes
+named                 what the names have of the question's words, over what all names have together
+database_named        the same of the whole database
+words_apart           mean over the question's words of how far the cosine stands out from that of the other tables
+dense_apart           how far ``dense`` stands out, in standard deviations over the corpus; so lexical_apart
 ====================  ================================================================================================
+
+What is measured in shares, ranks and standard deviations means the same in a corpus of ten tables and of ten thousand.
 """
+
+FACTS = ("log_tables", "dense", "words", "least_word", "known")
+"""What is known of a question as a whole, by name: the log of the number of tables; the best table's ``dense``; of the
+database of the best ``database_words`` that value, the cosine of the word that it covers least, and the share of the
+question's words that it has in names or cells."""
 
 _NEIGHBOURS_OF = 10
 _MULTIWORD = 1.5
 """What the rarity of a value of several words counts more."""
 
-
-class Vocabulary:
-    """The words of table and column names, each with its rarity in (0, 1]: 1 where one table of all has it.
-
-    Where a user says what a name means, the words of that stand for the name too.
-    """
-
-    def __init__(self, tables: Sequence[TableProfile]) -> None:
-        names = [_Name(table.name, table.description) for table in tables]
-        columns = [_Name(column.name, column.description) for table in tables for column in table.columns]
-        owner = [position for position, table in enumerate(tables) for _ in table.columns]
-        having: dict[str, set[int]] = defaultdict(set)
-        for position, name in [*enumerate(names), *zip(owner, columns, strict=True)]:
-            for word in name.stems | name.said:
-                having[word].add(position)
-        most = math.log1p(max(len(tables), 1))
-        self.rarity = {word: math.log1p(len(tables) / len(found)) / most for word, found in having.items()}
-        self.names = _Postings(names, self.rarity)
-        self.columns = _Postings(columns, self.rarity)
-
-
-class _Name:
-    """The stems of a name, and those of what its user says of it."""
-
-    def __init__(self, name: str, description: str) -> None:
-        self.stems = frozenset(singular(word) for word in identifier_words(name))
-        self.said = frozenset(terms(description)) if description else frozenset()
-
-
-class _Postings:
-    """Where words stand in names."""
-
-    def __init__(self, named: Sequence[_Name], rarity: dict[str, float]) -> None:
-        self._rarity = rarity
-        places: dict[str, list[int]] = defaultdict(list)
-        for position, name in enumerate(named):
-            for word in name.stems | name.said:
-                places[word].append(position)
-        self._places = {word: np.array(found, dtype=np.intp) for word, found in places.items()}
-        self._total = np.maximum([sum(sorted(rarity[word] for word in name.stems)) for name in named], 1e-9)
-
-    def matched(self, words: Sequence[str]) -> tuple[Floats, Floats]:
-        """Of each name the rarity of the words that it has, and their share of the name's rarity, at most 1."""
-        found = np.zeros(len(self._total))
-        for word in words:
-            if word in self._places:
-                found[self._places[word]] += self._rarity[word]
-        return found, np.minimum(found / self._total, 1.0)
+_APART = (-4.0, 8.0)
+"""How many standard deviations are told apart at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +97,7 @@ class Evidence:
         weight: shape (q,), of each row.
         label: what each row stands for.
         values: found in cells.
+        facts: by the names of :data:`FACTS`.
     """
 
     signals: Floats
@@ -129,6 +106,7 @@ class Evidence:
     weight: Floats
     label: tuple[str, ...]
     values: tuple[ValueHit, ...]
+    facts: Mapping[str, float] = field(default_factory=dict)
 
 
 def gather(index: RetrievalIndex, question: Question) -> Evidence:
@@ -136,57 +114,114 @@ def gather(index: RetrievalIndex, question: Question) -> Evidence:
     count = len(index.tables)
     relevance = index.relevance(question)
     stems = question.stems
-    lexical = index.lexical.scores(question.terms)
-    lexical = lexical / max(float(lexical.max(initial=0.0)), 1e-9)
-    together = relevance.table + lexical
+    dense, words, attributes = relevance.table, relevance.words, relevance.attributes
+    lexical = _over_best(index.lexical.scores(question.terms))
+    together = dense + lexical
     name, name_share = index.vocabulary.names.matched(stems)
     matched, share = index.vocabulary.columns.matched(stems)
     hits = index.values.hits(question)
-    value, plain_value = np.zeros(count), np.zeros(count)
-    for hit in hits:
-        (value if hit.is_name else plain_value)[list(hit.tables)] += hit.rarity * (_MULTIWORD if " " in hit.text else 1)
+    neighbour = _neighbour(index, together)
     best, top3 = _by_database(index, together)
-    signals = np.stack(
-        [
-            relevance.table,
-            lexical,
-            relevance.column,
-            relevance.words.mean(axis=0) if len(relevance.words) else np.zeros(count),
-            relevance.attributes.mean(axis=0) if len(relevance.attributes) else np.zeros(count),
-            name,
-            name_share,
-            index.by_table(matched * share),
-            index.by_table(np.where(index.is_key, 0.0, matched * share)),
-            value,
-            plain_value,
-            _neighbour(index, together),
-            best,
-            top3,
-        ],
-        axis=1,
-    )
     named_rows, named_labels = _named_rows(index, stems)
+    named_most = max(float(named_rows.max(axis=1).sum()) if len(named_rows) else 0.0, 1e-9)
+    database_words = index.by_database(words)
+    found = {
+        "dense": dense,
+        "lexical": lexical,
+        "column": relevance.column,
+        "words": _mean(words),
+        "attributes": _mean(attributes),
+        "name": name,
+        "name_share": name_share,
+        "column_name": index.by_table(matched * share),
+        "attribute_name": index.by_table(np.where(index.is_key, 0.0, matched * share)),
+        **_of_values(index, hits),
+        "neighbour": neighbour,
+        "neighbour_alone": neighbour * index.one_database,
+        "database": best,
+        "database_top3": top3,
+        "said": _over_best(index.said.scores(question.terms)),
+        "database_lexical": _over_best(index.database_words.scores(question.terms))[index.database],
+        "database_words": _mean(database_words),
+        "database_attributes": _mean(index.by_database(attributes)),
+        "database_named": index.by_database(named_rows).sum(axis=0) / named_most,
+        "named": named_rows.sum(axis=0) / named_most,
+        "words_apart": _mean(np.clip(_apart(words, least=1e-3), -2.0, 6.0)),
+        "dense_apart": np.clip(_apart(dense), *_APART),
+        "lexical_apart": np.clip(_apart(lexical), *_APART),
+    }
     value_rows = np.zeros((len(hits), count))
     for row, hit in zip(value_rows, hits, strict=True):
         row[list(hit.tables)] = hit.rarity * (1.0 if hit.is_name else 0.5)
     blocks = [
-        (RowKind.WORD, relevance.words, relevance.labels),
-        (RowKind.ATTRIBUTE, relevance.attributes, relevance.labels),
+        (RowKind.WORD, words, relevance.labels),
+        (RowKind.ATTRIBUTE, attributes, relevance.labels),
         (RowKind.NAME, named_rows, named_labels),
         (RowKind.VALUE, value_rows, [hit.text for hit in hits]),
     ]
     # A word's rows are means over words, a name's are shares of all that the corpus' names have of the question.
-    named_most = max(float(named_rows.max(axis=1).sum()) if len(named_rows) else 0.0, 1e-9)
-    words = float(max(len(relevance.words), 1))
-    scale = {RowKind.WORD: words, RowKind.ATTRIBUTE: words, RowKind.NAME: named_most, RowKind.VALUE: 1.0}
-    return Evidence(
-        signals,
+    each = float(max(len(words), 1))
+    scale = {RowKind.WORD: each, RowKind.ATTRIBUTE: each, RowKind.NAME: named_most, RowKind.VALUE: 1.0}
+    evidence = Evidence(
+        np.stack([found[name] for name in SIGNALS], axis=1),
         np.concatenate([rows for _, rows, _ in blocks]).reshape(-1, count),
         np.repeat([int(kind) for kind, _, _ in blocks], [len(rows) for _, rows, _ in blocks]),
         np.repeat([1 / scale[kind] for kind, _, _ in blocks], [len(rows) for _, rows, _ in blocks]),
         tuple(label for _, _, labels in blocks for label in labels),
         tuple(hits),
     )
+    return replace(evidence, facts=facts_of(index, question, evidence))
+
+
+def facts_of(
+    index: RetrievalIndex, question: Question, evidence: Evidence, among: npt.NDArray[np.bool_] | None = None
+) -> dict[str, float]:
+    """What is known of a question as a whole, by the names of :data:`FACTS`.
+
+    Args:
+        index: of the corpus.
+        question: as asked.
+        evidence: of it.
+        among: shape (n,), the tables that there are; None for all of them.
+    """
+    there = np.ones(len(index.tables), dtype=bool) if among is None else among
+    rows = np.where(there, evidence.rows, 0.0)
+    dense = np.where(there, evidence.signals[:, SIGNALS.index("dense")], 0.0)
+    words = index.by_database(rows[evidence.kind == RowKind.WORD])
+    best = int(_mean(words).argmax()) if len(words) else 0
+    covered = words[:, best] if len(words) else np.zeros(1)
+    exact = rows[np.isin(evidence.kind, (RowKind.NAME, RowKind.VALUE))][:, index.database == index.database[best]]
+    known = int((exact > 0).any(axis=1).sum()) / max(len(question.stems), 1)
+    values = math.log1p(int(there.sum())), dense.max(), covered.mean(), covered.min(), min(known, 1.0)
+    return dict(zip(FACTS, map(float, values), strict=True))
+
+
+def _of_values(index: RetrievalIndex, hits: Sequence[ValueHit]) -> dict[str, Floats]:
+    """The signals of values found in cells."""
+    found = {name: np.zeros(len(index.tables)) for name in ("value", "plain_value", "only_value")}
+    for hit in hits:
+        tables = list(hit.tables)
+        found["value" if hit.is_name else "plain_value"][tables] += hit.rarity * (_MULTIWORD if " " in hit.text else 1)
+        if hit.is_name and len(tables) == 1 and not index.vocabulary.explains(hit.text):
+            found["only_value"][tables] += 1.0
+    return found
+
+
+def _mean(rows: Floats) -> Floats:
+    """The mean over words; zeros where there are none."""
+    return rows.mean(axis=0) if len(rows) else np.zeros(rows.shape[1])
+
+
+def _over_best(scores: Floats) -> Floats:
+    return scores / max(float(scores.max(initial=0.0)), 1e-9)
+
+
+def _apart(values: Floats, least: float = 1e-6) -> Floats:
+    """How many standard deviations over all tables each value is above the mean, row by row."""
+    if not values.size:
+        return values
+    spread = values.std(axis=-1, keepdims=True) + least
+    return np.asarray((values - values.mean(axis=-1, keepdims=True)) / spread)
 
 
 def _named_rows(index: RetrievalIndex, stems: Sequence[str]) -> tuple[Floats, list[str]]:

@@ -37,7 +37,7 @@ class ValueHit:
         text: the words.
         tables: positions of the tables that hold the value, ascending.
         columns: the position, in its table, of the first column that does, for each of ``tables``.
-        rarity: in [0, 1]: 1 where one column of the corpus holds the value, less the more do.
+        rarity: in [0, 1]: 1 where one table of the corpus holds the value, less the more do.
         is_name: whether it is written as names and codes are: capital letters, letters among digits,
             or quotation marks.
     """
@@ -101,7 +101,7 @@ class ValueIndex:
             by_table: dict[int, int] = {}
             for owner in owners.tolist():
                 by_table.setdefault(int(self._table[owner]), int(self._column[owner]))
-            rarity = 1 / (1 + math.log(len(owners)))
+            rarity = 1 / (1 + math.log(len(by_table)))
             is_name = place < len(quoted) or _is_name(value, at_start=span[0] == 0)
             tables = tuple(sorted(by_table))
             hit = ValueHit(value, tables, tuple(by_table[table] for table in tables), rarity, is_name)

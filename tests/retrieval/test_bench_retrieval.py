@@ -10,7 +10,9 @@ from tag_bench.retrieval import Found, command, scores
 
 
 def found(gold, tables, connected=True):
-    return Found(Question("q", "d", frozenset(gold), 0), {2: tuple(tables)}, {2: connected}, {"prepare": 0.1})
+    return Found(
+        Question("q", "d", frozenset(gold), 0), {2: tuple(tables)}, {2: connected}, {2: None}, {"prepare": 0.1}
+    )
 
 
 def test_metrics_by_hand():

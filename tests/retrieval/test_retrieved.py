@@ -13,8 +13,8 @@ QUESTION = "What is the gender of the clients who have a loan?"
 def test_json_holds_tables_and_joins(bank, words):
     found = retrieve_tables(bank, QUESTION, k=3, embedder=words)
     data = json.loads(json.dumps(found.to_dict()))
-    assert list(data) == ["question", "tables", "joins", "note"]
-    assert all(list(table) == ["id", "score", "probability", "reasons"] for table in data["tables"])
+    assert list(data) == ["question", "tables", "joins", "note", "confidence"]
+    assert all(list(table) == ["id", "score", "probability", "doubtful", "reasons"] for table in data["tables"])
     assert {"left": "bank.disp.client_id", "right": "bank.client.client_id"} in data["joins"]
 
 
@@ -47,7 +47,7 @@ def test_it_is_a_sequence_of_hits(bank, words):
     assert found["bank.loan"] is found["LOAN"]
     assert "bank.loan" in found
     assert found[1] in found
-    assert "bank.account" not in found
+    assert "shop.product" not in found
     assert len(found) == 3
     with pytest.raises(IndexError):
         found[3]

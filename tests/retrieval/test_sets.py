@@ -3,7 +3,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from tagframe.retrieval.methods.sets import FEATURES, index_sets, set_features, set_masks
+from tagframe.retrieval.methods.sets import FEATURES, SUMMED, index_sets, set_features, set_masks
 from tagframe.retrieval.problem import RowKind, SelectionProblem, spanning_forest
 from tagframe.retrieval.signals import SIGNALS
 
@@ -30,7 +30,9 @@ def problem():
 def naive(problem, tables):
     """Every feature of one set, by its definition."""
     tables = list(tables)
-    found = {f"sum_{name}": problem.signals[tables, place].sum() for place, name in enumerate(SIGNALS)}
+    found = {
+        f"sum_{name}": problem.signals[tables, place].sum() for place, name in enumerate(SIGNALS) if name in SUMMED
+    }
     found["sum_prior"], found["least_prior"] = problem.r[tables].sum(), problem.r[tables].min()
     for kind in (RowKind.WORD, RowKind.ATTRIBUTE, RowKind.NAME, RowKind.VALUE):
         rows = problem.kind == kind
@@ -44,7 +46,6 @@ def naive(problem, tables):
         found[f"cover_{name}"] = cover(tables)
         found[f"cover_least_{name}"], found[f"cover_alone_{name}"] = min(adds), sum(adds)
     found["link_tree"] = spanning_forest(problem.link, tables)[1]
-    found["omega_tree"] = spanning_forest(problem.omega, tables)[1]
     edges, _ = spanning_forest(np.where(problem.link >= 0.5, problem.link, 0), tables)
     found["unlinked"] = len(tables) - 1 - len(edges)
     found["connected"] = float(found["unlinked"] == 0)

@@ -1,12 +1,16 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import tagframe as tf
+from tagframe.corpus import Corpus
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.problem import RowKind
 from tagframe.retrieval.question import Question
-from tagframe.retrieval.signals import SIGNALS, Vocabulary, gather, near_duplicates
+from tagframe.retrieval.signals import FACTS, SIGNALS, gather, near_duplicates
+from tagframe.retrieval.vocabulary import Vocabulary
 
 
 @pytest.fixture
@@ -98,3 +102,61 @@ def test_near_duplicates_have_the_same_columns(schema, words):
     assert alike[0, 1] == 1.0
     assert alike[0, 2] == pytest.approx(0.25)
     assert not np.diag(alike).any()
+
+
+def test_a_name_that_one_table_holds_is_told_apart():
+    corpus = tf.open_corpus(
+        {
+            "f1.constructors": pd.DataFrame(
+                {"id": [1, 2], "ref": ["ferrari", "mclaren"], "name": ["Ferrari", "McLaren"]}
+            ),
+            "f1.races": pd.DataFrame({"id": [7, 8], "circuit": ["Monza", "Monaco"]}),
+            "f1.circuits": pd.DataFrame({"id": [3, 4], "location": ["Monza", "Circuit"]}),
+        }
+    )
+    index = RetrievalIndex(corpus, None)
+    place = {table.name: number for number, table in enumerate(index.tables)}
+
+    def only(question):
+        found = signal(gather(index, Question.of(question)), "only_value")
+        return {name for name, number in place.items() if found[number]}
+
+    assert only("How many points did Ferrari score?") == {"constructors"}
+    assert only("Who won at Monza?") == set()  # two tables hold it
+    assert only("How long is the Circuit?") == set()  # a name explains it
+
+
+def test_what_a_database_covers_counts_for_its_tables(index):
+    evidence = gather(index, Question.of("gender of clients and amount of loans"))
+    disp, product = row(index, "bank.disp"), row(index, "shop.product")
+    for name in ("database_words", "database_attributes", "database_named", "database_lexical"):
+        assert signal(evidence, name)[disp] > signal(evidence, name)[product]
+    assert signal(evidence, "named")[disp] < signal(evidence, "named")[row(index, "bank.client")]
+
+
+def test_descriptions_are_searched(schema, words):
+    corpus = schema(**{"a.x": ["st"], "a.y": ["ab"]})
+    told = corpus.profiles[0]
+    told = replace(told, columns=(replace(told.columns[0], description="postal code of the state"),))
+    index = RetrievalIndex(Corpus([told, corpus.profiles[1]]), words)
+    assert signal(gather(index, Question.of("Which postal code is it?")), "said").tolist() == [1.0, 0.0]
+
+
+def test_what_stands_out_does_so_in_a_corpus_of_any_size(schema, words):
+    def apart(others):
+        tables = {f"a.t{number}": [f"c{number}"] for number in range(others)}
+        index = RetrievalIndex(schema(**tables, **{"a.z": ["salary"]}), words)
+        return signal(gather(index, Question.of("the salary")), "dense_apart")
+
+    for others in (10, 200):
+        assert apart(others).argmax() == others
+        assert 2 < apart(others).max() <= 8
+
+
+def test_facts_say_how_well_the_best_fits(index):
+    fitting = gather(index, Question.of("the gender of clients with a loan")).facts
+    strange = gather(index, Question.of("the boiling point of helium")).facts
+    assert tuple(fitting) == FACTS
+    assert fitting["log_tables"] == strange["log_tables"] == pytest.approx(np.log(6))
+    assert fitting["known"] > strange["known"] == 0.0
+    assert fitting["least_word"] <= fitting["words"]

@@ -8,21 +8,19 @@ for every table, how many tables to return, and the best set of any size.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache, lru_cache
-from importlib import resources
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.errors import InvalidArgument
 from tagframe.retrieval.decompose import Decomposer
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.method import Method
-from tagframe.retrieval.methods.sets import FEATURES, LARGEST, set_features, set_masks
+from tagframe.retrieval.methods.confidence import complete_features
+from tagframe.retrieval.methods.posterior import Posterior
+from tagframe.retrieval.methods.sets import LARGEST, set_features, set_masks
+from tagframe.retrieval.methods.weights import Weights, shipped_weights
 from tagframe.retrieval.prepare import Prepared, anchors
 from tagframe.retrieval.problem import Floats, Selection, SelectionProblem, best_first, spanning_forest
 from tagframe.retrieval.question import Question
@@ -34,113 +32,15 @@ if TYPE_CHECKING:
 POOL = 14
 """Tables of the best prior that sets are made of."""
 
-NEEDED = 0.4
-"""The chance from which ``k="auto"`` gives a table beside the most probable set: one too many costs less than one too
-few. The value was chosen cross-database on half the questions of Spider and BIRD."""
+MOST = 8
+"""Tables that ``k="auto"`` gives at most."""
 
-_SHARE_OF_COMPLETE = 0.5
-"""What P(all tables are in the set) weighs against the expected recall."""
+PRICE = 0.6
+"""What a further table has to add to the chance of a complete set, over the chance of an incomplete one that is put up
+with: .06 where a set is to be complete with a chance of .9."""
 
-
-@dataclass(frozen=True)
-class Weights:
-    """The weights of both stages, by name; what is not named weighs nothing.
-
-    Attributes:
-        table: of each of :data:`~tagframe.retrieval.signals.SIGNALS`, for the first stage.
-        set: of each of :data:`~tagframe.retrieval.methods.sets.FEATURES`, for the second.
-
-    Raises:
-        InvalidArgument: a name that is none of these.
-    """
-
-    table: Mapping[str, float]
-    set: Mapping[str, float]
-
-    def __post_init__(self) -> None:
-        for given, known in ((self.table, SIGNALS), (self.set, FEATURES)):
-            unknown = sorted(given.keys() - set(known))
-            if unknown:
-                raise InvalidArgument(f"no weights are known of {', '.join(map(repr, unknown))}; there are {known}")
-
-    def prior(self, signals: Floats) -> Floats:
-        """The first stage's score of each table, of which the best is 0: shape (n,)."""
-        scores = signals @ np.array([self.table.get(name, 0.0) for name in SIGNALS])
-        return np.asarray(scores - scores.max(initial=-np.inf)) if len(scores) else scores
-
-    def utilities(self, features: Floats) -> Floats:
-        """The second stage's score of each set: shape (sets,)."""
-        return np.asarray(features @ np.array([self.set.get(name, 0.0) for name in FEATURES]))
-
-
-@cache
-def shipped_weights() -> Weights:
-    """The weights in ``tagframe/retrieval/weights.json``, made by ``python -m tag_bench fit``."""
-    text = resources.files("tagframe.retrieval").joinpath("weights.json").read_text(encoding="utf-8")
-    given = json.loads(text)
-    return Weights(given["table"], given["set"])
-
-
-@dataclass(frozen=True, eq=False)
-class Posterior:
-    """The probability of every small set.
-
-    Attributes:
-        places: shape (p,), ascending: the tables that sets are made of.
-        masks: shape (sets,): bit b of a mask stands for ``places[b]``.
-        probability: shape (sets,), sums to 1.
-    """
-
-    places: npt.NDArray[np.intp]
-    masks: npt.NDArray[np.int64]
-    probability: Floats
-
-    @property
-    def members(self) -> npt.NDArray[np.int64]:
-        """Shape (sets, p): 1 where a set has a table."""
-        return (self.masks[:, None] >> np.arange(len(self.places))) & 1
-
-    def given_at_least(self, size: int) -> Posterior:
-        """The posterior where it is known that so many tables are needed, up to the largest sets there are."""
-        counts = self.members.sum(axis=1)
-        kept = self.probability * (counts >= min(size, int(counts.max(initial=0))))
-        return Posterior(self.places, self.masks, kept / max(float(kept.sum()), 1e-300))
-
-    def tables(self) -> Floats:
-        """The probability of each of ``places``."""
-        return np.asarray(self.probability @ self.members)
-
-    def best(self, size: int, fixed: int = 0) -> tuple[int, float]:
-        """The mask of ``size`` tables that best contains what is needed, and its value.
-
-        The value of a set is half the probability that it holds all that is needed, and half the expected recall.
-
-        Args:
-            size: how many tables, those of ``fixed`` counted.
-            fixed: a mask of tables that are in.
-        """
-        count = len(self.places)
-        contained = np.zeros(1 << count)
-        contained[self.masks] = self.probability
-        cube = contained.reshape([2] * count)
-        for axis in range(count):  # sums over subsets, one table at a time
-            low, high = np.split(cube, 2, axis=axis)
-            cube = np.concatenate([low, low + high], axis=axis)
-        members = self.members
-        recall = (self.probability / members.sum(axis=1)) @ members
-        every, bits = _all_masks(count)
-        allowed = np.flatnonzero((bits.sum(axis=1) == size) & ((every & fixed) == fixed))
-        value = _SHARE_OF_COMPLETE * cube.reshape(-1)[allowed] + (1 - _SHARE_OF_COMPLETE) * (bits[allowed] @ recall)
-        # Where everything is surely in, the tables that are likelier go first.
-        value = value + 1e-9 * (bits[allowed] @ self.tables())
-        place = int(value.argmax())
-        return int(allowed[place]), float(value[place])
-
-
-@lru_cache(maxsize=16)
-def _all_masks(count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    every = np.arange(1 << count, dtype=np.int64)
-    return every, (every[:, None] >> np.arange(count)) & 1
+UNFIT = 0.3
+"""The chance that the corpus has what a question asks for, below which it is said that nothing fits."""
 
 
 def posterior(problem: SelectionProblem, weights: Weights) -> Posterior:
@@ -171,9 +71,10 @@ def fitted(
 ) -> Selection:
     """The tables that the question most probably needs.
 
-    With ``k`` None it is the most probable set, with every other table of a chance of at least :data:`NEEDED`; the note
-    says how sure it is. With a k it is the set of k tables
-    that best contains what is needed, given that at least two tables are asked for where k is 2 or more.
+    With ``k`` None it is the smallest set whose chance to hold all that is needed reaches ``problem.confidence``, or a
+    smaller one where further tables add too little (:data:`PRICE`). With a k it is the set that best contains what is
+    needed, given that at least two tables are asked for where k is 2 or more; beyond the largest sets that are scored,
+    each next table is the one that adds most, and where the posterior cannot say, that of the best prior.
 
     Args:
         problem: with ``signals``, and the first stage's score as ``r``.
@@ -185,46 +86,95 @@ def fitted(
     if not wanted:
         return Selection((), note="there is nothing to choose from" if not len(problem.r) else "")
     weights = shipped_weights() if weights is None else weights
-    known = posterior(problem, weights) if known is None else known
-    fixed = _fixed(problem, known.places)
-    anchors = fixed.bit_count()
-    note = ""
-    if k is None:
-        surely = int(known.masks[known.probability.argmax()])
-        mask = surely | sum(1 << bit for bit, chance in enumerate(known.tables().tolist()) if chance >= NEEDED)
-        note = _why(known, mask, fixed)
+    plain = posterior(problem, weights) if known is None else known
+    fits = weights.fit(problem.facts)
+    if k is None and fits < UNFIT:  # more tables would not help
+        likeliest = int(plain.masks[plain.probability.argmax()])
+        order, shown = _places(plain, likeliest & ~_fixed(problem, plain.places)), plain
+        confidence = confidence_of(problem, plain, weights, [order])[0]
+    elif k is None:
+        order, confidence = _complete(problem, plain, weights, wanted)
+        shown = plain
     else:
-        size = min(wanted + anchors, LARGEST + anchors, len(known.places))
-        known = known.given_at_least(min(2, k) + anchors)
-        mask, _ = known.best(size, fixed)
+        shown = plain.given_at_least(min(2, k) + _fixed(problem, plain.places).bit_count())
+        order = of_size(problem, shown, wanted)
+        confidence = confidence_of(problem, plain, weights, [order])[0]
+    share = 1.0 if fits >= UNFIT else fits
     chance = np.zeros(len(problem.r))
-    chance[known.places] = known.tables()
-    chosen = [place for bit, place in enumerate(known.places.tolist()) if (mask & ~fixed) >> bit & 1]
-    order = sorted(chosen, key=lambda place: (-chance[place], -problem.r[place], place))
-    if k is not None:  # beyond the largest sets that are scored, the first stage knows better
-        others = [
-            place for place in best_first(problem.r).tolist() if place not in chosen and not problem.anchor[place]
-        ]
-        order += others[: wanted - len(order)]
+    chance[shown.places] = shown.tables() * share
+    if k is not None:
+        order = sorted(order, key=lambda place: (-chance[place], -problem.r[place], place))
     together = [*order, *np.flatnonzero(problem.anchor).tolist()]
     edges, _ = spanning_forest(problem.link, together)
     table_weights = np.array([weights.table.get(name, 0.0) for name in SIGNALS])
     contributions = {
         name: problem.signals[order, position] * table_weights[position] for position, name in enumerate(SIGNALS)
     }
-    objective = float(known.probability[known.masks == mask].sum())
-    return Selection(tuple(order), edges, objective, chance[order], contributions, chance, note)
+    exactly = float(plain.probability[plain.masks == plain.mask(together)].sum())
+    confidence = min(confidence, share)
+    note = _why(problem, chance, order, confidence, fits) if k is None or share < 1 else ""
+    return Selection(tuple(order), edges, exactly, chance[order], contributions, chance, note, confidence)
 
 
-def _why(known: Posterior, mask: int, fixed: int) -> str:
+def of_size(problem: SelectionProblem, known: Posterior, wanted: int) -> list[int]:
+    """The places of the best set of a size."""
+    fixed = _fixed(problem, known.places)
+    size = min(wanted, LARGEST, len(known.places) - fixed.bit_count()) + fixed.bit_count()
+    mask, _ = known.best(size, fixed)
+    chosen = _places(known, mask & ~fixed)
+    if len(chosen) < wanted:
+        further = known.extended(mask, problem.r[known.places], fixed)
+        chosen += known.places[further].tolist()[: wanted - len(chosen)]
+        held = set(chosen)
+        others = [place for place in best_first(problem.r).tolist() if place not in held and not problem.anchor[place]]
+        chosen += others[: wanted - len(chosen)]
+    return chosen
+
+
+def _complete(problem: SelectionProblem, known: Posterior, weights: Weights, available: int) -> tuple[list[int], float]:
+    """The smallest of the best sets of each size that is surely enough complete, and how sure it is.
+
+    A table that adds little to that costs more than it is worth: the set is the one whose chance, less a price for each
+    table, is the highest, or the first that is sure enough if that is smaller.
+    """
+    sets = [of_size(problem, known, size) for size in range(1, min(available, MOST) + 1)]
+    sure = confidence_of(problem, known, weights, sets)
+    price = PRICE * (1 - problem.confidence)
+    worth = [chance - price * size for size, chance in enumerate(sure, start=1)]
+    reached = [place for place, chance in enumerate(sure) if chance >= problem.confidence]
+    chosen = min([worth.index(max(worth)), *reached[:1]])
+    chances = np.zeros(len(problem.r))
+    chances[known.places] = known.tables()
+    order = sorted(sets[chosen], key=lambda place: (-chances[place], -problem.r[place], place))
+    return order, sure[chosen]
+
+
+def confidence_of(
+    problem: SelectionProblem, known: Posterior, weights: Weights, sets: Sequence[Sequence[int]]
+) -> list[float]:
+    """The chance of each set to hold all that is needed."""
+    fixed = _fixed(problem, known.places)
+    contained = np.array([known.contained(known.mask(places) | fixed) for places in sets])
+    sizes = np.array([len(places) for places in sets], dtype=np.float64)
+    chances = weights.completeness(complete_features(contained, sizes, problem.facts), contained)
+    return [float(chance) for chance in chances]
+
+
+def _places(known: Posterior, mask: int) -> list[int]:
+    return [place for bit, place in enumerate(known.places.tolist()) if mask >> bit & 1]
+
+
+def _why(problem: SelectionProblem, chance: Floats, order: Sequence[int], confidence: float, fits: float) -> str:
     """How sure the set is, and what comes next."""
-    share = float(known.probability[known.masks == mask].sum())
-    chances = known.tables()
-    outside = [float(chances[bit]) for bit in range(len(chances)) if not (mask | fixed) >> bit & 1]
-    following = f"; of the next table it is {max(outside):.0%}" if outside else ""
-    count = (mask & ~fixed).bit_count()
-    tables = "1 table" if count == 1 else f"{count} tables"
-    return f"{tables}: the chance that exactly these are needed is {share:.0%}{following}"
+    if fits < UNFIT:
+        return (
+            f"nothing here seems to fit the question: the chance that these tables hold what it asks for is {fits:.0%}"
+        )
+    outside = np.where(problem.anchor, 0.0, chance)
+    outside[list(order)] = 0.0
+    following = f"; of the next table it is {outside.max():.0%}" if outside.any() else ""
+    tables = "1 table" if len(order) == 1 else f"{len(order)} tables"
+    return f"{tables}: the chance that all that is needed is among them is {confidence:.0%}{following}"
 
 
 def evidence(index: RetrievalIndex, question: Question, lm: LM | None = None) -> Evidence:
@@ -237,17 +187,17 @@ def among_promising(
     question: Question,
     found: Evidence,
     anchored: int | None = None,
+    k: int | None = None,
     weights: Weights | None = None,
 ) -> Prepared[SelectionProblem]:
-    """The problem over the tables of the best first stage's score, from the evidence on."""
+    """The problem over the tables of the best first stage's score, from the evidence on; k of them at least."""
     prior = (shipped_weights() if weights is None else weights).prior(found.signals)
-    chosen = best_first(prior)[:POOL].tolist()
+    chosen = best_first(prior)[: max(POOL, (k or 0) + (anchored is not None))].tolist()
     tables = tuple(sorted({*chosen, *([] if anchored is None else [anchored])}))
     places = list(tables)
     problem = SelectionProblem(
         r=prior[places],
         fine=found.rows[:, places],
-        omega=index.joinability.matrix(tables),
         kind=found.kind,
         row_weight=found.weight,
         signals=found.signals[places],
@@ -255,6 +205,7 @@ def among_promising(
         link=index.links.matrix(tables),
         similarity=near_duplicates(index, tables),
         anchor=anchors(tables, anchored),
+        facts=found.facts,
     )
     return Prepared(tables, problem, question.told, found)
 

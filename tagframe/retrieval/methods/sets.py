@@ -16,13 +16,20 @@ LARGEST = 5
 
 _KINDS = (RowKind.WORD, RowKind.ATTRIBUTE, RowKind.NAME, RowKind.VALUE)
 
+SUMMED = (
+    "dense", "lexical", "words", "attributes", "name", "name_share", "attribute_name", "value", "only_value", "named",
+    "database_words",
+)  # fmt: skip
+"""The signals whose sum over a set says more than the first stage does."""
+
+_SUMMED = np.array([SIGNALS.index(name) for name in SUMMED], dtype=np.intp)
+
 FEATURES = (
-    *(f"sum_{name}" for name in SIGNALS),
+    *(f"sum_{name}" for name in SUMMED),
     "sum_prior",
     "least_prior",
     *(f"{what}_{kind.name.lower()}" for kind in _KINDS for what in ("cover", "cover_least", "cover_alone")),
     "link_tree",
-    "omega_tree",
     "unlinked",
     "connected",
     "other_databases",
@@ -34,7 +41,7 @@ FEATURES = (
 
 sum_*: the sum of a signal over S. prior: the first stage's score. cover_*: what S covers of the rows of a kind;
 cover_least: what the table that adds least to it adds, cover_alone: what single tables of S cover that no other does.
-link_tree, omega_tree: the maximum spanning tree over link scores, over ω. unlinked: how many links are missing to
+link_tree: the maximum spanning tree over link scores. unlinked: how many links are missing to
 connect S; connected: 1 where none is. other_databases: how many beside the first; one_database: 1 for several of one.
 near_duplicate: the most similar pair. size_*: 1 for sets of that size.
 """
@@ -66,10 +73,10 @@ def set_features(problem: SelectionProblem, places: npt.NDArray[np.intp]) -> Flo
         Shape (sets, len(FEATURES)), in the order of :func:`index_sets`.
     """
     rows = [problem.row_weight[of][:, None] * problem.fine[of][:, places] for of in map(problem.kind.__eq__, _KINDS)]
-    link, omega = problem.link[np.ix_(places, places)], problem.omega[np.ix_(places, places)]
+    link = problem.link[np.ix_(places, places)]
     similarity = problem.similarity[np.ix_(places, places)]
     linked = (link >= LINKED).astype(float)
-    additive = np.concatenate([problem.signals[places], problem.r[places, None]], axis=1)
+    additive = np.concatenate([problem.signals[np.ix_(places, _SUMMED)], problem.r[places, None]], axis=1)
     blocks = []
     for sets in index_sets(len(places)):
         count, size = sets.shape
@@ -85,7 +92,6 @@ def set_features(problem: SelectionProblem, places: npt.NDArray[np.intp]) -> Flo
             np.stack(
                 [
                     forest_weights(link, sets)[0],
-                    forest_weights(omega, sets)[0],
                     missing,
                     missing == 0,
                     others,

@@ -1,0 +1,144 @@
+"""The likelihoods of ``tag_bench fit``, and their maxima."""
+
+from __future__ import annotations
+
+import importlib
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tag_bench.fit_examples import SEED, Example
+from tagframe.retrieval.methods.sets import FEATURES, index_sets, set_features
+from tagframe.retrieval.methods.weights import Weights
+from tagframe.retrieval.problem import Floats
+from tagframe.retrieval.signals import SIGNALS
+
+PENALTY = 1e-3
+
+SET_POOL = 10
+"""Tables that the sets are made of which the second stage is fitted on."""
+
+SETS = 160
+"""Sets of a question that the second stage is fitted on: the needed one, the hardest others, and some at random."""
+
+RANDOM_SETS = 40
+_ROUGH_SIZE = 1.2  # what a further table is worth when the hardest sets are picked
+
+_Step = tuple[float, Floats]
+
+
+def minimised(step: Any, size: int) -> Floats:
+    """The minimum of a smooth convex function that gives its value and gradient (L-BFGS)."""
+    optimize = importlib.import_module("scipy.optimize")  # comes with sentence-transformers, and without types
+    result = optimize.minimize(step, np.zeros(size), jac=True, method="L-BFGS-B", options={"maxiter": 300})
+    return np.asarray(result.x, dtype=np.float64)
+
+
+def shares(group: Sequence[Example]) -> Floats:
+    """The weight of each question, all together 1: a benchmark counts as the root of its questions."""
+    count = Counter((example.data, example.variant) for example in group)
+    given = np.array([one.weight / count[one.data, one.variant] ** 0.5 for one in group])
+    return np.asarray(given / max(float(given.sum()), 1e-300))
+
+
+def fit_tables(group: Sequence[Example]) -> dict[str, float]:
+    """The first stage: every needed table among those that are not needed."""
+    known = [example for example in group if example.gold]
+    weight = shares(known)
+    counts = np.array([len(example.ids) for example in known])
+    first, owner = np.cumsum(counts) - counts, np.repeat(np.arange(len(known)), counts)
+    rows = np.concatenate([example.problem.signals for example in known])
+    scale = rows.std(axis=0) + 1e-9
+    rows = rows / scale
+    gold = np.zeros(len(rows), dtype=bool)
+    for start, example in zip(first.tolist(), known, strict=True):
+        gold[start + np.array(example.gold)] = True
+    each = (weight / np.add.reduceat(gold.astype(float), first))[owner]
+
+    def step(weights: Floats) -> _Step:
+        scores = rows @ weights
+        odds = np.exp(scores - np.maximum.reduceat(scores, first)[owner])
+        rest = (np.add.reduceat(np.where(gold, 0.0, odds), first) + 1e-300)[owner]
+        share = np.where(gold, odds / (odds + rest), 1.0)
+        loss = -float(each[gold] @ np.log(share[gold] + 1e-300)) + PENALTY * float(weights @ weights)
+        lacking = np.where(gold, each * (1 - share), 0.0)
+        slope = np.where(gold, -lacking, odds / rest * np.add.reduceat(lacking, first)[owner])
+        return loss, slope @ rows + 2 * PENALTY * weights
+
+    return dict(zip(SIGNALS, (minimised(step, len(SIGNALS)) / scale).tolist(), strict=True))
+
+
+def fit_sets(group: Sequence[Example], first_stage: Weights) -> dict[str, float]:
+    """The second stage: the needed set among all small ones."""
+    random = np.random.default_rng(SEED)
+    parts, needed, kept = [], [], []
+    for example in group:
+        found = _sets_of(example, first_stage, random)
+        if found is not None:
+            parts.append(found[0])
+            needed.append(found[1])
+            kept.append(example)
+    weight = shares(kept)
+    counts = np.array([len(part) for part in parts])
+    first = np.cumsum(counts) - counts
+    every = np.concatenate(parts)
+    scale = every.std(axis=0) + 1e-6
+    every = every / scale
+    goal = first + np.array(needed)
+
+    def step(weights: Floats) -> _Step:
+        scores = (every @ weights.astype(np.float32)).astype(np.float64)
+        most = np.maximum.reduceat(scores, first)
+        odds = np.exp(scores - np.repeat(most, counts))
+        total = np.add.reduceat(odds, first)
+        loss = -float(weight @ (scores[goal] - most - np.log(total))) + PENALTY * float(weights @ weights)
+        slope = odds / np.repeat(total, counts) * np.repeat(weight, counts)
+        slope[goal] -= weight
+        return loss, (every.T @ slope.astype(np.float32)).astype(np.float64) + 2 * PENALTY * weights
+
+    return dict(zip(FEATURES, (minimised(step, len(FEATURES)) / scale).tolist(), strict=True))
+
+
+def _sets_of(
+    example: Example, weights: Weights, random: np.random.Generator
+) -> tuple[npt.NDArray[np.float32], int] | None:
+    """The features of the needed set, the hardest and some others, and which is the needed one."""
+    places, problem = example.scored(weights, SET_POOL)
+    held = places.tolist()
+    if not example.gold or not set(example.gold) <= set(held):
+        return None
+    wanted = [held.index(table) for table in example.gold]
+    start, goal = 0, None
+    for sets in index_sets(len(held)):
+        if sets.shape[1] == len(wanted):
+            goal = start + int(np.flatnonzero((sets == wanted).all(axis=1))[0])
+        start += len(sets)
+    if goal is None:  # more tables than the largest sets have
+        return None
+    features = set_features(problem, np.arange(len(held), dtype=np.intp)).astype(np.float32)
+    size = np.array([FEATURES.index(name) for name in FEATURES if name.startswith("size_")])
+    rough = features[:, FEATURES.index("sum_prior")] + 0.5 * features[:, FEATURES.index("link_tree")]
+    rough = rough + _ROUGH_SIZE * (features[:, size] @ np.arange(1, len(size) + 1))
+    hardest = np.argsort(-rough, kind="stable")[: SETS - RANDOM_SETS]
+    drawn = random.choice(len(rough), min(RANDOM_SETS, len(rough)), replace=False)
+    kept = np.unique(np.concatenate([[goal], hardest, drawn]))
+    return features[kept], int(np.flatnonzero(kept == goal)[0])
+
+
+def fit_logistic(features: Floats, truth: npt.NDArray[np.bool_], weight: Floats) -> list[float]:
+    """Logistic regression; the first feature is a constant."""
+    scale = features.std(axis=0) + 1e-9
+    scale[0] = 1.0
+    rows, goal = features / scale, truth.astype(np.float64)
+    share = weight / weight.sum()
+
+    def step(weights: Floats) -> _Step:
+        scores = rows @ weights
+        loss = float(share @ (np.logaddexp(0.0, scores) - goal * scores)) + PENALTY * float(weights @ weights)
+        slope = share * (1 / (1 + np.exp(-scores)) - goal)
+        return loss, slope @ rows + 2 * PENALTY * weights
+
+    return [float(value) for value in minimised(step, features.shape[1]) / scale]

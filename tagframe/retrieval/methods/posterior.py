@@ -1,0 +1,114 @@
+"""The probability of every small set of tables, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from tagframe.retrieval.problem import Floats
+
+_SHARE_OF_COMPLETE = 0.5
+"""What P(all tables are in the set) weighs against the expected recall."""
+
+_TOO_LITTLE = 1e-4
+"""What a further table has to add for the posterior to say which; below, the first stage does."""
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """The probability of every small set.
+
+    Attributes:
+        places: shape (p,), ascending: the tables that sets are made of.
+        masks: shape (sets,): bit b of a mask stands for ``places[b]``.
+        probability: shape (sets,), sums to 1.
+    """
+
+    places: npt.NDArray[np.intp]
+    masks: npt.NDArray[np.int64]
+    probability: Floats
+
+    @property
+    def members(self) -> npt.NDArray[np.int64]:
+        """Shape (sets, p): 1 where a set has a table."""
+        return (self.masks[:, None] >> np.arange(len(self.places))) & 1
+
+    def given_at_least(self, size: int) -> Posterior:
+        """The posterior where it is known that so many tables are needed, up to the largest sets there are."""
+        counts = self.members.sum(axis=1)
+        kept = self.probability * (counts >= min(size, int(counts.max(initial=0))))
+        return Posterior(self.places, self.masks, kept / max(float(kept.sum()), 1e-300))
+
+    def tables(self) -> Floats:
+        """The probability of each of ``places``."""
+        return np.asarray(self.probability @ self.members)
+
+    def best(self, size: int, fixed: int = 0) -> tuple[int, float]:
+        """The mask of ``size`` tables that best contains what is needed, and its value.
+
+        The value of a set is half the probability that it holds all that is needed, and half the expected recall.
+
+        Args:
+            size: how many tables, those of ``fixed`` counted.
+            fixed: a mask of tables that are in.
+        """
+        count = len(self.places)
+        contained = np.zeros(1 << count)
+        contained[self.masks] = self.probability
+        cube = contained.reshape([2] * count)
+        for axis in range(count):  # sums over subsets, one table at a time
+            low, high = np.split(cube, 2, axis=axis)
+            cube = np.concatenate([low, low + high], axis=axis)
+        members = self.members
+        recall = (self.probability / members.sum(axis=1)) @ members
+        every, bits = _all_masks(count)
+        allowed = np.flatnonzero((bits.sum(axis=1) == size) & ((every & fixed) == fixed))
+        value = _SHARE_OF_COMPLETE * cube.reshape(-1)[allowed] + (1 - _SHARE_OF_COMPLETE) * (bits[allowed] @ recall)
+        # Where everything is surely in, the tables that are likelier go first.
+        value = value + 1e-9 * (bits[allowed] @ self.tables())
+        place = int(value.argmax())
+        return int(allowed[place]), float(value[place])
+
+    def mask(self, tables: Iterable[int]) -> int:
+        """The mask of some tables; those that are none of ``places`` are not in it."""
+        held = set(tables)
+        return sum(1 << bit for bit, place in enumerate(self.places.tolist()) if place in held)
+
+    def contained(self, mask: int) -> float:
+        """The probability that all that is needed is in a set."""
+        return float(self.probability[(self.masks & ~mask) == 0].sum())
+
+    def extended(self, mask: int, prior: Floats, fixed: int = 0) -> list[int]:
+        """The bits of further tables, each next by what it adds to the value of :meth:`best`.
+
+        It ends where no table adds anything to speak of.
+
+        Args:
+            mask: the tables that are in.
+            prior: shape (p,), which of equals goes first.
+            fixed: a mask of tables that are in, whatever happens.
+        """
+        members = self.members
+        inside = ((mask | fixed) >> np.arange(len(self.places)) & 1).astype(bool)
+        recall = (1 - _SHARE_OF_COMPLETE) * ((self.probability / members.sum(axis=1)) @ members)
+        found: list[int] = []
+        while not inside.all():
+            lacking = members * ~inside
+            last = self.probability * (lacking.sum(axis=1) == 1)
+            gain = np.where(inside, -np.inf, recall + _SHARE_OF_COMPLETE * (last @ lacking))
+            bit = int(np.lexsort((-prior, -gain.round(9)))[0])
+            if gain[bit] < _TOO_LITTLE:
+                break
+            inside[bit] = True
+            found.append(bit)
+        return found
+
+
+@lru_cache(maxsize=16)
+def _all_masks(count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    every = np.arange(1 << count, dtype=np.int64)
+    return every, (every[:, None] >> np.arange(count)) & 1

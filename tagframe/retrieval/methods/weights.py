@@ -1,0 +1,90 @@
+"""The weights of the default method: fitted by ``python -m tag_bench fit``, and shipped as ``weights.json``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+
+import numpy as np
+
+from tagframe.errors import InvalidArgument
+from tagframe.retrieval.methods.confidence import COMPLETE
+from tagframe.retrieval.methods.sets import FEATURES
+from tagframe.retrieval.problem import Floats
+from tagframe.retrieval.signals import FACTS, SIGNALS
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The weights of both stages and of what they are sure of, by name; what is not named weighs nothing.
+
+    Attributes:
+        table: of each of :data:`~tagframe.retrieval.signals.SIGNALS`, for the first stage.
+        set: of each of :data:`~tagframe.retrieval.methods.sets.FEATURES`, for the second.
+        complete: of each of :data:`~tagframe.retrieval.methods.confidence.COMPLETE`, for the chance that a set holds
+            all that is needed; where none is given, it is what the posterior says.
+        fits: of a constant ("one") and of each of :data:`~tagframe.retrieval.signals.FACTS`, for the chance that
+            the corpus has what the question asks for; where none is given, it is taken to.
+
+    Raises:
+        InvalidArgument: a name that is none of these.
+    """
+
+    table: Mapping[str, float]
+    set: Mapping[str, float]
+    complete: Mapping[str, float] = field(default_factory=dict)
+    fits: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        every = (
+            (self.table, SIGNALS), (self.set, FEATURES), (self.complete, COMPLETE), (self.fits, ("one", *FACTS)),
+        )  # fmt: skip
+        for given, known in every:
+            unknown = sorted(given.keys() - set(known))
+            if unknown:
+                raise InvalidArgument(f"no weights are known of {', '.join(map(repr, unknown))}; there are {known}")
+
+    def prior(self, signals: Floats) -> Floats:
+        """The first stage's score of each table, of which the best is 0: shape (n,)."""
+        scores = signals @ np.array([self.table.get(name, 0.0) for name in SIGNALS])
+        return np.asarray(scores - scores.max(initial=-np.inf)) if len(scores) else scores
+
+    def utilities(self, features: Floats) -> Floats:
+        """The second stage's score of each set: shape (sets,)."""
+        return np.asarray(features @ np.array([self.set.get(name, 0.0) for name in FEATURES]))
+
+    def fit(self, facts: Mapping[str, float]) -> float:
+        """The chance that the corpus has what a question of these facts asks for."""
+        if not self.fits:
+            return 1.0
+        return _chance(sum(weight * {"one": 1.0, **facts}.get(name, 0.0) for name, weight in self.fits.items()))
+
+    def completeness(self, features: Floats, contained: Floats) -> Floats:
+        """The chance of each of some sets to hold all that is needed.
+
+        Args:
+            features: shape (sets, len(COMPLETE)).
+            contained: shape (sets,), what the posterior says.
+        """
+        if not self.complete:
+            return contained
+        return np.asarray(1 / (1 + np.exp(-features @ np.array([self.complete.get(name, 0.0) for name in COMPLETE]))))
+
+
+def _chance(logit: float) -> float:
+    return float(1 / (1 + np.exp(-logit)))
+
+
+def read_weights(text: str) -> Weights:
+    """The weights in the text of a ``weights.json``."""
+    given = json.loads(text)
+    return Weights(given["table"], given["set"], given.get("complete", {}), given.get("fits", {}))
+
+
+@cache
+def shipped_weights() -> Weights:
+    """The weights in ``tagframe/retrieval/weights.json``."""
+    return read_weights(resources.files("tagframe.retrieval").joinpath("weights.json").read_text(encoding="utf-8"))
