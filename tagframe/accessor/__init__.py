@@ -6,7 +6,7 @@ pandas 3 makes the accessor afresh on every ``df.tag``, so it holds nothing but 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import pandas as pd
 
@@ -17,6 +17,7 @@ from tagframe.accessor.quotes import QuoteAccessor
 if TYPE_CHECKING:
     from tagframe.corpus import Corpus
     from tagframe.joins import How, JoinPlan, On
+    from tagframe.lm import Quote
     from tagframe.merging import MergeReport, Reaction, Where
     from tagframe.operators import CascadeReport, ClaimReport
     from tagframe.retrieval import RetrievedTables
@@ -32,6 +33,10 @@ class TagAccessor(OperatorMethods):
 
     # --- tables ---------------------------------------------------------------------------------------------------
 
+    @overload
+    def retrieve_tables(self, question: str, *, quote: Literal[True], **options: Any) -> Quote: ...
+    @overload
+    def retrieve_tables(self, question: str, *, quote: Literal[False] = False, **options: Any) -> RetrievedTables: ...
     def retrieve_tables(
         self,
         question: str,
@@ -41,8 +46,10 @@ class TagAccessor(OperatorMethods):
         corpus: Corpus | None = None,
         decomposition: Sequence[str] | None = None,
         confidence: float | None = None,
+        refine: bool = False,
+        quote: bool = False,
         **settings: Any,
-    ) -> RetrievedTables:
+    ) -> RetrievedTables | Quote:
         """The tables that answer a question together; see :func:`tagframe.retrieval.retrieve_tables`.
 
         On ``corpus.tables`` (filtered or not) these are the tables to search. Any other frame is the *anchor*: the
@@ -56,6 +63,8 @@ class TagAccessor(OperatorMethods):
             corpus: what to search; the configured corpus where None.
             decomposition: the question's sub-queries (``concept:attribute``), where they are known.
             confidence: how sure ``k="auto"`` is to be that nothing that is needed is missing; 0.9 where None.
+            refine: a model's second look at the best candidates: one call, or two where it misses a table.
+            quote: what the model's part would cost instead, sending nothing.
             **settings: as in :func:`tagframe.configure`, for this call.
 
         Raises:
@@ -63,16 +72,23 @@ class TagAccessor(OperatorMethods):
             NotConfigured: no corpus is given, configured, or known from the frame.
         """
         from tagframe.corpus import corpus_of, with_frame
-        from tagframe.retrieval import retrieve_tables
+        from tagframe.retrieval import quote_retrieval, retrieve_tables
 
+        retrieve = quote_retrieval if quote else retrieve_tables
         with config.context(**settings):
-            asked: Any = {"k": k, "method": method, "decomposition": decomposition, "confidence": confidence}
+            asked: Any = {
+                "k": k,
+                "method": method,
+                "decomposition": decomposition,
+                "confidence": confidence,
+                "refine": refine,
+            }
             catalogue = corpus_of(self._frame)
             if catalogue is not None:
-                return retrieve_tables(catalogue, question, **asked)
+                return retrieve(catalogue, question, **asked)
             search = config.require_corpus(corpus)
             search, anchor = with_frame(search, self._frame, self._table_of(search))
-            return retrieve_tables(search, question, anchor=anchor, **asked)
+            return retrieve(search, question, anchor=anchor, **asked)
 
     def _table_of(self, corpus: Corpus) -> str | None:
         """The table of the corpus that the frame was taken from, if it has any of its columns still."""

@@ -121,7 +121,7 @@ def parse_word(text: str, words: Mapping[str, T], expected: str) -> T:
         words: what each word (in lower case) stands for.
         expected: how they are named in the error.
 
-    >>> parse_word("A river.\n**Answer:** no.", {"yes": True, "no": False}, "yes or no")
+    >>> parse_word("A river.\\n**Answer:** no.", {"yes": True, "no": False}, "yes or no")
     False
 
     Raises:

@@ -47,7 +47,7 @@ class CitedReaders:
     Args:
         shape: what reads an answer of a shape, without its last line, or rejects it; None for a text.
 
-    >>> CitedReaders().of(5)("Two of them are glad.\nSources: 2, 4-5")
+    >>> CitedReaders().of(5)("Two of them are glad.\\nSources: 2, 4-5")
     Cited(text='Two of them are glad.', cells=None, numbers=(2, 4, 5))
     """
 

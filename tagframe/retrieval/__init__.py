@@ -3,7 +3,7 @@
 from tagframe.retrieval.methods import METHODS, Method
 from tagframe.retrieval.problem import Selection, SelectionProblem
 from tagframe.retrieval.question import Question
-from tagframe.retrieval.retrieve import retrieve_tables
+from tagframe.retrieval.retrieve import quote_retrieval, retrieve_tables
 from tagframe.retrieval.retrieved import RetrievedTables, TableHit
 
 __all__ = [
@@ -14,5 +14,6 @@ __all__ = [
     "Selection",
     "SelectionProblem",
     "TableHit",
+    "quote_retrieval",
     "retrieve_tables",
 ]

@@ -35,6 +35,7 @@ class Method(Generic[R, P]):
         takes_coarse: whether relevance that was computed elsewhere, shape (n,), may take the place of ``relevance``.
         asks_model: whether ``relevance`` asks a model where there is one.
         says_k: whether ``select`` says how many tables are needed.
+        refines: whether a model's second look may add to the relevance, which is evidence then.
     """
 
     name: str
@@ -46,6 +47,12 @@ class Method(Generic[R, P]):
     takes_coarse: bool = True
     asks_model: bool = False
     says_k: bool = False
+    refines: bool = False
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether a model has something to say to it."""
+        return self.decomposer is not None or self.asks_model
 
     def prepared(
         self,

@@ -54,6 +54,7 @@ class SelectionProblem:
         link: shape (n, n), symmetric: the score of the best key pair between two tables.
         similarity: shape (n, n), symmetric: how nearly two tables are duplicates, in [0, 1].
         anchor: shape (n,), True for tables that are in the set already.
+        looked: shape (n,), log-odds that a second look adds to each table being needed.
         facts: what is known of the question as a whole, by :data:`tagframe.retrieval.signals.FACTS`.
         confidence: the chance to hold all that is needed that a set has to reach where k is not given, in (0, 1).
 
@@ -71,6 +72,7 @@ class SelectionProblem:
     link: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     similarity: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     anchor: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    looked: Floats = field(default_factory=lambda: np.zeros(0))
     facts: Mapping[str, float] = field(default_factory=dict)
     confidence: float = CONFIDENCE
 
@@ -89,6 +91,7 @@ class SelectionProblem:
             "link": (self.link, square),
             "similarity": (self.similarity, square),
             "anchor": (self.anchor, np.zeros(n, dtype=np.bool_)),
+            "looked": (self.looked, np.zeros(n)),
         }
         for name, (given, default) in shapes.items():
             if not np.size(given):

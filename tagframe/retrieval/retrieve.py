@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,6 +13,7 @@ from tagframe import config
 from tagframe.errors import EmptyCorpus, InvalidArgument, TableNotFound, did_you_mean
 from tagframe.retrieval.index import RetrievalIndex, index_of
 from tagframe.retrieval.methods import METHODS, Method
+from tagframe.retrieval.prepare import Prepared
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.reasons import reasons_for
@@ -20,7 +22,7 @@ from tagframe.retrieval.retrieved import RetrievedTables, TableHit
 if TYPE_CHECKING:
     from tagframe.corpus import Corpus
     from tagframe.embed import Embedder
-    from tagframe.lm import LM
+    from tagframe.lm import LM, Quote
 
 DEFAULT_K = 5
 """How many tables are given by the methods that cannot say it themselves."""
@@ -38,6 +40,7 @@ def retrieve_tables(
     lm: LM | None = None,
     embedder: Embedder | None = None,
     confidence: float | None = None,
+    refine: bool = False,
 ) -> RetrievedTables:
     """Find the tables that answer a question together.
 
@@ -71,18 +74,24 @@ def retrieve_tables(
         embedder: the embedding model; the configured one where None.
         confidence: the chance to hold *all* that is needed that the tables of ``k="auto"`` have to reach; 0.9 where
             None. ``found.confidence`` says what they reach.
+        refine: a model's second look, for the method "auto": it reads the best candidates in one call, and says which
+            are needed and what is missing; that is looked for, and the model asked once more. What it says counts
+            beside the rest. :func:`quote_retrieval` says what it costs.
 
     Raises:
         EmptyQuestion: the question has no words.
         EmptyCorpus: there is no table to search.
-        InvalidArgument: an unknown method, a k below 1, a confidence that is no chance, or ``coarse`` or a confidence
-            for a method that takes none.
+        InvalidArgument: an unknown method, a k below 1, a confidence that is no chance, or ``coarse``, a confidence or
+            a second look for a method that takes none.
+        NotConfigured: a second look, and no model to take it.
         TableNotFound: the corpus has no such anchor, or lacks a table that ``coarse`` names.
         MissingExtra: method "mip" without the ``mip`` extra.
     """
     chosen = _method(method)
     size = _size(k, chosen)
     _check_confidence(confidence, chosen)
+    if refine and not chosen.refines:
+        raise InvalidArgument(f"method {chosen.name!r} takes no second look: refine= is for 'auto'")
     asked = Question.of(question)
     if not corpus.profiles:
         raise EmptyCorpus("there is no table to search: the corpus, or what is left of its catalogue, is empty")
@@ -90,16 +99,15 @@ def retrieve_tables(
     anchor = None if anchor is None else corpus.profile(anchor).id
     index = index_of(corpus, embedder, anchor)
     anchored = None if anchor is None else index.place(anchor)
-    if (
-        lm is None
-        and config.current().model("retrieve") is not None
-        and (chosen.decomposer is not None or chosen.asks_model)
-    ):
+    if lm is None and (refine or (config.current().model("retrieve") is not None and chosen.may_ask)):
         from tagframe.lm import get_lm
 
         lm = get_lm("retrieve")
     asked = _taken_apart(asked, decomposition, lm, chosen)
-    if coarse is None:
+    second_look = ""
+    if refine and lm is not None:
+        prepared, second_look = _refined(index, asked, chosen, lm, anchored, size)
+    elif coarse is None:
         prepared = chosen.prepared(index, asked, anchored=anchored, lm=lm, k=size)
     else:
         prepared = chosen.prepare(index, asked, _given_relevance(index, coarse, chosen), anchored, size)
@@ -116,7 +124,7 @@ def retrieve_tables(
         )
         for rank, place in enumerate(selection.indices)
     )
-    notes = [selection.note] if selection.note else []
+    notes = [note for note in (selection.note, second_look) if note]
     available = len(index.tables) - (anchored is not None)
     if size is not None and size > available:
         notes.append(f"k={size}, and there are {available} tables to choose from: these are all of them")
@@ -127,6 +135,34 @@ def retrieve_tables(
     anchor_id = None if anchored is None else index.tables[anchored].id
     note = "; ".join(notes)
     return RetrievedTables(question, hits, corpus, anchor_id, chosen.name, note, selection.confidence)
+
+
+def quote_retrieval(corpus: Corpus, question: str, *, lm: LM | None = None, **options: Any) -> Quote:
+    """What :func:`retrieve_tables` would cost with the same arguments, sending nothing.
+
+    Raises:
+        NotConfigured: there is no model that could be asked.
+    """
+    from tagframe.lm import QuoteEnds, QuotingLM, get_lm
+    from tagframe.retrieval.refine import guess
+
+    quoting = QuotingLM(lm if lm is not None else get_lm("retrieve"), guess)
+    with contextlib.suppress(QuoteEnds):
+        retrieve_tables(corpus, question, lm=quoting, **options)
+    return quoting.quote
+
+
+def _refined(
+    index: RetrievalIndex, question: Question, method: Method[Any, Any], lm: LM, anchored: int | None, k: int | None
+) -> tuple[Prepared[Any], str]:
+    """The problem with what a model says of the best candidates, and what there is to say of that."""
+    from tagframe.retrieval.refine import CANDIDATES, second_look
+
+    found = method.relevance(index, question, lm)
+    wide = method.prepare(index, question, found, anchored, CANDIDATES)
+    best = method.select(wide.problem, CANDIDATES).indices
+    looked, said = second_look(index, question, [wide.tables[place] for place in best], lm)
+    return method.prepare(index, question, replace(found, looked=looked), anchored, k), said
 
 
 def _method(name: str | None) -> Method[Any, Any]:

@@ -98,6 +98,8 @@ class Evidence:
         label: what each row stands for.
         values: found in cells.
         facts: by the names of :data:`FACTS`.
+        looked: shape (n,), the log-odds that a model's second look adds (:mod:`tagframe.retrieval.refine`); nothing
+            where there was none.
     """
 
     signals: Floats
@@ -107,6 +109,7 @@ class Evidence:
     label: tuple[str, ...]
     values: tuple[ValueHit, ...]
     facts: Mapping[str, float] = field(default_factory=dict)
+    looked: Floats | None = None
 
 
 def gather(index: RetrievalIndex, question: Question) -> Evidence:

@@ -51,13 +51,19 @@ def posterior(problem: SelectionProblem, weights: Weights) -> Posterior:
 
 def pool(problem: SelectionProblem) -> npt.NDArray[np.intp]:
     """The tables that sets are made of, ascending: the anchors and those of the best prior."""
-    return np.sort(best_first(np.where(problem.anchor, np.inf, problem.r))[:POOL]).astype(np.intp)
+    return np.sort(best_first(np.where(problem.anchor, np.inf, _promise(problem)))[:POOL]).astype(np.intp)
+
+
+def _promise(problem: SelectionProblem) -> Floats:
+    """How promising each table is by itself: the first stage's score, and what a second look says."""
+    return problem.r + problem.looked
 
 
 def posterior_of(problem: SelectionProblem, places: npt.NDArray[np.intp], utilities: Floats) -> Posterior:
     """The posterior by the utilities of the sets of ``places``."""
     masks, fixed = set_masks(len(places)), _fixed(problem, places)
-    scores = np.where((masks & fixed) == fixed, utilities, -np.inf)
+    members = masks[:, None] >> np.arange(len(places)) & 1
+    scores = np.where((masks & fixed) == fixed, utilities + members @ problem.looked[places], -np.inf)
     odds = np.exp(scores - scores.max())
     return Posterior(places, masks, odds / odds.sum())
 
@@ -87,7 +93,7 @@ def fitted(
         return Selection((), note="there is nothing to choose from" if not len(problem.r) else "")
     weights = shipped_weights() if weights is None else weights
     plain = posterior(problem, weights) if known is None else known
-    fits = weights.fit(problem.facts)
+    fits = _fits(problem, weights)
     if k is None and fits < UNFIT:  # more tables would not help
         likeliest = int(plain.masks[plain.probability.argmax()])
         order, shown = _places(plain, likeliest & ~_fixed(problem, plain.places)), plain
@@ -116,6 +122,13 @@ def fitted(
     return Selection(tuple(order), edges, exactly, chance[order], contributions, chance, note, confidence)
 
 
+def _fits(problem: SelectionProblem, weights: Weights) -> float:
+    """The chance that the corpus has what is asked for; what a second look says of the likeliest table counts."""
+    chance = min(max(weights.fit(problem.facts), 1e-9), 1 - 1e-9)
+    looked = float(problem.looked.max(initial=-np.inf)) if problem.looked.any() else 0.0
+    return float(1 / (1 + (1 / chance - 1) * np.exp(-looked)))
+
+
 def of_size(problem: SelectionProblem, known: Posterior, wanted: int) -> list[int]:
     """The places of the best set of a size."""
     fixed = _fixed(problem, known.places)
@@ -123,10 +136,12 @@ def of_size(problem: SelectionProblem, known: Posterior, wanted: int) -> list[in
     mask, _ = known.best(size, fixed)
     chosen = _places(known, mask & ~fixed)
     if len(chosen) < wanted:
-        further = known.extended(mask, problem.r[known.places], fixed)
+        further = known.extended(mask, _promise(problem)[known.places], fixed)
         chosen += known.places[further].tolist()[: wanted - len(chosen)]
         held = set(chosen)
-        others = [place for place in best_first(problem.r).tolist() if place not in held and not problem.anchor[place]]
+        others = [
+            place for place in best_first(_promise(problem)).tolist() if place not in held and not problem.anchor[place]
+        ]
         chosen += others[: wanted - len(chosen)]
     return chosen
 
@@ -155,6 +170,8 @@ def confidence_of(
     """The chance of each set to hold all that is needed."""
     fixed = _fixed(problem, known.places)
     contained = np.array([known.contained(known.mask(places) | fixed) for places in sets])
+    if problem.looked.any():  # what is learned of sets without a second look says less than the posterior with it
+        return [float(chance) for chance in contained]
     sizes = np.array([len(places) for places in sets], dtype=np.float64)
     chances = weights.completeness(complete_features(contained, sizes, problem.facts), contained)
     return [float(chance) for chance in chances]
@@ -192,7 +209,8 @@ def among_promising(
 ) -> Prepared[SelectionProblem]:
     """The problem over the tables of the best first stage's score, from the evidence on; k of them at least."""
     prior = (shipped_weights() if weights is None else weights).prior(found.signals)
-    chosen = best_first(prior)[: max(POOL, (k or 0) + (anchored is not None))].tolist()
+    looked = np.zeros(len(prior)) if found.looked is None else found.looked
+    chosen = best_first(prior + looked)[: max(POOL, (k or 0) + (anchored is not None))].tolist()
     tables = tuple(sorted({*chosen, *([] if anchored is None else [anchored])}))
     places = list(tables)
     problem = SelectionProblem(
@@ -205,6 +223,7 @@ def among_promising(
         link=index.links.matrix(tables),
         similarity=near_duplicates(index, tables),
         anchor=anchors(tables, anchored),
+        looked=looked[places],
         facts=found.facts,
     )
     return Prepared(tables, problem, question.told, found)
@@ -219,4 +238,5 @@ AUTO = Method(
     decomposer=Decomposer(),
     takes_coarse=False,
     says_k=True,
+    refines=True,
 )
