@@ -1,5 +1,5 @@
-# Two environments: .venv has everything (LOTUS pins pandas 2 and numpy 1), .venv-pandas3 the base install on pandas 3
-# and numpy 2. A stamp file stands for "installed", so that set-up is quick the second time.
+# Two environments: .venv has everything (LOTUS pins pandas 2 and numpy 1); .venv-pandas3 has pandas 3 and numpy 2, with the
+# sources and no LOTUS. A stamp file stands for "installed", so that set-up is quick the second time.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
@@ -33,7 +33,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 $(VENV3)/.installed: pyproject.toml constraints-pandas3.txt
 	"$(PYTHON)" -m venv $(VENV3)
 	$(VENV3)/bin/pip install --quiet --upgrade pip
-	$(VENV3)/bin/pip install --quiet -c constraints-pandas3.txt -e ".[offline,test]"
+	$(VENV3)/bin/pip install --quiet -c constraints-pandas3.txt -e ".[dask,delta,offline,postgres,test]"
 	touch $@
 
 demo: setup
@@ -59,7 +59,7 @@ constraints:
 	$(BIN)/pip install --quiet torch==2.13.0 && $(BIN)/pip install --quiet -e ".[all,test,lint]"
 	(head -n 1 constraints.txt; $(BIN)/pip freeze --exclude-editable | sed 's/+cpu//') > constraints.new && mv constraints.new constraints.txt
 	"$(PYTHON)" -m venv $(VENV3) && $(VENV3)/bin/pip install --quiet --upgrade pip
-	$(VENV3)/bin/pip install --quiet torch==2.13.0 && $(VENV3)/bin/pip install --quiet -e ".[offline,test]"
+	$(VENV3)/bin/pip install --quiet torch==2.13.0 && $(VENV3)/bin/pip install --quiet -e ".[dask,delta,offline,postgres,test]"
 	(head -n 1 constraints-pandas3.txt; $(VENV3)/bin/pip freeze --exclude-editable | sed 's/+cpu//') > constraints.new && mv constraints.new constraints-pandas3.txt
 
 clean:
