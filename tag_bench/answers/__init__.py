@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,14 +21,17 @@ from pipelines import PIPELINES
 from tag_bench.answers.asking import ask_all
 from tag_bench.answers.databases import Databases
 from tag_bench.answers.judgements import Judge, read_judgements
-from tag_bench.answers.methods import METHODS
+from tag_bench.answers.methods import METHODS, OF_ROWS
 from tag_bench.answers.published import plot, table
 from tag_bench.answers.questions import Question, read_questions
 from tag_bench.answers.records import Record, append_record, read_records, summary
+from tag_bench.answers.scripted import anything
 from tag_bench.server import Server
 
 JUDGEMENTS = "judgements"
 """As ``--lm``: what the data folder's ``judgements.json`` says, in place of a model."""
+SCRIPTED = "scripted"
+"""As ``--lm``: answers in the form that is asked for, which know nothing: whether a method runs to its end."""
 
 
 def chosen(questions: Sequence[Question], databases: Databases, wanted: str) -> list[Question]:
@@ -50,13 +54,36 @@ def chosen(questions: Sequence[Question], databases: Databases, wanted: str) -> 
 
 @contextlib.contextmanager
 def model(lm: str | None, folder: Path) -> Iterator[dict[str, Any]]:
-    """The settings that stand for ``--lm``; a server of judgements where that is asked for."""
-    if lm != JUDGEMENTS:
+    """The settings that stand for ``--lm``; a server of judgements or of scripted answers where that is asked for."""
+    if lm not in (JUDGEMENTS, SCRIPTED):
         yield {} if lm is None else {"lm": lm}
         return
-    with Server(Judge(read_judgements(folder / "judgements.json"))) as server:
-        # Nothing is stored: a judgement costs nothing, and the time of a question is to be that of asking.
-        yield {"lm": "openai/judgements", "api_base": server.url, "api_key": "none", "store": None}
+    answers = Judge(read_judgements(folder / "judgements.json")) if lm == JUDGEMENTS else anything
+    with Server(answers, history=False) as server:
+        # Nothing is stored: such an answer costs nothing, and the time of a question is to be that of asking.
+        yield {"lm": f"openai/{lm}", "api_base": server.url, "api_key": "none", "store": None}
+
+
+def embed_rows(databases: Databases, names: Iterable[str]) -> dict[str, Any]:
+    """Embed the rows of databases before a question is asked, since the time of a question is that of asking it."""
+    taken = {}
+    for name in names:
+        corpus = databases.corpus(name)
+        stored = sum(profile.rows or 0 for profile in corpus)
+        click.echo(f"{name}: the vectors of {stored:,} rows are read, or made where they are new", err=True)
+        began = time.perf_counter()
+        with tf.context(progress=None):
+            indexed = databases.nearest_rows(name).index()
+        seconds = round(time.perf_counter() - began, 1)
+        taken[name] = {
+            "rows": indexed.rows,
+            "vectors": len(indexed.texts),
+            "left_out": indexed.left_out,
+            "seconds": seconds,
+        }
+        left_out = f", {indexed.left_out:,} left out by --rows" if indexed.left_out else ""
+        click.echo(f"{name}: {indexed.rows:,} rows in {seconds:,} s{left_out}", err=True)
+    return taken
 
 
 def listing(questions: Sequence[Question], databases: Databases) -> str:
@@ -74,8 +101,14 @@ def listing(questions: Sequence[Question], databases: Databases) -> str:
 @click.option("--data", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path), help="TAG-Bench.")
 @click.option("--databases", type=click.Path(path_type=Path), help="BIRD's databases; DATA/../bird/database as a rule.")
 @click.option("--method", type=click.Choice(list(METHODS)), default="ask", show_default=True, help="Who answers.")
-@click.option("--lm", help=f"A model, replay:STORE, or {JUDGEMENTS}; the configured one as a rule.")
+@click.option("--lm", help=f"A model, replay:STORE, {JUDGEMENTS} or {SCRIPTED}; the configured one as a rule.")
 @click.option("--questions", "wanted", default="runnable", show_default=True, help="Ids as 0,1,…; runnable; or all.")
+@click.option(
+    "--rows", type=click.IntRange(1), help="rag, rerank: embed at most so many rows of a table; all as a rule."
+)
+@click.option(
+    "--cache", type=click.Path(path_type=Path), help="rag, rerank: keeps vectors; the user's cache as a rule."
+)
 @click.option("--records", type=click.Path(path_type=Path), help="Keep each question's record here, and go on from it.")
 @click.option("--plot", "picture", type=click.Path(path_type=Path), help="Draw exact match into this file.")
 @click.option("--list", "lists", is_flag=True, help="Print the questions' pipelines, and what is missing for them.")
@@ -86,6 +119,8 @@ def command(
     method: str,
     lm: str | None,
     wanted: str,
+    rows: int | None,
+    cache: Path | None,
     records: Path | None,
     picture: Path | None,
     lists: bool,
@@ -95,7 +130,7 @@ def command(
 
     Example: python -m tag_bench answers --data ../shared/bench/tag_bench --method handwritten --lm judgements --json -
     """
-    places = Databases(databases or data.parent / "bird" / "database")
+    places = Databases(databases or data.parent / "bird" / "database", rows, cache or "default")
     questions = read_questions(data)
     if lists:
         click.echo(listing(questions, places))
@@ -104,6 +139,8 @@ def command(
     done = {} if records is None else read_records(records)
     with model(lm, data) as settings, tf.context(progress=False, **settings):
         left = [question for question in asked if question.id not in done]
+        searched = [question.database for question in left if method in OF_ROWS and not places.missing(question)]
+        embedded = embed_rows(places, dict.fromkeys(searched))
         for record in tqdm(ask_all(METHODS[method], left, places), total=len(left), desc=method, unit="question"):
             done[record.id] = record
             if records is not None:
@@ -112,6 +149,7 @@ def command(
     result: dict[str, Any] = {
         "method": method,
         "lm": lm or "the configured model",
+        **({"rows": embedded} if embedded else {}),
         "questions": [asdict(record) for record in listed],
         "summary": summary(listed),
     }

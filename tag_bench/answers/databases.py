@@ -7,6 +7,7 @@ from pathlib import Path
 import tagframe as tf
 from pipelines import PIPELINES
 from tag_bench.answers.questions import Question
+from tagframe.answer import NearestRows
 
 
 class Databases:
@@ -14,16 +15,17 @@ class Databases:
 
     Args:
         folder: of all of them.
-
-    Attributes:
-        searched: RAG over a database, with or without reranking, kept for the vectors of its rows.
+        rows: of each table at most so many are embedded for RAG; all where None.
+        cache: as :func:`tagframe.rag` takes it.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, rows: int | None = None, cache: Path | str = "default") -> None:
         self._folder = folder
+        self._rows = rows
+        self._cache = cache
         self._corpora: dict[str, tf.Corpus] = {}
         self._filled: dict[tuple[str, str], bool] = {}
-        self.searched: dict[tuple[str, bool], tf.TAG] = {}
+        self._searched: dict[str, NearestRows] = {}
 
     def file(self, name: str) -> Path:
         """Where a database is, or would be."""
@@ -34,6 +36,14 @@ class Databases:
         if name not in self._corpora:
             self._corpora[name] = tf.open_corpus(self.file(name))
         return self._corpora[name]
+
+    def nearest_rows(self, name: str) -> NearestRows:
+        """The search for the rows of a database whose vectors are nearest, kept for these vectors."""
+        if name not in self._searched:
+            searched = tf.rag(self.corpus(name), rows=self._rows, cache=self._cache).exec
+            assert isinstance(searched, NearestRows)
+            self._searched[name] = searched
+        return self._searched[name]
 
     def missing(self, question: Question) -> str:
         """What is missing to answer a question: tables, or columns without a value; nothing where it can be run."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -65,12 +65,9 @@ def rerank(question: Question, databases: Databases) -> Said:
 
 def _nearest(question: Question, databases: Databases, *, rerank: bool) -> tf.TAG:
     """RAG over a database, whose rows are embedded once."""
-    aggregate = question.type == "aggregation"
-    key = (question.database, rerank)
-    if key not in databases.searched:
-        databases.searched[key] = tf.rag(databases.corpus(question.database), rerank=rerank)
-    known = databases.searched[key]
-    return tf.TAG(known.syn, known.exec, tf.rag(databases.corpus(question.database), aggregate=aggregate).gen)
+    tag = tf.rag(databases.corpus(question.database), aggregate=question.type == "aggregation")
+    searched = databases.nearest_rows(question.database)
+    return replace(tag, exec=searched.reranked() if rerank else searched)
 
 
 @dataclass(frozen=True)
@@ -100,3 +97,6 @@ METHODS: Mapping[str, Method] = {
     "handwritten": handwritten,
     "ask": ask,
 }
+
+OF_ROWS = ("rag", "rerank")
+"""The methods that search rows by their vectors."""

@@ -5,7 +5,7 @@ from tagframe.answer.asking import aask, ask, ask_many, automatic
 from tagframe.answer.execution import ExecSQL, Execution, exec_sql
 from tagframe.answer.generation import Generator
 from tagframe.answer.guard import check_sql
-from tagframe.answer.nearest_rows import PaperGen, rag
+from tagframe.answer.nearest_rows import NearestRows, PaperGen, rag
 from tagframe.answer.plan import Plan
 from tagframe.answer.query import Query
 from tagframe.answer.synthesis import Synthesizer
@@ -22,6 +22,7 @@ __all__ = [
     "Gen",
     "Generated",
     "Generator",
+    "NearestRows",
     "PaperGen",
     "Plan",
     "Query",

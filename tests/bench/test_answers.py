@@ -10,10 +10,8 @@ from contextlib import closing
 import pytest
 from click.testing import CliRunner
 
-import tagframe as tf
 from tag_bench.answers import command
 from tag_bench.answers.records import read_records
-from tag_bench.server import Server
 from tagframe.cli import main
 from tests.pipelines import bird
 
@@ -136,29 +134,40 @@ def test_a_folder_without_questions_or_judgements_is_named(data, tmp_path):
     assert "no judgements.json" in run(data, "--method", "handwritten", "--lm", "judgements").output
 
 
-def anything(request):
-    """A model that answers every kind of prompt in its form, and knows nothing."""
-    said = "\n".join(str(message["content"]) for message in request.messages)
-    if "You write one SQLite SELECT statement" in said or "answer the following questions for the tables" in said:
-        return "```sql\nSELECT count(*) FROM schools\n```"
-    if '{"text": …, "values": […]}' in said:
-        return '{"text": "Six.", "values": [6]}'
-    if "How relevant is the data point" in said:
-        return "0.5"
-    return "[6]" if "evaluatable in Python" in said else "They are much alike."
-
-
-@pytest.mark.parametrize("method", ["text2sql", "rag", "rerank", "text2sql_lm", "ask"])
-def test_every_method_runs_to_its_end(data, method):
-    with Server(anything) as server, tf.context(lm="openai/any", api_base=server.url, api_key="none", store=None):
-        result = run(data, "--method", method, "--questions", "42,81", "--json", "-")
+@pytest.mark.parametrize("method", ["text2sql", "rag", "rerank", "text2sql_lm", "handwritten", "ask"])
+def test_every_method_runs_to_its_end(data, method, tmp_path):
+    options = ["--lm", "scripted", "--questions", "5,42,64,81", "--cache", tmp_path / "rows", "--json", "-"]
+    result = run(data, "--method", method, *options)
     assert result.exit_code == 0, result.output
-    number, summary = json.loads(result.stdout)["questions"]
-    assert (number["status"], number["error"], number["prediction"]) == ("run", "", [6])
-    assert (summary["status"], summary["error"]) == ("run", "")
+    records = {record["id"]: record for record in json.loads(result.stdout)["questions"]}
+    assert [(record["status"], record["error"]) for record in records.values()] == [("run", "")] * 4
+    number, summary = records[42], records[81]
+    if method != "handwritten":  # its own arithmetic asks nothing
+        assert number["prediction"] == [5 if method == "text2sql" else 6]  # rows of its first table, where SQL counts
+        assert number["calls"] >= 1
+        assert number["tokens"] > 0
     assert summary["text"] in ("They are much alike.", "Six.") or method == "text2sql"
-    assert number["calls"] >= 1
-    assert number["tokens"] > 0
+
+
+def test_rows_are_embedded_before_the_questions_and_counted(data, tmp_path):
+    def asked(*more):
+        arguments = ["--method", "rag", "--lm", "scripted", "--questions", "0,42,18", "--cache", tmp_path / "rows"]
+        result = run(data, *arguments, *more, "--json", "-")
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)["rows"], result.stderr
+
+    counts = {
+        name: sum(map(len, getattr(bird, name)().values())) for name in ("california_schools", "european_football_2")
+    }
+    rows, said = asked()
+    assert {name: row["rows"] for name, row in rows.items()} == counts
+    assert all(row["left_out"] == 0 for row in rows.values())
+    assert f"california_schools: the vectors of {counts['california_schools']:,} rows are read, or made" in said
+    bounded, said = asked("--rows", "2")
+    assert all(row["rows"] + row["left_out"] == counts[name] for name, row in bounded.items())
+    assert bounded["california_schools"]["left_out"] > 0
+    assert "left out by --rows" in said
+    assert (tmp_path / "rows").stat().st_mode & 0o777 == 0o700
 
 
 def test_a_replayed_run_notes_what_every_question_lacks(data, tmp_path):

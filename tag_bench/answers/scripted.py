@@ -1,0 +1,44 @@
+"""A model that answers every kind of prompt in its form and knows nothing: whether all questions run to their end."""
+
+from __future__ import annotations
+
+import re
+
+from tag_bench.server import Request
+
+_TABLE = re.compile(r'CREATE TABLE ("(?:[^"]|"")+"|`[^`]+`|\w+)\s*\([^\n]*\n(?:\(\n)?\s*("(?:[^"]|"")+"|`[^`]+`|\w+)')
+_ROWS = re.compile(r"<rows>\n(.*?)\n</rows>", re.DOTALL)
+_FORMS = (
+    ('{"text": …, "values": […]}', '{"text": "Six.", "values": [6]}'),
+    ("evaluatable in Python", "[6]"),
+    ("How relevant is the data point", "0.5"),
+    ("Answer with one letter", "A"),
+    ("Answer with one word, True or False", "True"),
+    ("one number from 0 to 1", "0.5"),
+    ("one whole number", "6"),
+    ("one number in digits", "6"),
+    ("one date written as", "2024-05-17"),
+)
+"""What stands in a prompt, and an answer to it."""
+
+
+def anything(request: Request) -> str:
+    """An answer to a request; SQL is over the first table that is shown: its first column, judged by an LM function."""
+    said = "\n".join(str(message["content"]) for message in request.messages)
+    rows = [len(block[1].splitlines()) for block in _ROWS.finditer(said)]
+    if "You write one SQLite SELECT statement" in said:
+        table, column = _first(said)
+        return f"```sql\nSELECT {column} FROM {table} WHERE sem_filter('{{{column}}} is known to all') LIMIT 3\n```"
+    if "answer the following questions for the tables" in said or "Generate SQL given the question" in said:
+        return f"SELECT count(*) FROM {_first(said)[0]}"
+    if "Answer with the numbers of all rows" in said:
+        return " > ".join(str(number + 1) for number in range(rows[-1]))
+    if "Answer with a line for each row" in said:
+        return "\n".join(f"{number + 1}: True" for number in range(rows[-1]))
+    return next((answer for form, answer in _FORMS if form in said), "They are much alike.")
+
+
+def _first(said: str) -> tuple[str, str]:
+    """The first table that is shown, and its first column, as SQL."""
+    tables = list(_TABLE.finditer(said.rpartition("External Knowledge: age")[2]))
+    return tables[0][1], tables[0][2]
