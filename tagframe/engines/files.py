@@ -24,7 +24,7 @@ _DELIMITERS = (",", ";", "\t", "|")
 _SNIFFED_BYTES = 2**18
 _SNIFFED_ROWS = 200
 _BLOCK = 2**20
-_PADDED = re.compile(r"\s*[+-]?0[0-9]")
+PADDED = re.compile(r"\s*[+-]?0[0-9]")
 _MAYBE_PADDED = re.compile(rb"(?:^|[,;\t|\"\n\r ])[+-]?0[0-9]")
 _INDEX_LEVEL = re.compile(r"__index_level_[0-9]+__\Z")
 _TEXT = pd.Series(["text"]).dtype
@@ -61,16 +61,20 @@ class CSVEngine(_OneTable):
 
     def shapes(self) -> list[TableShape]:
         """The table's names and types, from the head of the file."""
-        with self._errors():
-            header = pd.read_csv(self.path, nrows=0, **self._dialect())
+        with csv_errors(self.path):
+            header = pd.read_csv(self.path, nrows=0, **csv_options(self.path))
         return [TableShape(self.path.stem, tuple(map(str, header.columns)), ("",) * header.shape[1])]
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows in pieces, in dtypes that lose nothing of their meaning."""
         with (
-            self._errors(),
+            csv_errors(self.path),
             pd.read_csv(
-                self.path, chunksize=CHUNK_ROWS, low_memory=False, dtype_backend="numpy_nullable", **self._dialect()
+                self.path,
+                chunksize=CHUNK_ROWS,
+                low_memory=False,
+                dtype_backend="numpy_nullable",
+                **csv_options(self.path),
             ) as reader,
         ):
             for frame in reader:
@@ -78,12 +82,12 @@ class CSVEngine(_OneTable):
 
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """The rows of the one table, in the file's order."""
-        options: dict[str, Any] = {"nrows": limit, "low_memory": False, **self._dialect()}
-        with self._errors():
+        options: dict[str, Any] = {"nrows": limit, "low_memory": False, **csv_options(self.path)}
+        with csv_errors(self.path):
             frame = pd.read_csv(self.path, dtype_backend="numpy_nullable", **options)
             frame = frame if columns is None else frame[list(columns)]
             padded = self._padded(frame, options)
-        plain = {str(name): padded[name] if name in padded else _plain_dtype(frame[name]) for name in frame.columns}
+        plain = {str(name): padded[name] if name in padded else plain_dtype(frame[name]) for name in frame.columns}
         return pd.DataFrame(plain, index=frame.index)
 
     def _padded(self, frame: pd.DataFrame, options: dict[str, Any]) -> pd.DataFrame:
@@ -92,7 +96,7 @@ class CSVEngine(_OneTable):
         if not numbers or not (options["encoding"] == "utf-16" or self._may_be_padded()):
             return frame.iloc[:, :0]
         text: pd.DataFrame = pd.read_csv(self.path, dtype=str, **options)
-        padded = [name for name in numbers if any(map(_PADDED.match, text[name].dropna()))]
+        padded = [name for name in numbers if any(map(PADDED.match, text[name].dropna()))]
         return text[padded]
 
     def _may_be_padded(self) -> bool:
@@ -104,28 +108,36 @@ class CSVEngine(_OneTable):
             tail = block[-4:]
         return False
 
-    def _dialect(self) -> dict[str, Any]:
-        with self.path.open("rb") as file:
-            start = file.read(_SNIFFED_BYTES)
-        encoding = _encoding(self.path, start)
-        if encoding != "utf-16" and b"\x00" in start:
-            raise UnreadableTable(f"{self.path} is not a text file: it holds zero bytes")
-        text = codecs.getincrementaldecoder(encoding)("replace").decode(start)
-        delimiter = "\t" if self.path.suffix.lower() == ".tsv" else sniff_delimiter(text)
-        # Without index_col=False pandas would take the first column for an index where rows end with a delimiter.
-        return {"sep": delimiter, "encoding": encoding, "index_col": False}
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            with warnings.catch_warnings():
-                # pandas only warns where rows are longer than the header, and drops the rest of them.
-                warnings.simplefilter("error", pd.errors.ParserWarning)
-                yield
-        except UnreadableTable:
-            raise
-        except (ValueError, OSError, csv.Error, pd.errors.ParserWarning) as error:
-            raise UnreadableTable(f"{self.path} cannot be read as CSV: {str(error).strip()}") from error
+def csv_options(path: Path) -> dict[str, Any]:
+    """How pandas has to read the file: its delimiter and its encoding.
+
+    Raises:
+        UnreadableTable: it is no text.
+    """
+    with path.open("rb") as file:
+        start = file.read(_SNIFFED_BYTES)
+    encoding = _encoding(path, start)
+    if encoding != "utf-16" and b"\x00" in start:
+        raise UnreadableTable(f"{path} is not a text file: it holds zero bytes")
+    text = codecs.getincrementaldecoder(encoding)("replace").decode(start)
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else sniff_delimiter(text)
+    # Without index_col=False pandas would take the first column for an index where rows end with a delimiter.
+    return {"sep": delimiter, "encoding": encoding, "index_col": False}
+
+
+@contextmanager
+def csv_errors(path: Path) -> Iterator[None]:
+    """A block that reads the file: what fails there is an :class:`UnreadableTable`."""
+    try:
+        with warnings.catch_warnings():
+            # pandas only warns where rows are longer than the header, and drops the rest of them.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            yield
+    except UnreadableTable:
+        raise
+    except (ValueError, OSError, csv.Error, pd.errors.ParserWarning) as error:
+        raise UnreadableTable(f"{path} cannot be read as CSV: {str(error).strip()}") from error
 
 
 def sniff_delimiter(text: str) -> str:
@@ -172,7 +184,7 @@ def _blocks(path: Path) -> Iterator[bytes]:
             yield block
 
 
-def _plain_dtype(column: pd.Series) -> pd.Series:
+def plain_dtype(column: pd.Series) -> pd.Series:
     """From the nullable dtypes, in which reading loses nothing, to those that users expect, where these can hold it."""
     dtype: Any = column.dtype
     if isinstance(dtype, pd.StringDtype):
@@ -210,20 +222,20 @@ class ParquetEngine(_OneTable):
         with self._file() as file:
             for batch in file.iter_batches(CHUNK_ROWS, columns=list(shape.columns)):
                 # To Parquet "a" is also the beginning of the name "a.b".
-                yield frame_chunk(_from_arrow(batch.select(shape.columns)))
+                yield frame_chunk(from_arrow(batch.select(shape.columns)))
 
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """The rows of the one table, in the file's order."""
         names = list(self.shapes()[0].columns if columns is None else columns)
         with self._file() as file:
             if limit is None:
-                return _from_arrow(file.read(columns=names).select(names))
+                return from_arrow(file.read(columns=names).select(names))
             groups: list[int] = []
             rows = 0
             while len(groups) < file.num_row_groups and rows < limit:
                 rows += file.metadata.row_group(len(groups)).num_rows
                 groups.append(len(groups))
-            return _from_arrow(file.read_row_groups(groups, columns=names).select(names).slice(0, limit))
+            return from_arrow(file.read_row_groups(groups, columns=names).select(names).slice(0, limit))
 
     @contextmanager
     def _file(self) -> Iterator[Any]:
@@ -240,7 +252,8 @@ class ParquetEngine(_OneTable):
             raise UnreadableTable(f"{self.path} cannot be read as Parquet: {error}") from error
 
 
-def _from_arrow(table: Any) -> pd.DataFrame:
+def from_arrow(table: Any) -> pd.DataFrame:
+    """Arrow rows as a frame; integers beside nulls are ``Int64``, never floats."""
     import pyarrow as pa  # type: ignore[import-untyped]
 
     frame: pd.DataFrame = table.to_pandas(ignore_metadata=True, integer_object_nulls=True)

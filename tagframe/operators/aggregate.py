@@ -9,6 +9,7 @@ import pandas as pd
 
 from tagframe.errors import InvalidArgument
 from tagframe.lm import get_lm
+from tagframe.operators.batches import takes_batches
 from tagframe.operators.cells import encode_rows
 from tagframe.operators.digest import KNOWLEDGE_MARK, Answer, Digest, Style
 from tagframe.operators.drivers import arun
@@ -121,6 +122,7 @@ AGG = Operator(
 )
 
 
+@takes_batches(AGG)
 def sem_agg(
     frame: pd.DataFrame,
     instruction: str,
@@ -145,7 +147,7 @@ def sem_agg(
     its outcome says so.
 
     Args:
-        frame: any frame; it is not changed.
+        frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
         instruction: a request that names columns in braces, ``"Summarise the {review}s"``; where it names none, the
             model is shown all columns.
         all_cols: show all columns even where some are named (LOTUS' keyword).

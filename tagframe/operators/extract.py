@@ -11,6 +11,7 @@ import pandas as pd
 from tagframe.errors import AnswerRejected, ColumnNotFound, InvalidArgument, did_you_mean
 from tagframe.lm import get_lm
 from tagframe.operators.answers import parse_block
+from tagframe.operators.batches import takes_batches
 from tagframe.operators.cells import FENCE_RULE, one_line
 from tagframe.operators.drivers import arun
 from tagframe.operators.instruction import Instruction
@@ -154,6 +155,7 @@ EXTRACT = Operator(
 )
 
 
+@takes_batches(EXTRACT)
 def sem_extract(
     frame: pd.DataFrame,
     input_cols: Hashable | Sequence[Hashable],
@@ -171,7 +173,7 @@ def sem_extract(
     :func:`sem_map` a pydantic model.
 
     Args:
-        frame: any frame; it is not changed.
+        frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
         input_cols: labels of the columns to read, or one label.
         output_cols: by the name of a column to be: what it is to hold, or None where the name says it.
         extract_quotes: columns ``NAME_quote`` with the words that the values are taken from; those that the row does

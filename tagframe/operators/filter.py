@@ -14,6 +14,7 @@ from tagframe.errors import InvalidArgument, UnsureWarning
 from tagframe.lm import get_lm
 from tagframe.operators import judging
 from tagframe.operators.answers import UNSURE, parse_word
+from tagframe.operators.batches import takes_batches
 from tagframe.operators.cascade import Cascade, decided_by, scores_of
 from tagframe.operators.cells import encode_rows
 from tagframe.operators.drivers import arun
@@ -201,6 +202,7 @@ FILTER = Operator(
 )
 
 
+@takes_batches(FILTER)
 def sem_filter(
     frame: pd.DataFrame,
     instruction: str,
@@ -223,7 +225,7 @@ def sem_filter(
     cannot say, which are warned of. Rows that show the same values are asked once.
 
     Args:
-        frame: any frame; it is not changed.
+        frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
         instruction: a claim that names columns in braces, ``"{city} is in the Bay Area"``; where it names none, the
             model is shown all columns.
         all_cols: show the model all columns, also where the claim names some.

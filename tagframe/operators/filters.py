@@ -13,6 +13,7 @@ from tagframe.errors import InvalidArgument
 from tagframe.lm import get_lm
 from tagframe.operators import judging
 from tagframe.operators.answers import UNSURE
+from tagframe.operators.batches import takes_batches
 from tagframe.operators.cells import encode_rows
 from tagframe.operators.drivers import arun
 from tagframe.operators.filter import RowsPerCall
@@ -142,6 +143,7 @@ FILTERS = Operator(
 )
 
 
+@takes_batches(FILTERS)
 def sem_filters(
     frame: pd.DataFrame,
     instruction: str | Sequence[str],
@@ -158,7 +160,7 @@ def sem_filters(
     row is asked only until a claim ends it.
 
     Args:
-        frame: any frame; it is not changed.
+        frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
         instruction: claims that name columns in braces.
         rows_per_call: rows of a prompt, not audited; ``"auto"`` for as many as are reasonable.
         return_all: all rows, with a boolean column ``filter_label`` and a column ``filter_ended_by``, the claim that

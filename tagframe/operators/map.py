@@ -10,6 +10,7 @@ import pandas as pd
 
 from tagframe.errors import InvalidArgument
 from tagframe.lm import Message, Prompt, get_lm
+from tagframe.operators.batches import takes_batches
 from tagframe.operators.cells import FENCE_RULE, encode_rows, fence
 from tagframe.operators.drivers import arun
 from tagframe.operators.examples import example_turns
@@ -219,6 +220,7 @@ SCORE = Operator(
 )
 
 
+@takes_batches(MAP)
 def sem_map(
     frame: pd.DataFrame,
     instruction: str,
@@ -238,7 +240,7 @@ def sem_map(
     says that it does not know, the value is ``<NA>`` and the row's outcome "unsure".
 
     Args:
-        frame: any frame; it is not changed.
+        frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
         instruction: what to say of a row, with columns in braces: ``"The sentiment of {review} in one word"``; where
             it names none, the model is shown all columns.
         dtype: of the value: ``str``, ``float``, ``int``, ``bool``, ``datetime.date``, or one of pandas' names; the
@@ -306,6 +308,7 @@ async def asem_map(
     return await arun(step, lm, MAP.name)
 
 
+@takes_batches(SCORE)
 def sem_score(
     frame: pd.DataFrame,
     instruction: str,
@@ -319,7 +322,7 @@ def sem_score(
     """A degree from 0 to 1 for each row, each scored by itself: a :func:`sem_map` to that range.
 
     Args:
-        frame: any frame; it is not changed.
+        frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
         instruction: what is scored, with columns in braces: ``"How hopeful is {review}?"``.
         return_explanations: a column ``explanation_score`` with the model's reasons.
         examples: solved rows to show first: the named columns and a column ``Answer``.

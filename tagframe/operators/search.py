@@ -15,6 +15,7 @@ import pandas as pd
 from tagframe import config
 from tagframe.errors import ColumnNotFound, InvalidArgument, NotConfigured, did_you_mean
 from tagframe.lm import get_lm
+from tagframe.operators.batches import takes_batches
 from tagframe.operators.drivers import arun, run
 from tagframe.operators.join.result import renamed
 from tagframe.operators.naming import label_text
@@ -213,6 +214,7 @@ SIM_JOIN = Operator(
 )
 
 
+@takes_batches(SEARCH)
 def sem_search(
     frame: pd.DataFrame,
     col_name: Hashable,
@@ -231,7 +233,7 @@ def sem_search(
     The model is asked only with ``n_rerank``, as by :func:`sem_topk`.
 
     Args:
-        frame: any frame; it is not changed.
+        frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
         col_name: the column to search; rows without text are not found.
         query: in plain language.
         K: rows to find, at least 1; None for all, where ``n_rerank`` is given.
@@ -280,6 +282,7 @@ async def asem_search(
         return await arun(SEARCH.step(lm, *arguments, **options), lm, SEARCH.name)
 
 
+@takes_batches(SIM_JOIN)
 def sem_sim_join(
     frame: pd.DataFrame,
     right: pd.DataFrame | pd.Series,

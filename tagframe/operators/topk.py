@@ -13,6 +13,7 @@ import pandas as pd
 from tagframe.errors import InvalidArgument
 from tagframe.lm import Prompt, get_lm
 from tagframe.operators import knockout, ranked_lists
+from tagframe.operators.batches import takes_batches
 from tagframe.operators.cells import encode_rows, shortened
 from tagframe.operators.contest import LIST_TASK, PAIR_TASK, Contest, Item
 from tagframe.operators.drivers import arun
@@ -221,6 +222,7 @@ TOPK = Operator(
 )
 
 
+@takes_batches(TOPK)
 def sem_topk(
     frame: pd.DataFrame,
     instruction: str,
@@ -245,7 +247,7 @@ def sem_topk(
     stay in their order; rows of which every named column is null come last, unasked.
 
     Args:
-        frame: any frame; it is not changed.
+        frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
         instruction: a criterion that names columns in braces, ``"Which {title} is most technical?"``.
         K: rows to keep, at least 1; all rows are ranked where there are fewer.
         compare: ``"list"`` or ``"pair"``. Rows too long for lists of more than four are compared in pairs.

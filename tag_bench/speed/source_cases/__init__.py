@@ -1,10 +1,12 @@
 """The cases of ``tag_bench speed sources``: a file for each kind of place, a line for each case in :data:`CASES`."""
 
+from tag_bench.speed.source_cases.batches import BATCHES
 from tag_bench.speed.source_cases.case import Figures, SourceCase
 
 _ALL: tuple[SourceCase, ...] = (
     # PostgreSQL
     # Parquet and Dask
+    BATCHES,
 )
 CASES = {case.name: case for case in _ALL}
 

@@ -12,6 +12,7 @@ from tagframe import results
 from tagframe.errors import ColumnNotFound, InvalidArgument, RowsFailed, did_you_mean
 from tagframe.lm import get_lm
 from tagframe.operators.answers import parse_word
+from tagframe.operators.batches import takes_batches
 from tagframe.operators.cells import encode_rows
 from tagframe.operators.drivers import arun, run
 from tagframe.operators.examples import ANSWER
@@ -187,6 +188,7 @@ JOIN = Operator(
 )
 
 
+@takes_batches(JOIN)
 def sem_join(
     frame: pd.DataFrame,
     right: pd.DataFrame | pd.Series,

@@ -1,0 +1,345 @@
+"""Rows of files in batches, for what is too large to be in memory at once."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from tagframe.engines.files import PADDED, csv_errors, csv_options, from_arrow, plain_dtype
+from tagframe.errors import ColumnNotFound, InvalidArgument, SourceNotFound, UnreadableTable, did_you_mean
+
+if TYPE_CHECKING:
+    pass
+
+BATCH_ROWS = 20_000
+"""Rows of a batch; a prompt for each of them takes some kilobytes while an operator runs."""
+
+_CSV, _PARQUET = (".csv", ".tsv"), (".parquet", ".pq")
+
+Where = Mapping[str, Any]
+
+
+def read_batches(
+    source: str | os.PathLike[str],
+    *,
+    columns: Sequence[str] | None = None,
+    where: Where | None = None,
+    rows: int = BATCH_ROWS,
+) -> Iterator[pd.DataFrame]:
+    """The rows of Parquet or CSV files as an iterator of frames, in a memory that one batch bounds.
+
+    Every operator takes such an iterator in place of a frame: ``tf.sem_filter(tf.read_batches("reviews/"), "…")``.
+
+    Args:
+        source: a file, a folder of files of one kind, or a pattern such as ``"reviews/*.parquet"``. Files are read in
+            the order of their paths, as one table: a column that one of them lacks is null there. Names of folders such
+            as ``year=2024`` are columns of Parquet files below them.
+        columns: which of them, in this order; None for all.
+        where: keeps the rows that fit: from a column to a value, a list of values, None (for null), or a function from
+            the column (of one batch) to booleans. Of Parquet files, parts that no row can fit in are not read.
+        rows: of a batch; all but the last have so many.
+
+    Returns:
+        Frames with the dtypes of :func:`tagframe.open_corpus`'s files: integers beside nulls are ``Int64``, numbers
+        written with leading zeros stay text. The index goes on from one batch to the next. CSV files are read twice:
+        only their last rows tell of which type a column is.
+
+    Raises:
+        SourceNotFound: no such file, or none in the folder.
+        ColumnNotFound: ``columns`` or ``where`` name no column.
+        UnreadableTable: the files are of no known kind, of two kinds, damaged, or do not go together.
+        InvalidArgument: another argument is none.
+    """
+    if isinstance(columns, str):
+        raise InvalidArgument(f"columns is a list of names; got the text {columns!r}, say [{columns!r}]")
+    if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+        raise InvalidArgument(f"rows is the number of rows of a batch, at least 1; got {rows!r}")
+    if where is not None and not isinstance(where, Mapping):
+        raise InvalidArgument(f"where is a mapping from columns to values; got {where!r}")
+    base, files = _files(source)
+    kinds = {_kind(file) for file in files}
+    if len(kinds) > 1:
+        raise UnreadableTable(f"{source} has Parquet and CSV files: read them one after the other, as {base}/*.parquet")
+    read = _ParquetRows(base, files) if kinds == {"parquet"} else _CSVRows(base, files)
+    tests = dict(where or {})
+    for column in (*(columns or ()), *tests):
+        if column not in read.columns:
+            raise ColumnNotFound(f"no column {column!r} in {source}: {did_you_mean(str(column), read.columns)}")
+    return _batches(read, list(read.columns if columns is None else columns), tests, rows)
+
+
+def _batches(read: _ParquetRows | _CSVRows, columns: list[str], where: Where, rows: int) -> Iterator[pd.DataFrame]:
+    needed = list(dict.fromkeys([*columns, *where]))
+    done = 0
+    for frame in _regrouped(_kept(read.frames(needed, where, rows), where, columns), rows):
+        frame.index = pd.RangeIndex(done, done + len(frame))
+        done += len(frame)
+        yield frame
+    if not done:
+        yield read.empty(columns)
+
+
+def _kept(frames: Iterable[pd.DataFrame], where: Where, columns: list[str]) -> Iterator[pd.DataFrame]:
+    for frame in frames:
+        mask = np.ones(len(frame), dtype=bool)
+        for column, value in where.items():
+            mask &= _fits(frame[column], value)
+        yield frame.loc[mask, columns]
+
+
+def _fits(column: pd.Series, value: Any) -> Any:
+    if callable(value):
+        mask = value(column)
+    elif value is None or value is pd.NA:
+        mask = column.isna()
+    else:
+        mask = column.isin(_values(value))
+    found = pd.array(np.asarray(mask, dtype=object), dtype="boolean")
+    if len(found) != len(column):
+        raise InvalidArgument(f"a function in where= gives a boolean for each of {len(column)} rows; got {len(found)}")
+    return found.to_numpy(dtype=bool, na_value=False)
+
+
+def _values(value: Any) -> list[Any]:
+    return list(value) if pd.api.types.is_list_like(value) else [value]
+
+
+def _regrouped(frames: Iterable[pd.DataFrame], rows: int) -> Iterator[pd.DataFrame]:
+    """The same rows, so many at a time."""
+    waiting: list[pd.DataFrame] = []
+    count = 0
+    for frame in frames:
+        if frame.empty:
+            continue
+        waiting.append(frame)
+        count += len(frame)
+        if count < rows:
+            continue
+        whole = _joined(waiting)
+        full = count - count % rows
+        for start in range(0, full, rows):
+            yield whole.iloc[start : start + rows].copy()
+        waiting, count = ([whole.iloc[full:].copy()], count - full) if full < count else ([], 0)
+    if count:
+        yield _joined(waiting)
+
+
+def _joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    if len(frames) == 1:
+        return frames[0]
+    data = {}
+    for name in frames[0].columns:
+        parts = [frame[name] for frame in frames]
+        # Columns of nulls only say nothing of a dtype.
+        told = [part for part in parts if not part.isna().all()] or parts[:1]
+        dtype = told[0].dtype if len({str(part.dtype) for part in told}) == 1 else None
+        if dtype is not None and (isinstance(dtype, pd.api.extensions.ExtensionDtype) or dtype.kind in "OfmM"):
+            parts = [part.astype(dtype) if part.dtype != dtype else part for part in parts]
+        data[name] = pd.concat(parts, ignore_index=True)
+    return pd.DataFrame(data)
+
+
+def _files(source: str | os.PathLike[str]) -> tuple[Path, list[Path]]:
+    """The folder that the files are below, and the files in order."""
+    if not isinstance(source, str | os.PathLike):
+        raise InvalidArgument(f"batches are read from a path; got a {type(source).__name__}")
+    path = Path(source).expanduser()
+    if path.is_file():
+        return path.parent, [path]
+    if path.is_dir():
+        if (path / "_delta_log").is_dir() or (path / "metadata").is_dir():
+            raise UnreadableTable(
+                f"{path} is a Delta or Iceberg table, of whose files some may not count: read it by tf.open_corpus"
+            )
+        found, base = sorted(file for file in path.rglob("*") if _is_shown(file.relative_to(path))), path
+    else:
+        text = str(path)
+        if not glob.has_magic(text):
+            raise SourceNotFound(f"there is no file or folder {text!r}")
+        fixed = list(takewhile(lambda part: not glob.has_magic(part), path.parts))
+        base = Path(*fixed) if fixed else Path()
+        found = [Path(name) for name in sorted(glob.glob(text, recursive=True))]
+    files = [file for file in found if _kind(file) is not None and file.is_file()]
+    if not files:
+        raise SourceNotFound(f"no Parquet or CSV file in {str(source)!r}; looked for {', '.join(_PARQUET + _CSV)}")
+    return base, files
+
+
+def _is_shown(path: Path) -> bool:
+    return not any(part.startswith((".", "_")) for part in path.parts)
+
+
+def _kind(file: Path) -> str | None:
+    suffix = file.suffix.lower()
+    return "parquet" if suffix in _PARQUET else "csv" if suffix in _CSV else None
+
+
+class _ParquetRows:
+    """Parquet files as one table."""
+
+    def __init__(self, base: Path, files: Sequence[Path]) -> None:
+        self._base, self._files = base, files
+        with self._errors():
+            import pyarrow as pa
+            import pyarrow.dataset as ds
+
+            dataset = ds.dataset(
+                [str(file) for file in files],
+                format=ds.ParquetFileFormat(),
+                partitioning=ds.HivePartitioning.discover(),
+                partition_base_dir=str(base),
+            )
+            whole = pa.unify_schemas(
+                [dataset.schema, *(part.physical_schema for part in dataset.get_fragments())],
+                promote_options="permissive",
+            )
+            self._dataset = dataset.replace_schema(whole.remove_metadata())
+        self.columns = [str(name) for name in self._dataset.schema.names]
+        twice = sorted({name for name in self.columns if self.columns.count(name) > 1})
+        if twice:
+            raise UnreadableTable(f"{base} has more than one column called {', '.join(map(repr, twice))}")
+
+    def frames(self, columns: list[str], where: Where, rows: int) -> Iterator[pd.DataFrame]:
+        """These columns, without most of the rows that do not fit."""
+        import pyarrow.dataset as ds
+
+        with self._errors():
+            scanner = self._dataset.scanner(
+                columns=columns,
+                filter=self._filter(where),
+                batch_size=rows,
+                # What is read ahead is in memory too, a row group each.
+                batch_readahead=1,
+                fragment_readahead=1,
+                fragment_scan_options=ds.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False),
+            )
+            for batch in scanner.to_batches():
+                yield from_arrow(batch)
+
+    def empty(self, columns: list[str]) -> pd.DataFrame:
+        """No rows."""
+        import pyarrow as pa
+
+        fields = [self._dataset.schema.field(name) for name in columns]
+        return from_arrow(pa.schema(fields).empty_table())
+
+    def _filter(self, where: Where) -> Any:
+        """What Parquet's own statistics can tell of the conditions; what they cannot is tested on the rows."""
+        import pyarrow as pa
+        import pyarrow.dataset as ds
+
+        found = None
+        for column, value in where.items():
+            if callable(value):
+                continue
+            field = ds.field(column)
+            if value is None or value is pd.NA:
+                test = field.is_null(nan_is_null=True)
+            else:
+                kind = self._dataset.schema.field(column).type
+                try:
+                    test = field.isin(pa.array(_values(value)).cast(kind))
+                except (pa.ArrowException, TypeError, OverflowError):
+                    continue  # 7 in a column of texts: no row fits, which the rows say
+            found = test if found is None else found & test
+        return found
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (UnreadableTable, InvalidArgument):
+            raise
+        except (ImportError, OSError, ValueError, LookupError, TypeError, NotImplementedError) as error:
+            # Arrow's own exceptions inherit from these.
+            place = next(filter(_is_damaged, self._files), self._base)
+            raise UnreadableTable(f"{place} cannot be read as Parquet: {error}") from error
+
+
+def _is_damaged(file: Path) -> bool:
+    import pyarrow as pa
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+    try:
+        pq.ParquetFile(file).close()
+    except (OSError, pa.ArrowException):
+        return True
+    return False
+
+
+class _CSVRows:
+    """CSV files as one table."""
+
+    def __init__(self, base: Path, files: Sequence[Path]) -> None:
+        self._files = files
+        partitioned = next((file for file in files if any("=" in part for part in file.relative_to(base).parts)), None)
+        if partitioned is not None:
+            raise UnreadableTable(
+                f"{partitioned} is in a folder whose name tells a value, which is read of Parquet files only here; "
+                "tf.open_corpus reads such CSV files by DuckDB"
+            )
+        self._heads: dict[Path, list[str]] = {}
+        for file in files:
+            with csv_errors(file):
+                self._heads[file] = list(map(str, pd.read_csv(file, nrows=0, **csv_options(file)).columns))
+        self.columns = list(dict.fromkeys(name for head in self._heads.values() for name in head))
+        self._types: dict[str, Any] | None = None
+
+    def frames(self, columns: list[str], where: Where, rows: int) -> Iterator[pd.DataFrame]:
+        """These columns."""
+        if self._types is None:
+            self._types = self._dtypes()
+        for file in self._files:
+            there = [name for name in columns if name in self._heads[file]]
+            dtypes: Any = {name: self._types[name] for name in there}
+            for frame in self._chunks(file, rows, usecols=there, dtype=dtypes):
+                nothing = [None] * len(frame)
+                data = {
+                    name: frame[name] if name in there else pd.Series(nothing, frame.index, self._types[name])
+                    for name in columns
+                }
+                yield pd.DataFrame({name: plain_dtype(column) for name, column in data.items()}, index=frame.index)
+
+    def empty(self, columns: list[str]) -> pd.DataFrame:
+        """No rows."""
+        types = self._types or {}
+        return pd.DataFrame({name: plain_dtype(pd.Series([], dtype=types.get(name, "string"))) for name in columns})
+
+    def _dtypes(self) -> dict[str, Any]:
+        """What holds each column of all files, as a first reading of them tells."""
+        found: dict[str, set[str]] = {name: set() for name in self.columns}
+        for file in self._files:
+            for frame in self._chunks(file, BATCH_ROWS, dtype_backend="numpy_nullable"):
+                for name in frame.columns:
+                    if not frame[name].isna().all():
+                        found[name].add(str(frame[name].dtype))
+        types = {name: _dtype_of(seen) for name, seen in found.items()}
+        numbers = [name for name, dtype in types.items() if dtype in ("Int64", "UInt64", "Float64")]
+        for file in self._files:
+            there = [name for name in numbers if name in self._heads[file] and types[name] != "string"]
+            for frame in self._chunks(file, BATCH_ROWS, usecols=there, dtype=str) if there else ():
+                for name in there:
+                    if frame[name].str.match(PADDED).any():
+                        types[name] = "string"
+        return types
+
+    def _chunks(self, file: Path, rows: int, **options: Any) -> Iterator[pd.DataFrame]:
+        with (
+            csv_errors(file),
+            pd.read_csv(file, chunksize=rows, low_memory=False, **csv_options(file), **options) as reader,
+        ):
+            yield from reader
+
+
+def _dtype_of(seen: set[str]) -> Any:
+    if seen <= {"Int64", "Float64"}:
+        return "Float64" if "Float64" in seen else "Int64"
+    return seen.pop() if len(seen) == 1 else "string"

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tagframe.errors import ColumnNotFound, InvalidArgument, SourceNotFound, UnreadableTable
+
+
+@pytest.fixture
+def sales() -> pd.DataFrame:
+    generator = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "id": range(1_000),
+            "place": pd.array(generator.choice(["Rome", "Oslo", "Lima"], 1_000), dtype=object),
+            "amount": pd.array(generator.integers(0, 9, 1_000), dtype="Int64"),
+        }
+    ).assign(amount=lambda frame: frame["amount"].mask(frame["id"] % 10 == 0))
+
+
+@pytest.fixture(params=["parquet", "csv"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path, sales: pd.DataFrame) -> Path:
+    for number, start in enumerate(range(0, 1_000, 300)):
+        part = sales.iloc[start : start + 300]
+        if request.param == "csv":
+            part.to_csv(tmp_path / f"part{number}.csv", index=False)
+        else:
+            part.to_parquet(tmp_path / f"part{number}.parquet", index=False)
+    return tmp_path
+
+
+def test_all_rows_in_order_in_batches_of_one_size(folder: Path, sales: pd.DataFrame):
+    batches = list(tf.read_batches(folder, rows=128))
+    assert [len(batch) for batch in batches] == [128] * 7 + [104]
+    pd.testing.assert_frame_equal(pd.concat(batches), sales)
+    assert batches[2].index[0] == 256
+
+
+def test_a_pattern_and_a_file(folder: Path):
+    suffix = next(folder.iterdir()).suffix
+    assert len(pd.concat(tf.read_batches(str(folder / f"*0{suffix}")))) == 300
+    assert len(pd.concat(tf.read_batches(folder / f"part3{suffix}"))) == 100
+
+
+def test_columns_and_where(folder: Path, sales: pd.DataFrame):
+    read = tf.read_batches(folder, columns=["amount", "id"], where={"place": ["Rome", "Lima"], "amount": None}, rows=7)
+    wanted = sales[sales["place"].isin(["Rome", "Lima"]) & sales["amount"].isna()]
+    found = pd.concat(read)
+    assert found["id"].tolist() == wanted["id"].tolist()
+    assert list(found.columns) == ["amount", "id"]
+    odd = pd.concat(tf.read_batches(folder, where={"amount": lambda column: column > 4}))
+    assert len(odd) == (sales["amount"] > 4).sum()
+
+
+def test_no_row_fits(folder: Path):
+    (none,) = tf.read_batches(folder, where={"amount": "seven", "place": "Rome"})
+    assert none.empty
+    assert list(none.columns) == ["id", "place", "amount"]
+
+
+def test_folders_that_name_values_are_columns(tmp_path: Path):
+    for year in (2023, 2024):
+        (tmp_path / f"year={year}").mkdir()
+        pd.DataFrame({"n": [year * 10]}).to_parquet(tmp_path / f"year={year}" / "a.parquet", index=False)
+    assert pd.concat(tf.read_batches(tmp_path, where={"year": 2024})).to_dict("list") == {"n": [20240], "year": [2024]}
+    assert len(pd.concat(tf.read_batches(tmp_path / "*" / "*.parquet", columns=["year"]))) == 2
+
+
+def test_files_of_several_shapes_are_one_table(tmp_path: Path):
+    pd.DataFrame({"a": [1], "b": [None]}).to_parquet(tmp_path / "1.parquet", index=False)
+    pd.DataFrame({"a": [2], "b": ["x"], "c": [0.5]}).to_parquet(tmp_path / "2.parquet", index=False)
+    whole = pd.concat(tf.read_batches(tmp_path, rows=1))
+    assert whole["b"].isna().tolist() == [True, False]
+    assert whole["c"].isna().tolist() == [True, False]
+
+
+def test_the_type_of_a_csv_column_is_that_of_all_its_rows(tmp_path: Path):
+    pd.DataFrame({"zip": ["501", "77"], "n": [1, 2], "t": ["7", "8"]}).to_csv(tmp_path / "1.csv", index=False)
+    pd.DataFrame({"zip": ["00501"], "n": [2.5], "t": ["nine"]}).to_csv(tmp_path / "2.csv", index=False)
+    batches = list(tf.read_batches(tmp_path, rows=1))
+    assert [batch["zip"].iloc[0] for batch in batches] == ["501", "77", "00501"]
+    assert [batch["n"].iloc[0] for batch in batches] == [1.0, 2.0, 2.5]
+    assert {str(batch["n"].dtype) for batch in batches} == {"float64"}
+    assert [batch["t"].iloc[0] for batch in batches] == ["7", "8", "nine"]
+
+
+def test_what_cannot_be_read_is_named(tmp_path: Path):
+    with pytest.raises(SourceNotFound, match="no file or folder"):
+        tf.read_batches(tmp_path / "nowhere")
+    with pytest.raises(SourceNotFound, match=r"\.parquet"):
+        tf.read_batches(tmp_path)
+    pd.DataFrame({"a": [1]}).to_parquet(tmp_path / "a.parquet")
+    for argument in ({"columns": ["b"]}, {"where": {"b": 1}}):
+        with pytest.raises(ColumnNotFound, match="'b'"):
+            tf.read_batches(tmp_path, **argument)
+    for argument in ({"columns": "a"}, {"where": "a > 1"}, {"rows": 0}):
+        with pytest.raises(InvalidArgument):
+            tf.read_batches(tmp_path, **argument)
+    (tmp_path / "b.parquet").write_bytes(b"PAR1 nothing")
+    with pytest.raises(UnreadableTable, match=r"b\.parquet"):
+        tf.read_batches(tmp_path)
+    (tmp_path / "b.parquet").unlink()
+    (tmp_path / "b.csv").write_text("a\n1\n")
+    with pytest.raises(UnreadableTable, match="Parquet and CSV"):
+        tf.read_batches(tmp_path)
+    (tmp_path / "delta" / "_delta_log").mkdir(parents=True)
+    with pytest.raises(UnreadableTable, match="Delta"):
+        tf.read_batches(tmp_path / "delta")
+
+
+def test_a_file_that_is_cut_off_before_it_is_read_is_named(tmp_path: Path, sales: pd.DataFrame):
+    for number in range(2):
+        sales.to_parquet(tmp_path / f"{number}.parquet", index=False)
+    batches = tf.read_batches(tmp_path, rows=500)
+    (tmp_path / "1.parquet").write_bytes(b"PAR1")
+    with pytest.raises(UnreadableTable, match=r"1\.parquet"):
+        list(batches)
