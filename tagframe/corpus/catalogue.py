@@ -2,8 +2,10 @@
 
 The file is readable with any SQLite tool: ``sources`` (files, with size, time and content hash), ``tables`` (their
 columns as JSON), ``sketches``, ``vectors``, ``facts`` (what was worked out of tables, such as keys), and ``meta``,
-which holds what users told (every version has it, so that this outlives them). It is written as the work goes on, each
-piece in a transaction of its own: a process that is killed loses the piece it was at, and several share one file.
+which holds what users told (every version has it, so that this outlives them). Large arrays, such as the index of a
+lake, are in files of their own beside it, named ``….index-`` and the state of the tables.
+It is written as the work goes on, each piece in a transaction of its own: a process that is killed loses the piece it
+was at, and several share one file.
 A catalogue holds sample values of the data, and is therefore readable by its owner only.
 """
 
@@ -14,7 +16,7 @@ import os
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.corpus.knowledge import Knowledge
+from tagframe.corpus.mapped import Arrays, DamagedArrays, read_arrays, write_arrays
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import (
     Hashes,
@@ -45,6 +48,10 @@ VERSION = 2
 _BUSY_SECONDS = 30.0
 _FACTS_KEPT = 4
 """Facts of one kind and name that stay: those of the last few states of the tables."""
+
+_ARRAYS = ".index-"
+"""What the names of the files of arrays have after the catalogue's."""
+_ARRAYS_KEPT = 2
 
 _LAYOUT = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT);
@@ -178,6 +185,8 @@ class Catalogue:
             for table, column in new.hidden - old.hidden:
                 if table in places:
                     _hide(db, *places[table], column)
+            if new.hidden - old.hidden:
+                self.forget_arrays()  # hashes of cells are among them
             for table in {table for table, _ in old.hidden - new.hidden if table in places}:
                 # What was removed can only be read again: the source counts as changed.
                 db.execute("UPDATE sources SET sha256 = NULL WHERE key = ?", [places[table][0]])
@@ -287,10 +296,47 @@ class Catalogue:
             old = "SELECT id FROM facts WHERE kind = ? AND name = ? ORDER BY id DESC LIMIT -1 OFFSET ?"
             db.execute(f"DELETE FROM facts WHERE id IN ({old})", [kind, name, _FACTS_KEPT])
 
+    def arrays(self, digest: str) -> dict[str, npt.NDArray[Any]] | None:
+        """The arrays that were worked out of tables in this very state; None where there are none.
+
+        Raises:
+            UnreadableCatalogue: their file is damaged, or cannot be read.
+        """
+        try:
+            return read_arrays(self._beside(digest))
+        except (DamagedArrays, OSError) as error:
+            raise UnreadableCatalogue(str(error)) from error
+
+    def add_arrays(self, digest: str, arrays: Arrays) -> None:
+        """Keep arrays in a file beside the catalogue, and those of the state before.
+
+        Raises:
+            UnreadableCatalogue: they cannot be written.
+        """
+        try:
+            write_arrays(self._beside(digest), arrays)
+            self.forget_arrays(kept=_ARRAYS_KEPT)
+        except OSError as error:
+            raise UnreadableCatalogue(f"{self._beside(digest)} cannot be written: {error}") from error
+
+    def _beside(self, digest: str) -> Path:
+        return Path(f"{self.path}{_ARRAYS}{digest[:16]}")
+
+    def forget_arrays(self, kept: int = 0) -> None:
+        """Remove the files of arrays but for the newest."""
+        prefix, folder = f"{self.path.name}{_ARRAYS}", self.path.absolute().parent
+        with suppress(OSError):  # another process may be at the same; Windows keeps what somebody reads
+            found = [file for file in folder.iterdir() if file.name.startswith(prefix)]
+            ages = {file: -file.stat().st_mtime_ns for file in found}
+            for file in sorted(found, key=ages.__getitem__)[kept:]:
+                with suppress(OSError):
+                    file.unlink()
+
     def delete(self) -> None:
-        """Remove the file and what SQLite may have left beside it."""
+        """Remove the file, what SQLite may have left beside it, and the arrays."""
         for suffix in ("", "-journal", "-wal", "-shm"):
             Path(f"{self.path}{suffix}").unlink(missing_ok=True)
+        self.forget_arrays()
 
     @contextmanager
     def _open(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from itertools import pairwise
@@ -379,6 +379,14 @@ class Corpus:
         """
         profiles = self.profiles if named is None else named
         return corpus_vectors(profiles, embedder, self._vectors, hide_database=hide_database)
+
+    def promise_vectors(self, read: Callable[[], object]) -> None:
+        """Who has the vectors from elsewhere says how to read them: :meth:`save` does.
+
+        Args:
+            read: calls :meth:`vectors`.
+        """
+        self._vectors.promise(read)
 
     def save(self, path: str | Path) -> Path:
         """Write the catalogue of this corpus to a file that :func:`tagframe.open_corpus` opens.

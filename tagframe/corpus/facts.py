@@ -8,7 +8,10 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
+import numpy.typing as npt
+
 from tagframe.corpus.catalogue import Catalogue
+from tagframe.corpus.mapped import Arrays
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import digest_of
 from tagframe.errors import CatalogueWarning, UnreadableCatalogue
@@ -23,10 +26,12 @@ class FactStore:
 
     Args:
         catalogue: keeps them; None for nowhere.
+        whole: how many tables the corpus has that the catalogue is of.
     """
 
-    def __init__(self, catalogue: Catalogue | None = None) -> None:
+    def __init__(self, catalogue: Catalogue | None = None, whole: int = 0) -> None:
         self._catalogue = catalogue
+        self._whole = whole
         self._known: dict[tuple[str, str], tuple[str, str]] = {}
         self._lock = threading.Lock()
 
@@ -84,6 +89,36 @@ class FactStore:
             except UnreadableCatalogue as error:
                 warnings.warn(f"{kind} are kept in memory only: {error}", CatalogueWarning, stacklevel=3)
                 self._catalogue = None
+
+    def keeps_arrays(self, tables: Sequence[TableProfile]) -> bool:
+        """Whether arrays of these tables are kept: of all that the catalogue has, not of those chosen from it."""
+        return self._catalogue is not None and len(tables) == self._whole
+
+    def arrays(self, name: str, state: str) -> dict[str, npt.NDArray[Any]] | None:
+        """Arrays of this state, mapped into memory; None where there are none, or they are damaged.
+
+        Args:
+            name: what they are, for messages.
+            state: of the tables: :meth:`state`.
+        """
+        try:
+            return None if self._catalogue is None else self._catalogue.arrays(state)
+        except UnreadableCatalogue as error:
+            warnings.warn(f"{name} is worked out again: {error}", CatalogueWarning, stacklevel=3)
+            return None
+
+    def put_arrays(self, name: str, state: str, arrays: Arrays) -> None:
+        """Keep arrays in a file beside the catalogue, where there is one.
+
+        Args:
+            name, state: as for :meth:`arrays`.
+            arrays: by name.
+        """
+        if self._catalogue is not None:
+            try:
+                self._catalogue.add_arrays(state, arrays)
+            except UnreadableCatalogue as error:
+                warnings.warn(f"{name} is kept in memory only: {error}", CatalogueWarning, stacklevel=3)
 
     def known(self) -> list[tuple[str, str, str, str]]:
         """Kind, name, state and value of the facts that this process has used, for a catalogue."""

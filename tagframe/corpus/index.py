@@ -245,7 +245,7 @@ def _assembled(
         problems=problems,
         vectors=VectorStore(catalogue),
         knowledge=knowledge,
-        facts=FactStore(catalogue),
+        facts=FactStore(catalogue, whole=len(profiles)),
     )
     return whole if contents.ids is None else whole.subset(id for id in contents.ids if id in whole)
 

@@ -62,6 +62,7 @@ def save(
         for fact in facts:
             draft.add_fact(*fact)
         draft.path.replace(target)
+        Catalogue(target).forget_arrays()  # they may hold what this catalogue leaves out
     except OSError as error:
         raise UnreadableCatalogue(f"the catalogue {target} cannot be written: {error}") from error
     finally:

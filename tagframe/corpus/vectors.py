@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -94,6 +94,7 @@ class VectorStore:
     catalogue: Catalogue | None = None
     _held: dict[str, _Held] = field(default_factory=dict, repr=False)
     _documents: dict[str, set[str]] = field(default_factory=dict, repr=False)
+    _promised: list[Callable[[], object]] = field(default_factory=list, repr=False)
     _lock: Any = field(default_factory=threading.RLock, repr=False, compare=False)
 
     def encode(
@@ -123,10 +124,17 @@ class VectorStore:
         with self._lock:
             self._documents.setdefault(table, set()).update(documents)
 
+    def promise(self, read: Callable[[], object]) -> None:
+        """Have vectors read only once somebody asks what is known: who reads them otherwise has them from elsewhere."""
+        with self._lock:
+            self._promised.append(read)
+
     def known(self, tables: Iterable[str]) -> dict[str, tuple[list[str], npt.NDArray[np.float32]]]:
         """What is in memory of the documents of these tables, and their vectors, by embedder, for a catalogue."""
         found = {}
         with self._lock:
+            while self._promised:
+                self._promised.pop()()
             documents = {document for table in tables for document in self._documents.get(table, ())}
             for name, held in self._held.items():
                 rows = {document: row for document, row in held.rows.items() if document in documents}
@@ -135,7 +143,7 @@ class VectorStore:
         return found
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_lock": None}
+        return {**self.__dict__, "_promised": [], "_lock": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _lock=threading.RLock())

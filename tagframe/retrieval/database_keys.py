@@ -43,7 +43,7 @@ class DatabaseKeys:
     @once
     def state(self) -> str:
         """What the pairs follow from: the tables, what is told of them, and the code that infers keys."""
-        return self._facts.state(self._tables, _code(), str(self._declared))
+        return self._facts.state(self._tables, code_of_keys(), str(self._declared))
 
     @once
     def pairs(self) -> list[KeyPair]:
@@ -100,7 +100,7 @@ def database_keys(tables: tuple[TableProfile, ...], declared: bool, facts: FactS
 
 
 @functools.cache
-def _code() -> str:
+def code_of_keys() -> str:
     """Changes with the code that infers keys: what another version inferred is inferred again."""
     files = [resources.files("tagframe.keys"), resources.files("tagframe.corpus") / "profiler.py"]
     found = [*sorted(files[0].iterdir(), key=lambda file: file.name), files[1]]

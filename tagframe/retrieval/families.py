@@ -11,6 +11,9 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from tagframe.corpus.facts import FactStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.keys import infer_unions
@@ -59,6 +62,27 @@ def families(tables: Sequence[TableProfile], facts: FactStore, *, apart: str | N
         else Family(table, table.name)
         for table in tables
         if table.id not in others
+    ]
+
+
+def families_at(
+    tables: Sequence[TableProfile], first: npt.NDArray[np.int64], pieces: npt.NDArray[np.int64]
+) -> list[Family]:
+    """What :func:`families` gave of the same tables, from their places.
+
+    Args:
+        tables: the profiles, sorted by id.
+        first: shape (families,), of each family's first piece.
+        pieces: shape (pieces, 2): the number of a family, and the place of a piece; none for tables that are alone.
+    """
+    parts: dict[int, list[TableProfile]] = defaultdict(list)
+    for number, place in pieces.tolist():
+        parts[number].append(tables[place])
+    return [
+        Family(tables[place], shared_name([piece.name for piece in parts[number]]), tuple(p.id for p in parts[number]))
+        if number in parts
+        else Family(tables[place], tables[place].name)
+        for number, place in enumerate(first.tolist())
     ]
 
 

@@ -2,38 +2,46 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from importlib import resources
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from tagframe.corpus.facts import FactStore
+from tagframe.corpus.mapped import Arrays
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import columns_at_hand
-from tagframe.embed import TextVectors, encode_words, vocabulary
-from tagframe.retrieval.families import families
+from tagframe.corpus.vectors import CorpusVectors
+from tagframe.embed import ANONYMOUS, TextVectors, encode_words, vocabulary
+from tagframe.retrieval.database_keys import code_of_keys
+from tagframe.retrieval.families import families, families_at
 from tagframe.retrieval.joinability import Joinability
-from tagframe.retrieval.lexical import LexicalIndex, WordIndex, database_index, said_terms
+from tagframe.retrieval.lexical import LexicalIndex, Terms, WordIndex, database_index, said_terms
 from tagframe.retrieval.links import Links
 from tagframe.retrieval.once import once
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.question import Question
-from tagframe.retrieval.segment import Segmenter, with_words_apart
+from tagframe.retrieval.segment import WordsApart
 from tagframe.retrieval.values import ValueIndex
 from tagframe.retrieval.vocabulary import Vocabulary
 from tagframe.retrieval.words import terms
 
 if TYPE_CHECKING:
-    from tagframe.corpus import CorpusVectors
     from tagframe.embed import Embedder
 
 _LAKE = 20_000
-"""Columns beyond which all is made at once, while they are at hand."""
+"""Columns beyond which all is made at once, while they are at hand, and kept in a file."""
+_NAME = "the index"
+_PARTS = ("lexical", "said", "database_words", "vocabulary", "values")
+"""What of an index is kept of a lake, beside vectors, families and keys."""
 _REMEMBERED = 8
 _REMEMBERED_QUESTIONS = 256
 
@@ -53,6 +61,9 @@ class Searchable(Protocol):
         self, embedder: Embedder, *, hide_database: bool = False, named: Sequence[TableProfile] | None = None
     ) -> CorpusVectors:
         """The vectors of all tables and columns, under other names where given."""
+
+    def promise_vectors(self, read: Callable[[], object]) -> None:
+        """Say how to call :meth:`vectors`, where they are had from elsewhere."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +85,19 @@ class Relevance:
     labels: tuple[str, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class _Read:
+    """The tables under readable names, and the terms of those that were cut."""
+
+    tables: tuple[TableProfile, ...]
+    cut: Terms = field(default_factory=Terms)
+
+
 class RetrievalIndex:
     """The tables of a corpus, ready for questions. What costs is made at first use and kept.
+
+    Of a lake all is made at once, and kept in a file beside the corpus' catalogue, which the next process maps into
+    its memory: it reads neither the columns of tables that no question is about, nor the texts of vectors.
 
     Args:
         corpus: what to search.
@@ -88,6 +110,10 @@ class RetrievalIndex:
     Attributes:
         families: the candidates: tables, and those that are one table in pieces as one.
         tables: the profile of each candidate; of a family that of its first piece.
+        named: the same under names with their words apart.
+        database: a number for the database of each.
+        one_database: whether all are of one: its name sets no table apart from another.
+        vectors: of the tables and their columns; None without an embedder.
     """
 
     def __init__(
@@ -99,45 +125,93 @@ class RetrievalIndex:
         described: Searchable | None = None,
         apart: str | None = None,
     ) -> None:
-        with columns_at_hand():
-            self._prepare(corpus, embedder, declared_keys, described, apart)
-
-    def _prepare(
-        self,
-        corpus: Searchable,
-        embedder: Embedder | None,
-        declared_keys: bool,
-        described: Searchable | None,
-        apart: str | None,
-    ) -> None:
         self._facts = corpus.facts
-        self.families = families(corpus.profiles, corpus.facts, apart=apart)
+        self.embedder, self.declared_keys = embedder, declared_keys
+        self._questions: OrderedDict[str, TextVectors] = OrderedDict()
+        self._questions_lock = threading.Lock()
+        self._kept: Arrays | None = None
+        self._read: _Read | None = None
+        self._starts = np.zeros(1, dtype=np.int64)
+        state = ""
+        is_whole = described is None and apart is None and self._facts.keeps_arrays(corpus.profiles)
+        if is_whole and not (embedder is not None and embedder.name.startswith(ANONYMOUS)):
+            name = "" if embedder is None else embedder.name
+            state = self._facts.state(corpus.profiles, code_of_keys(), _code(), name, str(declared_keys))
+            self._kept = self._facts.arrays(_NAME, state)
+        with columns_at_hand():
+            self._prepare(corpus, corpus if described is None else described, apart)
+            if self._kept is None and self._starts[-1] > _LAKE:
+                arrays = self._arrays()
+                self._read = None  # what was made of it is there
+                if state:
+                    self._facts.put_arrays(_NAME, state, arrays)
+
+    def _prepare(self, corpus: Searchable, readable: Searchable, apart: str | None) -> None:
+        kept, profiles = self._kept, corpus.profiles
+        self._profiles = profiles
+        if kept is None:
+            self.families = families(profiles, corpus.facts, apart=apart)
+        else:
+            self.families = families_at(profiles, kept["families"], kept["pieces"])
         self.tables = tuple(family.table for family in self.families)
-        self.embedder = embedder
-        self.declared_keys = declared_keys
-        readable = corpus if described is None else described
         shown = readable.profiles
-        if len(self.tables) < len(corpus.profiles):
-            place = {table.id: position for position, table in enumerate(corpus.profiles)}
+        if len(self.tables) < len(profiles):
+            place = {table.id: position for position, table in enumerate(profiles)}
             shown = tuple(
                 shown[place[one.table.id]].called(one.name) if one.parts else shown[place[one.table.id]]
                 for one in self.families
             )
-        self.named = with_words_apart(shown, Segmenter(vocabulary(embedder)))
+        self.named = WordsApart(shown, partial(vocabulary, self.embedder))
         numbers = {name: number for number, name in enumerate(sorted({table.database for table in self.tables}))}
         self.database = np.array([numbers[table.database] for table in self.tables], dtype=np.intp)
-        # The name of the only database sets no table apart from another.
         self.one_database = len(numbers) == 1
-        self.vectors = (
-            None if embedder is None else readable.vectors(embedder, hide_database=self.one_database, named=self.named)
-        )
-        widths = [len(table.columns) for table in self.tables]
-        self._starts = np.cumsum([0, *widths])
+        if kept is None:
+            self._read = _Read(self.named.whole())
+        widths = np.array([len(table.columns) for table in self.tables]) if kept is None else kept["widths"]
+        self._starts = np.cumsum([0, *widths.tolist()])
         self._filled = np.flatnonzero(widths)
-        self._questions: OrderedDict[str, TextVectors] = OrderedDict()
-        self._questions_lock = threading.Lock()
-        if self._starts[-1] > _LAKE:
-            _ = self.lexical, self.said, self.database_words, self.vocabulary, self.values, self.is_key
+        self.vectors: CorpusVectors | None = None
+        if self.embedder is not None and kept is None:
+            self.vectors = self._read_vectors(readable)
+        elif self.embedder is not None and kept is not None:
+            owner = np.repeat(np.arange(len(widths)), widths)
+            self.vectors = CorpusVectors(kept["tables"], kept["distinct"], kept["column_row"].astype(np.intp), owner)
+            readable.promise_vectors(partial(self._read_vectors, readable))
+
+    def _read_vectors(self, corpus: Searchable) -> CorpusVectors:
+        assert self.embedder is not None
+        return corpus.vectors(self.embedder, hide_database=self.one_database, named=self._reading.tables)
+
+    @property
+    def _reading(self) -> _Read:
+        """The names of all tables; once all is made of them nobody asks for them any more, as a rule."""
+        return _Read(self.named.whole()) if self._read is None else self._read
+
+    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """All that is worked out of the tables, as ``_kept`` has it."""
+        place = {table.id: position for position, table in enumerate(self._profiles)}
+        pieces = [(number, place[id]) for number, one in enumerate(self.families) for id in one.parts]
+        parts = {name: getattr(self, name).arrays() for name in _PARTS}
+        found = {
+            "families": np.array([place[one.table.id] for one in self.families], dtype=np.int64),
+            "pieces": np.array(pieces, dtype=np.int64).reshape(-1, 2),
+            "widths": np.diff(self._starts),
+            "is_key": self.is_key,
+            **{f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()},
+        }
+        if self.vectors is not None:
+            vectors = self.vectors
+            found |= {
+                "tables": vectors.tables,
+                "distinct": vectors.distinct,
+                "column_row": vectors.column_row.astype(np.int32),
+            }
+        return found
+
+    def _kept_part(self, name: str) -> dict[str, npt.NDArray[Any]] | None:
+        if self._kept is None:
+            return None
+        return {key.partition(".")[2]: array for key, array in self._kept.items() if key.startswith(f"{name}.")}
 
     def place(self, id: str) -> int:
         """The position of a candidate among ``tables``, by its id."""
@@ -148,19 +222,28 @@ class RetrievalIndex:
         return {table.id: position for position, table in enumerate(self.tables)}
 
     @once
-    def lexical(self) -> LexicalIndex:
+    def lexical(self) -> WordIndex:
         """BM25 over the tables."""
-        return LexicalIndex(self.named, with_database=not self.one_database)
+        kept = self._kept_part("lexical")
+        if kept is not None:
+            return WordIndex((), kept)
+        return LexicalIndex(self._reading.tables, with_database=not self.one_database, cut=self._reading.cut)
 
     @once
     def said(self) -> WordIndex:
         """BM25 over the descriptions of the tables and their columns."""
-        return WordIndex([said_terms(table) for table in self.named])
+        kept = self._kept_part("said")
+        if kept is not None:
+            return WordIndex((), kept)
+        return WordIndex([said_terms(table, self._reading.cut) for table in self._reading.tables])
 
     @once
     def database_words(self) -> WordIndex:
         """BM25 over whole databases."""
-        return database_index(self.named, self.database.tolist())
+        kept = self._kept_part("database_words")
+        if kept is not None:
+            return WordIndex((), kept)
+        return database_index(self._reading.tables, self.database.tolist(), self._reading.cut)
 
     @once
     def _by_database(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
@@ -176,20 +259,13 @@ class RetrievalIndex:
     @once
     def vocabulary(self) -> Vocabulary:
         """The words of names."""
-        return Vocabulary(self.named)
+        kept = self._kept_part("vocabulary")
+        return Vocabulary((), kept=kept) if kept is not None else Vocabulary(self._reading.tables, self._reading.cut)
 
     @once
     def values(self) -> ValueIndex:
-        """The values in cells; of a lake they are kept, since it takes seconds to gather them."""
-        if self._starts[-1] <= _LAKE:
-            return ValueIndex(self.tables)
-        state = self._facts.state(self.tables, "values")
-        kept = self._facts.get("values", "corpus", state, partial(ValueIndex, self.tables))
-        if kept is not None:
-            return kept
-        made = ValueIndex(self.tables)
-        self._facts.put("values", "corpus", state, made.to_text())
-        return made
+        """The values in cells."""
+        return ValueIndex(self.tables, self._kept_part("values"))
 
     @once
     def joinability(self) -> Joinability:
@@ -206,19 +282,31 @@ class RetrievalIndex:
     @once
     def is_key(self) -> npt.NDArray[np.bool_]:
         """Whether each column of the corpus is part of a key pair that links tables: shape (columns,)."""
+        if self._kept is not None:
+            return np.asarray(self._kept["is_key"], dtype=bool)
         keys = self.links.key_columns()
         return np.array(
             [(position, column.name) in keys for position, table in enumerate(self.tables) for column in table.columns],
             dtype=bool,
         )
 
+    def _column_terms(self, table: int) -> list[frozenset[str]]:
+        named = self.named[table]
+        return [frozenset(terms(f"{named.name} {column.name} {column.description}")) for column in named.columns]
+
     @once
-    def _column_terms(self) -> list[frozenset[str]]:
-        return [
-            frozenset(terms(f"{table.name} {column.name} {column.description}"))
-            for table in self.named
-            for column in table.columns
-        ]
+    def _parts(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """The columns in two parts of each table, those that are no keys and those that are.
+
+        Returns:
+            The rows of their vectors, part after part; where each part begins that has any; which parts those are.
+        """
+        assert self.vectors is not None
+        part = 2 * np.repeat(np.arange(len(self.tables)), np.diff(self._starts)) + self.is_key
+        width = np.bincount(part, minlength=2 * len(self.tables))
+        filled = np.flatnonzero(width)
+        order = np.argsort(part, kind="stable")
+        return self.vectors.column_row[order].astype(np.int32), (np.cumsum(width) - width)[filled], filled
 
     def by_table(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The largest value of each table's columns: (…, columns) to (…, n); 0 for a table of no columns."""
@@ -261,14 +349,20 @@ class RetrievalIndex:
             labels = (*labels, *question.told)
         # Of each distinct text once, and as narrow as the vectors are: a lake has a hundred thousand columns.
         near = np.concatenate([known.text[None, :], each]).astype(np.float32) @ self.vectors.distinct.T
-        near = np.take(near, self.vectors.column_row, axis=1)  # row after row, as the maxima are taken
-        best = self.by_table(near).astype(np.float64)
-        near[:, self.is_key] = 0.0
+        rows, first, filled = self._parts
+        most = np.full((len(near), 2 * count), -np.inf, dtype=np.float32)
+        if len(rows):
+            most[:, filled] = np.maximum.reduceat(np.take(near, rows, axis=1), first, axis=1)
+        of_others, of_keys = most[:, 0::2], most[:, 1::2]
+        best = np.maximum(of_others, of_keys).astype(np.float64)
+        best[:, np.isneginf(best[0])] = 0.0
+        only = np.isneginf(of_keys) & ~np.isneginf(of_others)  # where no column is a key nothing stands beside them
+        attributes = np.where(only, of_others, np.maximum(of_others, 0.0))[1:]
         return Relevance(
             (self.vectors.tables @ known.text.astype(np.float32)).astype(np.float64),
             best[0],
             best[1:],
-            self.by_table(near[1:]).astype(np.float64),
+            attributes.astype(np.float64),
             labels,
         )
 
@@ -313,8 +407,8 @@ class RetrievalIndex:
         else:
             wanted = [frozenset(terms(plain(subquery))) for subquery in subqueries]
             each = [
-                np.array([[_share(words, held) for held in self._column_terms[part]] for words in wanted])
-                for part in rows
+                np.array([[_share(words, held) for held in self._column_terms(table)] for words in wanted])
+                for table in tables
             ]
         each = [
             np.asarray(scores, dtype=np.float64).reshape(len(subqueries), part.stop - part.start)
@@ -333,6 +427,21 @@ def plain(subquery: str) -> str:
     return subquery.replace(":", " ")
 
 
+@functools.cache
+def _code() -> str:
+    """Changes with the code that makes an index: what another version made is made again."""
+    parts = [resources.files("tagframe.retrieval"), resources.files("tagframe.corpus")]
+    files = [part / f"{name}.py" for part, names in zip(parts, _CODE, strict=True) for name in names]
+    data = [file.read_bytes() for file in files]
+    return hashlib.md5(b"\n".join(data), usedforsecurity=False).hexdigest()
+
+
+_CODE = (
+    ("index", "families", "lexical", "segment", "values", "vocabulary", "words", "links"),
+    ("canonical", "documents", "vectors"),
+)
+
+
 class _Slot:
     """The place of an index that is made by the first thread that asks for it, while others wait."""
 
@@ -344,7 +453,21 @@ class _Slot:
         return RetrievalIndex(self._corpus, self._embedder, apart=self._apart)
 
 
-_slots: OrderedDict[tuple[object, ...], _Slot] = OrderedDict()
+class _Tables:
+    """Tables that a corpus is known by. Their hash is that of so many tables: it is made once for the same tuple."""
+
+    def __init__(self, tables: tuple[TableProfile, ...]) -> None:
+        self.tables = tables
+        self._hash: int = next((known._hash for _, known, _ in _slots if known.tables is tables), None) or hash(tables)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Tables) and (self.tables is other.tables or self.tables == other.tables)
+
+
+_slots: OrderedDict[tuple[int, _Tables, str | None], _Slot] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -358,8 +481,8 @@ def index_of(corpus: Searchable, embedder: Embedder | None, apart: str | None = 
     """
     # Where the table is of no family the index is everybody's. The slot holds the embedder, so that its id stays.
     apart = apart if apart is not None and any(letter.isdecimal() for letter in apart) else None
-    key = (id(embedder), corpus.profiles, apart)
     with _lock:
+        key = (id(embedder), _Tables(corpus.profiles), apart)
         slot = _slots.setdefault(key, _Slot(corpus, embedder, apart))
         _slots.move_to_end(key)
         while len(_slots) > _REMEMBERED:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import overload
 
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import TableProfile
+from tagframe.retrieval.once import once
 
 SHORTEST = 8
 """Letters of a word that may be several: shorter ones are taken as they are."""
@@ -111,6 +113,41 @@ def with_words_apart(tables: Sequence[TableProfile], segmenter: Segmenter) -> tu
         else table.called(apart[table.name])
         for table in tables
     )
+
+
+class WordsApart(Sequence[TableProfile]):
+    """Tables under names with their words apart: each made when it is asked for, and not kept.
+
+    Args:
+        tables: under their own names.
+        ranked: gives the known words, the most common first, when they are needed.
+    """
+
+    def __init__(self, tables: Sequence[TableProfile], ranked: Callable[[], Iterable[str]]) -> None:
+        self._tables, self._ranked = tables, ranked
+
+    @once
+    def _segmenter(self) -> Segmenter:
+        return Segmenter(self._ranked())
+
+    def whole(self) -> tuple[TableProfile, ...]:
+        """All of them."""
+        return with_words_apart(self._tables, self._segmenter)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    @overload
+    def __getitem__(self, place: int) -> TableProfile: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[TableProfile, ...]: ...
+    def __getitem__(self, place: int | slice) -> TableProfile | tuple[TableProfile, ...]:
+        if isinstance(place, slice):
+            return with_words_apart(self._tables[place], self._segmenter)
+        return with_words_apart([self._tables[place]], self._segmenter)[0]
+
+    def __iter__(self) -> Iterator[TableProfile]:
+        return iter(self.whole())
 
 
 def _names(table: TableProfile) -> list[str]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import base64
 import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tagframe.corpus.canonical import canonical, hash_texts
+from tagframe.corpus.mapped import Arrays
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.words import STOP_WORDS, words_in
@@ -52,26 +53,26 @@ class ValueHit:
 class ValueIndex:
     """The values that the profiles know of, by hash: all those of a complete sketch, a sample of larger columns."""
 
-    def __init__(self, tables: Sequence[TableProfile], kept: str | None = None) -> None:
+    def __init__(self, tables: Sequence[TableProfile], kept: Arrays | None = None) -> None:
         """An index of the tables' values.
 
         Args:
             tables: the profiles.
-            kept: what :meth:`to_text` gave of the same tables.
+            kept: what :meth:`arrays` gave of the same tables, in place of them.
         """
-        widths = [len(table.columns) for table in tables]
-        self._table = np.repeat(np.arange(len(tables)), widths)
-        self._column = np.arange(sum(widths)) - np.repeat(np.cumsum([0, *widths])[:-1], widths)
         if kept is None:
+            self._widths = np.array([len(table.columns) for table in tables], dtype=np.int64)
             self._hashes, self._owners = _values([column for table in tables for column in table.columns])
         else:
-            parts = [base64.b64decode(part) for part in kept.split(" ")]
-            self._hashes, self._owners = np.frombuffer(parts[0], "<u8"), np.frombuffer(parts[1], "<i4")
+            self._widths, self._hashes, self._owners = kept["widths"], kept["hashes"], kept["owners"]
+        count = len(self._widths)
+        self._table = np.repeat(np.arange(count, dtype=np.int32), self._widths)
+        first = np.cumsum(self._widths) - self._widths
+        self._column = (np.arange(self._widths.sum()) - np.repeat(first, self._widths)).astype(np.int32)
 
-    def to_text(self) -> str:
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The index, to be kept."""
-        parts = self._hashes.astype("<u8").tobytes(), self._owners.astype("<i4").tobytes()
-        return " ".join(base64.b64encode(part).decode("ascii") for part in parts)
+        return {"widths": self._widths, "hashes": self._hashes, "owners": self._owners}
 
     def hits(self, question: Question) -> list[ValueHit]:
         """The longest runs of the question's words that are values, left to right, none inside another."""

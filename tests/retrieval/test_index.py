@@ -1,5 +1,6 @@
 """What is made once: indexes, their parts, and the keys of databases."""
 
+import stat
 import threading
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
@@ -8,10 +9,14 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
+from tagframe.corpus.catalogue import Catalogue
+from tagframe.corpus.stored_profiles import StoredColumns
+from tagframe.errors import CatalogueWarning
 from tagframe.retrieval import database_keys as links_module
 from tagframe.retrieval import retrieve_tables
 from tagframe.retrieval import values as values_module
 from tagframe.retrieval.index import RetrievalIndex, index_of
+from tagframe.retrieval.lexical import LexicalIndex
 from tagframe.retrieval.links import Links
 from tagframe.retrieval.once import once
 
@@ -135,28 +140,103 @@ def test_what_a_method_that_asks_for_no_keys_shows(bank, words, capsys):
     assert capsys.readouterr().err == "", "standard error is no terminal here"
 
 
-def test_what_a_lake_knows_of_its_values_is_kept(tmp_path, words, monkeypatch):
-    gathered = []
-    real = values_module._values
-
-    def noted(columns):
-        gathered.append(len(columns))
-        return real(columns)
-
-    monkeypatch.setattr(values_module, "_values", noted)
+@pytest.fixture
+def lake(tmp_path, monkeypatch):
+    """A folder that counts as a lake, and a function that asks it in a process that knows nothing yet."""
     monkeypatch.setattr("tagframe.retrieval.index._LAKE", 0)
     (tmp_path / "lake").mkdir()
     for name, city in (("client", "Porto"), ("loan", "Faro")):
         (tmp_path / "lake" / f"{name}.csv").write_text(f"{name}_id,city\n1,{city}\n2,Braga\n")
 
-    def asked() -> list[str]:
-        corpus = tf.open_corpus(tmp_path / "lake", catalogue=tmp_path / "c")
-        found = retrieve_tables(corpus, "who lives in Porto?", k=1, embedder=words)
-        return [*found.ids, *found[0].reasons]
+    class Asked:
+        folder, catalogue = tmp_path / "lake", tmp_path / "c"
 
-    first = asked()
-    assert first[0] == "lake.client"
-    assert any("Porto" in reason for reason in first)
+        def open(self):
+            monkeypatch.setattr("tagframe.retrieval.index._slots", OrderedDict())
+            return tf.open_corpus(self.folder, catalogue=self.catalogue)
+
+        def files(self):
+            return sorted(tmp_path.glob("c.index-*"))
+
+        def __call__(self, embedder, question="who lives in Porto?", **options):
+            found = retrieve_tables(self.open(), question, embedder=embedder, **{"k": 2, **options})
+            return [(hit.id, hit.score, hit.reasons) for hit in found.tables]
+
+    return Asked()
+
+
+def test_what_a_lake_s_index_knows_is_kept_and_gives_the_same(lake, words, monkeypatch):
+    first = lake(words)
+    assert first[0][0] == "lake.client"
+    assert any("Porto" in reason for reason in first[0][2])
+    monkeypatch.setattr(values_module, "_values", lambda columns: pytest.fail("values are gathered again"))
+    monkeypatch.setattr(LexicalIndex, "__init__", lambda *_, **__: pytest.fail("words are gathered again"))
+    monkeypatch.setattr(Catalogue, "vectors", lambda *_: pytest.fail("vectors are read one by one"))
+    assert lake(words) == first
+    (file,) = lake.files()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_an_index_that_is_there_reads_only_the_columns_it_needs(lake, words, monkeypatch):
+    lake(words, "clients", k=1)
+    corpus = lake.open()
+    read = []
+    real = StoredColumns._made
+    monkeypatch.setattr(StoredColumns, "_made", lambda self: read.append(self.table) or real(self))
+    index = index_of(corpus, words)
+    _ = index.lexical, index.said, index.database_words, index.vocabulary, index.values, index.is_key
+    assert read == []
+
+
+def test_a_damaged_file_of_the_index_is_said_and_made_again(lake, words):
+    first = lake(words)
+    (file,) = lake.files()
+    whole = file.read_bytes()
+    for damaged in (
+        b"",
+        whole[:100],
+        whole[:-64],
+        whole[:-200] + b"!" + whole[-199:],
+        b"{}" + whole,
+        bytes(len(whole)),
+    ):
+        file.write_bytes(damaged)
+        with pytest.warns(CatalogueWarning, match="the index is worked out again"):
+            assert lake(words) == first
+        assert file.read_bytes() == whole
+
+
+def test_a_table_that_changed_has_another_index(lake, words):
+    lake(words)
+    (lake.folder / "loan.csv").write_text("loan_id,city\n1,Porto\n2,Braga\n")
+    (lake.folder / "client.csv").write_text("client_id,city\n1,Lisbon\n2,Braga\n")
+    assert lake(words)[0][0] == "lake.loan"
+    assert len(lake.files()) == 2
+    for city in ("Evora", "Beja"):
+        (lake.folder / "client.csv").write_text(f"client_id,city\n1,{city}\n2,Braga\n")
+        lake(words)
+    assert len(lake.files()) == 2, "those of old states go"
+
+
+def test_what_is_hidden_is_in_no_file_of_the_index(lake, words):
+    lake(words)
+    lake.open().hide("client.city")
+    assert lake.files() == []
+    assert "Porto" not in str(lake(words))
+
+
+def test_a_corpus_of_some_of_the_tables_has_no_file(lake, words):
+    index_of(lake.open().subset(["lake.client"]), words)
+    assert lake.files() == []
+
+
+def test_a_copy_of_a_corpus_with_a_kept_index_has_its_vectors(lake, words, tmp_path, monkeypatch):
+    first = lake(words)
+    corpus = lake.open()
+    index_of(corpus, words)
+    corpus.save(tmp_path / "copy")
+    lake.catalogue = tmp_path / "copy"
+    monkeypatch.setattr("tagframe.corpus.vectors._encoded", lambda *_: pytest.fail("encoded again"))
     monkeypatch.setattr("tagframe.retrieval.index._slots", OrderedDict())
-    assert asked() == first
-    assert gathered == [4]
+    found = retrieve_tables(tf.open_corpus(tmp_path / "copy"), "who lives in Porto?", k=2, embedder=words)
+    assert [(hit.id, hit.score, hit.reasons) for hit in found.tables] == first

@@ -77,7 +77,7 @@ def test_values_are_found_as_they_are_written_or_without_their_signs():
 
 def test_an_index_that_was_kept_finds_the_same(schools):
     made = ValueIndex(schools.profiles)
-    kept = ValueIndex(schools.profiles, made.to_text())
+    kept = ValueIndex(schools.profiles, made.arrays())
     asked = Question.of("List each high school of Fresno and 'Alameda'")
     assert made.hits(asked)
     assert kept.hits(asked) == made.hits(asked)

@@ -268,7 +268,7 @@ def relevance(
     """
     if ablate is not None and ablate not in get_args(Ablation):
         raise InvalidArgument(f"ablate is one of {get_args(Ablation)}; got {ablate!r}")
-    tables, hops = index.named, HOPS if lm is not None else REMOVAL_HOPS
+    tables, hops = index.named.whole(), HOPS if lm is not None else REMOVAL_HOPS
     rewriter: Rewriter
     if ablate == "rewrite":
         rewriter = Splicing(tables)

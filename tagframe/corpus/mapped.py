@@ -1,0 +1,122 @@
+"""Arrays in one file, mapped into memory: what is too large to be read before every first question.
+
+A file begins with a line of JSON that says where each array is, of what type and shape, and its CRC-32; the arrays
+follow. It is written aside and moved into its place, so that a reader has the one or the other, and never half of one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import mmap
+import os
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+_MAGIC = "tagframe arrays 1"
+_ALIGNED = 64
+_PIECE = 1 << 20
+
+
+class DamagedArrays(ValueError):
+    """A file of arrays that cannot be what was written."""
+
+
+def write_arrays(path: Path, arrays: Arrays) -> None:
+    """Write the arrays to a file that only its owner can read; one that is there is replaced.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    kept = {name: np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")) for name, array in arrays.items()}
+    places, at = {}, 0
+    for name, array in kept.items():
+        places[name] = {"dtype": array.dtype.str, "shape": array.shape, "at": at, "crc": zlib.crc32(_bytes(array))}
+        at += math.ceil(array.nbytes / _ALIGNED) * _ALIGNED
+    head = json.dumps({"magic": _MAGIC, "arrays": places, "size": at}).encode() + b"\n"
+    head = head[:-1] + b" " * (-len(head) % _ALIGNED) + b"\n"
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with os.fdopen(os.open(draft, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "wb") as file:
+            file.write(head)
+            for array in kept.values():
+                file.write(_bytes(array))
+                file.write(bytes(-array.nbytes % _ALIGNED))
+        draft.replace(path)
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+
+def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]] | None:
+    """The arrays of a file, read-only: pages of it are in memory once they are looked at. None where there is no file.
+
+    All of it is read once, to see whether it is what was written.
+
+    Raises:
+        DamagedArrays: it is not.
+        OSError: it cannot be read.
+    """
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        return None
+    with file:
+        head = file.readline(_PIECE)
+        try:
+            described = json.loads(head)
+            if described["magic"] != _MAGIC or os.fstat(file.fileno()).st_size != len(head) + described["size"]:
+                raise DamagedArrays(f"{path} is not as long as it says")
+            places = {name: _Place(**place) for name, place in described["arrays"].items()}
+        except (ValueError, TypeError, KeyError) as error:
+            raise DamagedArrays(f"{path} holds no arrays: {error}") from error
+        for name, place in places.items():
+            file.seek(len(head) + place.at)
+            if _crc(file, place.size) != place.crc:
+                raise DamagedArrays(f"{path} is damaged where it has {name}")
+        held = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return {
+        name: np.frombuffer(held, place.dtype, math.prod(place.shape), len(head) + place.at).reshape(place.shape)
+        for name, place in places.items()
+    }
+
+
+class _Place:
+    def __init__(self, dtype: str, shape: list[int], at: int, crc: int) -> None:
+        self.dtype, self.shape, self.at, self.crc = np.dtype(dtype), tuple(shape), at, crc
+        self.size = self.dtype.itemsize * math.prod(self.shape)
+
+
+def _bytes(array: npt.NDArray[Any]) -> memoryview:
+    return array.reshape(-1).view(np.uint8).data
+
+
+def _crc(file: BinaryIO, size: int) -> int:
+    found = 0
+    for piece in _pieces(file, size):
+        found = zlib.crc32(piece, found)
+    return found
+
+
+def _pieces(file: BinaryIO, size: int) -> Iterator[bytes]:
+    while size and (piece := file.read(min(size, _PIECE))):
+        size -= len(piece)
+        yield piece
+
+
+def text_array(lines: list[str]) -> npt.NDArray[np.uint8]:
+    """Texts without line breaks as an array."""
+    return np.frombuffer("\n".join(lines).encode("utf-8", "surrogatepass"), dtype=np.uint8)
+
+
+def texts_of(array: npt.NDArray[np.uint8], count: int) -> list[str]:
+    """What was given to :func:`text_array`, of which there are so many."""
+    return array.tobytes().decode("utf-8", "surrogatepass").split("\n") if count else []
