@@ -71,6 +71,10 @@ class UnreadableTable(CorpusError, ValueError):
     """A table of the source could not be read."""
 
 
+class ServerGone(CorpusError, ConnectionError):
+    """The server that holds the tables cannot be reached, or went away while it was asked."""
+
+
 class UnreadableCatalogue(CorpusError, ValueError):
     """A catalogue file is not one of ours, is of another version, or is damaged."""
 

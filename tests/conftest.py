@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
 import subprocess
 import sys
@@ -14,7 +15,9 @@ import hypothesis
 import pytest
 
 import tagframe
+from tag_bench.postgres_server import PostgresServer, postgres_server
 from tag_bench.server import Server
+from tagframe.engines.postgres_connection import close_connections
 
 # A slow machine is no failure: no test asserts a time on the clock. Derandomised: the same run every time.
 hypothesis.settings.register_profile("tagframe", deadline=None, derandomize=True)
@@ -77,6 +80,37 @@ def live(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 def festival() -> tagframe.Corpus:
     """The two databases of ``examples/data``."""
     return tagframe.open_corpus(Path(__file__).resolve().parents[1] / "examples" / "data")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server of the session's own; each test makes a database of its own there."""
+    with postgres_server() as running:
+        yield running
+        close_connections()
+
+
+@pytest.fixture
+def database(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterator[Callable[..., str]]:
+    """Make a database from a script, and give its URL: ``database("CREATE TABLE …")``."""
+    import psycopg
+
+    made: list[str] = []
+
+    def make(script: str = "") -> str:
+        name = f"d{secrets.token_hex(6)}"
+        with psycopg.connect(postgres.url(), autocommit=True) as owner:
+            owner.execute(f"CREATE DATABASE {name}")
+        made.append(name)
+        with psycopg.connect(postgres.url(name), autocommit=True) as owner:
+            owner.execute(script)
+        return postgres.url(name)
+
+    yield make
+    close_connections()
+    with psycopg.connect(postgres.url(), autocommit=True) as owner:
+        for name in made:
+            owner.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ from tagframe.errors import UnreadableCatalogue
 APPLICATION_ID = int.from_bytes(b"tagf", "big")
 """Marks a SQLite file as a catalogue (its ``PRAGMA application_id``, bytes 68 to 71)."""
 
-VERSION = 2
+VERSION = 3
 """The layout of the file and the meaning of profiles (``PRAGMA user_version``); raised when either changes."""
 
 _BUSY_SECONDS = 30.0
@@ -58,7 +58,8 @@ CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE sources (key TEXT PRIMARY KEY, kind TEXT, size INTEGER, mtime_ns INTEGER, sha256 TEXT);
 CREATE TABLE tables (
     source TEXT, table_name TEXT, database TEXT, name TEXT, rows INTEGER, primary_key TEXT, foreign_keys TEXT,
-    description TEXT, shape TEXT, columns TEXT, digest TEXT, sha256 TEXT, PRIMARY KEY (source, table_name));
+    description TEXT, estimated INTEGER, shape TEXT, columns TEXT, digest TEXT, sha256 TEXT,
+    PRIMARY KEY (source, table_name));
 CREATE TABLE sketches (digest TEXT, position INTEGER, hashes BLOB, PRIMARY KEY (digest, position)) WITHOUT ROWID;
 CREATE TABLE vectors (id INTEGER PRIMARY KEY, embedder TEXT, documents TEXT, vectors BLOB);
 CREATE TABLE facts (id INTEGER PRIMARY KEY, kind TEXT, name TEXT, digest TEXT, value TEXT);
@@ -429,7 +430,7 @@ def _put_tables(
             db.execute(update, [seen.get(name), source, name])
             continue
         row = [source, name, table.database, table.name, table.rows, *keys_texts(table), table.description]
-        row += [table.shape, text, digest, seen.get(name)]
+        row += [int(table.estimated), table.shape, text, digest, seen.get(name)]
         db.execute(f"INSERT INTO tables VALUES ({', '.join('?' * len(row))})", row)
         sketches = [
             (digest, column.position, column.sketch.hashes.astype("<u8").tobytes())

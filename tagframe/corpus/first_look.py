@@ -9,10 +9,11 @@ from typing import TypeVar
 
 from tagframe.corpus.catalogue import Contents, IndexedSource
 from tagframe.corpus.discover import SourceFile
+from tagframe.corpus.estimates import of_source
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.corpus.schema import declared_family
 from tagframe.engines.base import TableShape
-from tagframe.errors import UnreadableTable
+from tagframe.errors import ServerGone, SourceNotFound, UnreadableTable
 
 T = TypeVar("T")
 
@@ -31,6 +32,8 @@ def first_look_at(files: Sequence[SourceFile], known: Contents) -> dict[str, Ind
                 sources[file.key] = old
                 continue
             tables = {shape.name: _by_names(file.database, shape) for shape in file.engine.shapes()}
+        except (ServerGone, SourceNotFound):
+            raise
         except (UnreadableTable, OSError):
             continue
         is_new = True
@@ -57,5 +60,6 @@ def _by_names(database: str, shape: TableShape) -> TableProfile:
         ColumnProfile(name, position, declared_family(declared), declared)
         for position, (name, declared) in enumerate(zip(shape.columns, shape.declared_types, strict=True))
     )
-    id = f"{database}.{shape.name}"
-    return TableProfile(id, database, shape.name, columns, None, shape.primary_key, shape.foreign_keys)
+    database, name = shape.database or database, shape.called or shape.name
+    profile = TableProfile(f"{database}.{name}", database, name, columns, None, shape.primary_key, shape.foreign_keys)
+    return of_source(profile, shape)

@@ -19,7 +19,7 @@ from tagframe.corpus.discover import SourceFile, discover
 from tagframe.corpus.facts import FactStore
 from tagframe.corpus.first_look import first_look_at, in_background
 from tagframe.corpus.indexing import Indexed, index_files
-from tagframe.corpus.keeper import Keeper, cache_of
+from tagframe.corpus.keeper import Keeper, cache_named, cache_of
 from tagframe.corpus.knowledge import Knowledge, KnowledgeStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
@@ -28,6 +28,7 @@ from tagframe.corpus.schema import Schema, schema_profiles
 from tagframe.corpus.vectors import VectorStore
 from tagframe.engines.base import Chunk, TableShape
 from tagframe.engines.frames import frame_engines
+from tagframe.engines.registry import is_url, server_of
 from tagframe.errors import (
     CatalogueWarning,
     EmptyCorpus,
@@ -43,6 +44,7 @@ def open_corpus(
     source: str | os.PathLike[str] | Mapping[str, pd.DataFrame] | None = None,
     *,
     schema: Schema | None = None,
+    schemas: Sequence[str] | None = None,
     catalogue: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
     first_look: bool = False,
@@ -54,11 +56,14 @@ def open_corpus(
 
     Args:
         source: a SQLite file (a database named after it); a folder of SQLite, CSV and Parquet files (a subfolder is a
-            database); a CSV or Parquet file; a catalogue written by :meth:`Corpus.save` or ``tagframe index``; or
-            frames by name, ``"table"`` or ``"database.table"``.
+            database); a CSV or Parquet file; a catalogue written by :meth:`Corpus.save` or ``tagframe index``; a
+            server, ``"postgresql://user:password@host/database"``, whose tables stay there (each schema is a
+            database): they are profiled from its statistics or a sample, and the profile says so; or frames by name,
+            ``"table"`` or ``"database.table"``.
         schema: instead of a source, tables whose rows are elsewhere: ``CREATE TABLE`` statements, a file of them, or
             columns by table (``{"loan": ["loan_id", "amount"]}``, or types by column). Tables are retrieved and planned
             from their names and types; there is nothing to merge.
+        schemas: of a server, those whose tables are opened; None for all that may be read.
         catalogue: the file that keeps the profiles; None for one in the user's cache folder.
         progress: whether a bar shows the tables being profiled; None for the setting of that name, which
             unless set shows one in a terminal or notebook where it takes long.
@@ -70,7 +75,9 @@ def open_corpus(
         The corpus. What could not be read is warned of, and in ``corpus.problems``.
 
     Raises:
-        SourceNotFound: no such file or folder, or no such file of a schema.
+        SourceNotFound: no such file or folder, no such file of a schema, or no such schema of a server.
+        ServerGone: a server cannot be reached, or went away; what was profiled by then is kept.
+        MissingExtra: the drivers of a server are not installed.
         EmptyCorpus: there is no table in it.
         UnreadableTable: nothing in it can be read, or the file is of no known format.
         UnreadableCatalogue: a catalogue that was named is damaged, of another version or not writable.
@@ -81,6 +88,8 @@ def open_corpus(
     >>> corpus.profile("singer").column("age").nulls
     1
     """
+    if schemas is not None and (not is_url(source) or isinstance(schemas, str)):
+        raise InvalidArgument(f"schemas= is a list of names of a server's schemas; got {schemas!r}")
     if schema is not None:
         if source is not None:
             raise InvalidArgument("a corpus is opened from a source or from a schema=; got both")
@@ -96,6 +105,15 @@ def open_corpus(
             f"a corpus is opened from a path, or from frames by name as in {{'loan': frame}}; "
             f"got a {type(source).__name__}"
         )
+    if is_url(source):
+        engine = server_of(str(source), schemas)
+        files = [SourceFile(engine.kind, "", engine)]
+        if catalogue is not None:
+            keeper = Keeper(Catalogue(Path(catalogue)), strict=True)
+        else:
+            place = f"{engine.identity} {sorted(schemas) if schemas is not None else ''}"
+            keeper = cache_named(engine.kind, place.encode())
+        return _open_files(None, files, keeper.load(), keeper, progress, first_look)
     path = Path(source).expanduser()
     if path.is_file() and is_catalogue(path):
         if catalogue is not None:
@@ -185,7 +203,7 @@ def _open_catalogue(catalogue: Catalogue, progress: bool | None, first_look: boo
 
 
 def _open_files(
-    root: Path,
+    root: Path | None,
     files: Sequence[SourceFile],
     known: Contents,
     keeper: Keeper,
@@ -203,21 +221,19 @@ def _open_files(
     if indexed.changed or set(known.sources) - set(indexed.sources):
         keeper.write(contents, indexed.changed)
         contents = replace(contents, sources=keeper.stored(contents.sources))
-    _report(root, indexed)
+    _report(str(root) if root is not None else files[0].engine.identity, indexed)
     return _assembled(files, contents, indexed.problems, keeper.catalogue)
 
 
-def _report(root: Path, indexed: Indexed) -> None:
+def _report(root: str, indexed: Indexed) -> None:
     """Raise where nothing could be read, warn where something could not."""
     problems = indexed.problems
     if not any(source.tables for source in indexed.sources.values()):
         if not problems:
-            raise EmptyCorpus(f"there is no table in {str(root)!r}")
+            raise EmptyCorpus(f"there is no table in {root!r}")
         if len(problems) == 1:
             raise problems[0]
-        raise UnreadableTable(
-            f"none of the {len(problems)} files in {str(root)!r} can be read; the first: {problems[0]}"
-        )
+        raise UnreadableTable(f"none of the {len(problems)} files in {root!r} can be read; the first: {problems[0]}")
     for problem in problems:
         warnings.warn(f"left out: {problem}", UnreadableTableWarning, stacklevel=4)
 
@@ -272,4 +288,5 @@ def _databases(files: Sequence[SourceFile], sources: Mapping[str, IndexedSource]
     """
     tables = [(file.database, table) for file in files if file.key in sources for table in sources[file.key].tables]
     divided = {database for (database, _), count in Counter(tables).items() if count > 1}
-    return {file.key: file.key if file.database in divided else file.database for file in files}
+    # The tables of a server say themselves what their databases are.
+    return {file.key: file.key if file.database in divided else file.database for file in files if file.database}

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import groupby, repeat
 
 from tagframe.corpus.catalogue import Contents, IndexedSource
 from tagframe.corpus.discover import SourceFile
+from tagframe.corpus.estimates import estimated_profile, of_source
 from tagframe.corpus.keeper import Draft, Keeper
+from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
-from tagframe.engines.base import TableShape
-from tagframe.errors import UnreadableTable
+from tagframe.engines.base import TableShape, TableStatistics
+from tagframe.errors import ServerGone, SourceNotFound, UnreadableTable
 from tagframe.progress import shown
 
 
@@ -41,52 +43,74 @@ def index_files(files: Sequence[SourceFile], known: Contents, keeper: Keeper, pr
             seen = file.engine.fingerprint(old.stamp if old else None)
             if old is not None and old.stamp is not None and seen is not None and seen.sha256 == old.stamp.sha256:
                 result.sources[file.key] = replace(old, stamp=seen)
+                result.problems += file.engine.closed()
                 if seen != old.stamp:
                     result.changed.append(file.key)
                 continue
             shapes = file.engine.shapes()
+            result.problems += file.engine.closed()
         except UnreadableTable as error:
             result.problems.append(error)
             continue
+        except (ServerGone, SourceNotFound):
+            raise  # of a server nothing is known without it
         except OSError as error:
             result.problems.append(UnreadableTable(f"{file.engine.identity} cannot be read: {error}"))
             continue
-        state = seen.sha256 if seen else ""
-        # A process that was killed has left what it had done of the file as it is now.
+        states = {shape.name: shape.state or seen.sha256 for shape in shapes} if seen else {}
+        # Tables of a place that tells each one's state, and what a process that was killed had done of a file.
         done = {
             shape.name: old.tables[shape.name]
             for shape in shapes
-            if old is not None and seen is not None and old.seen.get(shape.name) == state
+            if old is not None and shape.name in states and old.seen.get(shape.name) == states[shape.name]
         }
-        names = [shape.name for shape in shapes] if seen else []
-        result.sources[file.key] = IndexedSource(file.key, file.engine.kind, seen, done, dict.fromkeys(names, state))
+        result.sources[file.key] = IndexedSource(file.key, file.engine.kind, seen, done, states)
         result.changed.append(file.key)
         work += [(file, shape) for shape in shapes if shape.name not in done]
     hidden = {table.partition(".")[2] for table, _ in known.knowledge.hidden}
     draft = Draft(keeper)
-    for file, shape in shown(_kept_open(work), len(work), "profiling", "table", progress):
-        source = result.sources[file.key]
-        try:
-            profile = profile_table(file.database, shape, file.engine.chunks(shape))
-        except UnreadableTable as error:
-            result.problems.append(error)
-            result.sources[file.key] = replace(source, stamp=None)
-            continue
-        result.sources[file.key] = replace(source, tables={**source.tables, shape.name: profile})
-        if shape.name not in hidden:  # what is hidden is written without its cells, once all names are known
-            draft.add(source, shape.name, profile)
-    draft.flush()
+    tables = {key: dict(source.tables) for key, source in result.sources.items()}
+    try:
+        for file, shape, statistics in shown(_kept_open(work), len(work), "profiling", "table", progress):
+            source = result.sources[file.key]
+            try:
+                profile = of_source(_profile(file, shape, statistics), shape)
+            except UnreadableTable as error:
+                result.problems.append(error)
+                result.sources[file.key] = replace(source, stamp=None)
+                continue
+            tables[file.key][shape.name] = profile
+            if profile.name not in hidden:  # what is hidden is written without its cells, once all names are known
+                draft.add(source, shape.name, profile)
+    finally:
+        draft.flush()  # a server that goes away takes nothing with it
+    result.sources = {key: replace(source, tables=tables[key]) for key, source in result.sources.items()}
     return result
+
+
+Known = TableStatistics | UnreadableTable | None
+
+
+def _profile(file: SourceFile, shape: TableShape, known: Known) -> TableProfile:
+    """From what the place knows of the table, else from its rows."""
+    if isinstance(known, UnreadableTable):
+        raise known
+    database, name = shape.database or file.database, shape.called or shape.name
+    if known is not None and known.columns is not None:
+        return estimated_profile(database, shape, known, name=name)
+    return profile_table(database, shape, file.engine.chunks(shape), name=name)
 
 
 def _kept_open(
     work: Sequence[tuple[SourceFile, TableShape]],
-) -> Iterator[tuple[int, tuple[SourceFile, TableShape]]]:
-    """The tables one by one, each file kept open for all that are of it."""
+) -> Iterator[tuple[int, tuple[SourceFile, TableShape, Known]]]:
+    """The tables one by one with what is known of them, each file kept open for all that are of it."""
     for _, group in groupby(work, key=lambda one: one[0].key):
         with ExitStack() as stack:
-            for place, (file, shape) in enumerate(group):
-                if not place:
-                    with suppress(UnreadableTable):  # each table says so itself
-                        stack.enter_context(file.engine.kept_open())
-                yield 1, (file, shape)
+            several = list(group)
+            file = several[0][0]
+            with suppress(UnreadableTable):  # each table says so itself
+                stack.enter_context(file.engine.kept_open())
+            known = file.engine.statistics([shape for _, shape in several])
+            for (_, shape), statistics in zip(several, repeat(None) if known is None else known, strict=False):
+                yield 1, (file, shape, statistics)

@@ -90,17 +90,27 @@ class Keeper:
 
 def cache_of(path: Path) -> Keeper:
     """The catalogue of a source in the user's cache folder."""
+    place = path.resolve()
+    return cache_named(place.stem, os.fsencode(place))
+
+
+def cache_named(title: str, place: bytes) -> Keeper:
+    """The catalogue of a place in the user's cache folder.
+
+    Args:
+        title: what a reader of the folder may know it by.
+        place: what tells it from others.
+    """
     import platformdirs
 
-    place = path.resolve()
-    digest = hashlib.sha256(os.fsencode(place)).hexdigest()[:16]
+    digest = hashlib.sha256(place).hexdigest()[:16]
     folder = platformdirs.user_cache_path("tagframe") / "catalogues"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         warnings.warn(f"profiles are kept in memory only: {error}", CatalogueWarning, stacklevel=3)
         return Keeper(None)
-    name = f"{place.stem[:40] or 'root'}-{digest}"
+    name = f"{title[:40] or 'root'}-{digest}"
     # A file for each version, so that two tagframes on one machine leave each other's alone.
     return Keeper(Catalogue(folder / f"{name}.v{VERSION}.sqlite"), older=Catalogue(folder / f"{name}.sqlite"))
 

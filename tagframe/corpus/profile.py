@@ -32,19 +32,22 @@ class Sketch:
 
     Attributes:
         complete: whether ``hashes`` are those of *all* distinct values.
+        sampled: whether they are those of some values only, whichever a sample held: what is not among them may be in
+            the column nevertheless.
     """
 
-    __slots__ = ("_hashes", "_read", "complete")
+    __slots__ = ("_hashes", "_read", "complete", "sampled")
 
-    def __init__(self, hashes: npt.NDArray[np.uint64], complete: bool) -> None:
+    def __init__(self, hashes: npt.NDArray[np.uint64], complete: bool, sampled: bool = False) -> None:
         self._hashes: npt.NDArray[np.uint64] | None = hashes
         self._read: Callable[[], npt.NDArray[np.uint64]] | None = None
         self.complete = complete
+        self.sampled = sampled
 
     @classmethod
-    def stored(cls, read: Callable[[], npt.NDArray[np.uint64]], *, complete: bool) -> Sketch:
+    def stored(cls, read: Callable[[], npt.NDArray[np.uint64]], *, complete: bool, sampled: bool = False) -> Sketch:
         """A sketch whose hashes are read each time that they are looked at."""
-        sketch = cls(np.zeros(0, dtype=np.uint64), complete)
+        sketch = cls(np.zeros(0, dtype=np.uint64), complete, sampled)
         sketch._hashes, sketch._read = None, read
         return sketch
 
@@ -59,7 +62,9 @@ class Sketch:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sketch):
             return NotImplemented
-        return self.complete == other.complete and np.array_equal(self.hashes, other.hashes)
+        return (self.complete, self.sampled) == (other.complete, other.sampled) and np.array_equal(
+            self.hashes, other.hashes
+        )
 
     def __hash__(self) -> int:
         return hash(self.complete)
@@ -79,7 +84,8 @@ class ColumnProfile:
         declared_type: the source's own word for its type ("" where it has none).
         rows: rows of the table; None where only the schema is known, and so for the counts below.
         nulls: how many of them are null.
-        distinct: distinct non-null values, exact; texts count as they are written (see the profiler).
+        distinct: distinct non-null values, exact unless the table is :attr:`TableProfile.estimated`; texts count as
+            they are written (see the profiler).
         minimum, maximum: the smallest and largest value as canonical text, numerically for numbers.
         samples: up to ten distinct values as text, the most frequent first.
         sketch: of its distinct values.
@@ -129,7 +135,8 @@ class TableProfile:
         primary_key: what the source *declares*.
         foreign_keys: what the source declares, and what its user added.
         forbidden_keys: what its user says is no key, in either direction.
-        description: what its user says that it holds, or "".
+        description: what its user says that it holds, or the comment on it in its source, or "".
+        estimated: whether rows, counts and extremes are estimates, from the statistics of a server or from a sample.
     """
 
     id: str
@@ -141,6 +148,7 @@ class TableProfile:
     foreign_keys: tuple[ForeignKey, ...] = ()
     forbidden_keys: tuple[ForeignKey, ...] = ()
     description: str = ""
+    estimated: bool = False
 
     def __hash__(self) -> int:
         # Of what tells tables apart as a rule: corpora of thousands of tables are looked up by their profiles.

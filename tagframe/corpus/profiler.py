@@ -129,7 +129,7 @@ class _ColumnAccumulator:
             extremes += self._numbers or ()
             self._numbers = (min(extremes), max(extremes))
         if others:
-            bounds = [_shown(min(others)), _shown(max(others)), *(self._texts or ())]
+            bounds = [shown_text(min(others)), shown_text(max(others)), *(self._texts or ())]
             self._texts = (min(bounds), max(bounds))
 
     def _add_candidates(
@@ -150,7 +150,7 @@ class _ColumnAccumulator:
             if key not in self._candidates:
                 is_text = isinstance(distinct[index], str) and families[index] not in ("integer", "real")
                 sample = distinct[index].strip() if is_text else texts[index]
-                self._candidates[key] = [int(counts[index]), _shown(sample)]
+                self._candidates[key] = [int(counts[index]), shown_text(sample)]
 
     def _family(self) -> TypeFamily:
         total = sum(self._rows_of.values())
@@ -269,7 +269,7 @@ def _is_masked_number(dtype: Any) -> bool:
     return isinstance(getattr(dtype, "numpy_dtype", None), np.dtype) and dtype.kind in "iuf"
 
 
-def _shown(text: str) -> str:
+def shown_text(text: str) -> str:
     """The beginning of a text, without the lone surrogates that no file could hold."""
     return text[:LONGEST_TEXT].encode("utf-8", "replace").decode("utf-8")
 

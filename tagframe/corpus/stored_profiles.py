@@ -144,14 +144,14 @@ class StoredColumns:
             low,
             high,
             tuple(samples),
-            None if sketch is None else self._sketch(position, bool(sketch[0]), distinct),
+            None if sketch is None else self._sketch(position, sketch[0], distinct),
             description,
         )
 
-    def _sketch(self, position: int, complete: bool, distinct: int | None) -> Sketch:
+    def _sketch(self, position: int, kind: int, distinct: int | None) -> Sketch:
         if distinct == 0:
-            return Sketch(_NONE, complete)
-        return Sketch.stored(_OfColumn(self, position), complete=complete)
+            return Sketch(_NONE, kind == _COMPLETE)
+        return Sketch.stored(_OfColumn(self, position), complete=kind == _COMPLETE, sampled=kind == _SAMPLED)
 
 
 @dataclass(frozen=True)
@@ -164,6 +164,8 @@ class _OfColumn:
 
 
 _NONE = np.zeros(0, dtype=np.uint64)
+_COMPLETE, _SAMPLED = 1, 2
+"""How a sketch is, as the catalogue has it; 0 where it is the smallest hashes of all values."""
 
 
 def _number(held: Mapping[int, Hashes]) -> int:
@@ -186,9 +188,11 @@ def profile_of(row: Mapping[str, Any], text: str, read: ReadSketch) -> TableProf
         rows=row["rows"],
         primary_key=tuple(json.loads(row["primary_key"])),
         foreign_keys=tuple(
-            ForeignKey(tuple(own), other, tuple(others)) for own, other, others in json.loads(row["foreign_keys"])
+            ForeignKey(tuple(own), other, tuple(others), database)
+            for own, other, others, database in json.loads(row["foreign_keys"])
         ),
         description=row["description"],
+        estimated=bool(row["estimated"]),
         shape=row["shape"],
     )
 
@@ -209,11 +213,15 @@ def columns_text(profile: TableProfile) -> str:
             column.maximum,
             column.samples,
             column.description,
-            None if column.sketch is None else [int(column.sketch.complete), _md5(column.sketch.hashes.tobytes())[:12]],
+            None if column.sketch is None else [_kind(column.sketch), _md5(column.sketch.hashes.tobytes())[:12]],
         ]
         for column in profile.columns
     ]
     return json.dumps(columns, separators=(",", ":"))
+
+
+def _kind(sketch: Sketch) -> int:
+    return _SAMPLED if sketch.sampled else int(sketch.complete)
 
 
 def redacted_text(text: str, column: str) -> tuple[str, int]:
@@ -228,7 +236,7 @@ def redacted_text(text: str, column: str) -> tuple[str, int]:
 
 def keys_texts(profile: TableProfile) -> tuple[str, str]:
     """What the source declares of keys: the primary one, and the foreign ones."""
-    foreign = [[key.columns, key.other_table, key.other_columns] for key in profile.foreign_keys]
+    foreign = [[key.columns, key.other_table, key.other_columns, key.other_database] for key in profile.foreign_keys]
     return json.dumps(profile.primary_key), json.dumps(foreign)
 
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sqlglot import exp
 
+    from tagframe.errors import UnreadableTable
+
 CHUNK_ROWS = 50_000
 
 Values = Sequence[Any] | pd.Series
@@ -58,6 +60,11 @@ class TableShape:
         columns: names, in order.
         declared_types: the source's own word for each column's type, "" where it has none.
         primary_key, foreign_keys: as declared.
+        called, database: its name and its database in a corpus, where the place has tables of several databases; ""
+            for its name in the source, and for the database that is the whole place.
+        unique: columns, and sets of them, in which the source lets no value repeat.
+        comment, column_comments: what the source has to say of the table and of each column, or nothing.
+        state: changes whenever the table does; "" where only the whole place tells (its fingerprint).
     """
 
     name: str
@@ -65,6 +72,12 @@ class TableShape:
     declared_types: tuple[str, ...]
     primary_key: tuple[str, ...] = ()
     foreign_keys: tuple[ForeignKey, ...] = ()
+    called: str = ""
+    database: str = ""
+    unique: tuple[tuple[str, ...], ...] = ()
+    comment: str = ""
+    column_comments: tuple[str, ...] = ()
+    state: str = ""
 
 
 @dataclass(frozen=True)
@@ -73,6 +86,40 @@ class Chunk:
 
     rows: int
     columns: Sequence[Values]
+
+
+@dataclass(frozen=True)
+class ColumnStatistics:
+    """What a place knows of a column without a pass over its rows.
+
+    Attributes:
+        values: some of its distinct values, the most frequent first, as :meth:`Engine.chunks` would give them.
+        whole: whether they are all of them.
+        nulls, distinct: numbers of rows and of distinct values that are not null; None where the place does not know.
+        minimum, maximum: None where it does not know, or there are none.
+    """
+
+    values: Sequence[Any] = ()
+    whole: bool = False
+    nulls: int | None = None
+    distinct: int | None = None
+    minimum: Any = None
+    maximum: Any = None
+
+
+@dataclass(frozen=True)
+class TableStatistics:
+    """What a place knows of a table without a pass over its rows.
+
+    Attributes:
+        rows: of the table.
+        columns: in the table's order; None where its rows are to be read as they are few: :meth:`Engine.chunks`.
+        exact: whether rows, nulls, minimum and maximum are counted, and not estimated.
+    """
+
+    rows: int
+    columns: tuple[ColumnStatistics, ...] | None
+    exact: bool = False
 
 
 @dataclass(frozen=True)
@@ -180,7 +227,7 @@ class Engine(Protocol):
 
     @property
     def kind(self) -> str:
-        """``"sqlite"``, ``"csv"``, ``"parquet"`` or ``"frames"``."""
+        """``"sqlite"``, ``"csv"``, ``"parquet"``, ``"postgres"`` or ``"frames"``."""
 
     @property
     def identity(self) -> str:
@@ -205,11 +252,20 @@ class Engine(Protocol):
             UnreadableTable: the source is not what it says it is, or is damaged.
         """
 
+    def closed(self) -> list[UnreadableTable]:
+        """What of the place its user has no right to read; these tables are not among the shapes."""
+
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows of a table in pieces.
 
         Raises:
             UnreadableTable: the rows cannot be read.
+        """
+
+    def statistics(self, shapes: Sequence[TableShape]) -> Iterator[TableStatistics | UnreadableTable] | None:
+        """What the place knows of tables, one after the other, without a pass over their rows.
+
+        None where it knows nothing: then rows are read. An error stands for a table of which nothing can be known.
         """
 
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:

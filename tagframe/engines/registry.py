@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tagframe.engines.base import Engine
 from tagframe.engines.files import CSVEngine, ParquetEngine
+from tagframe.engines.postgres import postgres_engine
 from tagframe.engines.sqlite import SQLiteEngine, is_sqlite_file
+from tagframe.errors import InvalidArgument
 
 ENGINES: dict[tuple[str, ...], Callable[[Path], Engine]] = {
     (".sqlite", ".sqlite3", ".db", ".db3"): SQLiteEngine,
     (".csv", ".tsv"): CSVEngine,
     (".parquet", ".pq"): ParquetEngine,
 }
+
+SERVERS: dict[tuple[str, ...], Callable[[str, Sequence[str] | None], Engine]] = {
+    ("postgresql", "postgres"): postgres_engine,
+}
+"""By the scheme of a URL, without the driver that may follow it after a plus."""
 
 SUFFIXES = tuple(suffix for suffixes in ENGINES for suffix in suffixes)
 
@@ -32,3 +39,27 @@ def engine_of(file: Path, *, look_inside: bool = False) -> Engine | None:
         return SQLiteEngine(file)
     suffix = file.suffix.lower()
     return next((engine(file) for suffixes, engine in ENGINES.items() if suffix in suffixes), None)
+
+
+def is_url(source: object) -> bool:
+    """Whether a source is a server's address, and no file's."""
+    return isinstance(source, str) and "://" in source and not source.startswith("file:")
+
+
+def server_of(url: str, schemas: Sequence[str] | None) -> Engine:
+    """What reads a server's tables.
+
+    Args:
+        url: ``postgresql://user:password@host:port/database``.
+        schemas: whose tables; None for all that may be read.
+
+    Raises:
+        InvalidArgument: no URL of a server that is known.
+        MissingExtra: its drivers are not installed.
+    """
+    scheme = url.partition("://")[0].partition("+")[0].lower()
+    for schemes, engine in SERVERS.items():
+        if scheme in schemes:
+            return engine(url, schemas)
+    known = ", ".join(f"{name}://" for schemes in SERVERS for name in schemes)
+    raise InvalidArgument(f"no source is read from {scheme}://…; servers are {known}")

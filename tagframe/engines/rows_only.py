@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from tagframe.engines.base import Readable, RowNumbers, SQLLimits, TableShape
+from tagframe.engines.base import Readable, RowNumbers, SQLLimits, TableShape, TableStatistics
 from tagframe.engines.sqlite_statement import SQLITE, run_statement
 from tagframe.errors import UnreadableTable
 
@@ -31,6 +31,14 @@ class RowsOnly(ABC):
     @abstractmethod
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """The rows of a table."""
+
+    def closed(self) -> list[UnreadableTable]:
+        """Nothing: a file is read as a whole, or not at all."""
+        return []
+
+    def statistics(self, shapes: Sequence[TableShape]) -> Iterator[TableStatistics | UnreadableTable] | None:
+        """None: rows are read."""
+        return None
 
     def numbered(self, table: str, columns: Sequence[str]) -> None:
         """None: rows cannot be picked."""

@@ -127,6 +127,13 @@ class SQLiteEngine:
             while cells := cursor.fetchmany(rows):
                 yield Chunk(len(cells), list(zip(*cells, strict=True)))
 
+    def closed(self) -> list[UnreadableTable]:
+        """Nothing: a file is read as a whole, or not at all."""
+        return []
+
+    def statistics(self, shapes: Sequence[TableShape]) -> None:
+        """None: rows are read."""
+
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """The rows of a table; see :func:`~tagframe.engines.dtypes.typed_series` for their dtypes."""
         with self._connection(table) as connection:

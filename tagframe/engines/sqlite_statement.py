@@ -75,7 +75,7 @@ def run_statement(
             raise SQLFailed(
                 f"the SQL gives more than {limits.rows:,} rows; narrow it, or raise SQLLimits(rows=…): {shown}"
             )
-        return typed_frame(rows, _unique(_as_written(names, sql)))
+        return typed_frame(rows, unique_names(_as_written(names, sql)))
     reason, *known = said
     if state == worker.OUT_OF_MEMORY:
         raise SQLFailed(f"the SQL needs more than SQLLimits(memory={limits.memory}) megabytes: {shown}")
@@ -112,7 +112,7 @@ def _as_written(names: Sequence[str], sql: str) -> list[str]:
     return list(names) if "`" in sql else [name.replace("`", '"') for name in names]
 
 
-def _unique(names: Sequence[str]) -> list[str]:
+def unique_names(names: Sequence[str]) -> list[str]:
     """Names with ``_2``, ``_3``, … where one comes again: of two columns of one name a frame could show only one."""
     unique: dict[str, None] = {}
     numbers: dict[str, int] = {}

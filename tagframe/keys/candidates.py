@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus.profile import TableProfile
+from tagframe.corpus.profile import Sketch, TableProfile
 from tagframe.keys import names
 from tagframe.keys.key_columns import Column
 
@@ -115,8 +115,13 @@ def _by_name(columns: Sequence[Column], targets: Sequence[int], mentions: Mentio
                 yield left, right
 
 
+def _tells(sketch: Sketch) -> bool:
+    """Whether what is not among its hashes is known not to be in the column."""
+    return not sketch.sampled and len(sketch.hashes) > 0
+
+
 def _by_values(columns: Sequence[Column], targets: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
-    sketched = [place for place in targets if (sketch := columns[place].profile.sketch) and len(sketch.hashes)]
+    sketched = [place for place in targets if (sketch := columns[place].profile.sketch) and _tells(sketch)]
     if not sketched:
         return
     sketches = {place: columns[place].profile.sketch for place in sketched}

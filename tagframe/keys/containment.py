@@ -55,12 +55,14 @@ def overlap(column: Sketch | None, other: Sketch | None) -> Overlap | None:
     Both keep the smallest hashes of one hash function. Up to the smaller of the two largest kept hashes both are
     complete: the share among the values up to there is an unbiased estimate of the whole.
     """
-    if column is None or other is None or not len(column.hashes):
-        return None
+    if column is None or other is None or other.sampled or not len(column.hashes):
+        return None  # a sample does not tell what is not in the column
     mine, theirs, exact = column.hashes, other.hashes, column.complete and other.complete
     if not exact:
-        ends = [sketch.hashes[-1] for sketch in (column, other) if not sketch.complete and len(sketch.hashes)]
-        limit = min(ends)
+        # All that a sample holds are in the column: nothing of it is beyond its end.
+        ends = [sketch.hashes[-1] for sketch in (column, other)
+                if not sketch.complete and not sketch.sampled and len(sketch.hashes)]  # fmt: skip
+        limit = min(ends, default=np.iinfo(np.uint64).max)
         mine = mine[: np.searchsorted(mine, limit, side="right")]
         theirs = theirs[: np.searchsorted(theirs, limit, side="right")]
         if not len(mine):

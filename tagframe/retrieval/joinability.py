@@ -128,7 +128,8 @@ class _TableFacts:
         self.useless = np.array([column.family in ("blob", "empty") for column in columns], dtype=bool)
         self.words = [frozenset(singular(word) for word in identifier_words(column.name)) for column in columns]
         none = np.zeros(0, np.uint64)
-        sketches = [column.sketch for column in columns]
+        # A sample does not tell what a column lacks, which half of ω is made of.
+        sketches = [None if column.sketch is None or column.sketch.sampled else column.sketch for column in columns]
         self.hashes = [none if sketch is None else sketch.hashes for sketch in sketches]
         cut = [sketch is not None and not sketch.complete and len(sketch.hashes) > 0 for sketch in sketches]
         # An incomplete sketch knows all hashes up to its largest one, and none above.

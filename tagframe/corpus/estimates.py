@@ -1,0 +1,76 @@
+"""From what a place knows of a table to its profile, where its rows are not read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from tagframe.corpus.canonical import canonical
+from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
+from tagframe.corpus.profiler import profile_table, shown_text
+from tagframe.engines.base import Chunk, ColumnStatistics, TableShape, TableStatistics
+
+
+def estimated_profile(
+    database: str, shape: TableShape, known: TableStatistics, *, name: str | None = None
+) -> TableProfile:
+    """The profile of a table of which a place has statistics.
+
+    Families and samples are those of the values that the statistics hold, and so is the sketch: of a column of which
+    they hold all values it is a sketch like any other, else it is one of a sample.
+
+    Args:
+        database, shape, name: as for :func:`~tagframe.corpus.profiler.profile_table`.
+        known: of its columns.
+    """
+    columns = known.columns or ()
+    longest = max((len(column.values) for column in columns), default=0)
+    padded = [[*column.values, *[None] * (longest - len(column.values))] for column in columns]
+    profile = profile_table(database, shape, [Chunk(longest, padded)], name=name)
+    return replace(
+        profile,
+        rows=known.rows,
+        estimated=not known.exact,
+        columns=tuple(
+            _column(column, statistics, known.rows) for column, statistics in zip(profile.columns, columns, strict=True)
+        ),
+    )
+
+
+def _column(column: ColumnProfile, known: ColumnStatistics, rows: int) -> ColumnProfile:
+    sketch = column.sketch
+    assert sketch is not None
+    minimum, maximum = column.minimum, column.maximum
+    if known.minimum is not None and column.family != "text":
+        minimum, maximum = _shown(known.minimum), _shown(known.maximum)
+    return replace(
+        column,
+        rows=rows,
+        nulls=known.nulls,
+        distinct=0 if known.nulls == rows else known.distinct,
+        minimum=minimum,
+        maximum=maximum,
+        sketch=_sketch(sketch, known, rows),
+    )
+
+
+def _sketch(sketch: Sketch, known: ColumnStatistics, rows: int) -> Sketch | None:
+    """None where no value is known of a column that has some."""
+    if known.whole or known.nulls == rows:
+        return sketch
+    return Sketch(sketch.hashes, complete=False, sampled=True) if len(sketch.hashes) else None
+
+
+def _shown(value: Any) -> str | None:
+    text = canonical(value)[0]
+    return None if text is None else shown_text(text)
+
+
+def of_source(profile: TableProfile, shape: TableShape) -> TableProfile:
+    """The profile with what the source says in words of the table and its columns."""
+    if not shape.comment and not any(shape.column_comments):
+        return profile
+    comments: Iterable[str] = shape.column_comments or [""] * len(profile.columns)
+    columns = [replace(column, description=text) for column, text in zip(profile.columns, comments, strict=True)]
+    return replace(profile, description=shape.comment, columns=tuple(columns))

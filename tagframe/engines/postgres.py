@@ -1,0 +1,312 @@
+"""The tables of a PostgreSQL database, read where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from tagframe.engines.base import (
+    CHUNK_ROWS,
+    Chunk,
+    Dialect,
+    Readable,
+    RowNumbers,
+    SQLLimits,
+    Stamp,
+    TableShape,
+    TableStatistics,
+    quoted,
+)
+from tagframe.engines.frames import frame_chunk
+from tagframe.engines.postgres_catalogue import (
+    Catalogue,
+    Looked,
+    ServerColumn,
+    ServerTable,
+    catalogue_of,
+    closed_to,
+    looked,
+    place_of,
+    tables_now,
+)
+from tagframe.engines.postgres_connection import Reading, Server, reading
+from tagframe.engines.postgres_statement import POSTGRES, run_statement
+from tagframe.engines.postgres_statistics import SECONDS, statistics_of
+from tagframe.engines.postgres_types import INTEGERS, MOMENTS, frame_of, out_of_calendar, travels_as
+from tagframe.errors import ColumnNotFound, SourceNotFound, UnreadableTable, did_you_mean
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_FEW_NUMBERS = 20_000
+"""Rows are picked by so many numbers at once."""
+
+
+@dataclass(frozen=True)
+class PostgresEngine:
+    """Tables, views, materialised views and partitioned tables of some schemas of a database.
+
+    Rows are numbered by a primary key that is one integer column; others can only be read whole. What tells that a
+    table has changed are the server's counters of rows written, the file that it is stored in, its definition and the
+    time of its last ANALYZE. They miss: what was written in the last second, or not yet counted; rows under a view or a
+    foreign table; writes while ``track_counts`` is off. The server resets them after a crash, which counts as a change.
+
+    Attributes:
+        server: which, and how to reach it.
+        schemas: of which tables are read; None for all that may be.
+    """
+
+    server: Server
+    schemas: tuple[str, ...] | None = None
+    kind: str = "postgres"
+    path: None = field(default=None, init=False)
+    is_database: ClassVar[bool] = False
+    picks_rows: ClassVar[bool] = True
+    dialect: ClassVar[Dialect] = POSTGRES
+
+    @property
+    def identity(self) -> str:
+        """The server's address, without password."""
+        return self.server.identity
+
+    def look(self) -> Looked:
+        """All that may be read, and what may not.
+
+        Raises:
+            ServerGone: it cannot be reached.
+            SourceNotFound: a schema that was asked for is not there.
+        """
+        with reading(self.server) as reads:
+            catalogue = catalogue_of(reads, self.schemas)
+        found = _parsed(self, catalogue)
+        for name in self.schemas or ():
+            if name not in found.schemas:
+                raise SourceNotFound(f"no schema {name!r} in {self.identity}: {did_you_mean(name, found.schemas)}")
+        return found
+
+    def shapes(self) -> list[TableShape]:
+        """The tables by schema and name."""
+        return [table.shape() for table in self.look().tables]
+
+    def closed(self) -> list[UnreadableTable]:
+        """Schemas, and tables of the others, that the user who connects may not read."""
+        with reading(self.server) as reads:
+            schemas, tables = closed_to(reads, self.schemas)
+        return [
+            *(UnreadableTable(f"schema {name!r} of {self.identity}: no right to use it") for name in schemas),
+            *(
+                UnreadableTable(
+                    f"{count} table{'s' * (count > 1)} of schema {name!r} of {self.identity}: no right to read"
+                )
+                for name, count in tables
+            ),
+        ]
+
+    def statistics(self, shapes: Sequence[TableShape]) -> Iterator[TableStatistics | UnreadableTable]:
+        """What the server has counted, where that is fresh; else a sample."""
+        known = {table.key: table for table in self.look().tables}
+        with reading(self.server, SECONDS) as reads:
+            yield from statistics_of(reads, [known[shape.name] for shape in shapes])
+
+    def chunks(self, shape: TableShape) -> Iterator[Chunk]:
+        """The rows of a table in pieces."""
+        frame = self.scan(shape.name)
+        for start in range(0, len(frame), CHUNK_ROWS):
+            yield frame_chunk(frame.iloc[start : start + CHUNK_ROWS])
+
+    def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
+        """The rows of a table; see :mod:`tagframe.engines.postgres_types` for their dtypes."""
+        with reading(self.server) as reads:
+            known = self._now(reads, table)
+            chosen = self._columns(known, columns)
+            tail = "" if limit is None else f" LIMIT {int(limit)}"
+            return self.fetched(reads, chosen, f"FROM {full_name(known)} AS t{tail}", f"table {table!r}")
+
+    def fetched(
+        self,
+        reads: Reading,
+        columns: Sequence[ServerColumn],
+        rest: str,
+        what: str,
+        *,
+        aliases: Sequence[str] = (),
+        names: Sequence[str] | None = None,
+    ) -> pd.DataFrame:
+        """The rows of a query, with the dtypes of its columns.
+
+        Args:
+            reads: a connection.
+            columns: of the server, that are selected.
+            rest: the query from FROM on.
+            what: is read, for messages.
+            aliases: of the table of each column; "t" where none are given.
+            names: of the frame's columns; their own where None.
+        """
+        as_text: set[int] = set()
+        while True:
+            selected = self.selected(columns, aliases, names, as_text)
+            found = reads.fetch(f"SELECT {selected} {rest}", what)
+            if not columns:
+                return pd.DataFrame(index=pd.RangeIndex(found.num_rows))
+            odd = set(out_of_calendar(found)) - as_text
+            if not odd:
+                return frame_of(found, columns, names)
+            as_text |= odd
+
+    @staticmethod
+    def selected(
+        columns: Sequence[ServerColumn],
+        aliases: Sequence[str] = (),
+        names: Sequence[str] | None = None,
+        as_text: frozenset[int] | set[int] = frozenset(),
+    ) -> str:
+        """What stands after SELECT, for :meth:`fetched`."""
+        parts = []
+        for place, column in enumerate(columns):
+            alias = quoted(aliases[place]) if aliases else "t"
+            shown = travels_as(column, f"{alias}.", as_text=place in as_text and column.base in MOMENTS)
+            name = column.name if names is None else names[place]
+            parts.append(shown if shown.endswith(f".{quoted(name)}") else f"{shown} AS {quoted(name)}")
+        return ", ".join(parts) or "NULL"
+
+    def numbered(self, table: str, columns: Sequence[str]) -> tuple[RowNumbers, pd.DataFrame] | None:
+        """The integer primary key and columns of a whole table; None where it has no such key."""
+        with reading(self.server) as reads:
+            known = self._now(reads, table)
+            key = _number(known)
+            if key is None:
+                return None
+            chosen = [key, *self._columns(known, columns)]
+            names = [f"{place}" for place in range(len(chosen))]
+            rest = f"FROM {full_name(known)} AS t ORDER BY t.{quoted(key.name)}"
+            frame = self.fetched(reads, chosen, rest, f"table {table!r}", names=names)
+        numbers = frame.pop("0").to_numpy(dtype=np.int64)
+        return numbers, frame.set_axis(list(columns), axis="columns")
+
+    def pick(self, table: str, columns: Sequence[str], numbers: RowNumbers) -> pd.DataFrame:
+        """The rows of these keys."""
+        with reading(self.server) as reads:
+            known = self._now(reads, table)
+            key = _number(known)
+            if key is None:
+                raise UnreadableTable(f"rows of {table!r} cannot be read one by one: it has no key of one integer")
+            chosen = self._columns(known, columns)
+            parts = []
+            for start in range(0, max(1, len(numbers)), _FEW_NUMBERS):
+                some = ",".join(map(str, numbers[start : start + _FEW_NUMBERS].tolist()))
+                rest = (
+                    f"FROM {full_name(known)} AS t WHERE t.{quoted(key.name)} = ANY('{{{some}}}'::int8[]) "
+                    f"ORDER BY t.{quoted(key.name)}"
+                )
+                parts.append(self.fetched(reads, chosen, rest, f"table {table!r}"))
+        frame = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
+        if len(frame) != len(numbers):
+            raise UnreadableTable(f"table {table!r} of {self.identity} changed while it was read: try again")
+        return frame
+
+    def fingerprint(self, known: Stamp | None = None) -> Stamp:
+        """The state of the catalogue and of the counters of all tables."""
+        with reading(self.server) as reads:
+            return Stamp(0, 0, catalogue_of(reads, self.schemas).fingerprint())
+
+    @contextmanager
+    def kept_open(self) -> Iterator[None]:
+        """Connections are kept as it is."""
+        yield
+
+    def session(self) -> None:
+        """None: merges run as one statement, see :mod:`tagframe.merging.server_merge`."""
+        return
+
+    def execute(
+        self,
+        sql: str,
+        *,
+        tables: Mapping[str, Readable],
+        relations: Mapping[str, pa.Table],
+        limits: SQLLimits,
+        explain: bool = False,
+    ) -> pd.DataFrame:
+        """In a transaction of its own that only reads; ``relations`` go along as values."""
+        with reading(self.server) as reads:
+            places = {readable.table: place_of(readable.table) for readable in tables.values()}
+            now = tables_now(reads, places.values()) if places else {}
+        for table in places:
+            if table not in now:
+                raise self._gone(table)
+        columns = {
+            name: (now[readable.table], [c.name for c in now[readable.table].columns if c.name not in readable.hidden])
+            for name, readable in tables.items()
+        }
+        return run_statement(
+            sql, server=self.server, tables=columns, relations=relations, limits=limits, explain=explain
+        )
+
+    def now(self, reads: Reading, tables: Sequence[str]) -> dict[str, ServerTable]:
+        """Some tables as they are now.
+
+        Raises:
+            UnreadableTable: one is not there any more.
+        """
+        found = tables_now(reads, [place_of(table) for table in tables])
+        for table in tables:
+            if table not in found:
+                raise self._gone(table)
+        return found
+
+    def _now(self, reads: Reading, table: str) -> ServerTable:
+        return self.now(reads, [table])[table]
+
+    def _gone(self, table: str) -> UnreadableTable:
+        return UnreadableTable(
+            f"table {table!r} is not in {self.identity} any more, or was renamed; tagframe.open_corpus looks again"
+        )
+
+    def _columns(self, table: ServerTable, names: Sequence[str] | None) -> list[ServerColumn]:
+        if names is None:
+            return list(table.columns)
+        known = {column.name: column for column in table.columns}
+        for name in names:
+            if name not in known:
+                raise ColumnNotFound(
+                    f"{table.key!r} of {self.identity} has no column {name!r} any more: {did_you_mean(name, known)}; "
+                    "tagframe.open_corpus looks again"
+                )
+        return [known[name] for name in names]
+
+
+_last: dict[PostgresEngine, tuple[str, Looked]] = {}
+
+
+def _parsed(engine: PostgresEngine, catalogue: Catalogue) -> Looked:
+    """What a catalogue says; that of thousands of tables is taken apart once."""
+    state = catalogue.fingerprint()
+    known = _last.get(engine)
+    if known is None or known[0] != state:
+        known = _last[engine] = (state, looked(catalogue))
+        while len(_last) > 1:
+            del _last[next(iter(_last))]
+    return known[1]
+
+
+def full_name(table: ServerTable) -> str:
+    """The table in SQL."""
+    return f"{quoted(table.schema)}.{quoted(table.name)}"
+
+
+def _number(table: ServerTable) -> ServerColumn | None:
+    """The primary key, where it is one column of integers."""
+    if len(table.primary_key) != 1:
+        return None
+    column = table.column(table.primary_key[0])
+    return column if column.base in INTEGERS else None
+
+
+def postgres_engine(url: str, schemas: Sequence[str] | None) -> PostgresEngine:
+    """The engine of a URL; raises as :meth:`~tagframe.engines.postgres_connection.Server.of`."""
+    return PostgresEngine(Server.of(url), None if schemas is None else tuple(schemas))

@@ -1,0 +1,361 @@
+"""What a PostgreSQL database says of its tables: one look at its catalogue, however many there are."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tagframe.engines.base import ForeignKey, TableShape
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tagframe.engines.postgres_connection import Reading
+
+_SYSTEM = "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"
+
+_SCHEMAS = f"""
+SELECT n.nspname AS name, has_schema_privilege(n.oid, 'USAGE') AS usable
+FROM pg_namespace n WHERE {_SYSTEM} ORDER BY 1"""
+
+# A partitioned table is one table: what is counted of it is counted of its leaves.
+_TABLES = """
+WITH RECURSIVE part(root, oid) AS (
+    SELECT c.oid, c.oid FROM pg_class c
+    WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND c.relnamespace = ANY({schemas})
+    UNION ALL
+    SELECT part.root, i.inhrelid FROM part JOIN pg_inherits i ON i.inhparent = part.oid
+    JOIN pg_class c ON c.oid = part.root AND c.relkind = 'p'
+), counted AS (
+    SELECT part.root,
+        sum(greatest(l.reltuples, 0)::float8) AS rows,
+        bool_or(l.reltuples < 0 AND l.relkind IN ('r', 'm', 'f')) AS unknown,
+        sum(l.relpages)::float8 AS pages,
+        sum(CASE WHEN l.relkind IN ('r', 'm') THEN pg_relation_size(l.oid) END)::float8 AS bytes,
+        string_agg(concat_ws(',', l.relfilenode, s.n_tup_ins, s.n_tup_upd, s.n_tup_del,
+            extract(epoch FROM greatest(s.last_analyze, s.last_autoanalyze))), ';' ORDER BY l.oid) AS state,
+        sum(s.n_mod_since_analyze)::float8 AS changes,
+        bool_or(l.oid = part.root AND greatest(s.last_analyze, s.last_autoanalyze) IS NOT NULL) AS analysed
+    FROM part JOIN pg_class l ON l.oid = part.oid LEFT JOIN pg_stat_all_tables s ON s.relid = l.oid
+    GROUP BY part.root
+)
+SELECT c.oid::int8 AS oid, n.nspname::text AS schema, c.relname::text AS name, c.relkind::text AS kind,
+    counted.rows, coalesce(counted.unknown, false) AS unknown, counted.pages, coalesce(counted.bytes, 0) AS bytes,
+    concat_ws('|', counted.state, CASE WHEN c.relkind IN ('v', 'm') THEN md5(pg_get_viewdef(c.oid)) END) AS state,
+    coalesce(counted.changes, 0) AS changes, coalesce(counted.analysed, false) AS analysed,
+    coalesce(d.description, '') AS comment,
+    has_table_privilege(c.oid, 'SELECT') AS readable
+FROM counted JOIN pg_class c ON c.oid = counted.root JOIN pg_namespace n ON n.oid = c.relnamespace
+LEFT JOIN pg_description d ON d.objoid = c.oid AND d.classoid = 'pg_class'::regclass AND d.objsubid = 0
+ORDER BY 2, 3"""
+
+_COLUMNS = """
+SELECT a.attrelid::int8 AS oid, a.attnum::int4 AS place, a.attname::text AS name,
+    format_type(a.atttypid, a.atttypmod) AS declared,
+    t.typtype::text AS kind, coalesce(b.typname, t.typname)::text AS base,
+    CASE WHEN coalesce(b.typname, t.typname) = 'numeric' THEN
+        coalesce(nullif(t.typtypmod, -1), a.atttypmod) END AS modifier,
+    coalesce(k.collisdeterministic, true) AS exact, a.attnotnull AS filled,
+    coalesce(d.description, '') AS comment
+FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_type t ON t.oid = a.atttypid
+LEFT JOIN pg_type b ON b.oid = t.typbasetype AND t.typtype = 'd'
+LEFT JOIN pg_collation k ON k.oid = a.attcollation
+LEFT JOIN pg_description d ON d.objoid = c.oid AND d.classoid = 'pg_class'::regclass AND d.objsubid = a.attnum
+WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition
+    AND c.relnamespace = ANY({schemas})
+    AND (has_table_privilege(c.oid, 'SELECT') OR has_column_privilege(c.oid, a.attnum, 'SELECT'))
+ORDER BY 1, 2"""
+
+_UNIQUE = """
+SELECT i.indrelid::int8 AS oid, i.indisprimary AS is_primary,
+    (SELECT string_agg(i.indkey[place]::text, ',' ORDER BY place)
+        FROM generate_series(0, i.indnkeyatts - 1) place) AS columns
+FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
+WHERE i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
+    AND NOT c.relispartition AND c.relnamespace = ANY({schemas})
+ORDER BY 1, i.indexrelid"""
+
+_FOREIGN = """
+SELECT k.conrelid::int8 AS oid, k.confrelid::int8 AS other, array_to_string(k.conkey, ',') AS columns,
+    array_to_string(k.confkey, ',') AS others, k.convalidated AS checked
+FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
+WHERE k.contype = 'f' AND k.conparentid = 0 AND NOT c.relispartition AND c.relnamespace = ANY({schemas})
+ORDER BY 1, k.oid"""
+
+_CLOSED = """
+SELECT n.nspname::text AS name, count(*)::int8 AS tables FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND n.nspname IN ({schemas})
+    AND NOT has_table_privilege(c.oid, 'SELECT') AND NOT has_any_column_privilege(c.oid, 'SELECT')
+GROUP BY 1 ORDER BY 1"""
+
+_QUERIES = _TABLES, _COLUMNS, _UNIQUE, _FOREIGN
+
+
+@dataclass(frozen=True)
+class ServerColumn:
+    """A column as the server has it.
+
+    Attributes:
+        name: of the column.
+        declared: its type, as the server writes it.
+        base: the name of its type, of a domain that of what it is a domain of; of other kinds than base types "".
+        modifier: of a numeric, what holds its precision and scale.
+        exact: whether texts of it are equal only where their bytes are.
+        filled: whether it is NOT NULL.
+        comment: on it.
+    """
+
+    name: str
+    declared: str
+    base: str
+    modifier: int | None
+    exact: bool
+    filled: bool
+    comment: str
+
+
+@dataclass(frozen=True)
+class ServerTable:
+    """A table, view or materialised view as the server has it.
+
+    Attributes:
+        schema, name, kind: ``kind`` is "r" (table), "p" (partitioned), "v", "m" (views) or "f" (foreign).
+        columns: those that may be read.
+        primary_key, unique, foreign_keys: as declared; ``unique`` has the primary key too.
+        checked: the columns of those foreign keys of which the server has seen that all rows keep them.
+        rows: estimated, None where the server has no idea.
+        pages, size: of its rows; ``size`` in bytes, 0 for views.
+        fresh: whether the server's statistics of it are of the rows as they are, or nearly.
+        state: changes when it is redefined, rewritten, analysed or written to.
+        comment: on it.
+    """
+
+    schema: str
+    name: str
+    kind: str
+    columns: tuple[ServerColumn, ...]
+    primary_key: tuple[str, ...]
+    unique: tuple[tuple[str, ...], ...]
+    foreign_keys: tuple[ForeignKey, ...]
+    checked: tuple[tuple[str, ...], ...]
+    rows: float | None
+    pages: float
+    size: float
+    fresh: bool
+    state: str
+    comment: str
+
+    @property
+    def key(self) -> str:
+        """What the engine calls it: no two tables of the server are called alike."""
+        return table_key(self.schema, self.name)
+
+    def column(self, name: str) -> ServerColumn:
+        """A column by its name; a ``KeyError`` where there is none."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(name)
+
+    def shape(self) -> TableShape:
+        """What the corpus is told of it."""
+        return TableShape(
+            self.key,
+            columns=tuple(column.name for column in self.columns),
+            declared_types=tuple(column.declared for column in self.columns),
+            primary_key=self.primary_key,
+            foreign_keys=self.foreign_keys,
+            called=self.name,
+            database=self.schema,
+            unique=self.unique,
+            comment=self.comment,
+            column_comments=tuple(column.comment for column in self.columns),
+            state=self.state,
+        )
+
+
+def table_key(schema: str, name: str) -> str:
+    """Schema and table as one name, which can be taken apart again.
+
+    >>> table_key("sales", "orders"), table_key("old.sales", "orders")
+    ('sales.orders', '"old.sales".orders')
+    """
+    return f"{json.dumps(schema) if '.' in schema or schema.startswith(chr(34)) else schema}.{name}"
+
+
+def place_of(key: str) -> tuple[str, str]:
+    """Schema and table of such a name.
+
+    >>> place_of("sales.orders"), place_of('"old.sales".orders')
+    (('sales', 'orders'), ('old.sales', 'orders'))
+    """
+    if key.startswith('"'):
+        schema, end = json.JSONDecoder().raw_decode(key)
+        return schema, key[end + 1 :]
+    schema, _, name = key.partition(".")
+    return schema, name
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What a look at a server found.
+
+    Attributes:
+        tables: those that may be read.
+        schemas: all that are there, but the system's own.
+    """
+
+    tables: tuple[ServerTable, ...]
+    schemas: tuple[str, ...]
+
+
+def literal(text: str) -> str:
+    """A text in SQL, under ``standard_conforming_strings``.
+
+    >>> print(literal("it's"))
+    'it''s'
+    """
+    return "'" + text.replace("'", "''") + "'"
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """The server's catalogue of some tables, as it came."""
+
+    schemas: pa.Table
+    tables: pa.Table
+    columns: pa.Table
+    unique: pa.Table
+    foreign: pa.Table
+
+    def fingerprint(self) -> str:
+        """Changes whenever anything of it does."""
+        import pyarrow as pa
+
+        digest = hashlib.sha256()
+        for table in (self.schemas, self.tables, self.columns, self.unique, self.foreign):
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, table.schema) as writer:
+                writer.write_table(table.combine_chunks())
+            digest.update(sink.getvalue())
+        return digest.hexdigest()
+
+
+def catalogue_of(reads: Reading, schemas: Sequence[str] | None) -> Catalogue:
+    """The catalogue of some schemas, or of all that may be read."""
+    known = reads.fetch(_SCHEMAS.strip(), "the catalogue")
+    chosen = [row["name"] for row in known.to_pylist() if row["usable"] and (schemas is None or row["name"] in schemas)]
+    where = f"c.relnamespace IN (SELECT oid FROM pg_namespace WHERE nspname IN ({_list(chosen)}))"
+    return _catalogue(reads, known, where)
+
+
+def _catalogue(reads: Reading, schemas: pa.Table, where: str) -> Catalogue:
+    texts = [query.strip().replace("c.relnamespace = ANY({schemas})", where) for query in _QUERIES]
+    return Catalogue(schemas, *(reads.fetch(text, "the catalogue") for text in texts))
+
+
+def looked(catalogue: Catalogue) -> Looked:
+    """What a catalogue says."""
+    readable = [table for table, may_read in _tables(catalogue) if table.columns or may_read]
+    return Looked(tuple(readable), tuple(catalogue.schemas["name"].to_pylist()))
+
+
+def closed_to(reads: Reading, schemas: Sequence[str] | None) -> tuple[list[str], list[tuple[str, int]]]:
+    """The schemas that may not be used, and by schema how many tables of the others may not be read."""
+    known = reads.fetch(_SCHEMAS.strip(), "the catalogue").to_pylist()
+    wanted = [row for row in known if schemas is None or row["name"] in schemas]
+    usable = _list(row["name"] for row in wanted if row["usable"])
+    tables = reads.fetch(_CLOSED.replace("{schemas}", usable), "the catalogue").to_pylist()
+    return [row["name"] for row in wanted if not row["usable"]], [(row["name"], row["tables"]) for row in tables]
+
+
+def tables_now(reads: Reading, places: Iterable[tuple[str, str]]) -> dict[str, ServerTable]:
+    """Some tables, by what the engine calls them; those that are not there any more are left out."""
+    import pyarrow as pa
+
+    pairs = ", ".join(f"({literal(schema)}, {literal(name)})" for schema, name in places)
+    where = (
+        "c.oid IN (SELECT o.oid FROM pg_class o JOIN pg_namespace m ON m.oid = o.relnamespace "
+        f"WHERE (m.nspname, o.relname) IN ({pairs}))"
+    )
+    return {table.key: table for table, _ in _tables(_catalogue(reads, pa.table({}), where))}
+
+
+def _tables(catalogue: Catalogue) -> list[tuple[ServerTable, bool]]:
+    def rows(found: pa.Table) -> list[dict[str, Any]]:
+        columns = [column.to_pylist() for column in found.columns]
+        return [dict(zip(found.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+    columns: dict[int, list[tuple[int, ServerColumn]]] = defaultdict(list)
+    for row in rows(catalogue.columns):
+        base = row["base"] if row["kind"] in ("b", "d") else ""
+        column = ServerColumn(
+            row["name"], row["declared"], base, row["modifier"], row["exact"], row["filled"], row["comment"]
+        )
+        columns[row["oid"]].append((row["place"], column))
+    unique: dict[int, list[tuple[bool, str]]] = defaultdict(list)
+    for row in rows(catalogue.unique):
+        unique[row["oid"]].append((row["is_primary"], row["columns"]))
+    foreign: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows(catalogue.foreign):
+        foreign[row["oid"]].append(row)
+    tables = rows(catalogue.tables)
+    places = {row["oid"]: (row["schema"], row["name"]) for row in tables}
+    named = {oid: {place: column.name for place, column in known} for oid, known in columns.items()}
+
+    def names(oid: int, numbers: str) -> tuple[str, ...] | None:
+        """None where one of them may not be read."""
+        of = named.get(oid, {})
+        found = [of.get(int(number)) for number in numbers.split(",")]
+        return None if None in found else tuple(name for name in found if name is not None)
+
+    result = []
+    for row in tables:
+        oid = row["oid"]
+        keys = [(is_primary, found) for is_primary, text in unique[oid] if (found := names(oid, text)) is not None]
+        references = []
+        checked = []
+        for key in foreign[oid]:
+            mine, theirs = names(oid, key["columns"]), names(key["other"], key["others"])
+            if mine is not None and theirs is not None and key["other"] in places:
+                schema, name = places[key["other"]]
+                references.append(ForeignKey(mine, name, theirs, "" if schema == row["schema"] else schema))
+                checked += [mine] if key["checked"] else []
+        own = tuple(column for _, column in columns[oid])
+        state = repr((row["state"], row["comment"], row["rows"], own, keys, references))
+        result.append(
+            (
+                ServerTable(
+                    row["schema"],
+                    row["name"],
+                    row["kind"],
+                    own,
+                    next((found for is_primary, found in keys if is_primary), ()),
+                    tuple(found for _, found in keys),
+                    tuple(dict.fromkeys(references)),
+                    tuple(checked),
+                    None if row["unknown"] or row["kind"] == "v" else _grown(row),
+                    row["pages"],
+                    row["bytes"],
+                    row["analysed"] and row["changes"] <= 50 + 0.1 * row["rows"],
+                    hashlib.sha256(state.encode()).hexdigest(),
+                    row["comment"],
+                ),
+                row["readable"],
+            )
+        )
+    return result
+
+
+def _grown(row: Mapping[str, Any]) -> float:
+    """The rows of which the server knows, as many more as the table has grown since, as its planner counts them."""
+    pages = row["bytes"] / 8192
+    return float(row["rows"] * pages / row["pages"]) if row["pages"] and pages > row["pages"] else float(row["rows"])
+
+
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(map(literal, names)) or "NULL"

@@ -1,0 +1,347 @@
+"""Statements that nobody trusts, in PostgreSQL.
+
+The server holds them to reading: a transaction that only reads, seconds after which the server cancels them, no waiting
+for locks, the rights of the user who connects. They are declared as a cursor, which only takes one plain SELECT, and
+their rows come a few at a time until they are too many. What they can name is what is put before them: each table as a
+common table expression without its hidden columns, and nothing is looked up but in ``pg_catalog``, whose tables and
+functions are refused by their names.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from tagframe.engines.base import Dialect, SQLLimits, quoted
+from tagframe.engines.dtypes import EXACT, typed_series
+from tagframe.engines.postgres_catalogue import ServerTable
+from tagframe.engines.postgres_connection import Server, named, stepping
+from tagframe.engines.sqlite_statement import unique_names
+from tagframe.errors import ServerGone, SQLFailed, UnsafeSQL, did_you_mean
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Functions that compute from their arguments alone, and words of the grammar that stand before a parenthesis. What
+# reads files, settings or the catalogue, runs SQL from a text, waits, writes or speaks to other sessions is not here.
+_FUNCTIONS = frozenset(
+    "abs acos age array_agg array_append array_cat array_length array_position array_remove array_to_string ascii asin "
+    "atan atan2 avg bit_and bit_length bit_or bool_and bool_or btrim cardinality cast cbrt ceil ceiling char_length "
+    "character_length chr coalesce concat concat_ws corr cos cot count covar_pop covar_samp cube cume_dist date "
+    "date_bin date_part date_trunc degrees dense_rank div every exp extract first_value floor format gcd greatest "
+    "grouping initcap isfinite json_agg json_array_elements json_array_elements_text json_array_length "
+    "json_build_array json_build_object json_each json_each_text json_extract_path json_extract_path_text "
+    "json_object_agg json_typeof jsonb_agg jsonb_array_elements jsonb_array_elements_text jsonb_array_length "
+    "jsonb_build_array jsonb_build_object jsonb_extract_path jsonb_extract_path_text jsonb_object_agg jsonb_typeof "
+    "justify_days justify_hours justify_interval lag last_value lcm lead least left length ln log log10 lower lpad "
+    "ltrim make_date make_interval make_time make_timestamp md5 max min mod mode now nth_value ntile nullif "
+    "octet_length overlay percent_rank percentile_cont percentile_disc pi position pow power radians rank "
+    "regexp_count regexp_instr regexp_like regexp_match regexp_replace regexp_substr regr_intercept regr_r2 "
+    "regr_slope repeat replace reverse right rollup round row_number row_to_json rpad rtrim sign sin split_part sqrt "
+    "starts_with stddev stddev_pop stddev_samp string_agg string_to_array strpos substr substring sum tan to_char "
+    "to_date to_json to_jsonb to_number to_timestamp translate trim trunc unnest upper var_pop var_samp variance "
+    "width_bucket".split()
+)
+_GRAMMAR = frozenset(
+    "all and any as between by case date distinct else except exists filter from group having ilike in intersect is "
+    "join lateral like limit not offset on or order over partition select similar some then union using values when "
+    "where with within array row interval time timestamp numeric decimal varchar char character bpchar bit float "
+    "recursive materialized sets".split()
+)
+_REFUSED = frozenset(
+    "table into lock share operator current_user session_user system_user current_role current_catalog current_schema "
+    "user copy do call execute prepare listen notify lo_import dblink information_schema regclass regproc "
+    "regprocedure regoper regoperator regtype regrole regnamespace regconfig regdictionary regcollation".split()
+)
+"""Words that no plain SELECT over given tables needs, unless in double quotes."""
+
+
+def _lower(name: str) -> str:
+    return name.lower()
+
+
+POSTGRES = Dialect("postgres", _FUNCTIONS, _lower)
+"""How PostgreSQL speaks."""
+
+_MEGABYTE = 2**20
+_RESULT_SHARE = 4
+"""The part of the memory that a result may take."""
+_ROWS_AT_ONCE = 200
+_TOO_WIDE = "tagframe: too wide a row"
+
+Readables = Mapping[str, tuple[ServerTable, Sequence[str]]]
+"""Name in the statement → the table, and those of its columns that may be seen."""
+
+
+def run_statement(
+    sql: str,
+    *,
+    server: Server,
+    tables: Readables,
+    relations: Mapping[str, pa.Table],
+    limits: SQLLimits,
+    explain: bool,
+) -> pd.DataFrame:
+    """Run one statement; see :meth:`~tagframe.engines.base.Engine.execute`."""
+    shown = f"{sql[:200]!r}"
+    most_bytes = limits.memory * _MEGABYTE // _RESULT_SHARE
+    values: list[Any] = []
+    before = ", ".join(_expressions(tables, relations, values))
+    text = f"{f'WITH {before} ' if before else ''}SELECT * FROM ({plain_text(sql)}) AS s LIMIT {limits.rows + 1}"
+    if not explain:
+        # A row is measured where it is made: one cell may be a gigabyte, and would come whole.
+        text = (
+            f"SELECT q.* FROM ({text}) AS q WHERE CASE WHEN octet_length(q::text) <= {most_bytes} THEN true "
+            f"ELSE (left(q::text, 0) || '{_TOO_WIDE}')::int IS NULL END"
+        )
+    deadline = time.monotonic() + limits.seconds
+    columns = sorted({column for _, own in tables.values() for column in own})
+    with _named_errors(server, shown, limits, columns), stepping(server, limits.seconds) as connection:
+        _load_as_text(connection)
+        if explain:
+            # A parameter has no EXPLAIN; a statement that is parsed and planned is enough.
+            connection.execute(f"EXPLAIN {_without_values(text, values)}", prepare=True)
+            return pd.DataFrame()
+        return _rows(connection, text, values, limits, most_bytes, deadline, shown)
+
+
+def _rows(
+    connection: Any, text: str, values: Sequence[Any], limits: SQLLimits, most_bytes: int, deadline: float, shown: str
+) -> pd.DataFrame:
+    import psycopg
+
+    rows: list[tuple[Any, ...]] = []
+    size = 0
+    cursor = psycopg.RawServerCursor(connection, "tagframe")
+    cursor.execute(text, values or None)
+    while len(rows) <= limits.rows:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds: {shown}")
+        if rows:
+            connection.execute(f"SET LOCAL statement_timeout = {max(1, int(left * 1000))}")
+        some = cursor.fetchmany(_ROWS_AT_ONCE)
+        if not some:
+            break
+        rows += some
+        size += sum(sys.getsizeof(cell) for row in some for cell in row)
+        if size > most_bytes:
+            raise SQLFailed(
+                f"the SQL passes SQLLimits(memory={limits.memory}) megabytes: the rows take more than "
+                f"{most_bytes // _MEGABYTE} MB: {shown}"
+            )
+    if len(rows) > limits.rows:
+        raise SQLFailed(f"the SQL gives more than {limits.rows:,} rows; narrow it, or raise SQLLimits(rows=…): {shown}")
+    described = cursor.description or ()
+    names = unique_names([column.name for column in described])
+    cells = zip(*rows, strict=True) if rows else ((),) * len(names)
+    data = {
+        name: _series(column, computed=about.precision is None)
+        for name, column, about in zip(names, cells, described, strict=True)
+    }
+    return pd.DataFrame(data, index=pd.RangeIndex(len(rows)), columns=names)
+
+
+def plain_text(sql: str) -> str:
+    """The statement as its tokens, without comments, where each is one that may stand in a plain SELECT.
+
+    What is run is what was looked at: no comment, no text with escapes and no dollar quotes, of which the server and a
+    parser might think differently where they end.
+
+    Raises:
+        UnsafeSQL: a token that may not stand there, or the call of a function that may not run.
+    """
+    from sqlglot import TokenType
+    from sqlglot.dialects import Postgres
+    from sqlglot.errors import TokenError
+
+    shown = f"{sql[:200]!r}"
+    try:
+        tokens = Postgres().tokenize(sql)
+    except TokenError as error:
+        raise UnsafeSQL(f"the SQL does not parse: {str(error).splitlines()[0]}; statement: {shown}") from error
+    parts: list[str] = []
+    for place, token in enumerate(tokens):
+        text = sql[token.start : token.end + 1]
+        kind = token.token_type
+        is_name = kind == TokenType.IDENTIFIER
+        if kind == TokenType.STRING:
+            if not (text.startswith("'") and text.endswith("'")):
+                raise UnsafeSQL(f"texts are written in single quotes, not as {text[:20]!r}: {shown}")
+        elif is_name:
+            if not (text.startswith('"') and text.endswith('"')):
+                raise UnsafeSQL(f"names are written in double quotes, not as {text[:20]!r}: {shown}")
+        elif not (text.replace("_", "a").isalnum() or all(sign in "+-*/%^<>=~!@#&|.,:()[]" for sign in text)
+                  or _is_number(text)):  # fmt: skip
+            raise UnsafeSQL(f"{text[:20]!r} may not stand in a SELECT that a model wrote: {shown}")
+        word = token.text.lower() if is_name else text.lower()
+        if kind != TokenType.STRING and word.startswith("pg_"):
+            raise UnsafeSQL(f"{token.text!r} is the server's own, and may not be named: {shown}")
+        if not is_name and kind != TokenType.STRING and word in _REFUSED:
+            raise UnsafeSQL(f"{text.upper()} may not stand in a SELECT that a model wrote: {shown}")
+        is_called = place + 1 < len(tokens) and tokens[place + 1].token_type == TokenType.L_PAREN
+        may_be_called = word in _FUNCTIONS or (not is_name and word in _GRAMMAR)
+        if is_called and _is_word(kind, text) and not may_be_called and not _is_alias(tokens, place):
+            raise UnsafeSQL(f"the function {token.text!r} may not run in a SELECT that a model wrote: {shown}")
+        parts.append(text)
+    return " ".join(parts)
+
+
+def _is_word(kind: Any, text: str) -> bool:
+    from sqlglot import TokenType
+
+    return kind == TokenType.IDENTIFIER or (kind != TokenType.STRING and text[:1].replace("_", "a").isalpha())
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_alias(tokens: Sequence[Any], place: int) -> bool:
+    """Whether a word before a parenthesis names the columns of a table: ``WITH n(i) AS …``, ``… AS t(a, b)``."""
+    from sqlglot import TokenType
+
+    depth, end = 0, place + 1
+    for end in range(place + 1, len(tokens)):
+        depth += (tokens[end].token_type == TokenType.L_PAREN) - (tokens[end].token_type == TokenType.R_PAREN)
+        if not depth:
+            break
+    inside = tokens[place + 2 : end]
+    names = all(token.token_type in (TokenType.VAR, TokenType.IDENTIFIER, TokenType.COMMA) for token in inside)
+    before = tokens[place - 1].text.upper() if place else ""
+    after = tokens[end + 1].text.upper() if end + 1 < len(tokens) else ""
+    return names and (before == "AS" or (before in ("WITH", "RECURSIVE", ",") and after == "AS"))
+
+
+def _expressions(tables: Readables, relations: Mapping[str, pa.Table], values: list[Any]) -> Iterator[str]:
+    """What the statement may name; the cells of ``relations`` are put on ``values``."""
+    taken = {*tables, *relations}
+    for name, (table, columns) in tables.items():
+        shown = ", ".join(f"t.{quoted(column)}" for column in columns)
+        place = f"{quoted(table.schema)}.{quoted(table.name)}"
+        yield f"{quoted(name)} AS NOT MATERIALIZED (SELECT {shown} FROM {place} AS t)"
+        yield from _in_lower_case(name, taken)
+    for name, relation in relations.items():
+        arrays = []
+        for column in relation.columns:
+            values.append(column.to_pylist())
+            arrays.append(f"${len(values)}::{_array_of(column.type)}")
+        named_columns = ", ".join(map(quoted, relation.column_names))
+        yield f"{quoted(name)} AS MATERIALIZED (SELECT * FROM unnest({', '.join(arrays)}) AS t({named_columns}))"
+        yield from _in_lower_case(name, taken)
+
+
+def _in_lower_case(name: str, taken: set[str]) -> Iterator[str]:
+    """The table by the name that the server makes of it where it is not quoted."""
+    lower = name.lower()
+    if lower not in taken:
+        taken.add(lower)
+        yield f"{quoted(lower)} AS NOT MATERIALIZED (SELECT * FROM {quoted(name)})"
+
+
+def _array_of(kind: Any) -> str:
+    import pyarrow as pa
+
+    if pa.types.is_boolean(kind):
+        return "bool[]"
+    if pa.types.is_integer(kind):
+        return "int8[]"
+    if pa.types.is_floating(kind):
+        return "float8[]"
+    return "bytea[]" if pa.types.is_binary(kind) else "text[]"
+
+
+def _without_values(text: str, values: Sequence[Any]) -> str:
+    for place in range(len(values), 0, -1):
+        text = text.replace(f"unnest(${place}::", "unnest(NULL::").replace(f", ${place}::", ", NULL::")
+    return text
+
+
+_LOADED = frozenset(
+    "bool int2 int4 int8 float4 float8 numeric text varchar bpchar name date timestamp timestamptz bytea oid".split()
+)
+
+
+def _load_as_text(connection: Any) -> None:
+    """What pandas has no word for comes as the server's text."""
+    from psycopg.errors import DataError
+    from psycopg.postgres import types
+    from psycopg.types.datetime import DateLoader, TimestampLoader, TimestamptzLoader
+    from psycopg.types.string import TextLoader
+
+    for info in types:
+        if info.name not in _LOADED:
+            connection.adapters.register_loader(info.oid, TextLoader)
+        if info.array_oid:
+            connection.adapters.register_loader(info.array_oid, TextLoader)
+
+    def forgiving(base: Any) -> Any:
+        class Loader(base):  # type: ignore[misc]
+            """An infinity, or a year that Python does not have, stays text."""
+
+            def load(self, data: Any) -> Any:
+                try:
+                    return super().load(data)
+                except DataError:
+                    return bytes(data).decode()
+
+        return Loader
+
+    for name, base in (("date", DateLoader), ("timestamp", TimestampLoader), ("timestamptz", TimestamptzLoader)):
+        connection.adapters.register_loader(name, forgiving(base))
+
+
+def _series(values: Sequence[Any], *, computed: bool) -> pd.Series:
+    """Cells as :func:`~tagframe.engines.dtypes.typed_series`; exact decimals where the column is declared exact."""
+    kinds = set(map(type, values)) - {type(None)}
+    if kinds == {Decimal}:
+        numbers = [value for value in values if value is not None]
+        finite = all(number.is_finite() for number in numbers)
+        if finite and all(number == number.to_integral_value() and abs(number) <= EXACT for number in numbers):
+            return typed_series([None if value is None else int(value) for value in values])
+        if computed or (finite and all(Decimal(repr(float(number))) == number for number in numbers)):
+            return pd.Series([None if value is None else float(value) for value in values], dtype="float64")
+    if len(kinds) == 1 and issubclass(next(iter(kinds)), bool):
+        return pd.Series(list(values), dtype="boolean" if None in values else "bool")
+    if len(kinds) == 1 and hasattr(next(iter(kinds)), "astimezone"):
+        with suppress(ValueError, OverflowError):
+            return pd.Series(pd.to_datetime(pd.Series(list(values), dtype=object)))
+    return typed_series(tuple(values))
+
+
+@contextmanager
+def _named_errors(server: Server, shown: str, limits: SQLLimits, columns: Iterable[str]) -> Iterator[None]:
+    import psycopg
+
+    try:
+        yield
+    except psycopg.Error as error:
+        state, diagnosis = error.sqlstate or "", error.diag
+        reason = diagnosis.message_primary or str(error).strip().partition("\n")[0]
+        found = named(error, server)
+        if isinstance(found, ServerGone):
+            raise found from None
+        if state == "57014":
+            raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds, by the server: {shown}") from error
+        if _TOO_WIDE in reason:
+            most = limits.memory // _RESULT_SHARE
+            raise SQLFailed(
+                f"the SQL passes SQLLimits(memory={limits.memory}) megabytes: a row is of more than {most} MB: {shown}"
+            ) from None
+        if state in ("25006", "42501"):
+            raise UnsafeSQL(f"PostgreSQL refused the SQL: {reason}: {shown}") from error
+        if state == "42703":
+            name = reason.partition('"')[2].partition('"')[0]
+            reason += f" in {did_you_mean(name, columns)}"
+        hint = f" ({diagnosis.message_hint})" if diagnosis.message_hint else ""
+        raise SQLFailed(f"PostgreSQL could not run the SQL: {reason}{hint}: {shown}") from error

@@ -1,0 +1,187 @@
+"""What a PostgreSQL server knows of its tables without a pass over their rows.
+
+Where ANALYZE has run and little was written since, its statistics are taken: rows, the share of nulls, distinct values,
+the most common ones and the bounds of its histogram. Else a table of few rows is read, and of a larger one a sample.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from tagframe.engines.base import ColumnStatistics, TableStatistics, quoted
+from tagframe.engines.postgres_catalogue import ServerColumn, ServerTable, literal
+from tagframe.engines.postgres_types import MOMENTS, frame_of, read_text, travels_as
+from tagframe.errors import UnreadableTable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tagframe.engines.postgres_connection import Reading
+
+AT_ONCE = 500
+"""Tables whose statistics are asked for together."""
+SECONDS = 30.0
+"""A table's sample may take so long: a view is made for it."""
+_FEW_BYTES = 256 * 1024
+"""Tables of so many bytes are read whole."""
+_SAMPLE = 10_000
+"""Rows of a sample, about."""
+_PAGES, _MOST_OF_PAGES = 100, 50_000
+"""Pages of a sample where rows are not known, and the rows that may be on them."""
+_VALUES = 1_000_000
+"""Values of the statistics that are read in all, of thousands of tables a few of each column."""
+_LEAST_VALUES = 20
+
+
+def statistics_of(reads: Reading, tables: Sequence[ServerTable]) -> Iterator[TableStatistics | UnreadableTable]:
+    """What the server knows of each."""
+    values = max(_LEAST_VALUES, _VALUES // max(1, sum(len(table.columns) for table in tables)))
+    for start in range(0, len(tables), AT_ONCE):
+        some = tables[start : start + AT_ONCE]
+        known = _stored(reads, [table for table in some if table.fresh], values)
+        for table in some:
+            if table.key in known and (found := _of_stored(table, known[table.key])) is not None:
+                yield found
+            elif table.kind in ("r", "m", "p") and table.size <= _FEW_BYTES:
+                yield TableStatistics(int(table.rows or 0), None)
+            else:
+                try:
+                    yield _of_sample(reads, table)
+                except UnreadableTable as error:
+                    yield error
+
+
+def _stored(
+    reads: Reading, tables: Sequence[ServerTable], values: int
+) -> dict[str, dict[str, tuple[float, float, list[str], list[str], bool]]]:
+    """The statistics that are stored, by table and column; tables of which there are none at all are left out.
+
+    Of a column: the share of nulls, ``n_distinct`` (below 0 a share of the rows), common values and bounds of the
+    histogram, as many as may be read of each, and whether they are all.
+    """
+    if not tables:
+        return {}
+    by_schema: dict[str, list[str]] = defaultdict(list)
+    for table in tables:
+        by_schema[table.schema].append(table.name)
+    places = " OR ".join(
+        f"(schemaname = {literal(schema)} AND tablename IN ({', '.join(map(literal, names))}))"
+        for schema, names in by_schema.items()
+    )
+    found = reads.fetch(
+        "SELECT schemaname::text, tablename::text, attname::text, null_frac::float8, n_distinct::float8, "
+        "most_common_vals::text::text[] AS common, histogram_bounds::text::text[] AS bounds "
+        f"FROM pg_stats WHERE {places} ORDER BY inherited",  # of a partitioned table the rows of all parts, which win
+        "the statistics",
+    )
+    keys = {(table.schema, table.name): table.key for table in tables}
+    common, all_common = _thinned(found["common"], values)
+    bounds, all_bounds = _thinned(found["bounds"], values)
+    known: dict[str, dict[str, tuple[float, float, list[str], list[str], bool]]] = {}
+    for place, (schema, name, column, nulls, distinct) in enumerate(
+        zip(*(found.column(part).to_pylist() for part in range(5)), strict=True)
+    ):
+        row = (nulls, distinct, common[place], bounds[place], bool(all_common[place] and all_bounds[place]))
+        known.setdefault(keys[schema, name], {})[column] = row
+    return known
+
+
+def _thinned(lists: pa.ChunkedArray, most: int) -> tuple[list[list[str]], npt.NDArray[np.bool_]]:
+    """Lists of texts with so many items at most, evenly spread over each; and which were so short already."""
+    import pyarrow.compute as pc
+
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
+    kept = np.minimum(lengths, most)
+    ends = np.cumsum(kept)
+    within = np.arange(int(kept.sum())) - np.repeat(ends - kept, kept)
+    step = np.repeat((lengths - 1) / np.maximum(kept - 1, 1), kept)
+    starts = np.repeat(np.cumsum(lengths) - lengths, kept)
+    items = pc.list_flatten(lists).take(starts + np.round(within * step).astype(np.int64)).to_pylist()
+    return [items[end - size : end] for end, size in zip(ends.tolist(), kept.tolist(), strict=True)], lengths <= most
+
+
+def _of_stored(
+    table: ServerTable, known: Mapping[str, tuple[float, float, list[str], list[str], bool]]
+) -> TableStatistics | None:
+    """None where they say too little of a table that is small enough to be read."""
+    rows = round(table.rows or 0)
+    columns = []
+    for column in table.columns:
+        stored = known.get(column.name)
+        if stored is None:  # a type that has no order, as json
+            columns.append(ColumnStatistics(nulls=0 if column.filled else None))
+            continue
+        null_share, estimate, common_texts, bound_texts, complete = stored
+        nulls = 0 if column.filled else round(null_share * rows)
+        distinct = min(rows - nulls, round(estimate if estimate >= 0 else -estimate * rows))
+        if (column.name,) in table.unique:
+            distinct = rows - nulls
+        common = [read_text(column, text) for text in common_texts if text is not None]
+        bounds = [read_text(column, text) for text in bound_texts if text is not None]
+        values = list(dict.fromkeys([*common, *bounds]))
+        if distinct and not values and table.size <= _FEW_BYTES:
+            return None
+        distinct = max(distinct, len(values)) if rows else 0
+        is_whole = complete and bool(values) and distinct <= len(values)
+        columns.append(
+            ColumnStatistics(values, is_whole, nulls, distinct, *_ends([*common, *bounds[:1], *bounds[-1:]]))
+        )
+    return TableStatistics(rows, tuple(columns))
+
+
+def _ends(known: Sequence[Any]) -> tuple[Any, Any]:
+    """The histogram leaves out the most common values."""
+    try:
+        return (min(known), max(known)) if known else (None, None)
+    except TypeError:
+        return None, None
+
+
+def _of_sample(reads: Reading, table: ServerTable) -> TableStatistics:
+    rows, percent = table.rows, 100.0
+    if table.kind in ("r", "m"):
+        # Of a table that was never analysed only its size is known.
+        percent = 100.0 * (1.5 * _SAMPLE / max(rows, 1.0) if rows is not None else _PAGES * 8192 / table.size)
+    share = f" TABLESAMPLE SYSTEM ({percent:.6f}) REPEATABLE (1)" if percent < 50 else ""
+    most = _SAMPLE if rows is not None or table.kind not in ("r", "m") else _MOST_OF_PAGES
+    names = ", ".join(travels_as(column, as_text=column.base in MOMENTS) for column in table.columns)
+    place = f"{quoted(table.schema)}.{quoted(table.name)}"
+    what = f"table {table.key!r}"
+    found = reads.fetch(f"SELECT {names or 'NULL'} FROM {place}{share} LIMIT {most}", what)
+    seen = found.num_rows
+    if rows is None:
+        rows = seen * 100 / percent if share else seen if seen < most else _counted(reads, place, what, seen)
+    frame = frame_of(found, table.columns) if table.columns else pd.DataFrame(index=range(seen))
+    total = max(round(rows), seen)
+    columns = tuple(_of_column(column, frame[column.name], total, table) for column in table.columns)
+    return TableStatistics(total, columns)
+
+
+def _counted(reads: Reading, place: str, what: str, seen: int) -> float:
+    """The rows of a view, or of a table that may not be sampled."""
+    try:
+        return float(reads.fetch(f"SELECT count(*) AS n FROM {place}", what)["n"][0].as_py())
+    except UnreadableTable:  # it takes too long: at least what was seen
+        return seen
+
+
+def _of_column(column: ServerColumn, cells: pd.Series, total: int, table: ServerTable) -> ColumnStatistics:
+    seen = len(cells)
+    filled = cells.dropna()
+    nulls = 0 if column.filled else round((seen - len(filled)) * total / seen) if seen else 0
+    counts = filled.value_counts()
+    values = [read_text(column, value) if isinstance(value, str) else value for value in counts.index.tolist()]
+    distinct, once = len(counts), int((counts == 1).sum())
+    if (column.name,) in table.unique:
+        distinct = total - nulls
+    elif seen < total and len(filled):
+        # Haas and Stokes' Duj1, which the server's own ANALYZE estimates with.
+        distinct = round(len(filled) * distinct / (len(filled) - once + once * len(filled) / max(1, total - nulls)))
+    ends = (min(values), max(values)) if values and len({*map(type, values)}) == 1 else (None, None)
+    return ColumnStatistics(values, seen >= total, nulls, min(distinct, total), *ends)

@@ -1,0 +1,126 @@
+"""How PostgreSQL's types become columns of a frame.
+
+Numbers, booleans, text, dates, moments and bytes are kept. A ``numeric`` of no fraction is an integer where 64 bits
+hold it, any other one a column of exact ``decimal.Decimal``. What pandas has no word for (arrays, ``jsonb``, ranges,
+intervals, times, UUIDs, addresses, geometry, enumerations, composites) is given as the server's own text for it; the
+column's declared type, such as ``jsonb``, says what it is a text of. A column of dates or moments that holds an
+infinity, or a day that Python's calendar does not have, is given as text too.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from tagframe.engines.base import quoted
+from tagframe.engines.postgres_catalogue import ServerColumn
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+INTEGERS = frozenset(("int2", "int4", "int8"))
+FLOATS = frozenset(("float4", "float8"))
+TEXTS = frozenset(("text", "varchar", "bpchar", "name"))
+MOMENTS = frozenset(("date", "timestamp", "timestamptz"))
+_KEPT = INTEGERS | FLOATS | MOMENTS | {"bool", "text", "varchar", "name", "bytea"}
+_WHOLE_DIGITS = 18
+"""Digits that any number of 64 bits has."""
+_FIRST_DAY = -719162
+_LAST_DAY = 2932896
+"""The first and last day of Python's calendar, in days since 1970."""
+_LONG_AGO = -(2**62)
+"""No moment is so many microseconds before 1970 but the server's infinities, as the driver gives them."""
+
+
+def travels_as(column: ServerColumn, alias: str = "", *, as_text: bool = False) -> str:
+    """What is selected of a column."""
+    name = f"{alias}{quoted(column.name)}"
+    if as_text:
+        return f"{name}::text"
+    if column.base == "numeric" and is_whole(column):
+        return f"{name}::int8"
+    return name if column.base in _KEPT else f"{name}::text"
+
+
+def is_whole(column: ServerColumn) -> bool:
+    """Whether a numeric has no fraction and fits 64 bits."""
+    if column.base != "numeric" or column.modifier is None or column.modifier < 4:
+        return False
+    precision, scale = (column.modifier - 4) >> 16, (column.modifier - 4) & 0x7FF
+    return scale == 0 and precision <= _WHOLE_DIGITS
+
+
+def out_of_calendar(table: pa.Table) -> list[int]:
+    """The places of the columns of dates and moments that Python has no word for."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = []
+    for place, column in enumerate(table.columns):
+        if pa.types.is_date32(column.type):
+            ends = pc.min_max(column.cast(pa.int32())).as_py()
+            low, high = ends["min"], ends["max"]
+            if low is not None and (low < _FIRST_DAY or high > _LAST_DAY):
+                found.append(place)
+        elif pa.types.is_timestamp(column.type):
+            low = pc.min_max(column.cast(pa.int64())).as_py()["min"]
+            if low is not None and low < _LONG_AGO:
+                found.append(place)
+    return found
+
+
+def frame_of(table: pa.Table, columns: Sequence[ServerColumn], names: Sequence[str] | None = None) -> pd.DataFrame:
+    """Rows as the driver brought them, as a frame.
+
+    Args:
+        table: its columns in the order of ``columns``.
+        columns: what they are in the server.
+        names: of the frame's columns; the columns' own where None.
+    """
+    names = [column.name for column in columns] if names is None else names
+    data = {
+        name: _series(table.column(place), column)
+        for place, (name, column) in enumerate(zip(names, columns, strict=True))
+    }
+    return pd.DataFrame(data, index=pd.RangeIndex(table.num_rows), columns=list(names), copy=False)
+
+
+def _series(values: pa.ChunkedArray, column: ServerColumn) -> pd.Series:
+    import pyarrow as pa
+
+    if values.null_count == len(values):
+        return pd.Series([None] * len(values), dtype=object)
+    if column.base == "numeric" and pa.types.is_string(values.type):
+        return pd.Series([None if cell is None else Decimal(cell) for cell in values.to_pylist()], dtype=object)
+    if values.null_count and (pa.types.is_integer(values.type) or pa.types.is_boolean(values.type)):
+        masked = {
+            pa.int16(): pd.Int16Dtype(), pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype(),
+            pa.bool_(): pd.BooleanDtype(),
+        }  # fmt: skip
+        nullable: pd.Series = values.to_pandas(types_mapper=masked.get)
+        return nullable
+    plain: pd.Series = values.to_pandas()
+    return plain
+
+
+_READ: dict[str, Callable[[str], Any]] = {
+    **dict.fromkeys(INTEGERS, int),
+    **dict.fromkeys(FLOATS, float),
+    "numeric": Decimal,
+    "bool": lambda text: text in ("t", "true"),
+    "date": dt.date.fromisoformat,
+    "timestamptz": lambda text: f"{text}:00" if text[-3:-2] in "+-" else text,
+    "bytea": lambda text: bytes.fromhex(text.removeprefix("\\x")),
+}
+
+
+def read_text(column: ServerColumn, text: str) -> Any:
+    """The value that a text of the server's statistics stands for."""
+    try:
+        return _READ.get(column.base, str)(text)
+    except ValueError:  # an infinity, a year before the first
+        return text
