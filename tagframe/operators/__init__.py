@@ -21,7 +21,7 @@ from tagframe.operators.topk import TOPK, asem_topk, sem_topk
 OPERATORS = {
     record.name: record for record in (FILTER, FILTERS, TOPK, AGG, MAP, SCORE, EXTRACT, JOIN, SEARCH, SIM_JOIN)
 }
-"""All operators, by name, in the order in which syn is told of them."""
+"""All operators, by name."""
 
 __all__ = [
     "OPERATORS",

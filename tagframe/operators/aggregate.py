@@ -116,8 +116,6 @@ AGG = Operator(
     name="sem_agg",
     steps=steps,
     guess=lambda prompt: f"{'some answer ' * 80}\nSources: all",
-    told="a request about all rows, such as Summarise the {review}s",
-    ends=True,
     fits_window=True,
 )
 

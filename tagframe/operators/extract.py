@@ -150,7 +150,6 @@ EXTRACT = Operator(
     name="sem_extract",
     steps=steps,
     guess=lambda prompt: "{}",
-    told="what texts say of a few things, as columns",
     fits_window=True,
 )
 

@@ -197,7 +197,6 @@ FILTER = Operator(
     name="sem_filter",
     steps=steps,
     guess=judging.guess,
-    told="a claim about one row, such as {city} is on a coast",
     fits_window=True,
 )
 

@@ -137,9 +137,7 @@ FILTERS = Operator(
     name="sem_filters",
     steps=steps,
     guess=judging.guess,
-    told="claims about one row",
     fits_window=True,
-    in_syn=False,
 )
 
 

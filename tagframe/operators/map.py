@@ -206,17 +206,13 @@ MAP = Operator(
     name="sem_map",
     steps=steps,
     guess=lambda prompt: "some words of an answer",
-    told="a value for each row, such as The sentiment of {review} in one word",
     fits_window=True,
-    in_syn=False,
 )
 SCORE = Operator(
     name="sem_score",
     steps=score_steps,
     guess=lambda prompt: "0.35",
-    told="a degree from 0 to 1 for each row, such as How hopeful is {review}?",
     fits_window=True,
-    in_syn=False,
 )
 
 

@@ -201,16 +201,12 @@ SEARCH = Operator(
     name="sem_search",
     steps=search_steps,
     guess=lambda prompt: TOPK.guess(prompt),
-    told="the rows whose text is nearest to a query",
-    takes_k=True,
     fits_window=True,
 )
 SIM_JOIN = Operator(
     name="sem_sim_join",
     steps=join_steps,
     guess=lambda prompt: "",
-    told="each row with the rows of another frame whose texts are nearest",
-    takes_k=True,
 )
 
 

@@ -216,8 +216,6 @@ TOPK = Operator(
     name="sem_topk",
     steps=steps,
     guess=_guess,
-    told="a criterion, such as Which {title} is most technical?",
-    takes_k=True,
     fits_window=True,
 )
 

@@ -40,7 +40,6 @@ def test_every_form_of_an_operator_takes_the_same(record: Operator):
         assert function.__doc__
     assert inspect.iscoroutinefunction(getattr(tf, f"a{record.name}"))
     assert ("window" in inspect.signature(record.steps).parameters) == record.fits_window
-    assert ("K" in takes) == record.takes_k
 
 
 def test_nothing_is_an_operator_that_has_no_record():

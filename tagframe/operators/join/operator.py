@@ -182,9 +182,7 @@ JOIN = Operator(
     name="sem_join",
     steps=steps,
     guess=lambda prompt: "False",
-    told="a claim about a row of each of two frames, such as {film} is what {review} is about",
     fits_window=True,
-    in_syn=False,
 )
 
 
