@@ -13,7 +13,7 @@ from tagframe.answer.plan import Plan
 from tagframe.answer.synthesis import Synthesizer
 from tagframe.answer.tag import TAG
 from tagframe.engines.base import SQLLimits
-from tagframe.operators import OnError
+from tagframe.operators import OnError, RowsPerCall
 from tagframe.retrieval import RetrievedTables
 
 if TYPE_CHECKING:
@@ -29,13 +29,14 @@ def automatic(
     method: str | None = None,
     limits: SQLLimits | None = None,
     on_error: OnError = "raise",
+    rows_per_call: RowsPerCall = None,
 ) -> TAG:
     """The pipeline that :func:`ask` runs: ``automatic(corpus)("Which …?")``; the arguments are those of :func:`ask`."""
     if isinstance(corpus, RetrievedTables):
         syn, whole = Synthesizer(corpus.corpus, found=corpus), corpus.corpus
     else:
         syn, whole = Synthesizer(corpus, k, method), corpus
-    return TAG(syn, exec_sql(whole, limits=limits, on_error=on_error), Generator())
+    return TAG(syn, exec_sql(whole, limits=limits, on_error=on_error, rows_per_call=rows_per_call), Generator())
 
 
 @overload
@@ -47,6 +48,7 @@ def ask(
     method: str | None = ...,
     limits: SQLLimits | None = ...,
     on_error: OnError = ...,
+    rows_per_call: RowsPerCall = ...,
     quote: Literal[False] = ...,
     **settings: Any,
 ) -> Answer: ...
@@ -59,6 +61,7 @@ def ask(
     method: str | None = ...,
     limits: SQLLimits | None = ...,
     on_error: OnError = ...,
+    rows_per_call: RowsPerCall = ...,
     quote: Literal[True],
     **settings: Any,
 ) -> Plan: ...
@@ -70,6 +73,7 @@ def ask(
     method: str | None = None,
     limits: SQLLimits | None = None,
     on_error: OnError = "raise",
+    rows_per_call: RowsPerCall = None,
     quote: bool = False,
     **settings: Any,
 ) -> Answer | Plan:
@@ -89,6 +93,7 @@ def ask(
         limits: rows, seconds and memory that a statement may take.
         on_error: what values do that an LM function of the statement has no answer for: ``"raise"`` once all others
             are asked, ``"keep"`` as NULL, or ``"drop"`` the rows that have them.
+        rows_per_call: values of ``sem_filter`` in one prompt, as :func:`tagframe.exec_sql` has it.
         quote: give a :class:`~tagframe.answer.Plan` instead: the statement (for which ``syn`` has been asked), what its
             LM functions are asked, and what that and the answer would cost.
         **settings: as in :func:`tagframe.configure`, for this call.
@@ -102,7 +107,9 @@ def ask(
         RowsFailed: an LM function has values without an answer.
     """
     with config.context(**settings):
-        tag = automatic(_required(corpus), k=k, method=method, limits=limits, on_error=on_error)
+        tag = automatic(
+            _required(corpus), k=k, method=method, limits=limits, on_error=on_error, rows_per_call=rows_per_call
+        )
         return tag.quote(question) if quote else tag(question)
 
 
@@ -114,11 +121,14 @@ async def aask(
     method: str | None = None,
     limits: SQLLimits | None = None,
     on_error: OnError = "raise",
+    rows_per_call: RowsPerCall = None,
     **settings: Any,
 ) -> Answer:
     """:func:`ask`, awaited: the event loop goes on, and cancelling stops what is not sent."""
     with config.context(**settings):
-        tag = automatic(_required(corpus), k=k, method=method, limits=limits, on_error=on_error)
+        tag = automatic(
+            _required(corpus), k=k, method=method, limits=limits, on_error=on_error, rows_per_call=rows_per_call
+        )
         return await tag.awaited(question)
 
 
@@ -130,6 +140,7 @@ def ask_many(
     method: str | None = None,
     limits: SQLLimits | None = None,
     on_error: OnError = "raise",
+    rows_per_call: RowsPerCall = None,
     **settings: Any,
 ) -> list[Answer | Exception]:
     """:func:`ask` of many questions that advance together: what all of them ask of the model at once is sent at once.
@@ -143,7 +154,9 @@ def ask_many(
             serves them all; each request names its stage and question.
     """
     with config.context(**settings):
-        tag = automatic(_required(corpus), k=k, method=method, limits=limits, on_error=on_error)
+        tag = automatic(
+            _required(corpus), k=k, method=method, limits=limits, on_error=on_error, rows_per_call=rows_per_call
+        )
         return tag.many(questions)
 
 

@@ -15,8 +15,9 @@ from tagframe.answer.plan import Plan, plan_of
 from tagframe.answer.query import Query, names_of
 from tagframe.answer.sources import sources_of, why_empty
 from tagframe.engines.base import SQLLimits
-from tagframe.operators import OnError, Step, run
+from tagframe.operators import OnError, RowsPerCall, Step, run
 from tagframe.operators.outcome import check_on_error
+from tagframe.operators.packing import rows_per_call_of
 
 if TYPE_CHECKING:
     from tagframe.corpus import Corpus
@@ -54,6 +55,7 @@ class ExecSQL:
     corpus: Corpus = field(repr=False)
     limits: SQLLimits = field(default_factory=SQLLimits)
     on_error: OnError = "raise"
+    rows_per_call: RowsPerCall = None
 
     def __call__(self, query: Query | str) -> pd.DataFrame:
         """The rows; see :meth:`steps`. The thread waits for them."""
@@ -71,7 +73,7 @@ class ExecSQL:
         reader = Reader(self.corpus, asked.tables, self.limits)
         tables = tuple(dict.fromkeys(reader.named(asked.sql).values()))
         if has_functions(asked.sql):
-            done = yield from Staged(asked.sql, reader, self.on_error).steps()
+            done = yield from Staged(asked.sql, reader, self.on_error, self.rows_per_call).steps()
             rows, execution = (
                 done.rows,
                 Execution(asked, tables, done.sql, done.reader.anew(), done.reports, done.is_text),
@@ -97,7 +99,13 @@ class ExecSQL:
         return "The statement gave no rows." if execution is None else why_empty(execution.sql, execution.reader)
 
 
-def exec_sql(corpus: Corpus, *, limits: SQLLimits | None = None, on_error: OnError = "raise") -> ExecSQL:
+def exec_sql(
+    corpus: Corpus,
+    *,
+    limits: SQLLimits | None = None,
+    on_error: OnError = "raise",
+    rows_per_call: RowsPerCall = None,
+) -> ExecSQL:
     """``exec`` over a corpus: ``exec_sql(corpus)("SELECT …")`` gives the rows, under the guard.
 
     LM functions may stand in the statement (:mod:`tagframe.answer.lm_sql`), with columns in braces:
@@ -118,6 +126,12 @@ def exec_sql(corpus: Corpus, *, limits: SQLLimits | None = None, on_error: OnErr
         limits: rows, seconds and memory of a statement.
         on_error: what values without an answer do: ``"raise"`` once all others are asked, ``"keep"`` as NULL, or
             ``"drop"`` the rows that have them.
+        rows_per_call: values of ``sem_filter`` in one prompt, audited, as :func:`tagframe.sem_filter` has it; "auto" is
+            16 at most. How often packs differed is on the answer's stages.
+
+    Raises:
+        InvalidArgument: another ``on_error`` or ``rows_per_call``.
     """
     check_on_error(on_error)
-    return ExecSQL(corpus, limits or SQLLimits(), on_error)
+    rows_per_call_of(rows_per_call)
+    return ExecSQL(corpus, limits or SQLLimits(), on_error, rows_per_call)

@@ -15,7 +15,7 @@ from scripted import Scripted, shown_rows
 import tagframe as tf
 from tagframe import results
 from tagframe.answer import Execution
-from tagframe.errors import LMError, RowsFailed, SQLFailed, UnsafeSQL
+from tagframe.errors import InvalidArgument, LMError, RowsFailed, SQLFailed, UnsafeSQL
 from tagframe.lm import Completion, Prompt
 
 FILMS = pd.DataFrame(
@@ -122,6 +122,51 @@ def test_one_function_over_ten_thousand_rows_is_one_batch_of_its_distinct_values
     assert found == [[10_000]]
     assert [len(batch) for batch in lm.batches] == [500]
     assert execution.stages[0].values == 500
+
+
+def in_packs(message: str) -> str:
+    """A line a row where several are asked; nobody can tell of 'good 7'."""
+    said = [
+        "Unsure" if name == "good 7" else str(name.startswith("good"))
+        for name in re.findall(r'^\d* ?\{"name": "(.*)"\}$', message, flags=re.MULTILINE)
+    ]
+    return "\n".join(f"{number}: {word}" for number, word in enumerate(said, 1)) if "<rows>" in message else said[0]
+
+
+def test_several_values_of_a_filter_stand_in_one_prompt_and_are_audited():
+    places = pd.DataFrame({"name": [f"{'good' if n % 3 else 'bad'} {n % 500}" for n in range(10_000)]})
+    sql = "SELECT count(*) FROM places WHERE sem_filter('{name} is x')"
+    model = WholePrompt(in_packs)
+    with tf.context(lm=model):
+        found, execution = run(tf.open_corpus({"places": places}), sql, rows_per_call="auto")
+    assert found == [[int((places["name"].str.startswith("good") & (places["name"] != "good 7")).sum())]]
+    assert len(model.asked) == 50 + 4 + 60  # of 1,000 distinct names, where each alone is a prompt
+    (stage,) = execution.stages
+    assert (stage.values, stage.unsure) == (1_000, 1)
+    assert stage.remarks[0] == "Of 50 rows asked singly too, 0 (0%) differ from what was said 16 at a time."
+    assert str(stage).endswith("1,000 distinct values (1 unsure). " + " ".join(stage.remarks))
+
+
+def test_packs_where_a_limit_allows_to_ask_of_the_first_rows_only():
+    films = pd.DataFrame(
+        {"id": range(2_000), "name": [f"{'good' if n % 10 == 9 else 'bad'} {n}" for n in range(2_000)]}
+    )
+    model = WholePrompt(in_packs)
+    with tf.context(lm=model):
+        found, execution = run(
+            tf.open_corpus({"films": films}),
+            "SELECT id FROM films WHERE sem_filter('{name} is x') ORDER BY id LIMIT 10",
+            rows_per_call=8,
+        )
+    assert [row[0] for row in found] == list(range(9, 100, 10))
+    assert execution.stages[0].values <= 120
+    assert len(model.asked) <= execution.stages[0].values / 2
+
+
+@pytest.mark.parametrize("wrong", [0, 1.5, True, "all"])
+def test_rows_per_call_is_checked_before_anything_is_asked(corpus, wrong):
+    with pytest.raises(InvalidArgument, match="rows_per_call"):
+        tf.exec_sql(corpus, rows_per_call=wrong)
 
 
 def test_rows_are_asked_about_in_their_order_until_enough_pass(lm):

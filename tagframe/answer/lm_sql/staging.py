@@ -37,7 +37,7 @@ from tagframe.answer.sources import group_keys
 from tagframe.answer.sql_tree import conjuncts, is_aggregate, is_grouped, parsed, written
 from tagframe.engines.base import SQLLimits
 from tagframe.errors import SQLFailed, UnsafeSQL
-from tagframe.operators import OnError, Step, together
+from tagframe.operators import OnError, RowsPerCall, Step, together
 
 MOST_VALUES = 50_000
 """Distinct values that one function of a statement may be asked of."""
@@ -74,11 +74,13 @@ class Staged:
         sql: as written.
         reader: runs statements, under the guard.
         on_error: what a value without an answer does: ``"raise"``, ``"keep"`` as NULL, or ``"drop"`` its rows.
+        rows_per_call: values of ``sem_filter`` in one prompt, as :func:`tagframe.sem_filter` has it.
     """
 
     sql: str
     reader: Reader
     on_error: OnError = "raise"
+    rows_per_call: RowsPerCall = None
     _values: dict[tuple[Any, ...], Values] = field(default_factory=dict)
 
     def steps(self) -> Step[Done]:
@@ -158,7 +160,7 @@ class Staged:
                     raise UnsafeSQL(f"name the columns that the groups of {call.function.name} are made by in GROUP BY")
                 columns = keys
             name = f"{OWN}answers_{len(self._values) + 1}"
-            self._values[identity] = Values(call, name, columns, self.on_error)
+            self._values[identity] = Values(call, name, columns, self.on_error, self.rows_per_call)
         return self._values[identity]
 
     # --- asking ---------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from tagframe.answer.metering import labelled
 from tagframe.engines.relations import looked_up_by, relation
 from tagframe.errors import RowsFailed
 from tagframe.lm import get_lm
-from tagframe.operators import OPERATORS, OnError, Step
+from tagframe.operators import OPERATORS, OnError, RowsPerCall, Step
 
 KEY, VALUE, FAILED = f"{OWN}key", f"{OWN}value", f"{OWN}failed"
 GROUP = f"{OWN}group"
@@ -33,6 +33,7 @@ class StageReport:
         null: of which nothing was there to ask about.
         unsure: of which the model could not tell: NULL in the statement.
         failed: without an answer: NULL too, where ``on_error`` lets them be.
+        remarks: sentences on how it was asked, as of values that were asked several in a prompt, and audited.
     """
 
     call: str
@@ -40,6 +41,7 @@ class StageReport:
     null: int = 0
     unsure: int = 0
     failed: int = 0
+    remarks: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         said = [
@@ -47,7 +49,8 @@ class StageReport:
             for what, count in (("null", self.null), ("unsure", self.unsure), ("failed", self.failed))
             if count
         ]
-        return f"{self.call}: {self.values:,} distinct values" + (f" ({', '.join(said)})" if said else "")
+        counts = f"{self.call}: {self.values:,} distinct values" + (f" ({', '.join(said)})" if said else "")
+        return " ".join([f"{counts}." if self.remarks else counts, *self.remarks])
 
 
 @dataclass(eq=False)
@@ -59,15 +62,18 @@ class Values:
         name: of the table of answers in the statement.
         columns: SQL of the values in the block, the key of a group for an aggregate.
         on_error: what a value without an answer does.
+        rows_per_call: values of ``sem_filter`` in one prompt.
     """
 
     call: Call
     name: str
     columns: Sequence[exp.Expr]
     on_error: OnError = "raise"
+    rows_per_call: RowsPerCall = None
     answers: dict[str, Any] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
     outcomes: dict[str, int] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
     shared: dict[str, str] = field(default_factory=dict)
 
     def key(self) -> exp.Expr:
@@ -98,7 +104,7 @@ class Values:
             options["group_by"] = GROUP
             keys = list(dict.fromkeys(keys))
         elif self.call.function.name == "sem_filter":
-            options["return_all"] = True
+            options |= {"return_all": True, "rows_per_call": self.rows_per_call}
         elif self.call.dtype is not None:
             options["dtype"] = self.call.dtype
         known = set(frame.columns)
@@ -115,6 +121,8 @@ class Values:
         outcomes = results.recall(answered, "outcomes")
         if outcomes is None:
             return
+        if self.call.function.name == "sem_filter":
+            self.remarks += outcomes.remarks
         kinds = outcomes["outcome"].tolist()
         self.failed.update(key for key, kind in zip(keys, kinds, strict=True) if kind == "failed")
         for kind in kinds:
@@ -157,7 +165,12 @@ class Values:
         """What was asked."""
         counts = self.outcomes
         return StageReport(
-            str(self.call), len(self.answers), counts.get("null", 0), counts.get("unsure", 0), counts.get("failed", 0)
+            str(self.call),
+            len(self.answers),
+            counts.get("null", 0),
+            counts.get("unsure", 0),
+            counts.get("failed", 0),
+            tuple(dict.fromkeys(self.remarks)),
         )
 
 
