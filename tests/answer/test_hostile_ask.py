@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a statement a line
 """Hostile statements through the whole of ``ask``, and with LM functions: the guard holds before and after staging.
 
 A model that writes them writes the same again when it is asked to repair. No prompt ever holds what is hidden.
@@ -58,6 +59,66 @@ REFUSED = [
     f"SELECT sem_score('{{f1.title}} x') FROM {MANY}",
     "SELECT title FROM film WHERE sem_filter('{title} " + "x" * 5_000 + "')",
     "SELECT sem_map('{long}') FROM (SELECT printf('%.*c', 100000000, 'a') AS long FROM film)",
+    "SELECT title FROM film WHERE sem_filter('{title} x') UNION SELECT word FROM secret",
+    "SELECT title FROM film UNION SELECT word FROM secret WHERE sem_filter('{word} x')",
+    "SELECT s.title FROM film s WHERE sem_filter('{s.word} x')",
+    "SELECT secret.title FROM film secret WHERE sem_filter('{secret.word} x')",
+    "SELECT title AS word FROM film WHERE sem_filter('{secret.word} {title}')",
+    "SELECT seats AS title FROM \"order\" WHERE sem_filter('{title} x')",
+    'SELECT 1 AS s FROM "order" o WHERE sem_filter(\'{o."seats"} x\')',
+    "SELECT sem_map('{o.*}') FROM \"order\" o",
+    "SELECT sem_map('{*}') FROM \"order\"",
+    "SELECT sem_map('{rowid} {seats}') FROM \"order\"",
+    "SELECT title FROM film f WHERE EXISTS (SELECT 1 FROM film g WHERE g.id = f.id AND sem_filter('{g.title} x'))",
+    "SELECT title FROM film f WHERE (SELECT sem_filter('{f.title} x'))",
+    "SELECT title FROM film f WHERE f.id = (SELECT max(g.id) FROM film g WHERE sem_filter('{f.title} {g.title}'))",
+    "SELECT (SELECT sem_map('{f.title} x') FROM film g LIMIT 1) FROM film f",
+    "SELECT sem_map('{title}') OVER (PARTITION BY id) FROM film",
+    "SELECT rank() OVER (ORDER BY sem_score('{title}')) FROM film",
+    "SELECT title FROM film WINDOW w AS (ORDER BY sem_score('{title}'))",
+    "SELECT sum(id) OVER (PARTITION BY sem_map('{title}')) FROM film",
+    "SELECT max(sem_agg('{title}')) FROM film",
+    "SELECT sem_agg(sem_map('{title}')) FROM film",
+    "SELECT sem_agg('{title}') FILTER (WHERE id > 1) FROM film",
+    "SELECT sem_agg(DISTINCT '{title}') FROM film",
+    "SELECT title FROM film WHERE sem_agg('{title}') = 'x'",
+    "SELECT title FROM film LIMIT sem_map('{title}', 'integer')",
+    "SELECT title FROM film UNION SELECT title FROM film ORDER BY sem_score('{title}')",
+    "VALUES (sem_map('{title}'))",
+    "SELECT * FROM (VALUES (sem_map('{title}')))",
+    f"{NUMBERS} WHERE i < 5 AND sem_filter('{{i}} x')) SELECT i FROM n",
+    f"{NUMBERS} LIMIT 60000) SELECT count(*) FROM n WHERE sem_filter('{{i}} is prime')",
+    "SELECT sem_filter('{title} x', 'number') FROM film",
+    "SELECT sem_map('{title}', title) FROM film",
+    "SELECT sem_map() FROM film",
+    "SELECT sem_filter('{}') FROM film",
+    "SELECT sem_filter('{title') FROM film",
+    "SELECT \"sem_filter\"('{title} x') FROM film",
+    "SELECT [sem_filter]('{title} x') FROM film",
+    "SELECT sem_topk('{title}', 3) FROM film",
+    "SELECT title FROM film JOIN secret ON sem_filter('{film.title} {secret.word}')",
+    "SELECT title FROM film NATURAL JOIN (SELECT sem_map('{word}') AS t FROM secret)",
+    "SELECT title FROM film, pragma_table_info('secret') WHERE sem_filter('{title} x')",
+    "SELECT title FROM film, json_each(sem_map('{title}')) WHERE 1",
+    "SELECT title FROM film WHERE sem_filter('{title} x') AND edit('x')",
+    "SELECT title, fts3_tokenizer(sem_map('{title}')) FROM film",
+    "SELECT writefile('/tmp/x', sem_agg('{title}')) FROM film",
+    "ATTACH sem_map('{title}') AS x",
+    "SELECT title FROM film WHERE title REGEXP sem_map('{title}')",
+    "SELECT quote(sem_map('{title}')) FROM film WHERE tagframe_lm_key = 1",
+    "SELECT title AS tagframe_lm_key FROM film WHERE sem_filter('{title} x')",
+    "WITH tagframe_lm_rows AS (SELECT 1) SELECT sem_map('{title}') FROM film",
+    "SELECT title FROM film WHERE sem_filter('{tagframe_lm_key} x')",
+    'SELECT title FROM film WHERE sem_filter(\'{"title"" FROM secret --"} x\')',
+    "SELECT title FROM film WHERE sem_filter('{film.\"title FROM secret --} x')",
+    "SELECT title FROM film WHERE sem_filter('{film.title\" UNION SELECT word FROM secret --} x')",
+    "SELECT title FROM film WHERE sem_filter('{film.title), (SELECT word FROM secret} x')",
+    "SELECT title FROM film WHERE sem_filter('{[title], (SELECT word FROM secret)} x')",
+    "SELECT title FROM film WHERE sem_filter('{title} '||char(123)||'seats'||char(125))",
+    "WITH a AS (SELECT title FROM film), a AS (SELECT sem_map('{title}') AS t FROM film) SELECT * FROM a",
+    "WITH secret AS (SELECT title AS word FROM film) SELECT sem_map('{word}') FROM main.secret",
+    "WITH x AS (SELECT * FROM (WITH secret AS (SELECT 1 AS a) SELECT * FROM secret)) SELECT word FROM secret WHERE sem_filter('{word} x')",
+    "SELECT sem_map('{b}') FROM (SELECT group_concat(title, printf('%.*c', 90000000, 'x')) AS b FROM film)",
 ]
 HARMLESS = [
     "SELECT title FROM film WHERE sem_filter('{title} ''; DROP TABLE film; --')",
@@ -106,7 +167,7 @@ def asked(cinema: tuple[tf.Corpus, Path], sql: str) -> tf.Answer:
 
 
 def test_there_are_enough_of_them():
-    assert len(set(REFUSED)) == len(REFUSED) >= 30
+    assert len(set(REFUSED)) == len(REFUSED) >= 90
 
 
 @pytest.mark.parametrize("sql", HOSTILE, ids=lambda sql: ascii(sql[:60]))

@@ -169,6 +169,34 @@ def test_rows_per_call_is_checked_before_anything_is_asked(corpus, wrong):
         tf.exec_sql(corpus, rows_per_call=wrong)
 
 
+def test_the_first_rows_of_a_large_table_are_asked_about_and_no_others(lm, monkeypatch):
+    monkeypatch.setattr("tagframe.answer.lm_sql.staging.MOST_VALUES", 500)
+    films = pd.DataFrame(
+        {"id": range(2_000), "title": [f"{'good' if n % 10 == 9 else 'bad'} {n}" for n in range(2_000)]}
+    )
+    corpus = tf.open_corpus({"films": films.assign(kind=[f"bad {n % 3}" for n in range(2_000)])})
+    found, execution = run(corpus, "SELECT id FROM films WHERE sem_filter('{title} is x') ORDER BY id LIMIT 3")
+    assert [row[0] for row in found] == [9, 19, 29]
+    assert execution.stages[0].values < 100
+    with pytest.raises(SQLFailed, match="more than 500 rows"):
+        run(corpus, "SELECT id FROM films WHERE sem_filter('{kind} is x') ORDER BY id LIMIT 3")
+    assert len(lm.asked) < 100 + 3
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("SELECT city AS title FROM films WHERE sem_filter('{title} is a classic') AND genre = 'DRA'", ["Lisbon", "Porto", "Oslo", "Oslo"]),
+        ("SELECT upper(title) AS big FROM films WHERE sem_filter('{big} is a classic') AND film_id <> 3", []),
+        ("SELECT title AS genre FROM films ORDER BY sem_score('how old {title}') DESC LIMIT 2", ["film 12", "film 11"]),
+    ],
+)  # fmt: skip
+def test_braces_mean_a_column_before_a_name_of_select(corpus, lm, sql, rows):
+    """As SQLite reads names in WHERE."""
+    found, _ = run(corpus, sql)
+    assert [row[0] for row in found] == rows
+
+
 def test_rows_are_asked_about_in_their_order_until_enough_pass(lm):
     films = pd.DataFrame(
         {"id": range(2_000), "title": [f"{'good' if n % 10 == 9 else 'bad'} {n}" for n in range(2_000)]}

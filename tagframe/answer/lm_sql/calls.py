@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,8 +99,13 @@ def calls_in(tree: exp.Expr) -> list[exp.Expr]:
     return [node for node in [tree, *own_nodes(tree)] if is_call(node)]
 
 
-def call_of(node: exp.Expr, block: exp.Select) -> Call:
+def call_of(node: exp.Expr, block: exp.Select, is_column: Callable[[str], bool]) -> Call:
     """A call, understood.
+
+    Args:
+        node: the call.
+        block: in which it stands.
+        is_column: whether the tables of the block have a column of that name, which comes before a name of SELECT.
 
     Raises:
         UnsafeSQL: its arguments are not a text in single quotes that names columns in braces (and a type).
@@ -120,7 +125,7 @@ def call_of(node: exp.Expr, block: exp.Select) -> Call:
     named = list(dict.fromkeys(name.strip() for name in _BRACES.findall(text) if name.strip()))
     if not named:
         raise UnsafeSQL(f"{function.name} names the columns that it is about in braces; {_shown(node)} names none")
-    columns = {name: _column(name, block) for name in named}
+    columns = {name: _column(name, block, is_column) for name in named}
     labels = _labels(columns)
 
     def spoken(token: re.Match[str]) -> str:
@@ -150,7 +155,7 @@ def _dtype(function: Function, more: Sequence[exp.Expr], node: exp.Expr) -> Any:
     return DTYPES[kind]
 
 
-def _column(name: str, block: exp.Select) -> exp.Expr:
+def _column(name: str, block: exp.Select, is_column: Callable[[str], bool]) -> exp.Expr:
     """What stands in braces: ``title``, ``f.title``, ``"year made"``, or a name of any letters without quotes."""
     sources = {alias.casefold() for alias in _source_names(block)}
     found = _NAMED.fullmatch(name)
@@ -158,17 +163,10 @@ def _column(name: str, block: exp.Select) -> exp.Expr:
         return column_of(_bare(found[2]), _bare(found[1]))
     if _WHOLE.fullmatch(name):
         return column_of(_bare(name))
-    for item in block.expressions:  # a name of SELECT
+    for item in block.expressions:
         if isinstance(item, exp.Alias) and item.alias.casefold() == name.casefold() and not calls_in(item):
-            expression: exp.Expr = item.this
-            if isinstance(expression, exp.Column) or not _is_own_name(name, item):
-                return expression.copy()
+            return column_of(name) if is_column(name) else item.this.copy()
     return column_of(name)
-
-
-def _is_own_name(name: str, item: exp.Alias) -> bool:
-    """Whether an alias stands for an expression over the column of the same name, which then is what is meant."""
-    return any(isinstance(node, exp.Column) and node.name.casefold() == name.casefold() for node in item.this.walk())
 
 
 def _source_names(block: exp.Select) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from sqlglot import exp
 
@@ -10,7 +11,7 @@ from tagframe.answer.guard import Reader, check_sql
 from tagframe.answer.lm_sql.blocks import blocks_with_calls, standing_alone
 from tagframe.answer.lm_sql.calls import FUNCTIONS, Call, call_of, calls_in, check_places
 from tagframe.answer.lm_sql.values import key_of
-from tagframe.answer.sql_tree import parsed, written
+from tagframe.answer.sql_tree import column_of, parsed, written
 from tagframe.errors import SQLFailed, UnsafeSQL
 
 
@@ -25,7 +26,7 @@ def check_staged(sql: str, reader: Reader) -> str:
     root = parsed(checked)
     check_places(root, checked)
     for block in blocks_with_calls(root):
-        calls = [call_of(node, block) for node in calls_in(block)]
+        calls = [call_of(node, block, partial(is_column_of, block, reader)) for node in calls_in(block)]
         for call in calls:
             # What compiles in the call's place, and names what its braces name.
             stand_in = key_of([column for _, column in call.columns])
@@ -36,6 +37,21 @@ def check_staged(sql: str, reader: Reader) -> str:
             _refuse_correlated(block, calls, reader)
     reader.compile(written(root))
     return checked
+
+
+def is_column_of(block: exp.Select, reader: Reader, name: str) -> bool:
+    """Whether the tables of a block have a column of that name."""
+    alone = exp.Select(expressions=[column_of(name)])
+    for clause in ("from_", "joins"):
+        value = block.args.get(clause)
+        alone.set(clause, [one.copy() for one in value] if isinstance(value, list) else value and value.copy())
+    for node in calls_in(alone):
+        node.replace(exp.Null())
+    try:
+        reader.compile(standing_alone(block, written(alone)))
+    except SQLFailed:
+        return False
+    return True
 
 
 def _refuse_correlated(block: exp.Select, calls: Sequence[Call], reader: Reader) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -26,11 +27,10 @@ from tagframe.answer.lm_sql.blocks import (
     names_of_call,
     needed,
     read_from,
-    standing_alone,
     undecided,
 )
 from tagframe.answer.lm_sql.calls import OWN, call_of, calls_in
-from tagframe.answer.lm_sql.checks import check_staged
+from tagframe.answer.lm_sql.checks import check_staged, is_column_of
 from tagframe.answer.lm_sql.names import name_calls, write_out
 from tagframe.answer.lm_sql.values import KEY, StageReport, Values
 from tagframe.answer.sources import group_keys
@@ -136,21 +136,11 @@ class Staged:
                     select.where(one.has_not_failed(), copy=False)
 
     def _is_column(self, select: exp.Select, name: str) -> bool:
-        alone = exp.Select(expressions=[exp.column(exp.to_identifier(name, quoted=True))])
-        for clause in ("from_", "joins"):
-            value = select.args.get(clause)
-            alone.set(clause, [one.copy() for one in value] if isinstance(value, list) else value and value.copy())
-        for node in calls_in(alone):
-            node.replace(exp.Null())
-        try:
-            self._bringing().compile(standing_alone(select, written(alone)))
-        except SQLFailed:
-            return False
-        return True
+        return is_column_of(select, self._bringing(), name)
 
     def _of(self, select: exp.Select, node: exp.Expr) -> Values:
         """The answers to a call; calls of a block that are the same share them."""
-        call = call_of(node, select)
+        call = call_of(node, select, partial(self._is_column, select))
         identity = (id(select), *call.identity)
         if identity not in self._values:
             columns: Sequence[exp.Expr] = [column for _, column in call.columns]
@@ -166,17 +156,21 @@ class Staged:
     # --- asking ---------------------------------------------------------------------------------------------------
 
     def _read(
-        self, select: exp.Select, inner: exp.Select, names: Sequence[str], what: Values, *, distinct: bool
+        self,
+        select: exp.Select,
+        inner: exp.Select,
+        names: Sequence[str],
+        what: Values,
+        *,
+        distinct: bool,
+        first: bool = False,
     ) -> pd.DataFrame:
-        """Rows of a block, of which no more come than may be asked about."""
+        """Rows of a block, of which no more come than may be asked about; ``first`` may leave out those after them."""
         limits = SQLLimits(MOST_VALUES + 1, self.reader.limits.seconds, self.reader.limits.memory)
         sql = read_from(select, inner, names, distinct=distinct, most=MOST_VALUES + 1)
         rows = self._bringing().run(sql, limits)
-        if len(rows) > MOST_VALUES:
-            kind = "distinct values" if distinct else "rows"
-            raise SQLFailed(
-                f"{what.call} would be asked of more than {MOST_VALUES:,} {kind}: have other conditions leave fewer"
-            )
+        if len(rows) > MOST_VALUES and not first:
+            raise _too_many(what, "distinct values" if distinct else "rows")
         return rows
 
     def _asked(self, select: exp.Select, values: Sequence[Values], inner: exp.Select) -> Step[None]:
@@ -233,7 +227,7 @@ class Staged:
             filters.append((number, self._of(select, node), bool(bare_filter(pending.condition))))
         inner = block.rows([values.columns for _, values, _ in filters], in_order=True)
         names = [name for number, values, _ in filters for name in names_of_call(number, len(values.columns))]
-        rows = self._read(select, inner, names, filters[0][1], distinct=False)
+        rows = self._read(select, inner, names, filters[0][1], distinct=False, first=True)
         filters.sort(key=lambda one: rows[names_of_call(one[0], 0)[0]].nunique())
         few = sum(rows[names_of_call(number, 0)[0]].nunique() for number, _, _ in filters) <= _FIRST
         place, size, passed = 0, len(rows) if few else max(4 * wanted, _FIRST), 0
@@ -244,6 +238,8 @@ class Staged:
                 yield from values.ask(_labelled(some[names].drop_duplicates(names[0]), values))
                 some = some[[values.answers.get(key) == int(yes) for key in some[names[0]]]]
             place, size, passed = place + size, 2 * size, passed + len(some)
+        if passed < wanted and len(rows) > MOST_VALUES:
+            raise _too_many(filters[0][1], "rows")
         for pending in list(block.pending):
             nodes = _calls_of(pending)
             block.answered.append(_with_look_ups(pending, nodes, [self._of(select, node) for node in nodes]))
@@ -308,6 +304,11 @@ class Staged:
             rows = rows[rows[KEY].isin(alike.keys())].assign(**{KEY: lambda kept: kept[KEY].map(alike)})
         yield from text.ask(_labelled(rows, text))
         text.share(alike)
+
+
+def _too_many(values: Values, what: str) -> SQLFailed:
+    told = f"{values.call} would be asked of more than {MOST_VALUES:,} {what}"
+    return SQLFailed(f"{told}: have other conditions leave fewer")
 
 
 def _is_text(root: exp.Expr) -> bool:
