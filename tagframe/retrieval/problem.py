@@ -187,31 +187,33 @@ def spanning_forest(weights: Floats, members: npt.ArrayLike) -> tuple[tuple[tupl
     return edges, float(sum(values[positive[place]] for place in kept))
 
 
-def forest_weights(weights: Floats, sets: npt.NDArray[np.intp]) -> tuple[Floats, npt.NDArray[np.int64]]:
+def forest_weights(
+    weights: Floats, sets: npt.NDArray[np.intp], least: float = 0.0
+) -> tuple[Floats, npt.NDArray[np.int64]]:
     """The maximum spanning forests of many sets of one size, all at once (Prim).
 
     Args:
         weights: shape (n, n), symmetric, none negative.
         sets: shape (m, t), a set of t tables in each row.
+        least: of an edge that is counted; 0 for all of positive weight. A maximum spanning forest has as many edges of
+            a weight or more as a spanning forest of those edges alone.
 
     Returns:
         The weight of each set's forest over pairs of positive weight, and the number of its edges: shape (m,) each.
     """
     m, t = sets.shape
     total, edges = np.zeros(m), np.zeros(m, dtype=np.int64)
-    if t < 2:
+    if t < 2 or not weights.any():
         return total, edges
-    among = weights[sets[:, :, None], sets[:, None, :]]
+    flat, starts = weights.ravel(), sets * len(weights)
     every = np.arange(m)
-    reach = among[:, 0, :].copy()
+    reach = flat[starts[:, :1] + sets]
     reach[:, 0] = -1.0
     for _ in range(t - 1):
         nearest = reach.argmax(axis=1)
         step = reach[every, nearest]
         total += step
-        edges += step > 0
-        taken = reach < 0
-        reach = np.maximum(reach, among[every, nearest])
-        reach[taken] = -1.0
+        edges += (step >= least) & (step > 0)
+        reach = np.where(reach < 0, -1.0, np.maximum(reach, flat[starts[every, nearest][:, None] + sets]))
         reach[every, nearest] = -1.0
     return total, edges

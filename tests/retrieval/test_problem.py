@@ -1,8 +1,10 @@
+from itertools import combinations
+
 import numpy as np
 import pytest
 
 from tagframe.errors import InvalidArgument
-from tagframe.retrieval.problem import SelectionProblem, best_first, spanning_forest
+from tagframe.retrieval.problem import SelectionProblem, best_first, forest_weights, spanning_forest
 
 
 def test_what_is_not_given_is_zero():
@@ -79,3 +81,18 @@ def test_what_is_not_given_takes_no_room():
     assert problem.omega.strides == (0, 0)
     with pytest.raises(InvalidArgument, match="shape"):
         SelectionProblem(r=np.zeros(2), omega=np.zeros((3, 3)))
+
+
+def test_forests_of_many_sets_at_once_count_the_edges_of_a_weight():
+    rng = np.random.default_rng(1)
+    weights = np.triu(rng.random((6, 6)) * (rng.random((6, 6)) < 0.6), 1)
+    weights += weights.T
+    sets = np.array(list(combinations(range(6), 4)))
+    total, edges = forest_weights(weights, sets)
+    _, sure = forest_weights(weights, sets, least=0.5)
+    strong = np.where(weights >= 0.5, weights, 0.0)
+    for row, members in enumerate(sets):
+        forest, weight = spanning_forest(weights, members)
+        assert total[row] == pytest.approx(weight)
+        assert edges[row] == len(forest)
+        assert sure[row] == len(spanning_forest(strong, members)[0])

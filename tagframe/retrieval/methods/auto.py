@@ -62,8 +62,9 @@ def _promise(problem: SelectionProblem) -> Floats:
 def posterior_of(problem: SelectionProblem, places: npt.NDArray[np.intp], utilities: Floats) -> Posterior:
     """The posterior by the utilities of the sets of ``places``."""
     masks, fixed = set_masks(len(places)), _fixed(problem, places)
-    members = masks[:, None] >> np.arange(len(places)) & 1
-    scores = np.where((masks & fixed) == fixed, utilities + members @ problem.looked[places], -np.inf)
+    if problem.looked.any():
+        utilities = utilities + (masks[:, None] >> np.arange(len(places)) & 1) @ problem.looked[places]
+    scores = np.where((masks & fixed) == fixed, utilities, -np.inf)
     odds = np.exp(scores - scores.max())
     return Posterior(places, masks, odds / odds.sum())
 

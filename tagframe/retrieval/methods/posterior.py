@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -32,15 +32,29 @@ class Posterior:
     masks: npt.NDArray[np.int64]
     probability: Floats
 
-    @property
-    def members(self) -> npt.NDArray[np.int64]:
+    @cached_property
+    def members(self) -> Floats:
         """Shape (sets, p): 1 where a set has a table."""
-        return (self.masks[:, None] >> np.arange(len(self.places))) & 1
+        return (self.masks[:, None] >> np.arange(len(self.places)) & 1).astype(np.float64)
+
+    @cached_property
+    def sizes(self) -> Floats:
+        """Shape (sets,): how many tables each set has."""
+        return np.asarray(self.members.sum(axis=1))
+
+    @cached_property
+    def _contained(self) -> Floats:
+        """For every mask of ``places`` the probability that all that is needed is in it: shape (2 ** p,)."""
+        contained = np.zeros(1 << len(self.places))
+        contained[self.masks] = self.probability
+        for bit in reversed(range(len(self.places))):  # sums over subsets, one table at a time
+            halves = contained.reshape(-1, 2, 1 << bit)
+            halves[:, 1] += halves[:, 0]
+        return contained
 
     def given_at_least(self, size: int) -> Posterior:
         """The posterior where it is known that so many tables are needed, up to the largest sets there are."""
-        counts = self.members.sum(axis=1)
-        kept = self.probability * (counts >= min(size, int(counts.max(initial=0))))
+        kept = self.probability * (self.sizes >= min(size, int(self.sizes.max(initial=0))))
         return Posterior(self.places, self.masks, kept / max(float(kept.sum()), 1e-300))
 
     def tables(self) -> Floats:
@@ -56,20 +70,11 @@ class Posterior:
             size: how many tables, those of ``fixed`` counted.
             fixed: a mask of tables that are in.
         """
-        count = len(self.places)
-        contained = np.zeros(1 << count)
-        contained[self.masks] = self.probability
-        cube = contained.reshape([2] * count)
-        for axis in range(count):  # sums over subsets, one table at a time
-            low, high = np.split(cube, 2, axis=axis)
-            cube = np.concatenate([low, low + high], axis=axis)
-        members = self.members
-        recall = (self.probability / members.sum(axis=1)) @ members
-        every, bits = _all_masks(count)
-        allowed = np.flatnonzero((bits.sum(axis=1) == size) & ((every & fixed) == fixed))
-        value = _SHARE_OF_COMPLETE * cube.reshape(-1)[allowed] + (1 - _SHARE_OF_COMPLETE) * (bits[allowed] @ recall)
+        allowed, bits = _masks_of(len(self.places), size, fixed)
+        recall = (self.probability / self.sizes) @ self.members
+        value = _SHARE_OF_COMPLETE * self._contained[allowed] + (1 - _SHARE_OF_COMPLETE) * (bits @ recall)
         # Where everything is surely in, the tables that are likelier go first.
-        value = value + 1e-9 * (bits[allowed] @ self.tables())
+        value = value + 1e-9 * (bits @ self.tables())
         place = int(value.argmax())
         return int(allowed[place]), float(value[place])
 
@@ -94,12 +99,11 @@ class Posterior:
         """
         members = self.members
         inside = ((mask | fixed) >> np.arange(len(self.places)) & 1).astype(bool)
-        recall = (1 - _SHARE_OF_COMPLETE) * ((self.probability / members.sum(axis=1)) @ members)
+        recall = (1 - _SHARE_OF_COMPLETE) * ((self.probability / self.sizes) @ members)
         found: list[int] = []
         while not inside.all():
-            lacking = members * ~inside
-            last = self.probability * (lacking.sum(axis=1) == 1)
-            gain = np.where(inside, -np.inf, recall + _SHARE_OF_COMPLETE * (last @ lacking))
+            last = self.probability * (members @ ~inside == 1)  # of sets that lack one table only
+            gain = np.where(inside, -np.inf, recall + _SHARE_OF_COMPLETE * (last @ members))
             bit = int(np.lexsort((-prior, -gain.round(9)))[0])
             if gain[bit] < _TOO_LITTLE:
                 break
@@ -108,7 +112,10 @@ class Posterior:
         return found
 
 
-@lru_cache(maxsize=16)
-def _all_masks(count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+@lru_cache(maxsize=32)
+def _masks_of(count: int, size: int, fixed: int) -> tuple[npt.NDArray[np.int64], Floats]:
+    """The masks of ``size`` of ``count`` tables that have those of ``fixed``, and their bits: shape (masks, count)."""
     every = np.arange(1 << count, dtype=np.int64)
-    return every, (every[:, None] >> np.arange(count)) & 1
+    bits = every[:, None] >> np.arange(count) & 1
+    allowed = np.flatnonzero((bits.sum(axis=1) == size) & ((every & fixed) == fixed))
+    return allowed.astype(np.int64), bits[allowed].astype(np.float64)

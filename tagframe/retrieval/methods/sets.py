@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +57,17 @@ def index_sets(count: int) -> tuple[npt.NDArray[np.intp], ...]:
     )
 
 
+@lru_cache(maxsize=32)
+def smaller_sets(count: int) -> tuple[npt.NDArray[np.intp], ...]:
+    """For each of :func:`index_sets` the place, among those of one table less, of the same set without its last table;
+    for the sets of one table that of the empty one."""
+    found = [np.zeros(count, dtype=np.intp)]
+    for smaller, sets in pairwise(index_sets(count)):
+        place = {tuple(members): row for row, members in enumerate(smaller.tolist())}
+        found.append(np.array([place[tuple(members[:-1])] for members in sets.tolist()], dtype=np.intp))
+    return tuple(found)
+
+
 def set_masks(count: int) -> npt.NDArray[np.int64]:
     """The sets of :func:`index_sets` as masks: bit b of a mask stands for place b."""
     masks = [np.bitwise_or.reduce(1 << sets, axis=1) for sets in index_sets(count)]
@@ -64,6 +76,8 @@ def set_masks(count: int) -> npt.NDArray[np.int64]:
 
 def set_features(problem: SelectionProblem, places: npt.NDArray[np.intp]) -> Floats:
     """The features of every set of up to :data:`LARGEST` of some tables.
+
+    A set is a smaller one and one table more, so that what is known of that one is gone on from.
 
     Args:
         problem: with the first stage's score, of which the best is 0, as ``r``.
@@ -75,32 +89,33 @@ def set_features(problem: SelectionProblem, places: npt.NDArray[np.intp]) -> Flo
     rows = [problem.row_weight[of][:, None] * problem.fine[of][:, places] for of in map(problem.kind.__eq__, _KINDS)]
     link = problem.link[np.ix_(places, places)]
     similarity = problem.similarity[np.ix_(places, places)]
-    linked = (link >= LINKED).astype(float)
-    additive = np.concatenate([problem.signals[np.ix_(places, _SUMMED)], problem.r[places, None]], axis=1)
+    source, prior = problem.source[places], problem.r[places]
+    additive = np.concatenate([problem.signals[np.ix_(places, _SUMMED)], prior[:, None]], axis=1)
+    summed, least = additive, prior
+    covered = [_Covered.of_one(block) for block in rows]
+    databases, pair = np.ones(len(places)), similarity.diagonal()
     blocks = []
-    for sets in index_sets(len(places)):
+    for sets, smaller in zip(index_sets(len(places)), smaller_sets(len(places)), strict=True):
         count, size = sets.shape
+        last = sets[:, -1]
+        if size > 1:
+            summed = summed[smaller] + additive[last]
+            least = np.minimum(least[smaller], prior[last])
+            covered = [known.with_one_more(smaller, last) for known in covered]
+            same, alike = np.zeros(count, dtype=bool), pair[smaller]
+            for member in sets[:, :-1].T:
+                same |= source[member] == source[last]
+                alike = np.maximum(alike, similarity[member, last])
+            databases, pair = databases[smaller] + ~same, alike
+        tree, linked = forest_weights(link, sets, least=LINKED)
         features = np.zeros((count, len(FEATURES)))
-        parts = [additive[sets].sum(axis=1), problem.r[places][sets].min(axis=1)[:, None]]
-        parts += [_cover(block, sets) for block in rows]
-        missing = size - 1 - forest_weights(linked, sets)[1]
-        source = np.sort(problem.source[places][sets], axis=1)
-        others = (np.diff(source, axis=1) != 0).sum(axis=1)
-        pair = similarity[sets[:, :, None], sets[:, None, :]].max(axis=(1, 2))
-        several = float(size > 1)
-        parts.append(
-            np.stack(
-                [
-                    forest_weights(link, sets)[0],
-                    missing,
-                    missing == 0,
-                    others,
-                    (others == 0) * several,
-                    pair,
-                ],
-                axis=1,
-            )
-        )
+        parts = [
+            summed,
+            least[:, None],
+            *(known.features() for known in covered),
+            np.stack([tree, size - 1 - linked, linked == size - 1], axis=1),
+            np.stack([databases - 1, (databases == 1) & (size > 1), pair], axis=1),
+        ]
         known = np.concatenate(parts, axis=1)
         features[:, : known.shape[1]] = known
         if size > 1:
@@ -109,19 +124,48 @@ def set_features(problem: SelectionProblem, places: npt.NDArray[np.intp]) -> Flo
     return np.concatenate(blocks)
 
 
-def _cover(rows: Floats, sets: npt.NDArray[np.intp]) -> Floats:
-    """What each set covers of some rows, what its least table adds, and what its tables cover alone: (sets, 3)."""
-    count, size = sets.shape
-    if not len(rows):
-        return np.zeros((count, 3))
-    values = [rows.T[sets[:, member]] for member in range(size)]  # each (sets, rows)
-    best, second = values[0], np.full_like(values[0], -np.inf)
-    for value in values[1:]:
-        second = np.maximum(second, np.minimum(best, value))
-        best = np.maximum(best, value)
-    total = best.sum(axis=1)
-    if size == 1:
-        return np.stack([total, total, total], axis=1)
-    lead = best - second
-    alone = np.stack([np.where(value == best, lead, 0.0).sum(axis=1) for value in values])
-    return np.stack([total, alone.min(axis=0), alone.sum(axis=0)], axis=1)
+@dataclass(frozen=True, eq=False)
+class _Covered:
+    """What sets of one size cover of some rows.
+
+    Attributes:
+        values: shape (tables, rows), what each table covers.
+        best: shape (sets, rows), what the best table of each set does.
+        second: the same of the next one.
+        who: shape (sets, rows), which of the set's tables is the best.
+        size: tables of a set.
+    """
+
+    values: Floats
+    best: Floats
+    second: Floats
+    who: npt.NDArray[np.intp]
+    size: int = 1
+
+    @classmethod
+    def of_one(cls, rows: Floats) -> _Covered:
+        """Of the sets of one table."""
+        values = np.ascontiguousarray(rows.T)
+        return cls(values, values, np.full(values.shape, -np.inf), np.zeros(values.shape, dtype=np.intp))
+
+    def with_one_more(self, smaller: npt.NDArray[np.intp], last: npt.NDArray[np.intp]) -> _Covered:
+        """Of the sets that are one of these (``smaller``) and a table more."""
+        value, best = self.values[last], self.best[smaller]
+        return _Covered(
+            self.values,
+            np.maximum(best, value),
+            np.maximum(self.second[smaller], np.minimum(best, value)),
+            np.where(value > best, self.size, self.who[smaller]),
+            self.size + 1,
+        )
+
+    def features(self) -> Floats:
+        """What each set covers, what its least table adds, and what its tables cover alone: (sets, 3)."""
+        count, rows = self.best.shape
+        total = self.best @ np.ones(rows)
+        if self.size == 1 or not rows:
+            return np.stack([total, total, total], axis=1)
+        of_table = self.who * count + np.arange(count)[:, None]
+        lead = (self.best - self.second).ravel()
+        alone = np.bincount(of_table.ravel(), lead, minlength=self.size * count).reshape(self.size, count)
+        return np.stack([total, alone.min(axis=0), alone.sum(axis=0)], axis=1)
