@@ -218,6 +218,38 @@ class Session(Protocol):
         """The column, compared by its bytes whatever the table declares."""
 
 
+class Joining(Protocol):
+    """Whole joins that an engine runs itself, over one state of some tables, which go by their names in the place.
+
+    Every method raises :class:`~tagframe.errors.UnreadableTable` where the place cannot answer,
+    :class:`~tagframe.errors.ColumnNotFound` for a column that a table has no more, and
+    :class:`~tagframe.errors.ServerGone` where the place is gone.
+    """
+
+    @property
+    def kind(self) -> str:
+        """Of the engine."""
+
+    @property
+    def dialect(self) -> str:
+        """Of its SQL, as sqlglot calls it."""
+
+    def key_kind(self, table: str, column: str) -> str:
+        """What a column holds; two of one kind are equal where SQL says so. "" where SQL and pandas may differ."""
+
+    def is_number(self, table: str, column: str) -> bool:
+        """Whether a column holds numbers, of whatever type."""
+
+    def is_unique(self, table: str, columns: Sequence[str]) -> bool:
+        """Whether no key of these columns repeats, nulls aside."""
+
+    def frame(self, sql: str, columns: Sequence[tuple[str, str, str]], what: str) -> pd.DataFrame:
+        """The rows of a statement of ours; ``columns`` are (table, column, name) of what it selects, in order."""
+
+    def numbers(self, sql: str) -> dict[str, Any]:
+        """The one row of a statement of ours that counts."""
+
+
 class Engine(Protocol):
     """One place that holds tables: a file, or a mapping of frames."""
 
@@ -302,6 +334,9 @@ class Engine(Protocol):
 
     def session(self) -> AbstractContextManager[Session] | None:
         """Queries of our own inside the place; None where it only holds rows."""
+
+    def joining(self, tables: Sequence[str]) -> AbstractContextManager[Joining] | None:
+        """Joins of these tables, run whole in the place; None where they are not run there."""
 
     def execute(
         self,

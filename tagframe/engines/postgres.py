@@ -35,6 +35,7 @@ from tagframe.engines.postgres_catalogue import (
     tables_now,
 )
 from tagframe.engines.postgres_connection import Reading, Server, reading
+from tagframe.engines.postgres_joining import PostgresJoining
 from tagframe.engines.postgres_statement import POSTGRES, run_statement
 from tagframe.engines.postgres_statistics import SECONDS, statistics_of
 from tagframe.engines.postgres_types import INTEGERS, MOMENTS, frame_of, out_of_calendar, travels_as
@@ -123,7 +124,7 @@ class PostgresEngine:
         """The rows of a table; see :mod:`tagframe.engines.postgres_types` for their dtypes."""
         with reading(self.server) as reads:
             known = self._now(reads, table)
-            chosen = self._columns(known, columns)
+            chosen = self.columns_of(known, columns)
             tail = "" if limit is None else f" LIMIT {int(limit)}"
             return self.fetched(reads, chosen, f"FROM {full_name(known)} AS t{tail}", f"table {table!r}")
 
@@ -181,7 +182,7 @@ class PostgresEngine:
             key = _number(known)
             if key is None:
                 return None
-            chosen = [key, *self._columns(known, columns)]
+            chosen = [key, *self.columns_of(known, columns)]
             names = [f"{place}" for place in range(len(chosen))]
             rest = f"FROM {full_name(known)} AS t ORDER BY t.{quoted(key.name)}"
             frame = self.fetched(reads, chosen, rest, f"table {table!r}", names=names)
@@ -195,7 +196,7 @@ class PostgresEngine:
             key = _number(known)
             if key is None:
                 raise UnreadableTable(f"rows of {table!r} cannot be read one by one: it has no key of one integer")
-            chosen = self._columns(known, columns)
+            chosen = self.columns_of(known, columns)
             parts = []
             for start in range(0, max(1, len(numbers)), _FEW_NUMBERS):
                 some = ",".join(map(str, numbers[start : start + _FEW_NUMBERS].tolist()))
@@ -220,8 +221,20 @@ class PostgresEngine:
         yield
 
     def session(self) -> None:
-        """None: merges run as one statement, see :mod:`tagframe.merging.server_merge`."""
+        """None: merges run as one statement, see :meth:`joining`."""
         return
+
+    @contextmanager
+    def joining(self, tables: Sequence[str]) -> Iterator[PostgresJoining]:
+        """All statements see one state of the tables, and of one schema they need not be qualified."""
+        schemas = {place_of(table)[0] for table in tables}
+        with reading(self.server) as reads:
+            reads.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            known = self.now(reads, tables)
+            if len(schemas) == 1:
+                reads.run(f"SET LOCAL search_path = {quoted(schemas.pop())}")
+            yield PostgresJoining(self, reads, known)
+            reads.run("COMMIT")
 
     def execute(
         self,
@@ -267,7 +280,12 @@ class PostgresEngine:
             f"table {table!r} is not in {self.identity} any more, or was renamed; tagframe.open_corpus looks again"
         )
 
-    def _columns(self, table: ServerTable, names: Sequence[str] | None) -> list[ServerColumn]:
+    def columns_of(self, table: ServerTable, names: Sequence[str] | None) -> list[ServerColumn]:
+        """Columns of a table as it is now; all where None.
+
+        Raises:
+            ColumnNotFound: it has one no more.
+        """
         if names is None:
             return list(table.columns)
         known = {column.name: column for column in table.columns}

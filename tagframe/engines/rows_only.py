@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from tagframe.engines.base import Readable, RowNumbers, SQLLimits, TableShape, TableStatistics
+from tagframe.engines.base import Joining, Readable, RowNumbers, SQLLimits, TableShape, TableStatistics
 from tagframe.engines.sqlite_statement import SQLITE, run_statement
 from tagframe.errors import UnreadableTable
 
@@ -55,6 +55,10 @@ class RowsOnly(ABC):
     def session(self) -> None:
         """None: nothing runs here."""
         return
+
+    def joining(self, tables: Sequence[str]) -> AbstractContextManager[Joining] | None:
+        """None: nothing runs here."""
+        return None
 
     def execute(
         self,

@@ -198,6 +198,9 @@ class SQLiteEngine:
             connection.execute("BEGIN")
             yield SQLiteSession(connection)
 
+    def joining(self, tables: Sequence[str]) -> None:
+        """None: see :meth:`session`."""
+
     def execute(
         self,
         sql: str,

@@ -164,6 +164,7 @@ class JoinPlan:
         *,
         columns: Sequence[str] | None = None,
         how: How = "inner",
+        where: Mapping[str, Any] | None = None,
         limit: int | None = None,
         dialect: str = "sqlite",
     ) -> str:
@@ -172,6 +173,8 @@ class JoinPlan:
         Args:
             columns: those to select, as in :func:`~tagframe.merging.run_plan`; all where None.
             how: the kind of every join.
+            where: keeps the joined rows that fit: from a column, named as for ``columns``, to a value (None for what is
+                missing) or a list of values.
             limit: at most so many rows.
             dialect: of which database, by sqlglot's name: ``"sqlite"``, ``"postgres"``, ``"duckdb"``, ``"mysql"``, ….
 
@@ -181,7 +184,7 @@ class JoinPlan:
         """
         from tagframe.joins.statement import join_statement, rendered
 
-        return rendered(join_statement(self, columns, how, limit), dialect)
+        return rendered(join_statement(self, columns, how, limit, where), dialect)
 
     def use(self, key: str | KeyPair) -> JoinPlan:
         """A new plan in which two tables are joined on other columns.

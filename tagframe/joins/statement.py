@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import Dialect, ErrorLevel, UnsupportedError, exp
 from sqlglot.dialects import MySQL
@@ -18,7 +20,13 @@ if TYPE_CHECKING:
 _JOINS = {"inner": "", "left": "left", "outer": "full outer"}
 
 
-def join_statement(plan: JoinPlan, columns: Sequence[str] | None, how: How, limit: int | None) -> exp.Select:
+def join_statement(
+    plan: JoinPlan,
+    columns: Sequence[str] | None,
+    how: How,
+    limit: int | None,
+    where: Mapping[str, Any] | None = None,
+) -> exp.Select:
     """The statement that :meth:`~tagframe.joins.plan.JoinPlan.sql` renders."""
     names = plan.column_names()
     tables = _Tables(plan)
@@ -35,7 +43,43 @@ def join_statement(plan: JoinPlan, columns: Sequence[str] | None, how: How, limi
         pairs = zip(step.base_columns, step.columns, strict=True)
         equal = [tables.column(step.base, mine).eq(tables.column(step.table, theirs)) for mine, theirs in pairs]
         query = query.join(tables.item(step.table), on=exp.and_(*equal), join_type=_JOINS[how])
+    for name, value in (where or {}).items():
+        query = query.where(condition(tables.column(*plan.find_column(name)), value))
     return query if limit is None else query.limit(limit)
+
+
+def condition(column: exp.Column, value: Any) -> exp.Expr:
+    """A column is a value, or one of several; None stands for what is missing.
+
+    Raises:
+        InvalidArgument: a value that no statement can hold.
+    """
+    several = isinstance(value, list | tuple | set | frozenset)
+    values = list(value) if several else [value]
+    for one in values:
+        if one is not None and not isinstance(one, bool | int | float | str | dt.date | decimal.Decimal):
+            raise InvalidArgument(
+                f"where= in SQL takes texts, numbers, dates and None, and lists of these; got {one!r} of type "
+                f"{type(one).__name__}"
+            )
+    known = [_literal(one) for one in values if one is not None]
+    tests: list[exp.Expr] = [column.is_(exp.null())] if len(known) < len(values) else []
+    if several:
+        tests.append(exp.In(this=column, expressions=known) if known else exp.false())
+    elif known:
+        tests.append(column.eq(known[0]))
+    return exp.or_(*tests)
+
+
+def _literal(value: Any) -> exp.Expr:
+    if isinstance(value, decimal.Decimal):
+        return exp.Literal.number(f"{value:f}")
+    if isinstance(value, dt.datetime):
+        kind = "TIMESTAMPTZ" if value.tzinfo else "TIMESTAMP"
+        return exp.cast(exp.Literal.string(value.isoformat(" ")), kind)
+    if isinstance(value, dt.date):
+        return exp.cast(exp.Literal.string(value.isoformat()), "DATE")
+    return exp.convert(value)
 
 
 def rendered(query: exp.Select, dialect: str) -> str:

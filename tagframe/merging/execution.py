@@ -22,6 +22,7 @@ from tagframe.merging.advice import Reaction
 from tagframe.merging.joined_rows import JoinedRows, Mask, Matched, taken
 from tagframe.merging.pushdown import merge_in_engine
 from tagframe.merging.report import MergeReport, StepReport
+from tagframe.merging.server import merge_in_server
 from tagframe.merging.stacking import StackedRows
 from tagframe.merging.table_rows import CorpusRows, Rows
 
@@ -50,7 +51,11 @@ def run_plan(
         corpus: the corpus of the tables. With ``where`` or ``limit``, tables of SQLite files are not read whole. Where
             all are in one file, no step repeats a row and no key needs coercion, SQLite joins them, and only the rows
             of the result are read (``where`` as a mapping to values, or none); the report's ``engine`` says so. Else
-            the key columns are read whole, and of the others only the rows of the result.
+            the key columns are read whole, and of the others only the rows of the result. Where all tables are in one
+            PostgreSQL server, ``how`` is no outer join and ``where`` tests for values, one statement
+            (:attr:`MergeReport.sql`) joins them there: keys are compared as the server compares them, so that nothing
+            matches by coercion, rows come in the server's order, and of a ``limit`` which ones they are is its choice.
+            What the report counts is counted there when it is read; with a ``limit`` no loss is warned of before.
         how: the kind of every join. "left" keeps the rows of the start table.
         on_fanout: what to do where a step repeats rows of the start table.
         on_loss: what to do where rows of the anchor are lost; other tables lose rows by nature. Where the planner chose
@@ -84,6 +89,10 @@ def run_plan(
     wanted = _wanted(plan, names, columns)
     everything = _wanted(plan, names, None)
     filters = {plan.find_column(name): value for name, value in where.items()} if isinstance(where, Mapping) else {}
+    if how != "outer" and not isinstance(where, str):
+        served = merge_in_server(plan, corpus, wanted, where or {}, how, limit, on_fanout, on_loss)
+        if served is not None:
+            return served
     picks = how != "outer" and not isinstance(where, str) and not (where is None and limit is None)
     if picks:
         pushed = merge_in_engine(plan, corpus, wanted, filters, how=how, limit=limit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -84,6 +85,7 @@ class MergeReport:
         stacks: tables of one shape that were joined as one: (id of the stack, ids of its parts).
         ambiguous: ways to join that are as sure as the one that was taken, a line each.
         plan: that the merge followed, to be shown with it.
+        sql: the statement that gave the rows, where a server ran the join.
     """
 
     start: str
@@ -96,6 +98,7 @@ class MergeReport:
     stacks: tuple[tuple[str, tuple[str, ...]], ...] = ()
     ambiguous: tuple[str, ...] = ()
     plan: JoinPlan | None = field(default=None, repr=False, compare=False)
+    sql: str = field(default="", repr=False, compare=False)
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each step, with the attributes of :class:`StepReport` as columns."""
@@ -106,6 +109,8 @@ class MergeReport:
         """Plain values, as ``tagframe merge --json`` prints them."""
         plain = dataclasses.asdict(replace(self, plan=None))
         del plain["plan"]
+        if not self.sql:
+            del plain["sql"]
         stacks = [{"id": id, "tables": list(parts)} for id, parts in self.stacks]
         return {**plain, "steps": list(plain["steps"]), "stacks": stacks, "ambiguous": list(self.ambiguous)}
 
@@ -142,3 +147,67 @@ class MergeReport:
         from tagframe.display import report_html
 
         return report_html(self)
+
+
+class LaterReport(MergeReport):
+    """The report of a merge that a server ran: rows are counted there when somebody asks for the counts.
+
+    It reads as any other one. To count takes a pass over the tables, as they are then; the statement of the merge
+    itself may have ended after a hundred rows. Reading it raises what a merge raises where the server cannot answer.
+    """
+
+    def __init__(
+        self,
+        plan: JoinPlan,
+        rows: int,
+        engine: str,
+        ambiguous: tuple[str, ...],
+        sql: str,
+        count: Callable[[], MergeReport],
+    ) -> None:
+        known = {"start": plan.start, "rows": rows, "engine": engine, "stacks": (), "ambiguous": ambiguous}
+        self.__dict__.update(known, plan=plan, sql=sql, _count=count, _known=None)
+
+    def counted(self) -> MergeReport:
+        """The report with all its counts."""
+        if self.__dict__["_known"] is None:
+            self.__dict__["_known"] = self.__dict__["_count"]()
+        known: MergeReport = self.__dict__["_known"]
+        return known
+
+    @property
+    def start_rows(self) -> int:  # type: ignore[override]
+        """Counted now."""
+        return self.counted().start_rows
+
+    @property
+    def steps(self) -> tuple[StepReport, ...]:  # type: ignore[override]
+        """Counted now."""
+        return self.counted().steps
+
+    @property
+    def lost(self) -> int:  # type: ignore[override]
+        """Counted now."""
+        return self.counted().lost
+
+    @property
+    def filtered(self) -> int:  # type: ignore[override]
+        """Counted now."""
+        return self.counted().filtered
+
+    def to_dict(self) -> dict[str, Any]:
+        """As of any report."""
+        return self.counted().to_dict()
+
+    def __eq__(self, other: object) -> bool:
+        return self.counted() == (other.counted() if isinstance(other, LaterReport) else other)
+
+    def __hash__(self) -> int:
+        return hash((self.start, self.rows))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _itself, (self.counted(),)
+
+
+def _itself(report: MergeReport) -> MergeReport:
+    return report

@@ -1,0 +1,236 @@
+"""Joins that PostgreSQL runs: the frame and the counts that pandas gives, and only the result travels."""
+
+from __future__ import annotations
+
+import datetime as dt
+import pickle
+import warnings
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pandas as pd
+import psycopg
+import pytest
+
+import tagframe as tf
+from tagframe.corpus.naming import NamedTable
+from tagframe.engines.postgres import PostgresEngine
+from tagframe.errors import ColumnNotFound, FanOut, RowsLost, RowsLostWarning, ServerGone, UnreadableTable
+from tagframe.joins import JoinPlan, keys_on
+from tagframe.merging import MergeReport, plan_tables, run_plan
+
+SCRIPT = """
+CREATE SCHEMA shop; CREATE SCHEMA geo;
+CREATE TABLE geo.country (code text PRIMARY KEY, country_name text);
+INSERT INTO geo.country VALUES ('CZ', 'Czechia'), ('DE', 'Germany'), ('XX', NULL);
+CREATE TABLE shop.customer (customer_id int PRIMARY KEY, name text, code text REFERENCES geo.country, born date);
+INSERT INTO shop.customer SELECT g, 'c' || g, (ARRAY['CZ', 'DE', NULL])[1 + g % 3], date '1990-01-01' + g
+    FROM generate_series(1, 30) g;
+CREATE TABLE shop.sale (sale_id int PRIMARY KEY, customer_id int, amount numeric(12, 2), paid boolean, day date);
+INSERT INTO shop.sale SELECT g, CASE WHEN g % 11 = 0 THEN NULL ELSE 1 + g % 40 END, g * 1.5, g % 2 = 0,
+    date '2024-01-01' + g % 50 FROM generate_series(1, 400) g;
+CREATE TABLE shop.visit (customer_id int, page text);
+INSERT INTO shop.visit VALUES (1, 'a'), (1, 'b'), (99, 'c'), (99, 'd');
+CREATE VIEW shop.named AS SELECT customer_id, name FROM shop.customer;
+"""
+CHAIN = ["shop.sale", "shop.customer", "geo.country"]
+QUIET = {"on_loss": "allow"}
+
+
+@pytest.fixture(scope="module")
+def corpus(postgres) -> tf.Corpus:
+    with psycopg.connect(postgres.url(), autocommit=True) as owner:
+        owner.execute("DROP DATABASE IF EXISTS merging WITH (FORCE)")
+        owner.execute("CREATE DATABASE merging")
+    with psycopg.connect(postgres.url("merging"), autocommit=True) as owner:
+        owner.execute(SCRIPT)
+    return tf.open_corpus(postgres.url("merging"), progress=False)
+
+
+@pytest.fixture
+def chain(corpus) -> JoinPlan:
+    return plan_tables(corpus, CHAIN)
+
+
+def by_pandas(monkeypatch: pytest.MonkeyPatch, *args: Any, **options: Any) -> tuple[pd.DataFrame, MergeReport]:
+    with monkeypatch.context() as patch:
+        patch.setattr("tagframe.merging.execution.merge_in_server", lambda *args, **options: None)
+        return run_plan(*args, **options)
+
+
+def sorted_rows(frame: pd.DataFrame) -> pd.DataFrame:
+    """In one order, and with one null: pandas' own steps leave NaN in columns of objects."""
+    plain = frame.sort_values(list(frame.columns[:1]), ignore_index=True).astype(object)
+    return plain.where(plain.notna(), None)
+
+
+def counts(report: MergeReport) -> dict[str, Any]:
+    steps = [replace(step, seconds=0.0) for step in report.steps]
+    return {"start_rows": report.start_rows, "lost": report.lost, "filtered": report.filtered, "rows": report.rows,
+            "steps": steps}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ["inner", "left"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"columns": ["sale_id", "name", "country_name", "amount"]},
+        {"where": {"code": "CZ"}},
+        {"where": {"code": ["CZ", "DE"], "paid": True}},
+        {"where": {"amount": [1.5, Decimal("3.00"), 300]}},
+        {"where": {"day": dt.date(2024, 1, 5)}},
+        {"where": {"country_name": None}},
+        {"where": {"sale_id": []}},
+        {"where": {"name": "it's; DROP TABLE x --"}},
+        {"where": {"name": "\\"}},
+    ],
+    ids=str,
+)
+def test_the_frame_and_the_counts_are_those_of_pandas(corpus, chain, monkeypatch, how, options):
+    frame, report = run_plan(chain, corpus, how=how, **QUIET, **options)
+    other, expected = by_pandas(monkeypatch, chain, corpus, how=how, **QUIET, **options)
+    assert (report.engine, expected.engine) == ("postgres", "pandas")
+    pd.testing.assert_frame_equal(sorted_rows(frame), sorted_rows(other))
+    assert {str(dtype) for dtype in frame.dtypes} <= {"int32", "Int32", "object", "bool", "str"}
+    assert counts(report) == counts(expected)
+    assert "sale" in report.sql
+    assert report.sql == chain.sql(
+        how=how, columns=options.get("columns"), where=options.get("where"), dialect="postgres"
+    )
+
+
+def test_with_a_limit_the_statement_stops_there_and_counts_come_later(corpus, chain, monkeypatch):
+    sent = []
+    real = PostgresEngine.fetched
+    monkeypatch.setattr(PostgresEngine, "fetched", lambda *args, **names: sent.append(args[3]) or real(*args, **names))
+    counted = []
+    monkeypatch.setattr(
+        "tagframe.merging.server._ServerJoin.counted", lambda *args: counted.append(1) or pytest.fail("counted")
+    )
+    frame, report = run_plan(chain, corpus, limit=5)
+    assert (len(frame), report.rows, report.engine) == (5, 5, "postgres")
+    assert len(sent) == 1
+    assert "LIMIT 5" in sent[0]
+    assert not counted
+    monkeypatch.undo()
+    assert report.start_rows == 400
+    assert report.lost == 400 - report.steps[-1].rows_out
+    assert "Merged from shop.sale (400 rows)" in repr(report)
+    assert report.to_dict()["rows"] == 5
+    assert len(report.to_frame()) == 2
+    back = pickle.loads(pickle.dumps(report))
+    assert back == report
+    assert run_plan(chain, corpus, limit=5)[0].equals(frame)
+
+
+def test_one_schema_needs_no_qualified_names(corpus):
+    plan = plan_tables(corpus, ["shop.sale", "shop.customer"])
+    frame, report = run_plan(plan, corpus, **QUIET, limit=3)
+    assert 'FROM "sale"' in report.sql
+    assert len(frame) == 3
+
+
+def test_a_step_that_repeats_rows_is_refused_before(corpus, monkeypatch):
+    plan = plan_tables(corpus, ["shop.customer", "shop.visit"], given=keys_on("customer_id", names(corpus)))
+    with pytest.raises(FanOut, match=r"would repeat 1 rows of shop\.customer, 2 times at most") as caught:
+        run_plan(plan, corpus, limit=5)
+    assert caught.value.rows["customer_id"].tolist() == [1]
+    # Where the repetition is meant, pandas accounts for it.
+    frame, report = run_plan(plan, corpus, on_fanout="allow", **QUIET)
+    assert (len(frame), report.engine) == (2, "pandas")
+    # Keys that repeat and that no row meets repeat nothing.
+    few = plan.use("customer.customer_id = visit.customer_id")
+    with psycopg.connect(url_of(corpus), autocommit=True) as owner:
+        owner.execute("DELETE FROM shop.visit WHERE page = 'b'")
+        try:
+            frame, report = run_plan(few, corpus, **QUIET)
+            assert (frame["page"].tolist(), report.engine, report.steps[0].unmatched_right) == (["a"], "postgres", 2)
+        finally:
+            owner.execute("INSERT INTO shop.visit VALUES (1, 'b')")
+
+
+def names(corpus):
+    return [NamedTable.of(corpus.profile(id)) for id in ("shop.customer", "shop.visit")]
+
+
+def url_of(corpus: tf.Corpus) -> str:
+    return corpus.engine("shop.sale").server.conninfo
+
+
+def test_rows_that_are_lost_are_refused_or_said(corpus, chain):
+    with pytest.raises(RowsLost, match="how='left' keeps them") as caught:
+        run_plan(chain, corpus, on_loss="raise")
+    kept, _ = run_plan(chain, corpus, **QUIET)
+    lost = caught.value.rows
+    assert len(lost) == 400 - len(kept)
+    assert not set(lost["sale_id"]) & set(kept["sale_id"])
+    anchored = replace(chain, is_anchored=True)
+    with pytest.warns(RowsLostWarning, match=f"{len(lost)}"):
+        run_plan(anchored, corpus)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run_plan(anchored, corpus, limit=3)
+        run_plan(anchored, corpus, how="left", on_loss="raise")
+
+
+def test_what_sql_would_compare_otherwise_is_left_to_pandas(corpus, chain, monkeypatch):
+    asked = {"where": lambda name: name.str.endswith("1")}
+    _, report = run_plan(chain, corpus, where={"name": asked["where"]}, **QUIET)
+    assert report.engine == "pandas"
+    for where in ({"sale_id": "7"}, {"name": 7}, {"amount": float("inf")}, {"name": "a\x00b"}):
+        frame, report = run_plan(chain, corpus, where=where, **QUIET)
+        assert (len(frame), report.engine) == (0, "pandas")
+    _, report = run_plan(chain, corpus, where="amount > 100", **QUIET)
+    assert report.engine == "pandas"
+    _, report = run_plan(chain, corpus, how="outer", **QUIET)
+    assert report.engine == "pandas"
+
+
+def test_views_and_hidden_columns(corpus, database):
+    tables = [NamedTable.of(corpus.profile(id)) for id in ("shop.sale", "shop.named")]
+    plan = plan_tables(corpus, ["shop.sale", "shop.named"], given=keys_on("customer_id", tables))
+    frame, report = run_plan(plan, corpus, limit=2, **QUIET)
+    assert (report.engine, "name" in frame) == ("postgres", True)
+    own = tf.open_corpus(database(SCRIPT), progress=False)
+    own.hide("shop.customer.name")
+    frame, report = run_plan(plan_tables(own, CHAIN), own, limit=2, **QUIET)
+    assert (report.engine, "name" in frame) == ("postgres", False)
+
+
+def test_retrieved_tables_are_merged_in_the_server(corpus):
+    found = corpus.tables.tag.retrieve_tables("the amount of each sale by customer name and country_name", k=3)
+    frame = found.merge(limit=4, on_loss="allow", on_fanout="allow", on_ambiguous="allow")
+    assert len(frame) <= 4
+    assert frame.tag.merge_report.engine in ("postgres", "pandas")
+
+
+def test_tables_that_changed_are_named(database):
+    url = database(SCRIPT)
+    own = tf.open_corpus(url, progress=False)
+    plan = plan_tables(own, CHAIN)
+    with psycopg.connect(url, autocommit=True) as owner:
+        owner.execute("ALTER TABLE shop.customer RENAME COLUMN name TO called")
+    with pytest.raises(ColumnNotFound, match="no column 'name' any more"):
+        run_plan(plan, own, limit=1)
+    with psycopg.connect(url, autocommit=True) as owner:
+        owner.execute("DROP TABLE geo.country CASCADE")
+    with pytest.raises(UnreadableTable, match=r"'geo.country' is not in .* any more"):
+        run_plan(plan, own, limit=1)
+
+
+def test_a_server_that_goes_away_is_named(database, postgres):
+    own = tf.open_corpus(database(SCRIPT), progress=False)
+    plan = plan_tables(own, CHAIN)
+    _, report = run_plan(plan, own, limit=1)
+    postgres.stop()
+    try:
+        with pytest.raises(ServerGone):
+            run_plan(plan, own, limit=1)
+        with pytest.raises(ServerGone):
+            report.lost  # noqa: B018
+    finally:
+        postgres.start()
+    assert report.start_rows == 400
+    assert len(run_plan(plan, own, limit=1)[0]) == 1
