@@ -88,6 +88,7 @@ class Corpus:
         self._knowledge = KnowledgeStore() if knowledge is None else knowledge
         self._facts = FactStore() if facts is None else facts
         self._whole: Future[Corpus] | None = None
+        self._under: Corpus | None = None
         self._told: tuple[Knowledge, tuple[TableProfile, ...], dict[str, TableProfile]] | None = None
 
     @property
@@ -198,6 +199,16 @@ class Corpus:
     def with_whole(self, whole: Future[Corpus]) -> Corpus:
         """This corpus, a first look at another that is to come."""
         self._whole = whole
+        return self
+
+    @property
+    def under(self) -> Corpus | None:
+        """The corpus that one table of this one is laid over; None where there is none."""
+        return self._under
+
+    def laid_over(self, under: Corpus) -> Corpus:
+        """This corpus, which is another one but for one table more, or for another one of an id."""
+        self._under = under
         return self
 
     def __getstate__(self) -> dict[str, Any]:

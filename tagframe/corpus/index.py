@@ -182,7 +182,7 @@ def with_frame(corpus: Corpus, frame: pd.DataFrame, id: str | None = None) -> tu
         )
         others = corpus.subset(other for other in corpus.ids if other != known.id)
     origin = Origin(key=profile.id, table=shape.name, kind=engine.kind, engine=engine)
-    return others.union(Corpus([profile], {profile.id: origin})), profile.id
+    return others.union(Corpus([profile], {profile.id: origin})).laid_over(corpus), profile.id
 
 
 def _open_catalogue(catalogue: Catalogue, progress: bool | None, first_look: bool) -> Corpus:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import threading
+from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import resources
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from tagframe.corpus.documents import column_document, table_document
 from tagframe.corpus.facts import FactStore
 from tagframe.corpus.mapped import Arrays
 from tagframe.corpus.profile import TableProfile
@@ -22,11 +24,12 @@ from tagframe.corpus.stored_profiles import columns_at_hand
 from tagframe.corpus.vectors import CorpusVectors
 from tagframe.embed import ANONYMOUS, TextVectors, encode_words, vocabulary
 from tagframe.retrieval.database_keys import code_of_keys
-from tagframe.retrieval.families import families, families_at
+from tagframe.retrieval.families import Family, families, families_at
 from tagframe.retrieval.joinability import Joinability
-from tagframe.retrieval.lexical import LexicalIndex, Terms, WordIndex, database_index, said_terms
+from tagframe.retrieval.lexical import LexicalIndex, Terms, WordIndex, database_index, said_terms, table_terms
 from tagframe.retrieval.links import Links
 from tagframe.retrieval.once import once
+from tagframe.retrieval.overlay import Beside, Cut
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.segment import WordsApart
@@ -64,6 +67,10 @@ class Searchable(Protocol):
 
     def promise_vectors(self, read: Callable[[], object]) -> None:
         """Say how to call :meth:`vectors`, where they are had from elsewhere."""
+
+    @property
+    def under(self) -> Searchable | None:
+        """What one table of it is laid over, where it is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +113,7 @@ class RetrievalIndex:
         described: the same tables in the same order under readable names, where there are such: their words are
             searched instead.
         apart: id of a table that stands for itself, although it may be a piece of a family.
+        over: the index of the same corpus without one of its tables, or with another of that id; and the id.
 
     Attributes:
         families: the candidates: tables, and those that are one table in pieces as one.
@@ -124,6 +132,7 @@ class RetrievalIndex:
         declared_keys: bool = True,
         described: Searchable | None = None,
         apart: str | None = None,
+        over: tuple[RetrievalIndex, str] | None = None,
     ) -> None:
         self._facts = corpus.facts
         self.embedder, self.declared_keys = embedder, declared_keys
@@ -132,6 +141,10 @@ class RetrievalIndex:
         self._kept: Arrays | None = None
         self._read: _Read | None = None
         self._starts = np.zeros(1, dtype=np.int64)
+        self._more = np.zeros((0, 0), dtype=np.float32)
+        if over is not None:
+            self._lay_over(*over, {table.id: table for table in corpus.profiles})
+            return
         state = ""
         is_whole = described is None and apart is None and self._facts.keeps_arrays(corpus.profiles)
         if is_whole and not (embedder is not None and embedder.name.startswith(ANONYMOUS)):
@@ -177,6 +190,72 @@ class RetrievalIndex:
             owner = np.repeat(np.arange(len(widths)), widths)
             self.vectors = CorpusVectors(kept["tables"], kept["distinct"], kept["column_row"].astype(np.intp), owner)
             readable.promise_vectors(partial(self._read_vectors, readable))
+
+    def _lay_over(self, under: RetrievalIndex, id: str, profiles: Mapping[str, TableProfile]) -> None:
+        """As the index under it, which is laid over none, but for one table."""
+        table, others = profiles[id], [one.table.id for one in under.families]
+        at = bisect_left(others, id)
+        gone = int(at < len(others) and others[at] == id)
+        self.families = [*under.families[:at], Family(table, table.name), *under.families[at + gone :]]
+        self.tables = tuple(family.table for family in self.families)
+        self.named = under.named.of([*under.named.own[:at], table, *under.named.own[at + gone :]])
+        named = self.named[at]
+        numbers = {name: number for number, name in enumerate(sorted({table.database for table in self.tables}))}
+        self.database = np.array([numbers[table.database] for table in self.tables], dtype=np.intp)
+        self.one_database = under.one_database
+        tables, start = Cut(at, gone, 1), int(under._starts[at])
+        columns = Cut(start, int(under._starts[at + gone]) - start, len(table.columns))
+        widths = tables.into(np.diff(under._starts), np.array([len(table.columns)]))
+        self._starts = np.cumsum([0, *widths.tolist()])
+        self._filled = np.flatnonzero(widths)
+        before = under.tables[at].columns if gone else ()
+        was_key = {column.name for column, is_key in zip(before, under.is_key[start:], strict=False) if is_key}
+        words = table_terms(named, with_database=not self.one_database)
+        is_new = table.database not in {one.database for one in under.tables}
+        databases = Cut(numbers[table.database], 0, 1)
+        known: dict[str, object] = {
+            "lexical": under.lexical.laid_over(tables, words),
+            "said": under.said.laid_over(tables, said_terms(named)),
+            "database_words": under.database_words.laid_over(
+                databases, list(dict.fromkeys(table_terms(named, with_database=False)))
+            )
+            if is_new
+            else under.database_words,
+            "vocabulary": under.vocabulary.laid_over(named, tables, columns),
+            "values": under.values.laid_over(table, tables, columns),
+            "is_key": columns.into(under.is_key, np.array([column.name in was_key for column in table.columns], bool)),
+        }
+        self.__dict__.update(known)
+        self.vectors = None
+        if under.vectors is not None:
+            # A frame that was taken from a table has columns of the same names, as a rule.
+            row = dict(zip((column.name for column in before), under.vectors.column_row[start:].tolist(), strict=False))
+            texts = [table_document(named, hide_database=self.one_database)]
+            for own, column in zip(table.columns, named.columns, strict=True):
+                if own.name not in row:
+                    row[own.name] = len(under.vectors.distinct) + len(texts) - 1
+                    texts.append(column_document(named, column))
+            vectors = self.encode(texts).astype(np.float32)
+            self._more = vectors[1:]
+            self.vectors = CorpusVectors(
+                tables.into(under.vectors.tables, vectors[:1]),
+                under.vectors.distinct,
+                columns.into(under.vectors.column_row, np.array([row[column.name] for column in table.columns], int)),
+                np.repeat(np.arange(len(widths)), widths),
+            )
+
+    def is_piece(self, id: str) -> bool:
+        """Whether a table is one of the pieces of a family."""
+        return id in self._pieces
+
+    @once
+    def _pieces(self) -> frozenset[str]:
+        return frozenset(id for family in self.families for id in family.parts)
+
+    @property
+    def _distinct(self) -> Beside:
+        assert self.vectors is not None
+        return Beside(self.vectors.distinct, self._more)
 
     def _read_vectors(self, corpus: Searchable) -> CorpusVectors:
         assert self.embedder is not None
@@ -272,7 +351,7 @@ class RetrievalIndex:
         """ω of JAR section 3.3."""
         if self.vectors is None:
             return Joinability(self.tables, declared=self.declared_keys)
-        return Joinability(self.tables, self.vectors.distinct, self.vectors.column_row, declared=self.declared_keys)
+        return Joinability(self.tables, self._distinct, self.vectors.column_row, declared=self.declared_keys)
 
     @once
     def links(self) -> Links:
@@ -348,7 +427,7 @@ class RetrievalIndex:
             each = np.concatenate([each, self.encode([plain(subquery) for subquery in question.told])])
             labels = (*labels, *question.told)
         # Of each distinct text once, and as narrow as the vectors are: a lake has a hundred thousand columns.
-        near = np.concatenate([known.text[None, :], each]).astype(np.float32) @ self.vectors.distinct.T
+        near = self._distinct.products(np.concatenate([known.text[None, :], each]).astype(np.float32))
         rows, first, filled = self._parts
         most = np.full((len(near), 2 * count), -np.inf, dtype=np.float32)
         if len(rows):
@@ -378,7 +457,7 @@ class RetrievalIndex:
     def _columns_of(self, part: slice) -> npt.NDArray[np.float32]:
         """The vectors of some columns: shape (columns, d)."""
         assert self.vectors is not None
-        return np.asarray(self.vectors.distinct[self.vectors.column_row[part]])
+        return np.asarray(self._distinct[self.vectors.column_row[part]], dtype=np.float32)
 
     def _question(self, question: Question) -> TextVectors:
         assert self.embedder is not None
@@ -450,6 +529,11 @@ class _Slot:
 
     @once
     def index(self) -> RetrievalIndex:
+        under = self._corpus.under
+        if under is not None and under.under is None and self._apart is not None:
+            known = index_of(under, self._embedder)
+            if not known.is_piece(self._apart):
+                return RetrievalIndex(self._corpus, self._embedder, over=(known, self._apart))
         return RetrievalIndex(self._corpus, self._embedder, apart=self._apart)
 
 
@@ -471,17 +555,21 @@ _slots: OrderedDict[tuple[int, _Tables, str | None], _Slot] = OrderedDict()
 _lock = threading.Lock()
 
 
-def index_of(corpus: Searchable, embedder: Embedder | None, apart: str | None = None) -> RetrievalIndex:
+def index_of(corpus: Searchable, embedder: Embedder | None, anchor: str | None = None) -> RetrievalIndex:
     """The index of a corpus, made once; corpora that are equal, such as those narrowed at each call, share one.
 
     Args:
         corpus: what to search.
         embedder: None leaves lexical relevance alone.
-        apart: as for :class:`RetrievalIndex`.
+        anchor: id of a table that stands for itself, although it may be a piece of a family.
     """
-    # Where the table is of no family the index is everybody's. The slot holds the embedder, so that its id stays.
-    apart = apart if apart is not None and any(letter.isdecimal() for letter in apart) else None
+    apart = anchor
+    if corpus.under is None and anchor is not None:
+        # Where the table is of no family the index is everybody's.
+        may_be = any(letter.isdecimal() for letter in anchor)
+        apart = anchor if may_be and index_of(corpus, embedder).is_piece(anchor) else None
     with _lock:
+        # The slot holds the embedder, so that its id stays.
         key = (id(embedder), _Tables(corpus.profiles), apart)
         slot = _slots.setdefault(key, _Slot(corpus, embedder, apart))
         _slots.move_to_end(key)

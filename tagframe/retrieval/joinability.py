@@ -11,6 +11,7 @@ import numpy.typing as npt
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.keys.names import singular
+from tagframe.retrieval.overlay import Beside
 from tagframe.retrieval.problem import Floats
 
 INSTANCE_SHARE = 0.5
@@ -32,7 +33,7 @@ class Joinability:
 
     Args:
         tables: the profiles, in the order that indices refer to.
-        vectors: unit vectors, shape (m, d); None leaves the words' overlap.
+        vectors: unit vectors, shape (m, d), or what gives some of its rows; None leaves the words' overlap.
         rows: shape (columns,), the row in ``vectors`` of each column, table after table; None where they are in that
             order.
         declared: give 1 to what the source declares as a foreign key (JAR-G).
@@ -41,7 +42,7 @@ class Joinability:
     def __init__(
         self,
         tables: Sequence[TableProfile],
-        vectors: npt.NDArray[Any] | None = None,
+        vectors: npt.NDArray[Any] | Beside | None = None,
         rows: npt.NDArray[np.intp] | None = None,
         *,
         declared: bool = False,

@@ -121,21 +121,30 @@ class WordsApart(Sequence[TableProfile]):
     Args:
         tables: under their own names.
         ranked: gives the known words, the most common first, when they are needed.
+
+    Attributes:
+        own: the tables under their own names.
     """
 
     def __init__(self, tables: Sequence[TableProfile], ranked: Callable[[], Iterable[str]]) -> None:
-        self._tables, self._ranked = tables, ranked
+        self.own, self._ranked = tables, ranked
 
     @once
     def _segmenter(self) -> Segmenter:
         return Segmenter(self._ranked())
 
+    def of(self, tables: Sequence[TableProfile]) -> WordsApart:
+        """Other tables, by the same known words."""
+        found = WordsApart(tables, self._ranked)
+        found.__dict__["_segmenter"] = self._segmenter
+        return found
+
     def whole(self) -> tuple[TableProfile, ...]:
         """All of them."""
-        return with_words_apart(self._tables, self._segmenter)
+        return with_words_apart(self.own, self._segmenter)
 
     def __len__(self) -> int:
-        return len(self._tables)
+        return len(self.own)
 
     @overload
     def __getitem__(self, place: int) -> TableProfile: ...
@@ -143,8 +152,8 @@ class WordsApart(Sequence[TableProfile]):
     def __getitem__(self, place: slice) -> tuple[TableProfile, ...]: ...
     def __getitem__(self, place: int | slice) -> TableProfile | tuple[TableProfile, ...]:
         if isinstance(place, slice):
-            return with_words_apart(self._tables[place], self._segmenter)
-        return with_words_apart([self._tables[place]], self._segmenter)[0]
+            return with_words_apart(self.own[place], self._segmenter)
+        return with_words_apart([self.own[place]], self._segmenter)[0]
 
     def __iter__(self) -> Iterator[TableProfile]:
         return iter(self.whole())

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from tagframe.corpus.canonical import canonical, hash_texts
 from tagframe.corpus.mapped import Arrays
 from tagframe.corpus.profile import ColumnProfile, TableProfile
+from tagframe.retrieval.overlay import Cut
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.words import STOP_WORDS, words_in
 
@@ -69,6 +70,25 @@ class ValueIndex:
         self._table = np.repeat(np.arange(count, dtype=np.int32), self._widths)
         first = np.cumsum(self._widths) - self._widths
         self._column = (np.arange(self._widths.sum()) - np.repeat(first, self._widths)).astype(np.int32)
+
+    def laid_over(self, table: TableProfile, tables: Cut, columns: Cut) -> ValueIndex:
+        """The values with those of one table more, or another.
+
+        Args:
+            table: its profile.
+            tables: their order.
+            columns: their order.
+        """
+        hashes, owners = _values(table.columns)
+        stay, moved = columns.moved(self._owners)
+        held = self._hashes[stay]
+        places = np.searchsorted(held, hashes, side="right")
+        kept = {
+            "widths": tables.into(self._widths, np.array([len(table.columns)])),
+            "hashes": np.insert(held, places, hashes),
+            "owners": np.insert(moved, places, owners + columns.at).astype(np.int32),
+        }
+        return ValueIndex((), kept)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The index, to be kept."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -15,6 +15,7 @@ from tagframe.corpus.mapped import Arrays, text_array, texts_of
 from tagframe.corpus.profile import TableProfile
 from tagframe.keys.names import singular
 from tagframe.retrieval.lexical import Terms
+from tagframe.retrieval.overlay import Cut
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.words import terms
 
@@ -74,6 +75,28 @@ class Vocabulary:
         parts = {"names": self.names, "columns": self.columns}
         return found | {f"{of}.{name}": getattr(part, name) for of, part in parts.items() for name in _KEPT}
 
+    def laid_over(self, table: TableProfile, tables: Cut, columns: Cut) -> Vocabulary:
+        """The words with those of one table more, or another; a word that no other has is as rare as can be.
+
+        Args:
+            table: under its readable names.
+            tables: their order.
+            columns: their order.
+        """
+        said = [(table.name, table.description), *((column.name, column.description) for column in table.columns)]
+        names = _Names(said, Terms(), self.rarity)
+        rarity = {word: self.rarity.get(word, 1.0) for word in names.words}
+        totals = names.totals(np.array(list(rarity.values())))
+        made = Vocabulary(())
+        made.rarity = rarity
+        for of, cut, mine in (("names", tables, slice(0, 1)), ("columns", columns, slice(1, None))):
+            setattr(
+                made,
+                of,
+                getattr(self, of).laid_over(rarity, cut, names.words_of(np.arange(len(said))[mine]), totals[mine]),
+            )
+        return made
+
     def explains(self, text: str) -> bool:
         """Whether names have all the words of a text, which then need be no value."""
         words = terms(text)
@@ -83,8 +106,8 @@ class Vocabulary:
 class _Names:
     """Names that differ, and their words by numbers: the stems of each, and those of what its user says of it."""
 
-    def __init__(self, names: Sequence[tuple[str, str]], cut: Terms) -> None:
-        self.words: dict[str, int] = {}
+    def __init__(self, names: Sequence[tuple[str, str]], cut: Terms, known: Iterable[str] = ()) -> None:
+        self.words = {word: number for number, word in enumerate(known)}
         number = self.words.setdefault
         self._stems: list[list[int]] = []
         every: list[list[int]] = []
@@ -138,6 +161,23 @@ class _Postings:
         order = np.argsort(numbers, kind="stable")
         starts = np.searchsorted(numbers[order], np.arange(len(words) + 1))
         return cls(words, rarity, starts, places[order].astype(np.int32), total)
+
+    def laid_over(
+        self, rarity: Mapping[str, float], cut: Cut, new: tuple[Numbers, Numbers], total: Floats
+    ) -> _Postings:
+        """Where the words stand with some names more, or others.
+
+        Args:
+            rarity: of all words, those that were known first.
+            cut: the names' order.
+            new: the places of words among the new names, and the words.
+            total: of the new names.
+        """
+        stay, places = cut.moved(self.places.astype(np.int64))
+        numbers = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))[stay]
+        places, numbers = np.concatenate([places, new[0] + cut.at]), np.concatenate([numbers, new[1]])
+        values = np.fromiter(rarity.values(), dtype=np.float64, count=len(rarity))
+        return _Postings.of(list(rarity), values, places, numbers, cut.into(self.total, total))
 
     def matched(self, words: Sequence[str]) -> tuple[Floats, Floats]:
         """Of each name the rarity of the words that it has, and their share of the name's rarity, at most 1."""

@@ -1,0 +1,144 @@
+"""A frame that is laid over the index of its corpus."""
+
+from collections import OrderedDict
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tagframe.corpus import Corpus, with_frame
+from tagframe.retrieval import Question, retrieve_tables
+from tagframe.retrieval.index import RetrievalIndex, index_of
+from tagframe.retrieval.lexical import LexicalIndex, table_terms
+from tagframe.retrieval.overlay import Beside, Cut
+from tagframe.retrieval.signals import SIGNALS, gather
+
+QUESTIONS = (
+    "Which clients have a loan of more than 1000?",
+    "gender of clients with monthly accounts",
+    "What do bolts cost?",
+    "loans of status A by birth date",
+)
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch):
+    monkeypatch.setattr("tagframe.retrieval.index._slots", OrderedDict())
+
+
+def test_a_row_of_things_is_cut_open():
+    assert Cut(1, 1, 2).into(np.array([10, 11, 12]), np.array([7, 8])).tolist() == [10, 7, 8, 12]
+    stay, places = Cut(1, 1, 2).moved(np.array([0, 1, 2, 1, 0]))
+    assert stay.tolist() == [True, False, True, False, True]
+    assert places.tolist() == [0, 3, 0]
+    assert Cut(3, 0, 1).moved(np.array([0, 2]))[1].tolist() == [0, 2]
+
+
+def test_rows_beside_others():
+    first, more = np.arange(6.0).reshape(3, 2), np.arange(6.0, 10.0).reshape(2, 2)
+    whole = np.concatenate([first, more])
+    assert Beside(first, more)[np.array([4, 0, 3])].tolist() == whole[[4, 0, 3]].tolist()
+    assert Beside(first, more).products(np.ones((1, 2))).tolist() == (np.ones((1, 2)) @ whole.T).tolist()
+    assert Beside(first, more[:0])[np.array([2])].tolist() == [[4.0, 5.0]]
+
+
+def test_a_document_put_in_its_own_place_changes_nothing(bank):
+    index = LexicalIndex(bank.profiles)
+    for place, table in enumerate(bank.profiles):
+        over = index.laid_over(Cut(place, 1, 1), table_terms(table))
+        for asked in (["client"], ["loan", "account", "nothing"], ["id", "id"], ["price"]):
+            np.testing.assert_allclose(over.scores(asked), index.scores(asked), rtol=1e-6)
+
+
+def test_words_that_only_the_new_document_has(bank):
+    over = LexicalIndex(bank.profiles).laid_over(Cut(2, 0, 1), ["zebra", "client"])
+    assert np.flatnonzero(over.scores(["zebra"])).tolist() == [2]
+    assert len(over.scores(["zebra"])) == len(bank) + 1
+    assert LexicalIndex([]).laid_over(Cut(0, 0, 1), ["zebra"]).scores(["zebra"]).tolist() != [0.0]
+
+
+@pytest.mark.parametrize("id", ["bank.account", "bank.loan", "shop.product"])
+def test_a_table_laid_over_itself_is_known_as_it_was(bank, words, id):
+    corpus, _ = with_frame(bank, bank.read(id), id)
+    under, over = index_of(bank, words), index_of(corpus, words, id)
+    assert over.links.matrix([0, 1, 2]).tolist() == under.links.matrix([0, 1, 2]).tolist()
+    for question in map(Question.of, QUESTIONS):
+        one, other = gather(under, question), gather(over, question)
+        np.testing.assert_allclose(other.signals, one.signals, atol=1e-6)
+        np.testing.assert_allclose(other.rows, one.rows, atol=1e-6)
+        assert [(hit.text, hit.tables) for hit in other.values] == [(hit.text, hit.tables) for hit in one.values]
+        assert under.best_fit(question, 2) == pytest.approx(over.best_fit(question, 2))
+
+
+def test_nothing_of_the_corpus_is_indexed_again(bank, words, monkeypatch):
+    retrieve_tables(bank, QUESTIONS[0], k=2, embedder=words)
+    monkeypatch.setattr(RetrievalIndex, "_prepare", lambda *_: pytest.fail("indexed anew"))
+    encoded = []
+    real = words.encode
+    monkeypatch.setattr(words, "encode", lambda texts: encoded.extend(texts) or real(texts))
+    frame = pd.DataFrame({"who": [11, 12], "branch": ["Porto", "Faro"]})
+    corpus, anchor = with_frame(bank, frame)
+    found = retrieve_tables(corpus, "loans of clients by branch in Faro", k=2, anchor=anchor, embedder=words)
+    assert found.anchor == anchor
+    assert len(found.tables) == 2
+    assert anchor not in [hit.id for hit in found.tables]
+    tables = [text for text in encoded if text.startswith(("bank", "shop", "client ", "loan "))]
+    assert tables == [], "only the frame's own texts are encoded"
+
+
+def test_columns_that_are_new_gone_or_renamed(bank, words):
+    frame = bank.read("bank.client").drop(columns="gender").assign(town=["Porto", "Faro", "Beja"], score=1.5)
+    corpus, anchor = with_frame(bank, frame, "bank.client")
+    index = index_of(corpus, words, anchor)
+    place = index.place(anchor)
+    assert [column.name for column in index.tables[place].columns] == [*frame.columns]
+    (hit,) = index.values.hits(Question.of("Who is from Faro?"))
+    assert hit.tables == (place,)
+    assert index.tables[place].columns[hit.columns[0]].name == "town"
+    fit = index.best_fit(Question.of("by town"), place)
+    assert fit is not None
+    assert fit[1] == [*frame.columns].index("town")
+    full = RetrievalIndex(corpus, words)
+    for question in map(Question.of, (*QUESTIONS, "Who is from Faro?")):
+        over, whole = gather(index, question).signals, gather(full, question).signals
+        column = SIGNALS.index("words")
+        np.testing.assert_allclose(over[:, column], whole[:, column], atol=1e-6)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame(), pd.DataFrame({"x": []}), pd.DataFrame({"?": [None, None]})])
+def test_frames_of_nothing(bank, words, frame):
+    corpus, anchor = with_frame(bank, frame)
+    found = retrieve_tables(corpus, QUESTIONS[0], k=2, anchor=anchor, embedder=words)
+    assert len(found.tables) == 2
+
+
+@pytest.mark.parametrize("embedder", ["words", None])
+def test_methods_over_an_anchored_frame(bank, words, embedder, monkeypatch):
+    monkeypatch.setattr("tagframe.retrieval.retrieve._configured_embedder", lambda: None)
+    frame = bank.read("bank.client").query("gender == 'F'")
+    corpus, anchor = with_frame(bank, frame, "bank.client")
+    for method in ("auto", "greedy", "exact", "dense", "lexical", "hybrid", "murre", "crush"):
+        found = retrieve_tables(
+            corpus, "loans of clients", k=2, method=method, anchor=anchor, embedder=words if embedder else None
+        )
+        assert len(found.tables) == 2, method
+        assert anchor not in [hit.id for hit in found.tables]
+
+
+def test_a_piece_of_a_family_stands_for_itself(words):
+    days = {f"web.events_{day}": pd.DataFrame({"id": [day], "page": ["a"]}) for day in (20210101, 20210102, 20210103)}
+    corpus = tf.open_corpus({**days, "web.users": pd.DataFrame({"id": [1], "name": ["Ann"]})})
+    over, anchor = with_frame(corpus, corpus.read("web.events_20210102"), "web.events_20210102")
+    found = retrieve_tables(over, "events of users", k=1, anchor=anchor, embedder=words)
+    assert found.anchor == "web.events_20210102"
+    assert index_of(corpus, words, "web.users") is index_of(corpus, words)
+    assert index_of(corpus, words, "web.events_20210102") is not index_of(corpus, words)
+
+
+def test_a_frame_over_a_frame_over_a_corpus(bank, words):
+    one, _ = with_frame(bank, pd.DataFrame({"a": [1]}))
+    two, anchor = with_frame(one, pd.DataFrame({"branch": ["Porto"]}))
+    assert isinstance(two, Corpus)
+    found = retrieve_tables(two, "loans of clients by branch", k=2, anchor=anchor, embedder=words)
+    assert len(found.tables) == 2
