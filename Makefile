@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 SLOW := tests/lm/test_survival.py tests/lm/test_limits.py tests/lm/test_speed_command.py tests/retrieval/test_bench_fit.py \
 	tests/test_notebooks.py tests/test_demo.py tests/test_lotus.py tests/answer/test_hostile_sql.py \
 	tests/engines/test_sqlite_pool.py tests/merging/test_fuzz.py tests/joins/test_spelling.py \
-	tests/answer/test_lm_sql_differential.py tests/answer/test_hostile_ask.py
+	tests/answer/test_lm_sql_differential.py tests/answer/test_hostile_ask.py tests/answer/test_hostile_postgres.py
 
 .PHONY: help setup setup-pandas3 demo check test lint test-pandas3 constraints clean
 

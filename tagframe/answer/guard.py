@@ -73,7 +73,7 @@ def _check_statement(
         exp.Query, exp.Condition, exp.From, exp.Join, exp.Where, exp.Group, exp.Having, exp.Order, exp.Ordered,
         exp.Limit, exp.Offset, exp.Table, exp.TableAlias, exp.Identifier, exp.Alias, exp.CTE, exp.With, exp.Distinct,
         exp.Star, exp.DataType, exp.DataTypeParam, exp.WindowSpec, exp.Filter, exp.Tuple, exp.Values, exp.Var,
-        exp.Collate, exp.IgnoreNulls, exp.WithinGroup, exp.JSONPath, exp.JSONPathPart,
+        exp.Collate, exp.IgnoreNulls, exp.WithinGroup, exp.JSONPath, exp.JSONPathPart, exp.Interval,
     )  # fmt: skip
     if not isinstance(statement, exp.Query):
         raise UnsafeSQL(f"only SELECT may run, not {statement.key.upper()}: {sql[:200]!r}")
@@ -195,6 +195,19 @@ class Reader:
     def _copy(self, id: str, profile: TableProfile, limit: int | None = None) -> pa.Table:
         shown = [column.name for column in profile.columns if not column.hidden]
         return relation(self.corpus.read(id, shown, limit=limit))
+
+
+def refuse_functions(reader: Reader) -> None:
+    """LM functions are staged where the tables are in files or in memory.
+
+    Raises:
+        UnsafeSQL: the statement would run in another kind of engine.
+    """
+    if reader.engine.dialect.name != SQLITE.name:
+        raise UnsafeSQL(
+            f"LM functions (sem_filter, …) do not run in statements over {reader.engine.identity}: select the rows "
+            "first, and use the operators on the frame, as frame.tag.sem_filter(…)"
+        )
 
 
 T = TypeVar("T")

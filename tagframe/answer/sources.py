@@ -37,7 +37,7 @@ def sources_of(sql: str, reader: Reader) -> pd.DataFrame:
         ``value`` (their values), ``row`` (the place in the result of the row that it is behind, where it is one).
     """
     named = reader.named(sql)
-    tree = parsed(sql)
+    tree = parsed(sql, reader.engine.dialect.name)
     cited: list[tuple[str, str | None, str | None, int | None]] = []
     if isinstance(tree, exp.Select):
         for alias, name in source_tables(tree, list(named)):
@@ -78,7 +78,8 @@ def _cited(tree: exp.Select, alias: str, keys: Sequence[str], reader: Reader) ->
             block = block.where(group)
         block.set("expressions", shown)
         block.set("distinct", exp.Distinct())
-    cut = f"SELECT {', '.join(f'key_{place}' for place in range(len(keys)))} FROM ({written(block)}) LIMIT {CITED}"
+    inner = written(block, reader.engine.dialect.name)
+    cut = f"SELECT {', '.join(f'key_{place}' for place in range(len(keys)))} FROM ({inner}) AS cited LIMIT {CITED}"
     try:
         rows = reader.run(cut, SQLLimits(rows=CITED, seconds=reader.limits.seconds, memory=reader.limits.memory))
     except (SQLFailed, UnsafeSQL):
@@ -104,11 +105,15 @@ def _in_result(tree: exp.Select, reader: Reader) -> exp.Expr | None:
     inner.set("with_", None)
     named = [exp.alias_(key.copy(), f"group_{place}") for place, key in enumerate(keys)]
     inner.set("expressions", [*named, *inner.expressions])
-    same = [
-        exp.Is(this=exp.column(f"group_{place}", "in_result"), expression=key.copy()) for place, key in enumerate(keys)
-    ]
+    same = [_same(exp.column(f"group_{place}", "in_result"), key.copy(), reader) for place, key in enumerate(keys)]
     found = exp.select("1").from_(inner.subquery("in_result")).where(*same)
     return exp.Exists(this=found)
+
+
+def _same(one: exp.Column, other: exp.Expr, reader: Reader) -> exp.Expr:
+    """That two values are equal, or both NULL."""
+    kind = exp.Is if reader.engine.dialect.name == "sqlite" else exp.NullSafeEQ
+    return kind(this=one, expression=other)
 
 
 def group_keys(tree: exp.Select, is_column: Callable[[str], bool]) -> list[exp.Expr] | None:
@@ -141,7 +146,7 @@ def has_column(block: exp.Select, name: str, reader: Reader) -> bool:
         value = block.args.get(clause)
         alone.set(clause, [one.copy() for one in value] if isinstance(value, list) else value and value.copy())
     try:
-        reader.compile(written(alone))
+        reader.compile(written(alone, reader.engine.dialect.name))
     except (SQLFailed, UnsafeSQL):
         return False
     return True
@@ -149,23 +154,23 @@ def has_column(block: exp.Select, name: str, reader: Reader) -> bool:
 
 def why_empty(sql: str, reader: Reader) -> str:
     """Which conditions of a statement leave no row, in words for the model that wrote it."""
-    tree = parsed(sql)
+    tree = parsed(sql, reader.engine.dialect.name)
     told = "The statement gave no rows, or only NULL."
     if not isinstance(tree, exp.Select) or tree.args.get("from_") is None:
         return told
     where, having = conjuncts(tree.args.get("where")), conjuncts(tree.args.get("having"))
     lines = [f"Its FROM has {_count(tree, [], reader)} rows."]
     if len(where) > 1:
-        lines += [f"{_count(tree, [part], reader)} of them where {_shown(part)}." for part in where]
+        lines += [f"{_count(tree, [part], reader)} of them where {_shown(part, reader)}." for part in where]
     if where:
         kept = next((place for place in range(1, len(where) + 1) if _count(tree, where[:place], reader) == "0"), None)
         if kept is None:
             lines.append(f"{_count(tree, where, reader)} of them where all conditions hold.")
         else:
             together = "" if kept == 1 else ", together with the conditions before it"
-            lines.append(f"None is left by {_shown(where[kept - 1])}{together}.")
+            lines.append(f"None is left by {_shown(where[kept - 1], reader)}{together}.")
     if having:
-        lines.append(f"Its groups are then held to {' AND '.join(map(_shown, having))}.")
+        lines.append(f"Its groups are then held to {' AND '.join(_shown(part, reader) for part in having)}.")
     return f"{told} {' '.join(lines)}"
 
 
@@ -178,13 +183,14 @@ def _count(tree: exp.Select, where: Sequence[exp.Expr], reader: Reader) -> str:
     if any(aggregates(part) for part in where):
         return "?"
     block = block.where(*(part.copy() for part in where)) if where else block
+    inner = written(block, reader.engine.dialect.name)
     try:
-        counted = reader.run(f"SELECT count(*) AS n FROM ({written(block)} LIMIT 1000000)")
+        counted = reader.run(f"SELECT count(*) AS n FROM ({inner} LIMIT 1000000) AS counted")
     except (SQLFailed, UnsafeSQL):
         return "?"
     return f"{counted['n'].iloc[0]:,}"
 
 
-def _shown(part: exp.Expr) -> str:
-    text = written(part)
+def _shown(part: exp.Expr, reader: Reader) -> str:
+    text = written(part, reader.engine.dialect.name)
     return text if len(text) <= 300 else f"{text[:300]}…"

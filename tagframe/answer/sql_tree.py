@@ -1,4 +1,4 @@
-"""Statements as trees that are written again as they were: SQLite's SQL, with no function taken for another one."""
+"""Statements as trees that are written again as they were, with no function taken for another one."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from sqlglot import exp, parse_one
+from sqlglot.dialects.postgres import Postgres
 from sqlglot.dialects.sqlite import SQLite
 
 AGGREGATES = frozenset(
-    "avg count group_concat json_group_array json_group_object max min string_agg sum total sem_agg".split()
+    "array_agg avg bool_and bool_or corr count every group_concat json_agg json_group_array json_group_object "
+    "jsonb_agg max min mode percentile_cont percentile_disc stddev stddev_pop stddev_samp string_agg sum total "
+    "var_pop var_samp variance sem_agg".split()
 )
 """Functions that make one value of many rows; ``max`` and ``min`` only with one argument."""
 
@@ -30,14 +33,26 @@ class Faithful(SQLite):
         TYPE_MAPPING: ClassVar[dict[Any, str]] = {**SQLite.Generator.TYPE_MAPPING, exp.DataType.Type.DECIMAL: "NUMERIC"}
 
 
-def parsed(sql: str) -> exp.Query:
-    """A statement that the guard has let through, as a tree."""
-    return parse_one(sql, read=Faithful)  # type: ignore[return-value]  # the guard lets only queries through
+class FaithfulPostgres(Postgres):
+    """PostgreSQL, where a function of plain arguments is a name and these."""
+
+    class Parser(Postgres.Parser):  # type: ignore[misc, valid-type]  # made by a metaclass
+        """Knows those functions only that have a grammar of their own (EXTRACT, SUBSTRING … FROM, …)."""
+
+        FUNCTIONS: ClassVar[dict[str, Any]] = {}
 
 
-def written(tree: exp.Expr) -> str:
-    """A tree as SQL."""
-    return tree.sql(dialect=Faithful, normalize_functions=False)
+_FAITHFUL = {"sqlite": Faithful, "postgres": FaithfulPostgres}
+
+
+def parsed(sql: str, dialect: str = "sqlite") -> exp.Query:
+    """A statement that the guard has let through, as a tree; ``dialect`` is that of the engine that runs it."""
+    return parse_one(sql, read=_FAITHFUL[dialect])  # type: ignore[return-value]  # the guard lets only queries through
+
+
+def written(tree: exp.Expr, dialect: str = "sqlite") -> str:
+    """A tree as SQL, of the engine's dialect."""
+    return tree.sql(dialect=_FAITHFUL[dialect], normalize_functions=False)
 
 
 def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:

@@ -7,7 +7,7 @@ import threading
 import weakref
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -79,7 +79,14 @@ def _looked_up(corpus: Corpus, profile: TableProfile) -> dict[str, StoredColumn]
     for column in shown:
         complete = column.name in few and whole is not None
         cells = _cells((whole if complete and whole is not None else first)[column.name], in_place)
-        found[column.name] = _column(cells, complete)
+        known = _column(cells, complete)
+        if engine.dialect.name == "postgres":
+            # Its types are those of columns, and strict.
+            values = (
+                [{"1": "true", "0": "false"}[value] for value in known.values] if column.family == "boolean" else None
+            )
+            known = replace(known, types=(column.declared_type,), values=tuple(values or known.values))
+        found[column.name] = known
     return found
 
 

@@ -48,7 +48,22 @@ class Missing:
     what: str
 
 
-def syn_prompt(question: str, schema: str, joins: Sequence[str], note: str = "") -> Prompt:
+def _task(dialect: str) -> str:
+    """What is asked for, in the engine's dialect; LM functions are of SQLite's statements alone."""
+    if dialect != "postgres":
+        return _TASK
+    before, _, rest = _TASK.partition("What SQL cannot do,")
+    after = rest.partition("Knowledge of the world:")[2].partition("Where more values")[0].strip()
+    rules = rest.partition(FENCE_RULE)[2]
+    return (
+        f"{before.replace('SQLite', 'PostgreSQL')}"
+        "What is compared has to be of one type: cast, as in name = id::text. Only functions that compute from their\n"
+        "arguments alone may be called.\n"
+        f"Knowledge of the world: {after}\n\n{FENCE_RULE}{rules}"
+    )
+
+
+def syn_prompt(question: str, schema: str, joins: Sequence[str], note: str = "", dialect: str = "sqlite") -> Prompt:
     """``syn``'s prompt: the schema, how the tables join, and the question.
 
     Args:
@@ -56,6 +71,7 @@ def syn_prompt(question: str, schema: str, joins: Sequence[str], note: str = "")
         schema: tables as :func:`tagframe.answer.schema_text.describe_tables` has them.
         joins: keys as :func:`tagframe.answer.schema_text.describe_keys` has them.
         note: what else is to be said of the tables, or "".
+        dialect: of the engine that runs the statement.
     """
     parts = [fence(schema, "tables")]
     if joins:
@@ -63,7 +79,7 @@ def syn_prompt(question: str, schema: str, joins: Sequence[str], note: str = "")
     if note:
         parts.append(note)
     parts.append(f"Question: {question}")
-    return Prompt((Message("system", _TASK), Message("user", "\n\n".join(parts))))
+    return Prompt((Message("system", _task(dialect)), Message("user", "\n\n".join(parts))))
 
 
 def revised_prompt(prompt: Prompt, sql: str, why: str) -> Prompt:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tagframe import config
 from tagframe.answer.generation import one_value
-from tagframe.answer.guard import Reader
+from tagframe.answer.guard import Reader, refuse_functions
 from tagframe.answer.lm_sql import check_staged, has_functions
 from tagframe.answer.models import driver
 from tagframe.answer.query import Query, names_in_sql
@@ -82,7 +82,10 @@ class Synthesizer:
         reader = Reader(self.corpus, shown.tables)
 
         def check(sql: str) -> str:
-            return check_staged(sql, reader) if has_functions(sql) else reader.compile(sql)
+            if not has_functions(sql):
+                return reader.compile(sql)
+            refuse_functions(reader)
+            return check_staged(sql, reader)
 
         def accept(text: str) -> str | Missing:
             return parse_statement(text, check, may_be_missing=may_be_missing)
@@ -93,7 +96,8 @@ class Synthesizer:
     def _prompt(self, request: str, shown: Query, note: str = "") -> Prompt:
         chances = {} if shown.retrieved is None else {hit.id: hit.probability for hit in shown.retrieved.tables}
         schema = describe_tables(self.corpus, shown.tables, chances)
-        return syn_prompt(request, schema, describe_keys(self.corpus, shown.tables), note)
+        dialect = Reader(self.corpus, shown.tables).engine.dialect.name
+        return syn_prompt(request, schema, describe_keys(self.corpus, shown.tables), note, dialect)
 
     def _shown(self, request: str) -> Query:
         """The tables that the model is shown, as a query without a statement."""

@@ -28,6 +28,7 @@ from tagframe.engines.postgres_catalogue import (
     Looked,
     ServerColumn,
     ServerTable,
+    all_schemas,
     catalogue_of,
     closed_to,
     looked,
@@ -249,6 +250,7 @@ class PostgresEngine:
         with reading(self.server) as reads:
             places = {readable.table: place_of(readable.table) for readable in tables.values()}
             now = tables_now(reads, places.values()) if places else {}
+            schemas = all_schemas(reads)
         for table in places:
             if table not in now:
                 raise self._gone(table)
@@ -257,7 +259,13 @@ class PostgresEngine:
             for name, readable in tables.items()
         }
         return run_statement(
-            sql, server=self.server, tables=columns, relations=relations, limits=limits, explain=explain
+            sql,
+            server=self.server,
+            tables=columns,
+            relations=relations,
+            schemas=schemas,
+            limits=limits,
+            explain=explain,
         )
 
     def now(self, reads: Reading, tables: Sequence[str]) -> dict[str, ServerTable]:

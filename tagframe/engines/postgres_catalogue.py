@@ -264,6 +264,14 @@ def looked(catalogue: Catalogue) -> Looked:
     return Looked(tuple(readable), tuple(catalogue.schemas["name"].to_pylist()))
 
 
+def all_schemas(reads: Reading) -> list[str]:
+    """The names of all schemas, the system's too."""
+    found: list[str] = reads.fetch("SELECT nspname::text AS name FROM pg_namespace", "the catalogue")[
+        "name"
+    ].to_pylist()
+    return found
+
+
 def closed_to(reads: Reading, schemas: Sequence[str] | None) -> tuple[list[str], list[tuple[str, int]]]:
     """The schemas that may not be used, and by schema how many tables of the others may not be read."""
     known = reads.fetch(_SCHEMAS.strip(), "the catalogue").to_pylist()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -85,15 +85,17 @@ def run_statement(
     server: Server,
     tables: Readables,
     relations: Mapping[str, pa.Table],
+    schemas: Collection[str],
     limits: SQLLimits,
     explain: bool,
 ) -> pd.DataFrame:
-    """Run one statement; see :meth:`~tagframe.engines.base.Engine.execute`."""
+    """Run one statement; ``schemas`` are those of the database. See :meth:`~tagframe.engines.base.Engine.execute`."""
     shown = f"{sql[:200]!r}"
     most_bytes = limits.memory * _MEGABYTE // _RESULT_SHARE
     values: list[Any] = []
     before = ", ".join(_expressions(tables, relations, values))
-    text = f"{f'WITH {before} ' if before else ''}SELECT * FROM ({plain_text(sql)}) AS s LIMIT {limits.rows + 1}"
+    plain = plain_text(sql, {name.lower() for name in schemas})
+    text = f"{f'WITH {before} ' if before else ''}SELECT * FROM ({plain}) AS s LIMIT {limits.rows + 1}"
     if not explain:
         # A row is measured where it is made: one cell may be a gigabyte, and would come whole.
         text = (
@@ -116,9 +118,34 @@ def _rows(
 ) -> pd.DataFrame:
     import psycopg
 
+    cursor = psycopg.RawServerCursor(connection, "tagframe")
+    try:
+        rows = _fetched(connection, cursor, text, values, limits, most_bytes, deadline, shown)
+        described = cursor.description or ()
+    finally:
+        with suppress(psycopg.Error):  # the transaction has failed, or the connection is gone
+            cursor.close()
+    names = unique_names([column.name for column in described])
+    cells = zip(*rows, strict=True) if rows else ((),) * len(names)
+    data = {
+        name: _series(column, computed=about.precision is None)
+        for name, column, about in zip(names, cells, described, strict=True)
+    }
+    return pd.DataFrame(data, index=pd.RangeIndex(len(rows)), columns=names)
+
+
+def _fetched(
+    connection: Any,
+    cursor: Any,
+    text: str,
+    values: Sequence[Any],
+    limits: SQLLimits,
+    most_bytes: int,
+    deadline: float,
+    shown: str,
+) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = []
     size = 0
-    cursor = psycopg.RawServerCursor(connection, "tagframe")
     cursor.execute(text, values or None)
     while len(rows) <= limits.rows:
         left = deadline - time.monotonic()
@@ -138,24 +165,21 @@ def _rows(
             )
     if len(rows) > limits.rows:
         raise SQLFailed(f"the SQL gives more than {limits.rows:,} rows; narrow it, or raise SQLLimits(rows=…): {shown}")
-    described = cursor.description or ()
-    names = unique_names([column.name for column in described])
-    cells = zip(*rows, strict=True) if rows else ((),) * len(names)
-    data = {
-        name: _series(column, computed=about.precision is None)
-        for name, column, about in zip(names, cells, described, strict=True)
-    }
-    return pd.DataFrame(data, index=pd.RangeIndex(len(rows)), columns=names)
+    return rows
 
 
-def plain_text(sql: str) -> str:
+def plain_text(sql: str, schemas: Collection[str] = ()) -> str:
     """The statement as its tokens, without comments, where each is one that may stand in a plain SELECT.
 
     What is run is what was looked at: no comment, no text with escapes and no dollar quotes, of which the server and a
     parser might think differently where they end.
 
+    Args:
+        sql: the statement.
+        schemas: of the database; no name of them may qualify another one.
+
     Raises:
-        UnsafeSQL: a token that may not stand there, or the call of a function that may not run.
+        UnsafeSQL: a token that may not stand there, a name in a schema, or the call of a function that may not run.
     """
     from sqlglot import TokenType
     from sqlglot.dialects import Postgres
@@ -163,13 +187,15 @@ def plain_text(sql: str) -> str:
 
     shown = f"{sql[:200]!r}"
     try:
+        sql.encode()
         tokens = Postgres().tokenize(sql)
-    except TokenError as error:
+    except (TokenError, UnicodeEncodeError) as error:
         raise UnsafeSQL(f"the SQL does not parse: {str(error).splitlines()[0]}; statement: {shown}") from error
     parts: list[str] = []
     for place, token in enumerate(tokens):
         text = sql[token.start : token.end + 1]
         kind = token.token_type
+        words = text.lower().split()
         is_name = kind == TokenType.IDENTIFIER
         if kind == TokenType.STRING:
             if not (text.startswith("'") and text.endswith("'")):
@@ -177,15 +203,24 @@ def plain_text(sql: str) -> str:
         elif is_name:
             if not (text.startswith('"') and text.endswith('"')):
                 raise UnsafeSQL(f"names are written in double quotes, not as {text[:20]!r}: {shown}")
-        elif not (text.replace("_", "a").isalnum() or all(sign in "+-*/%^<>=~!@#&|.,:()[]" for sign in text)
-                  or _is_number(text)):  # fmt: skip
+        elif not (
+            all(word.replace("_", "a").isalnum() for word in words)  # ORDER BY is one
+            or all(sign in "+-*/%^<>=~!@#&|.,:()[]" for sign in text)
+            or _is_number(text)
+        ):
             raise UnsafeSQL(f"{text[:20]!r} may not stand in a SELECT that a model wrote: {shown}")
-        word = token.text.lower() if is_name else text.lower()
+        word = token.text.lower() if is_name else words[-1] if words else ""
+        after = tokens[place + 1].token_type if place + 1 < len(tokens) else None
+        if kind != TokenType.STRING and after == TokenType.DOT and word in schemas:
+            raise UnsafeSQL(
+                f"tables go by their names, without a schema, as {token.text!r} is; where a table has that name too, "
+                f"give it another one with AS: {shown}"
+            )
         if kind != TokenType.STRING and word.startswith("pg_"):
             raise UnsafeSQL(f"{token.text!r} is the server's own, and may not be named: {shown}")
-        if not is_name and kind != TokenType.STRING and word in _REFUSED:
+        if not is_name and kind != TokenType.STRING and not _REFUSED.isdisjoint(words):
             raise UnsafeSQL(f"{text.upper()} may not stand in a SELECT that a model wrote: {shown}")
-        is_called = place + 1 < len(tokens) and tokens[place + 1].token_type == TokenType.L_PAREN
+        is_called = after == TokenType.L_PAREN
         may_be_called = word in _FUNCTIONS or (not is_name and word in _GRAMMAR)
         if is_called and _is_word(kind, text) and not may_be_called and not _is_alias(tokens, place):
             raise UnsafeSQL(f"the function {token.text!r} may not run in a SELECT that a model wrote: {shown}")
