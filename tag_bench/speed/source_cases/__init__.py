@@ -2,9 +2,13 @@
 
 from tag_bench.speed.source_cases.batches import BATCHES
 from tag_bench.speed.source_cases.case import Figures, SourceCase
+from tag_bench.speed.source_cases.postgres import POSTGRES_MERGE, POSTGRES_SCHEMA, POSTGRES_WHOLE
 
 _ALL: tuple[SourceCase, ...] = (
     # PostgreSQL
+    POSTGRES_SCHEMA,
+    POSTGRES_MERGE,
+    POSTGRES_WHOLE,
     # Parquet and Dask
     BATCHES,
 )
