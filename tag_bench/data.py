@@ -27,6 +27,8 @@ from tagframe.retrieval.problem import Floats
 
 SEPARATOR = "#sep#"
 
+SEED = 0
+
 
 @dataclass(frozen=True)
 class Question:
@@ -81,6 +83,14 @@ def of_half(folder: Path, half: str, questions: Iterable[Question]) -> tuple[Que
         raise click.ClickException(f"{folder} has no halves.json, which would say what belongs to the half {half!r}")
     inside = {str(database).lower() for database in read_json(folder / "halves.json")[half]}
     return tuple(question for question in questions if question.database.lower() in inside)
+
+
+def drawn(questions: Sequence[Question], count: int) -> tuple[Question, ...]:
+    """So many of the questions, drawn at random, the same every time, in the file's order."""
+    if len(questions) <= count:
+        return tuple(questions)
+    chosen = np.random.default_rng(SEED).choice(len(questions), count, replace=False)
+    return tuple(questions[place] for place in sorted(chosen.tolist()))
 
 
 def gold_tables(sql: str) -> frozenset[str]:

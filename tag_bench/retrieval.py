@@ -17,7 +17,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from tag_bench import SpreadCommand
-from tag_bench.data import Dataset, Question, of_half, read_coarse, read_dataset, read_decompositions
+from tag_bench.data import Dataset, Question, drawn, of_half, read_coarse, read_dataset, read_decompositions
 from tag_bench.published import beside, plot
 from tagframe.embed import SentenceTransformerEmbedder, get_embedder
 from tagframe.errors import ReplayMiss
@@ -30,10 +30,14 @@ from tagframe.retrieval.methods.exact import EXACT
 from tagframe.retrieval.methods.mip import MIP
 from tagframe.retrieval.methods.murre import MURRE, Ablation, relevance
 from tagframe.retrieval.methods.weights import read_weights
+from tagframe.retrieval.prepare import Prepared
 from tagframe.retrieval.problem import LINKED, Floats, spanning_forest
+from tagframe.retrieval.signals import SIGNALS
 
 AUTO = 0
 """The K that stands for ``k="auto"``."""
+
+_ONLY = SIGNALS.index("only_value")
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,7 @@ class Found:
         connected: whether they are connected by link scores, by K.
         confidence: how sure the method is that all that is needed is among them, by K; None where it does not say.
         seconds: of each phase.
+        named: the tables of the corpus that alone hold a name of the question, where the method looks for such.
     """
 
     question: Question
@@ -53,6 +58,7 @@ class Found:
     connected: Mapping[int, bool]
     confidence: Mapping[int, float | None]
     seconds: Mapping[str, float]
+    named: frozenset[str] = frozenset()
 
 
 def run(
@@ -111,10 +117,38 @@ def run(
             links = index.links.matrix(chosen)
             edges, _ = spanning_forest(np.where(links >= LINKED, links, 0.0), range(len(chosen)))
             connected[size] = len(edges) == len(chosen) - 1
-        found.append(Found(question, tables, connected, confidence, seconds))
+        found.append(Found(question, tables, connected, confidence, seconds, _named(prepared, ids)))
     if misses:
         raise click.ClickException(f"{len(misses):,} of {len(questions):,} questions lack answers; {misses[0]}")
     return found
+
+
+def _named(prepared: Prepared[Any], ids: Sequence[str]) -> frozenset[str]:
+    if prepared.evidence is None:
+        return frozenset()
+    return frozenset(ids[table] for table in np.flatnonzero(prepared.evidence.signals[:, _ONLY]).tolist())
+
+
+def of_values(found: Sequence[Found], sizes: Sequence[int]) -> dict[str, Any]:
+    """How often a name of a question that only one table's cells hold is an argument for that table.
+
+    Returns:
+        How many questions have such a name; how many tables are so named; the share of them that gold uses; and how
+        many of those are found, by K.
+    """
+    named = [(one, table) for one in found for table in one.named]
+    used = [(one, table) for one, table in named if table in one.question.gold]
+    return {
+        "questions": sum(bool(one.named) for one in found),
+        "tables": len(named),
+        "used_percent": round(100 * len(used) / max(len(named), 1), 2),
+        "found_percent": {
+            "auto" if size == AUTO else str(size): round(
+                100 * sum(table in one.tables[size] for one, table in used) / max(len(used), 1), 2
+            )
+            for size in sizes
+        },
+    }
 
 
 def scores(found: Sequence[Found], size: int) -> dict[str, float]:
@@ -221,6 +255,15 @@ def weighted(method: Method[Any, Any], weights: Path | None) -> Method[Any, Any]
     return replace(method, prepare=partial(method.prepare, **given), select=partial(method.select, **given))
 
 
+def _both(several: Sequence[Question], counted: Sequence[Question]) -> list[Question]:
+    """The questions of either, each once, in the file's order."""
+    return sorted({question.position: question for question in (*several, *counted)}.values(), key=_position)
+
+
+def _position(question: Question) -> int:
+    return question.position
+
+
 _VARIANTS = "Of JAR, for exact and mip: D without joins, F in full, G with the keys that the source declares."
 
 
@@ -246,6 +289,7 @@ _VARIANTS = "Of JAR, for exact and mip: D without joins, F in full, G with the k
 @click.option("--embedder", help="A sentence-transformers model, by name or folder.")
 @click.option("--coarse", type=click.Path(exists=True, path_type=Path), help="Relevance of your own: see read_coarse.")
 @click.option("--limit", type=click.IntRange(min=1), help="The first so many questions only.")
+@click.option("--questions", type=click.IntRange(min=1), help="So many questions, drawn at random.")
 @click.option("--compare", is_flag=True, help="Print ours beside the published figures, to standard error.")
 @click.option("--plot", "picture", type=click.Path(path_type=Path), help="Draw complete recall by K into this file.")
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
@@ -267,6 +311,7 @@ def command(
     embedder: str | None,
     coarse: Path | None,
     limit: int | None,
+    questions: int | None,
     compare: bool,
     picture: Path | None,
     output: Any,
@@ -279,7 +324,11 @@ def command(
     dataset = read_dataset(data, hide_database=hide_database, declared_keys=declared, synonyms=synonyms)
     given = read_decompositions(decompositions, dataset.questions)
     counted = dataset.questions if half is None else of_half(data, half, dataset.questions)
+    if questions is not None:
+        counted = drawn(counted, questions)
     several = [question for question in counted if every_question or len(question.gold) > 1][:limit]
+    if not several:
+        raise click.ClickException(f"none of the {len(counted)} questions needs more than one table")
     encoder = get_embedder() if embedder is None else SentenceTransformerEmbedder(embedder)
     if own_database and (coarse is not None or hide_database):
         raise click.ClickException("--own-database has no place for --coarse or --hide-database")
@@ -305,10 +354,16 @@ def command(
         raise click.ClickException(f"--method {method} has no place for --coarse")
     chosen = weighted(ablated(variant_of(METHODS[method], variant), ablation), weights)
     model = None if lm is None else LM(lm)
-    found = asked(several, sizes)
-    result = report(dataset, method, decompositions, sizes, found)
     if method == "auto":  # how many tables: asked of all questions, those of one table too
-        result["auto"] = automatic(asked(counted[:limit], [AUTO]))
+        chosen_for = {one.question.position: one for one in asked(_both(several, counted[:limit]), [*sizes, AUTO])}
+        found = [chosen_for[question.position] for question in several]
+        every = [chosen_for[question.position] for question in counted[:limit]]
+        result = report(dataset, method, decompositions, sizes, found)
+        result["auto"] = automatic(every)
+        result["values"] = of_values(every, [*sizes, AUTO])
+    else:
+        found = asked(several, sizes)
+        result = report(dataset, method, decompositions, sizes, found)
     ours = {size: (result["all"][str(size)]["R"], result["all"][str(size)]["CR"]) for size in sizes}
     if compare:
         click.echo(beside(dataset.name, method, ours), err=True)
