@@ -198,14 +198,20 @@ def by_variant(judged: Sequence[Judged]) -> dict[str, list[Judged]]:
     help="A folder, or several.",
 )
 @click.option("--questions", type=click.IntRange(min=1), default=300, show_default=True, help="Of each data set.")
+@click.option(
+    "--cache",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="A folder for vectors and evidence, so that a second fit takes minutes; it holds pickles, and nobody else may "
+    "write there.",
+)
 @click.option("--weights", type=click.Path(dir_okay=False, path_type=Path), help="Where to write the fitted weights.")
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
-def command(folders: tuple[Path, ...], questions: int, weights: Path | None, output: Any) -> None:
+def command(folders: tuple[Path, ...], questions: int, cache: Path | None, weights: Path | None, output: Any) -> None:
     """Fit the default method's weights and report them on data that they were not fitted on.
 
     Example: python -m tag_bench fit --data spider bird spider_train spider2 --weights tagframe/retrieval/weights.json
     """
-    examples = [example for folder in folders for example in read_examples(folder, questions)]
+    examples = [example for folder in folders for example in read_examples(folder, questions, cache)]
     names = list(dict.fromkeys(example.data for example in examples))
     fold_of = folds(examples)
     out: list[Judged] = []

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from tqdm.auto import tqdm
 
-from tag_bench.fit_examples import SEED, Example
+from tag_bench.data import SEED
+from tag_bench.fit_examples import Example
 from tagframe.retrieval.methods.sets import FEATURES, index_sets, set_features
 from tagframe.retrieval.methods.weights import Weights
 from tagframe.retrieval.problem import Floats
@@ -26,6 +28,7 @@ SETS = 160
 
 RANDOM_SETS = 40
 _ROUGH_SIZE = 1.2  # what a further table is worth when the hardest sets are picked
+_SIZES = np.array([place for place, name in enumerate(FEATURES) if name.startswith("size_")])
 
 _Step = tuple[float, Floats]
 
@@ -72,10 +75,13 @@ def fit_tables(group: Sequence[Example]) -> dict[str, float]:
 
 
 def fit_sets(group: Sequence[Example], first_stage: Weights) -> dict[str, float]:
-    """The second stage: the needed set among all small ones."""
+    """The second stage: the needed set among all small ones, and once more among those of its size.
+
+    The first says how many tables are needed, the second which: where a user gives k, only that counts.
+    """
     random = np.random.default_rng(SEED)
     parts, needed, kept = [], [], []
-    for example in group:
+    for example in tqdm(group, desc="sets", unit="question", disable=None):
         found = _sets_of(example, first_stage, random)
         if found is not None:
             parts.append(found[0])
@@ -85,18 +91,21 @@ def fit_sets(group: Sequence[Example], first_stage: Weights) -> dict[str, float]
     counts = np.array([len(part) for part in parts])
     first = np.cumsum(counts) - counts
     every = np.concatenate(parts)
+    goal = first + np.array(needed)
+    size = every[:, _SIZES] @ np.arange(1, len(_SIZES) + 1)
+    alike = size == np.repeat(size[goal], counts)
     scale = every.std(axis=0) + 1e-6
     every = every / scale
-    goal = first + np.array(needed)
 
     def step(weights: Floats) -> _Step:
         scores = (every @ weights.astype(np.float32)).astype(np.float64)
-        most = np.maximum.reduceat(scores, first)
-        odds = np.exp(scores - np.repeat(most, counts))
-        total = np.add.reduceat(odds, first)
-        loss = -float(weight @ (scores[goal] - most - np.log(total))) + PENALTY * float(weights @ weights)
-        slope = odds / np.repeat(total, counts) * np.repeat(weight, counts)
-        slope[goal] -= weight
+        odds = np.exp(scores - np.repeat(np.maximum.reduceat(scores, first), counts))
+        loss, slope = PENALTY * float(weights @ weights), np.zeros(len(every))
+        for among in (odds, np.where(alike, odds, 0.0)):
+            total = np.add.reduceat(among, first)
+            loss -= float(weight @ np.log(np.maximum(among[goal] / total, 1e-300)))
+            slope += among * np.repeat(weight / total, counts)
+        slope[goal] -= 2 * weight
         return loss, (every.T @ slope.astype(np.float32)).astype(np.float64) + 2 * PENALTY * weights
 
     return dict(zip(FEATURES, (minimised(step, len(FEATURES)) / scale).tolist(), strict=True))
@@ -119,9 +128,8 @@ def _sets_of(
     if goal is None:  # more tables than the largest sets have
         return None
     features = set_features(problem, np.arange(len(held), dtype=np.intp)).astype(np.float32)
-    size = np.array([FEATURES.index(name) for name in FEATURES if name.startswith("size_")])
     rough = features[:, FEATURES.index("sum_prior")] + 0.5 * features[:, FEATURES.index("link_tree")]
-    rough = rough + _ROUGH_SIZE * (features[:, size] @ np.arange(1, len(size) + 1))
+    rough = rough + _ROUGH_SIZE * (features[:, _SIZES] @ np.arange(1, len(_SIZES) + 1))
     hardest = np.argsort(-rough, kind="stable")[: SETS - RANDOM_SETS]
     drawn = random.choice(len(rough), min(RANDOM_SETS, len(rough)), replace=False)
     kept = np.unique(np.concatenate([[goal], hardest, drawn]))

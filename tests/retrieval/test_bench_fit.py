@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from tag_bench import fit, fit_stages
 from tag_bench.fit_examples import read_examples
-from tagframe.retrieval.methods.weights import read_weights
+from tagframe.retrieval.methods.weights import Weights, read_weights
 
 THINGS = ["client", "loan", "singer", "stadium", "teacher", "course", "car", "maker", "dog", "owner"]
 
@@ -73,3 +73,26 @@ def test_a_database_has_one_fold(folder):
     found = fit.folds(read_examples(folder, 100))
     assert len(found) == 5
     assert sorted(set(found.values())) == [0, 1, 2]
+
+
+def test_the_best_tables_of_many_make_a_problem(folder):
+    example = next(one for one in read_examples(folder, 100) if len(one.question.gold) == 2)
+    places, problem = example.scored(Weights({"dense": 1.0}, {}), 3)
+    assert len(places) == len(problem.r) == 3
+    assert problem.link.shape == problem.similarity.shape == (3, 3)
+    assert np.array_equal(problem.signals, example.problem.signals[places])
+
+
+def test_figures_are_made_of_one_half_where_there_are_two(folder):
+    entries = json.loads((folder / "dev.json").read_text())
+    for entry in entries:
+        entry["synonyms"] = entry["question"].replace("How many", "Number of")
+    (folder / "dev.json").write_text(json.dumps(entries))
+    (folder / "halves.json").write_text(json.dumps({"fit": ["db0", "db2", "db4"], "report": ["db6", "db8"]}))
+    found = read_examples(folder, 2, folder / "cache")
+    assert [(one.variant, one.reported) for one in found] == [
+        (variant, reported) for variant in ("", "synonyms") for reported in (False, False, True, True)
+    ]
+    again = read_examples(folder, 2, folder / "cache")
+    assert [one.question for one in again] == [one.question for one in found]
+    assert len(list((folder / "cache").glob("*.pickle"))) == 4  # the questions of both ways, texts and their words

@@ -3,7 +3,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from tagframe.retrieval.methods.sets import FEATURES, SUMMED, index_sets, set_features, set_masks
+from tagframe.retrieval.methods.sets import FEATURES, index_sets, set_features, set_masks
 from tagframe.retrieval.problem import RowKind, SelectionProblem, spanning_forest
 from tagframe.retrieval.signals import SIGNALS
 
@@ -30,9 +30,7 @@ def problem():
 def naive(problem, tables):
     """Every feature of one set, by its definition."""
     tables = list(tables)
-    found = {
-        f"sum_{name}": problem.signals[tables, place].sum() for place, name in enumerate(SIGNALS) if name in SUMMED
-    }
+    found = {f"sum_{name}": problem.signals[tables, place].sum() for place, name in enumerate(SIGNALS)}
     found["sum_prior"], found["least_prior"] = problem.r[tables].sum(), problem.r[tables].min()
     for kind in (RowKind.WORD, RowKind.ATTRIBUTE, RowKind.NAME, RowKind.VALUE):
         rows = problem.kind == kind

@@ -17,16 +17,8 @@ LARGEST = 5
 
 _KINDS = (RowKind.WORD, RowKind.ATTRIBUTE, RowKind.NAME, RowKind.VALUE)
 
-SUMMED = (
-    "dense", "lexical", "words", "attributes", "name", "name_share", "attribute_name", "value", "only_value", "named",
-    "database_words",
-)  # fmt: skip
-"""The signals whose sum over a set says more than the first stage does."""
-
-_SUMMED = np.array([SIGNALS.index(name) for name in SUMMED], dtype=np.intp)
-
 FEATURES = (
-    *(f"sum_{name}" for name in SUMMED),
+    *(f"sum_{name}" for name in SIGNALS),
     "sum_prior",
     "least_prior",
     *(f"{what}_{kind.name.lower()}" for kind in _KINDS for what in ("cover", "cover_least", "cover_alone")),
@@ -90,7 +82,7 @@ def set_features(problem: SelectionProblem, places: npt.NDArray[np.intp]) -> Flo
     link = problem.link[np.ix_(places, places)]
     similarity = problem.similarity[np.ix_(places, places)]
     source, prior = problem.source[places], problem.r[places]
-    additive = np.concatenate([problem.signals[np.ix_(places, _SUMMED)], prior[:, None]], axis=1)
+    additive = np.concatenate([problem.signals[places], prior[:, None]], axis=1)
     summed, least = additive, prior
     covered = [_Covered.of_one(block) for block in rows]
     databases, pair = np.ones(len(places)), similarity.diagonal()

@@ -1,0 +1,115 @@
+"""What is costly to make and seldom changes, kept in a folder of the user's choice: vectors of texts, evidence of
+questions."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+import tagframe
+from tagframe.embed import Embedder, TextVectors, encode_words, vocabulary
+
+T = TypeVar("T")
+
+_AT_ONCE = 4096
+"""Texts that are encoded before they are kept."""
+
+
+class Kept:
+    """A folder of pickles; whoever may write there is trusted, as with any pickle.
+
+    Args:
+        folder: made where it is missing; None keeps nothing.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def get(self, name: str, state: str, make: Callable[[], T]) -> T:
+        """What was kept under a name in this state, else what ``make`` gives, kept in place of it."""
+        if self._folder is None:
+            return make()
+        path = self._folder / f"{name}.pickle"
+        if path.is_file():
+            # A pickle that was written by another version, or not to its end, may fail in any way.
+            with suppress(Exception), path.open("rb") as opened:
+                if pickle.load(opened) == state:
+                    found: T = pickle.load(opened)
+                    return found
+        made = make()
+        self.put(name, state, made)
+        return made
+
+    def put(self, name: str, state: str, value: Any) -> None:
+        """Keep a value: the whole of it, or what was there before."""
+        if self._folder is None:
+            return
+        part = self._folder / f"{name}.part"
+        with part.open("wb") as opened:
+            pickle.dump(state, opened)
+            pickle.dump(value, opened, protocol=pickle.HIGHEST_PROTOCOL)
+        part.replace(self._folder / f"{name}.pickle")
+
+
+class KeptEmbedder:
+    """An embedder that asks another one only for what it has not kept.
+
+    Args:
+        embedder: the other one.
+        kept: where.
+    """
+
+    def __init__(self, embedder: Embedder, kept: Kept) -> None:
+        self.name, self._embedder, self._kept = embedder.name, embedder, kept
+        self._texts: dict[str, npt.NDArray[np.float32]] = kept.get("vectors", self.name, dict)
+        self._words: dict[tuple[str, tuple[tuple[int, int], ...]], TextVectors] = kept.get("words", self.name, dict)
+        self._saved = len(self._texts), len(self._words)
+
+    @property
+    def dimension(self) -> int:
+        """The length of a vector."""
+        return self._embedder.dimension
+
+    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """The vectors of ``texts``: shape (n, dimension), rows of length 1."""
+        missing = list(dict.fromkeys(text for text in texts if text not in self._texts))
+        for start in range(0, len(missing), _AT_ONCE):
+            part = missing[start : start + _AT_ONCE]
+            self._texts.update(zip(part, self._embedder.encode(part), strict=True))
+            if len(part) == _AT_ONCE:  # a run that is ended goes on from here
+                self.save()
+        return np.stack([self._texts[text] for text in texts]) if len(texts) else self._embedder.encode([])
+
+    def encode_words(self, text: str, spans: Sequence[tuple[int, int]]) -> TextVectors:
+        """The vectors of a text and of some of its words."""
+        key = text, tuple(spans)
+        if key not in self._words:
+            self._words[key] = encode_words(self._embedder, text, spans)
+        return self._words[key]
+
+    def vocabulary(self) -> Sequence[str]:
+        """The words of the tokenizer."""
+        return vocabulary(self._embedder)
+
+    def save(self) -> None:
+        """Keep what came since the last time."""
+        if self._saved != (len(self._texts), len(self._words)):
+            self._saved = len(self._texts), len(self._words)
+            self._kept.put("vectors", self.name, self._texts)
+            self._kept.put("words", self.name, self._words)
+
+
+def code_state(*names: str) -> str:
+    """Changes with the modules and folders of these names, seen from the folder that holds ``tagframe``."""
+    root = Path(tagframe.__file__).parent.parent
+    files = [file for name in names for file in ([root / name] if name.endswith(".py") else (root / name).glob("*.py"))]
+    return hashlib.md5(b"\n".join(file.read_bytes() for file in sorted(files)), usedforsecurity=False).hexdigest()

@@ -1,0 +1,61 @@
+"""tag_bench.kept: what is costly is made once for a state, and a text is encoded once."""
+
+import numpy as np
+import pytest
+
+from tag_bench.kept import Kept, KeptEmbedder, code_state
+from tagframe.embed import TextVectors
+
+
+class Counting:
+    name, dimension = "counting", 2
+
+    def __init__(self):
+        self.asked = []
+
+    def encode(self, texts):
+        self.asked += texts
+        return np.array([[len(text), 1.0] for text in texts], dtype=np.float32).reshape(-1, 2)
+
+
+@pytest.fixture
+def kept(tmp_path):
+    return Kept(tmp_path / "cache")
+
+
+def test_what_is_kept_is_made_once_for_a_state(kept):
+    made = []
+
+    def make():
+        made.append(1)
+        return len(made)
+
+    assert [kept.get("x", state, make) for state in ("a", "a", "b", "b", "a")] == [1, 1, 2, 2, 3]
+    assert [Kept(None).get("x", "a", make) for _ in range(2)] == [4, 5]  # nowhere to keep it
+
+
+def test_what_is_damaged_is_made_again(kept, tmp_path):
+    kept.put("x", "a", 1)
+    (tmp_path / "cache" / "x.pickle").write_bytes(b"\x80")
+    assert kept.get("x", "a", lambda: 2) == 2
+    assert kept.get("x", "a", lambda: 3) == 2
+
+
+def test_a_text_is_encoded_once_in_the_life_of_a_folder(kept):
+    inner = Counting()
+    embedder = KeptEmbedder(inner, kept)
+    assert embedder.encode(["ab", "c", "ab"]).tolist() == [[2, 1], [1, 1], [2, 1]]
+    assert embedder.encode([]).shape == (0, 2)
+    assert inner.asked == ["ab", "c"]
+    words = embedder.encode_words("big cat", [(0, 3), (4, 7)])
+    assert isinstance(words, TextVectors)
+    embedder.save()
+    other = KeptEmbedder(Counting(), kept)
+    assert np.array_equal(other.encode(["c"]), [[1, 1]])
+    assert np.array_equal(other.encode_words("big cat", [(0, 3), (4, 7)]).words, words.words)
+    assert other._embedder.asked == []
+    assert other.encode_words("big cat", [(0, 3)]).words.shape == (1, 2)
+
+
+def test_the_state_of_code_is_that_of_its_files():
+    assert code_state("tagframe/keys") == code_state("tagframe/keys") != code_state("tagframe/embed.py")
