@@ -11,7 +11,7 @@ from tag_bench.answers.databases import Databases
 from tag_bench.answers.methods import Method
 from tag_bench.answers.questions import Question
 from tag_bench.answers.records import Record
-from tagframe.lm import total_usage
+from tagframe.lm import about, total_usage
 
 
 def ask_all(method: Method, questions: Sequence[Question], databases: Databases) -> Iterator[Record]:
@@ -26,7 +26,7 @@ def ask_all(method: Method, questions: Sequence[Question], databases: Databases)
         databases.corpus(question.database)  # opened beforehand: the paper's time is that of a question
         before, began = total_usage(), time.perf_counter()
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), about(question.text):
                 warnings.simplefilter("ignore")  # rows without a partner are counted by the pipelines that mind
                 values, text = method(question, databases)
             record = Record.of(question, "run").answered(question, values, text)

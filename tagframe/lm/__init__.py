@@ -5,7 +5,7 @@ from tagframe.lm.budget import Budget
 from tagframe.lm.call import Arrived, Batch
 from tagframe.lm.model import LM, get_lm
 from tagframe.lm.pricing import Price
-from tagframe.lm.prompt import Accept, Completion, Completions, Label, Message, Parameters, Prompt, TokenLogprob
+from tagframe.lm.prompt import Accept, Completion, Completions, Label, Message, Parameters, Prompt, TokenLogprob, about
 from tagframe.lm.quote import Quote, QuoteEnds, QuotingLM
 from tagframe.lm.retry import RetryPolicy
 from tagframe.lm.store import default_path, open_store
@@ -33,6 +33,7 @@ __all__ = [
     "Stream",
     "TokenLogprob",
     "Usage",
+    "about",
     "default_path",
     "export_requests",
     "get_lm",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
@@ -189,8 +191,28 @@ class Label:
     stage: str = ""
     question: str = ""
 
+    def or_else(self, other: Label) -> Label:
+        """The label, with what it does not say said by another one."""
+        return Label(self.stage or other.stage, self.question or other.question)
+
 
 UNLABELLED = Label()
+_question: ContextVar[str] = ContextVar("question", default="")
+
+
+@contextlib.contextmanager
+def about(question: str) -> Iterator[None]:
+    """What is asked within this block is for a question of a user's: exported requests say so."""
+    token = _question.set(question)
+    try:
+        yield
+    finally:
+        _question.reset(token)
+
+
+def question_in_force() -> str:
+    """The question of :func:`about`, or ""."""
+    return _question.get()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tagframe.errors import ReplayMiss
 from tagframe.lm.call import Arrived, Batch, Job
-from tagframe.lm.prompt import Completion, Label, Parameters, Prompt, request_keys
+from tagframe.lm.prompt import Completion, Label, Parameters, Prompt, question_in_force, request_keys
 from tagframe.lm.recall import recall
 from tagframe.lm.schema import labelled
 from tagframe.lm.store import ResponseStore, StoredAnswer
@@ -40,7 +40,8 @@ class ReplayStream(Stream):
         missing, repairs = take(jobs, self._store)
         self._asked += len(batch.prompts)
         self._repairs += repairs
-        self._missing += [(prompt, parameters, batch.label) for prompt, parameters in missing]
+        label = batch.label.or_else(Label(self._description, question_in_force()))
+        self._missing += [(prompt, parameters, label) for prompt, parameters in missing]
         self._call.end(job for job in jobs if job.completion is not None)
         if missing:
             self._call.wake()

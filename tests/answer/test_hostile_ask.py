@@ -118,7 +118,6 @@ REFUSED = [
     "WITH a AS (SELECT title FROM film), a AS (SELECT sem_map('{title}') AS t FROM film) SELECT * FROM a",
     "WITH secret AS (SELECT title AS word FROM film) SELECT sem_map('{word}') FROM main.secret",
     "WITH x AS (SELECT * FROM (WITH secret AS (SELECT 1 AS a) SELECT * FROM secret)) SELECT word FROM secret WHERE sem_filter('{word} x')",
-    "SELECT sem_map('{b}') FROM (SELECT group_concat(title, printf('%.*c', 90000000, 'x')) AS b FROM film)",
 ]
 HARMLESS = [
     "SELECT title FROM film WHERE sem_filter('{title} ''; DROP TABLE film; --')",

@@ -12,6 +12,8 @@ from click.testing import CliRunner
 
 from tag_bench.answers import command
 from tag_bench.answers.records import read_records
+from tag_bench.answers.scripted import anything
+from tag_bench.server import Request
 from tagframe.cli import main
 from tests.pipelines import bird
 
@@ -179,3 +181,36 @@ def test_a_replayed_run_notes_what_every_question_lacks(data, tmp_path):
     exported = CliRunner().invoke(main, ["lm", "export", str(store), "-o", str(tmp_path / "batch.jsonl")])
     assert exported.exit_code == 0, exported.output
     assert len((tmp_path / "batch.jsonl").read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("method", "rounds"),
+    [("text2sql", 1), ("rag", 1), ("rerank", 2), ("text2sql_lm", 2), ("handwritten", 1), ("ask", 3)],
+)
+def test_a_run_is_answered_elsewhere_in_few_rounds_of_one_file(data, tmp_path, method, rounds):
+    store, file, answers = tmp_path / "store.sqlite", tmp_path / "batch.jsonl", tmp_path / "answers.jsonl"
+    options = ["--method", method, "--lm", f"replay:{store}", "--questions", "0,5,64,81", "--cache", tmp_path / "rows"]
+    for number in range(rounds):
+        run(data, *options, "--json", "-")
+        assert shell("export", store, "-o", tmp_path / "read.txt", "--pretty").exit_code == 0
+        assert shell("export", store, "-o", file).exit_code == 0
+        lines = [json.loads(line) for line in file.read_text().splitlines()]
+        assert lines
+        stages = {tuple(line["custom_id"].split("/"))[:2] for line in lines}
+        if not number:  # later ones may ask the same, which is exported once
+            assert len({question for _, question in stages}) == 4
+        assert all(line["custom_id"].count("/") == 2 for line in lines)
+        pretty = (tmp_path / "read.txt").read_text()
+        assert pretty.count("=== ") == len(lines)
+        assert "question: How many strong schools lie by the bay?" in pretty
+        said = [
+            {"custom_id": line["custom_id"], "answer": anything(Request(line["body"], {}, 0, 1, 1))} for line in lines
+        ]
+        answers.write_text("\n".join(map(json.dumps, said)))
+        assert shell("import", store, answers).exit_code == 0
+    report = json.loads(run(data, *options, "--json", "-").stdout)
+    assert [(record["status"], record["error"]) for record in report["questions"]] == [("run", "")] * 4
+
+
+def shell(*arguments):
+    return CliRunner().invoke(main, ["lm", *map(str, arguments)])

@@ -10,8 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 import tagframe as tf
-from tag_bench.server import Server
+from tag_bench.server import Request, Server
 from tag_bench.sql import command
+from tagframe.cli import main
 
 TABLES = {
     "music": {
@@ -76,7 +77,7 @@ def run(data, *arguments):
     return CliRunner().invoke(command, ["--data", str(data), *map(str, arguments)])
 
 
-@pytest.mark.parametrize("method", ["auto", "gold"])
+@pytest.mark.parametrize("method", ["auto", "murre", "gold"])
 def test_rows_and_tables_are_held_against_the_gold_sql(data, method, tmp_path):
     with Server(answer) as server, tf.context(lm="openai/sql", api_base=server.url, api_key="none", store=None):
         result = run(data, "--method", method, "-k", 2, "--json", "-")
@@ -125,3 +126,24 @@ def test_a_folder_without_rows_is_named(data, tmp_path):
     result = run(data)
     assert result.exit_code == 1
     assert "SQL needs rows to run on" in result.output
+
+
+def test_sql_is_written_elsewhere_and_brought_back(data, tmp_path):
+    """Export, answer, import: then there is a figure, the same as with a live model."""
+    store, batch, answers = tmp_path / "sql.sqlite", tmp_path / "batch.jsonl", tmp_path / "answers.jsonl"
+    options = ["--lm", f"replay:{store}", "--method", "gold", "--every-question", "--json", "-"]
+    first = json.loads(run(data, *options).stdout)
+    assert (first["execution_accuracy"], first["not_run"]) == (None, 3)
+    assert CliRunner().invoke(main, ["lm", "export", str(store), "-o", str(batch)]).exit_code == 0
+    lines = [json.loads(line) for line in batch.read_text().splitlines()]
+    assert len(lines) == 3
+    assert all(line["custom_id"].startswith("syn/") for line in lines)
+    said = [
+        {"custom_id": line["custom_id"], "answer": answer(Request(line["body"], {}, 0, 1, 1))} for line in lines[:2]
+    ]
+    answers.write_text("\n".join(map(json.dumps, said)))
+    assert CliRunner().invoke(main, ["lm", "import", str(store), str(answers)]).exit_code == 0
+    second = json.loads(run(data, *options).stdout)
+    assert (second["questions"], second["compared"], second["not_run"]) == (2, 2, 1)
+    assert second["execution_accuracy"] == 50.0
+    assert second["tables"]["R"] == 75.0

@@ -6,13 +6,14 @@ import json
 import stat
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
 import tagframe as tf
 from tag_bench.server import Server
 from tagframe.errors import AnswerRejected, DamagedStore, InvalidArgument, NotAStore, ReplayMiss
-from tagframe.lm import LM, Prompt, export_requests, get_lm, import_answers, recorded_by
+from tagframe.lm import LM, Prompt, about, export_requests, get_lm, import_answers, recorded_by
 from tagframe.lm.commands import lm as commands
 
 ROWS = [Prompt.of(f"row {i}", system="True or False?") for i in range(5)]
@@ -62,6 +63,19 @@ def test_a_live_store_is_replayed_whatever_the_model(server: Server, lm: LM, sto
     assert {completion.origin for completion in completions} == {"store"}
     assert server.count == sent
     assert recorded_by(store) == {"openai/test": 5}
+
+
+def test_misses_say_what_they_are_part_of(store: Path):
+    replay = LM(f"replay:{store}")
+    frame = pd.DataFrame({"city": ["Porto"]})
+    with about("Which cities are by the sea?"), pytest.raises(ReplayMiss):
+        frame.tag.sem_filter("{city} is by the sea", lm=replay)
+    with pytest.raises(ReplayMiss):
+        frame.tag.sem_map("the country of {city}", lm=replay)
+    first, second = sorted(str(line["custom_id"]) for line in exported(store))
+    assert first.startswith("sem_filter/which-cities-are-by-the-sea/")
+    assert second.startswith("sem_map/")
+    assert second.count("/") == 1
 
 
 def test_misses_of_a_whole_call_are_one_error_and_noted(store: Path):
