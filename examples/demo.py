@@ -34,10 +34,9 @@ def main() -> None:
 def recorded(scratch: Path) -> str:
     """A store with the recorded answers, as the name of a model that replays it."""
     store = scratch / "answers.sqlite"
-    import_answers(store, HERE / "answers.jsonl", recorded_by="by hand")
-    print(
-        f"No model is asked: the answers below were recorded {', '.join(recorded_by(store))} (examples/answers.jsonl)."
-    )
+    import_answers(store, HERE / "answers.jsonl")
+    print(f"No model is asked: the answers below are those of {', '.join(recorded_by(store))}, recorded in")
+    print("examples/answers.jsonl while this was written.")
     print("TAGFRAME_LM=openai/gpt-4o-mini make demo asks a live model.")
     return f"replay:{store}"
 

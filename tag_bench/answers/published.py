@@ -37,14 +37,19 @@ def table(method: str, summary: Mapping[str, Any]) -> str:
         lines.append(_line(name, ours(summary, mark), overall["seconds"]))
     for name, (shares, seconds) in PUBLISHED.items():
         lines.append(_line(f"published, {name}", shares, seconds))
-    lines.append(
-        f"{overall['questions']} questions asked, {overall['with_key']} with a key, {overall['errors']} ended with an "
-        f"error; {overall['calls']:,} calls (median {overall['calls_median']:g} a question), "
-        f"{overall['tokens']:,} tokens; a call a row: {overall['rows_asked']:,} calls"
-        if overall["questions"]
-        else "no question was asked"
-    )
+    asked = overall["questions"]
+    if not asked:
+        return "\n".join([*lines, "no question was asked"])
+    lines.append(f"{asked} questions asked, {overall['with_key']} with a key, {overall['errors']} ended with an error")
+    lines.append(_cost("asked", overall["calls"], overall["tokens"], asked, overall["calls_median"]))
+    lines.append(_cost("a call a row, as LOTUS asks", overall["rows_asked"], overall["tokens_by_row"], asked))
     return "\n".join(lines)
+
+
+def _cost(name: str, calls: int, tokens: int, questions: int, median: float | None = None) -> str:
+    told = "" if median is None else f", median {median:g}"
+    each = f"{calls / questions:.1f} calls{told}, {tokens / questions:,.0f} tokens a question"
+    return f"{name:<34}{each} ({calls:,} calls, {tokens:,} tokens in all)"
 
 
 def _line(name: str, shares: tuple[float | None, ...], seconds: float | None) -> str:

@@ -51,6 +51,11 @@ class Record:
     text: str = ""
     error: str = ""
 
+    @property
+    def tokens_by_row(self) -> float:
+        """About what a call a row would take in tokens: as many a call as the calls that were made took."""
+        return self.tokens * (self.rows_asked or 0) / self.calls if self.calls else 0.0
+
     @classmethod
     def of(cls, question: Question, status: Status, error: str = "") -> Record:
         """The record of a question that has no answer."""
@@ -125,6 +130,7 @@ def _scores(records: Iterable[Record]) -> dict[str, Any]:
         "calls_median": statistics.median(record.calls for record in asked) if asked else None,
         "tokens": sum(record.tokens for record in asked),
         "rows_asked": sum(record.rows_asked or 0 for record in asked),
+        "tokens_by_row": round(sum(record.tokens_by_row for record in asked)),
     }
 
 

@@ -18,7 +18,7 @@ from tagframe.answer.models import driver
 from tagframe.answer.row_vectors import CACHE, catalogue_of_rows, vectors_of_rows
 from tagframe.answer.tag import TAG
 from tagframe.embed import get_embedder
-from tagframe.errors import AnswerRejected, EmbedderNotFound, EmptyQuestion, InvalidArgument
+from tagframe.errors import AnswerRejected, EmbedderNotFound, EmptyCorpus, EmptyQuestion, InvalidArgument
 from tagframe.lm import Batch, Label, Prompt
 from tagframe.operators import Step, gather, run
 from tagframe.operators.answers import parse_block, without_reasoning
@@ -98,10 +98,12 @@ def row_texts(rows: pd.DataFrame) -> list[str]:
     """
     columns = [[plain_value(cell) for cell in rows.iloc[:, place]] for place in range(rows.shape[1])]
     names = list(map(str, rows.columns))
-    return [
+    texts = (
         "\n".join(f"- {name}: {cell}" for name, cell in zip(names, cells, strict=True) if cell is not None)
         for cells in zip(*columns, strict=True)
-    ]
+    )
+    # Half characters have no place in a model's request, nor in a text of Arrow's.
+    return [text if text.isascii() else text.encode("utf-8", "replace").decode() for text in texts]
 
 
 @dataclass(frozen=True)
@@ -168,6 +170,7 @@ class NearestRows:
 
         Raises:
             EmbedderNotFound: there is no embedding model.
+            EmptyCorpus: no table has a row that says anything.
         """
         if self._indexed is None:
             import faiss
@@ -175,7 +178,7 @@ class NearestRows:
             embedder = self._embedder()
             index, texts, copies, left_out = faiss.IndexFlatIP(embedder.dimension), [], [], 0
             for table in self.tables:
-                listed = row_texts(self.corpus.read(table))
+                listed = [text for text in row_texts(self.corpus.read(table)) if text]  # none of nothing but nulls
                 kept = _spaced(listed, self.rows)
                 left_out += len(listed) - len(kept)
                 if kept:
@@ -187,6 +190,8 @@ class NearestRows:
                     index.add(vectors)
                     texts += [(table, text) for text in dict.fromkeys(kept)]
                     copies += np.bincount(place, minlength=len(vectors)).tolist()
+            if not texts:
+                raise EmptyCorpus(f"there is no row to search in {', '.join(self.tables) or 'no tables'}")
             self._indexed = IndexedRows(index, texts, copies, left_out)
         return self._indexed
 

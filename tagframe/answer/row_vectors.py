@@ -47,7 +47,7 @@ def vectors_of_rows(
     Returns:
         Vectors of length 1 of the distinct texts, shape (m, d), and for each row its place there, shape (n,).
     """
-    digests = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32] for text in texts]
+    digests = [hashlib.sha256(text.encode()).hexdigest()[:32] for text in texts]
     wanted = dict(zip(digests, texts, strict=True))
     place = {digest: number for number, digest in enumerate(wanted)}
     vectors = np.empty((len(wanted), embedder.dimension), dtype=np.float32)

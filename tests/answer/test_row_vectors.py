@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.errors import CatalogueWarning, InvalidArgument
+from tagframe.errors import CatalogueWarning, EmptyCorpus, InvalidArgument
 
 SCRIPT = """
 CREATE TABLE town (name TEXT, country TEXT);
@@ -146,6 +146,19 @@ def test_hidden_columns_are_in_no_vector(towns, tmp_path):
     tf.rag(corpus, embedder=embedder, cache=tmp_path / "rows").exec.index()
     assert embedder.encoded
     assert not any("country" in text for text in embedder.encoded)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame({"x": []}), pd.DataFrame({"x": [None, None]})])
+def test_tables_that_say_nothing_are_named(frame):
+    with pytest.raises(EmptyCorpus, match=r"no row to search in frames\.a"):
+        tf.rag(tf.open_corpus({"a": frame}), embedder=Letters()).exec("x")
+
+
+def test_cells_of_any_kind_are_searched():
+    odd = pd.DataFrame({"x": ["a\ud800b", b"\xff", {"b": 1}, None, "z" * 1_000_000], "y": [None] * 4 + ["c"]})
+    found = tf.rag(tf.open_corpus({"a": odd}), embedder=Letters(), k=10).exec("a b")
+    assert len(found) == 4
+    assert found["score"].is_monotonic_decreasing
 
 
 @pytest.mark.parametrize("wrong", [{"k": 0}, {"rows": 0}, {"rows": 1.5}, {"k": True}])
