@@ -25,13 +25,15 @@ from tag_bench.answers.methods import METHODS, OF_ROWS
 from tag_bench.answers.published import plot, table
 from tag_bench.answers.questions import Question, read_questions
 from tag_bench.answers.records import Record, append_record, read_records, summary
-from tag_bench.answers.scripted import anything
+from tag_bench.answers.scripted import HashedWords, anything
 from tag_bench.server import Server
 
 JUDGEMENTS = "judgements"
 """As ``--lm``: what the data folder's ``judgements.json`` says, in place of a model."""
 SCRIPTED = "scripted"
 """As ``--lm``: answers in the form that is asked for, which know nothing: whether a method runs to its end."""
+WORDS = "words"
+"""As ``--embedder``: hashed words in place of a model."""
 
 
 def chosen(questions: Sequence[Question], databases: Databases, wanted: str) -> list[Question]:
@@ -103,12 +105,9 @@ def listing(questions: Sequence[Question], databases: Databases) -> str:
 @click.option("--method", type=click.Choice(list(METHODS)), default="ask", show_default=True, help="Who answers.")
 @click.option("--lm", help=f"A model, replay:STORE, {JUDGEMENTS} or {SCRIPTED}; the configured one as a rule.")
 @click.option("--questions", "wanted", default="runnable", show_default=True, help="Ids as 0,1,…; runnable; or all.")
-@click.option(
-    "--rows", type=click.IntRange(1), help="rag, rerank: embed at most so many rows of a table; all as a rule."
-)
-@click.option(
-    "--cache", type=click.Path(path_type=Path), help="rag, rerank: keeps vectors; the user's cache as a rule."
-)
+@click.option("--embedder", help=f"For the vectors of rows; {WORDS}: hashed words. The configured one as a rule.")
+@click.option("--rows", type=click.IntRange(1), help="Embed at most so many rows of a table; all as a rule.")
+@click.option("--cache", type=click.Path(path_type=Path), help="Keeps rows' vectors; the user's cache as a rule.")
 @click.option("--records", type=click.Path(path_type=Path), help="Keep each question's record here, and go on from it.")
 @click.option("--plot", "picture", type=click.Path(path_type=Path), help="Draw exact match into this file.")
 @click.option("--list", "lists", is_flag=True, help="Print the questions' pipelines, and what is missing for them.")
@@ -119,6 +118,7 @@ def command(
     method: str,
     lm: str | None,
     wanted: str,
+    embedder: str | None,
     rows: int | None,
     cache: Path | None,
     records: Path | None,
@@ -137,7 +137,10 @@ def command(
         return
     asked = chosen(questions, places, wanted)
     done = {} if records is None else read_records(records)
-    with model(lm, data) as settings, tf.context(progress=False, **settings):
+    embedding: dict[str, Any] = (
+        {} if embedder is None else {"embedder": HashedWords() if embedder == WORDS else embedder}
+    )
+    with model(lm, data) as settings, tf.context(progress=False, **embedding, **settings):
         left = [question for question in asked if question.id not in done]
         searched = [question.database for question in left if method in OF_ROWS and not places.missing(question)]
         embedded = embed_rows(places, dict.fromkeys(searched))
@@ -149,7 +152,7 @@ def command(
     result: dict[str, Any] = {
         "method": method,
         "lm": lm or "the configured model",
-        **({"rows": embedded} if embedded else {}),
+        **({"rows": embedded, "embedder": embedder or "the configured model"} if embedded else {}),
         "questions": [asdict(record) for record in listed],
         "summary": summary(listed),
     }

@@ -155,9 +155,11 @@ def test_every_method_runs_to_its_end(data, method, tmp_path):
 def test_rows_are_embedded_before_the_questions_and_counted(data, tmp_path):
     def asked(*more):
         arguments = ["--method", "rag", "--lm", "scripted", "--questions", "0,42,18", "--cache", tmp_path / "rows"]
-        result = run(data, *arguments, *more, "--json", "-")
+        result = run(data, *arguments, "--embedder", "words", *more, "--json", "-")
         assert result.exit_code == 0, result.output
-        return json.loads(result.stdout)["rows"], result.stderr
+        report = json.loads(result.stdout)
+        assert report["embedder"] == "words"
+        return report["rows"], result.stderr
 
     counts = {
         name: sum(map(len, getattr(bird, name)().values())) for name in ("california_schools", "european_football_2")
