@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tagframe import results
@@ -59,7 +59,8 @@ def plan_of(query: Any, execute: Any, gen: Any = None, question: str = "") -> Pl
     with contextlib.suppress(QuoteEnds, RowsFailed):
         rows = run(as_step(execute, query), quoting)
         execution = results.recall(rows, "execution")
-        stages = () if execution is None else execution.stages
+        # What an audit would find is not known before it is paid.
+        stages = () if execution is None else tuple(replace(stage, remarks=()) for stage in execution.stages)
         if gen is not None:
             run(as_step(gen, question, rows), quoting)
     return Plan(question, query, stages, quoting.quote)

@@ -147,6 +147,16 @@ def test_several_values_of_a_filter_stand_in_one_prompt_and_are_audited():
     assert str(stage).endswith("1,000 distinct values (1 unsure). " + " ".join(stage.remarks))
 
 
+def test_a_quote_of_packs_counts_them_and_claims_no_audit():
+    places = pd.DataFrame({"name": [f"good {n % 500}" for n in range(2_000)]})
+    execute = tf.exec_sql(tf.open_corpus({"places": places}), rows_per_call="auto")
+    with tf.context(lm="openai/gpt-4o-mini", api_base="http://127.0.0.1:9/v1", api_key="none", store=None):
+        plan = execute.quote("SELECT count(*) FROM places WHERE sem_filter('{name} is x')")
+    assert plan.quote.calls == 50 + 4 + 29
+    assert plan.stages[0].values == 500
+    assert "differ" not in repr(plan)
+
+
 def test_packs_where_a_limit_allows_to_ask_of_the_first_rows_only():
     films = pd.DataFrame(
         {"id": range(2_000), "name": [f"{'good' if n % 10 == 9 else 'bad'} {n}" for n in range(2_000)]}
