@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus.catalogue import Catalogue
+from tagframe.corpus.catalogue import VERSION, Catalogue
 from tagframe.embed import ANONYMOUS
 from tagframe.errors import CatalogueWarning, UnreadableCatalogue
 from tagframe.progress import shown
@@ -87,7 +87,8 @@ def catalogue_of_rows(source: Path | None, table: str, cache: str | Path | None)
         warnings.warn(f"vectors of rows are kept in memory only: {error}", CatalogueWarning, stacklevel=2)
         return None
     name = hashlib.sha256(os.fsencode(source.resolve()) + b"\0" + table.encode("utf-8", "surrogatepass")).hexdigest()
-    return Catalogue(folder / f"{source.stem[:40]}-{name[:16]}.sqlite")
+    # A file for each version, as catalogues have.
+    return Catalogue(folder / f"{source.stem[:40]}-{name[:16]}.v{VERSION}.sqlite")
 
 
 class _Kept:
