@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tagframe.corpus.catalogue import is_catalogue
 from tagframe.engines.base import Engine
+from tagframe.engines.lake import LakeEngine
+from tagframe.engines.lake_tables import LakeTable, has_duckdb, lake_tables, need_duckdb, table_of_pattern
 from tagframe.engines.registry import SUFFIXES, engine_of
 from tagframe.errors import EmptyCorpus, SourceNotFound, UnreadableTable, UnreadableTableWarning
 
@@ -30,8 +33,17 @@ class SourceFile:
     engine: Engine
 
 
-def discover(path: Path) -> list[SourceFile]:
+LAKE, ASKED = "lake/", "duckdb/"
+"""What the catalogue calls the tables of a folder that DuckDB reads, by itself or since it was asked to; a file's key
+does not end so."""
+
+
+def discover(path: Path, engine: str | None = None) -> list[SourceFile]:
     """The files with tables at ``path``, sorted by their paths.
+
+    Tables of partitioned folders and of large files are one place, which DuckDB reads
+    (:func:`~tagframe.engines.lake_tables.lake_tables`); so are all Parquet, CSV and JSON files where ``engine`` is
+    "duckdb", and the files that a pattern finds, which are one table.
 
     A SQLite file is a database named after its stem. A subfolder is a database of the CSV and Parquet files in it, and
     so is the folder itself; ``bank.sqlite`` in a folder ``bank`` is of the same database as that folder. Databases
@@ -41,16 +53,39 @@ def discover(path: Path) -> list[SourceFile]:
         SourceNotFound: there is nothing at ``path``.
         EmptyCorpus: a folder without any such file.
         UnreadableTable: a file that is of none of the formats.
+        MissingExtra: DuckDB is asked for, or needed, and not installed.
     """
+    if engine is not None:
+        need_duckdb(f"engine={engine!r}")
+    if not path.exists() and glob.has_magic(str(path)):
+        need_duckdb(f"the pattern {str(path)!r}")
+        base, table = table_of_pattern(str(path))
+        return [SourceFile(ASKED, "", LakeEngine(base, (table,)))]
     if not path.exists():
         raise SourceNotFound(f"there is no file or folder {str(path)!r}")
     if path.is_file():
-        engine = engine_of(path, look_inside=True)
-        if engine is None:
+        found = engine_of(path, look_inside=True)
+        if found is None:
             raise UnreadableTable(f"{path} is neither SQLite, CSV nor Parquet; known endings: {', '.join(SUFFIXES)}")
-        database = path.stem if engine.is_database else path.absolute().parent.name or "files"
-        return [SourceFile(path.name, database, engine)]
-    files = [(file.relative_to(path), engine) for file in _walk(path) if (engine := _engine(file)) is not None]
+        database = path.stem if found.is_database else path.absolute().parent.name or "files"
+        return [SourceFile(path.name, database, found)]
+    lake = lake_tables(path, asked=engine is not None)
+    if lake and not has_duckdb():
+        _warn_without_duckdb(lake)
+        lake = []
+    in_lake = {file for table in lake for file in table.files}
+    logged = {table.place for table in lake if not table.files}
+    files = [
+        (file.relative_to(path), found)
+        for file in _walk(path)
+        if str(file.absolute()) not in in_lake
+        and logged.isdisjoint(file.absolute().parents)
+        and (found := _engine(file)) is not None
+    ]
+    key = LAKE if engine is None else ASKED
+    whole = [SourceFile(key, "", LakeEngine(path.absolute(), tuple(lake)))] if lake else []
+    if whole and not files:
+        return whole
     if not files:
         raise EmptyCorpus(f"no file with tables in {str(path)!r}; looked for {', '.join(SUFFIXES)}")
     homes = {file: _home(file, is_database=engine.is_database) for file, engine in files}
@@ -58,7 +93,7 @@ def discover(path: Path) -> list[SourceFile]:
     for home in homes.values():
         namesakes[home.name].add(home)
     root = path.resolve().name or "files"
-    return [
+    return whole + [
         SourceFile(
             key=file.as_posix(),
             database=(homes[file].name if len(namesakes[homes[file].name]) == 1 else homes[file].as_posix()) or root,
@@ -66,6 +101,17 @@ def discover(path: Path) -> list[SourceFile]:
         )
         for file, engine in files
     ]
+
+
+def _warn_without_duckdb(tables: Sequence[LakeTable]) -> None:
+    for table in tables:
+        if table.gathered:
+            warnings.warn(
+                f"{table.place} is one table of several files ({table.format}), which DuckDB reads: "
+                "pip install 'tagframe[duckdb]'; its files are taken for tables of their own",
+                UnreadableTableWarning,
+                stacklevel=4,
+            )
 
 
 def _home(file: Path, *, is_database: bool) -> Path:

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 import pandas as pd
 
 from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue
 from tagframe.corpus.corpus import Corpus
-from tagframe.corpus.discover import SourceFile, discover
+from tagframe.corpus.discover import ASKED, SourceFile, discover
 from tagframe.corpus.facts import FactStore
 from tagframe.corpus.first_look import first_look_at, in_background
 from tagframe.corpus.indexing import Indexed, index_files
@@ -45,6 +45,7 @@ def open_corpus(
     *,
     schema: Schema | None = None,
     schemas: Sequence[str] | None = None,
+    engine: Literal["duckdb"] | None = None,
     catalogue: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
     first_look: bool = False,
@@ -56,13 +57,17 @@ def open_corpus(
 
     Args:
         source: a SQLite file (a database named after it); a folder of SQLite, CSV and Parquet files (a subfolder is a
-            database); a CSV or Parquet file; a catalogue written by :meth:`Corpus.save` or ``tagframe index``; a
+            database); a CSV or Parquet file; a pattern such as ``"sales/*.parquet"``, whose files are one table; a
+            catalogue written by :meth:`Corpus.save` or ``tagframe index``; a
             server, ``"postgresql://user:password@host/database"``, whose tables stay there (each schema is a
             database): they are profiled from its statistics or a sample, and the profile says so; or frames by name,
             ``"table"`` or ``"database.table"``.
         schema: instead of a source, tables whose rows are elsewhere: ``CREATE TABLE`` statements, a file of them, or
             columns by table (``{"loan": ["loan_id", "amount"]}``, or types by column). Tables are retrieved and planned
             from their names and types; there is nothing to merge.
+        engine: "duckdb" leaves all Parquet, CSV and JSON files of a folder where they are: DuckDB queries them there.
+            Without being asked to it does so with all Parquet files where one is of 256 MB or more, or where there are
+            partitioned folders, folders of numbered parts, Delta or Iceberg tables, each of which is one table.
         schemas: of a server, those whose tables are opened; None for all that may be read.
         catalogue: the file that keeps the profiles; None for one in the user's cache folder.
         progress: whether a bar shows the tables being profiled; None for the setting of that name, which
@@ -90,6 +95,8 @@ def open_corpus(
     """
     if schemas is not None and (not is_url(source) or isinstance(schemas, str)):
         raise InvalidArgument(f"schemas= is a list of names of a server's schemas; got {schemas!r}")
+    if engine not in (None, "duckdb") or (engine is not None and (schema is not None or isinstance(source, Mapping))):
+        raise InvalidArgument(f"engine= is 'duckdb', for a folder of files, or left out; got {engine!r}")
     if schema is not None:
         if source is not None:
             raise InvalidArgument("a corpus is opened from a source or from a schema=; got both")
@@ -106,20 +113,20 @@ def open_corpus(
             f"got a {type(source).__name__}"
         )
     if is_url(source):
-        engine = server_of(str(source), schemas)
-        files = [SourceFile(engine.kind, "", engine)]
+        server = server_of(str(source), schemas)
+        files = [SourceFile(server.kind, "", server)]
         if catalogue is not None:
             keeper = Keeper(Catalogue(Path(catalogue)), strict=True)
         else:
-            place = f"{engine.identity} {sorted(schemas) if schemas is not None else ''}"
-            keeper = cache_named(engine.kind, place.encode())
+            place = f"{server.identity} {sorted(schemas) if schemas is not None else ''}"
+            keeper = cache_named(server.kind, place.encode())
         return _open_files(None, files, keeper.load(), keeper, progress, first_look)
     path = Path(source).expanduser()
     if path.is_file() and is_catalogue(path):
         if catalogue is not None:
             raise InvalidArgument(f"{path} is a catalogue itself; leave out catalogue={str(catalogue)!r}")
         return _open_catalogue(Catalogue(path), progress, first_look)
-    files = discover(path)
+    files = discover(path, engine)
     keeper = Keeper(Catalogue(Path(catalogue)), strict=True) if catalogue is not None else cache_of(path)
     return _open_files(path, files, keeper.load(), keeper, progress, first_look)
 
@@ -189,14 +196,14 @@ def _open_catalogue(catalogue: Catalogue, progress: bool | None, first_look: boo
     contents = catalogue.load()
     if contents.root is None:
         return _assembled([], contents, (), catalogue)
-    if not contents.root.exists():
+    if not contents.root.exists() and ASKED not in contents.sources:
         warnings.warn(
             f"{contents.root}, which {catalogue.path} indexes, is not there: its tables can be found but not read",
             CatalogueWarning,
             stacklevel=3,
         )
         return _assembled([], contents, (), catalogue)
-    files = discover(contents.root)
+    files = discover(contents.root, "duckdb" if ASKED in contents.sources else None)
     if contents.ids is not None:
         files = [file for file in files if file.key in contents.sources]
     return _open_files(contents.root, files, contents, Keeper(catalogue), progress, first_look)

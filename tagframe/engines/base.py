@@ -259,7 +259,7 @@ class Engine(Protocol):
 
     @property
     def kind(self) -> str:
-        """``"sqlite"``, ``"csv"``, ``"parquet"``, ``"postgres"`` or ``"frames"``."""
+        """``"sqlite"``, ``"csv"``, ``"parquet"``, ``"duckdb"``, ``"postgres"`` or ``"frames"``."""
 
     @property
     def identity(self) -> str:

@@ -20,6 +20,7 @@ from tagframe.keys.matching import Matches, Positions, match_rows
 from tagframe.merging import advice
 from tagframe.merging.advice import Reaction
 from tagframe.merging.joined_rows import JoinedRows, Mask, Matched, taken
+from tagframe.merging.lake_merge import merge_in_lake
 from tagframe.merging.pushdown import merge_in_engine
 from tagframe.merging.report import MergeReport, StepReport
 from tagframe.merging.server import merge_in_server
@@ -101,6 +102,12 @@ def run_plan(
             if report.lost and on_loss == "warn" and plan.is_anchored:
                 advice.say_loss(plan.start, report.lost, report.start_rows, None)
             return frame, replace(report, plan=plan, ambiguous=advice.ways_as_sure(plan))
+    if not isinstance(where, str):
+        in_lake = merge_in_lake(
+            plan, corpus, wanted, filters, how=how, limit=limit, on_fanout=on_fanout, on_loss=on_loss
+        )
+        if in_lake is not None:
+            return in_lake
     source = StackedRows(CorpusRows(corpus), plan)
     tested = {*filters, *(everything.values() if isinstance(where, str) else ())}
     late = {key for key in wanted.values() if picks and source.may_pick(key[0])}

@@ -2,6 +2,7 @@
 
 from tag_bench.speed.source_cases.batches import BATCHES
 from tag_bench.speed.source_cases.case import Figures, SourceCase
+from tag_bench.speed.source_cases.lake import LAKE
 from tag_bench.speed.source_cases.postgres import POSTGRES_MERGE, POSTGRES_SCHEMA, POSTGRES_WHOLE
 
 _ALL: tuple[SourceCase, ...] = (
@@ -11,6 +12,7 @@ _ALL: tuple[SourceCase, ...] = (
     POSTGRES_WHOLE,
     # Parquet and Dask
     BATCHES,
+    LAKE,
 )
 CASES = {case.name: case for case in _ALL}
 

@@ -1,0 +1,184 @@
+"""Tables of files that DuckDB reads where they are: Parquet, CSV and JSON, in parts, Delta and Iceberg."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from tagframe.engines.base import (
+    CHUNK_ROWS,
+    Chunk,
+    Dialect,
+    Readable,
+    RowNumbers,
+    SQLLimits,
+    Stamp,
+    TableShape,
+    TableStatistics,
+    quoted,
+)
+from tagframe.engines.files import from_arrow
+from tagframe.engines.frames import frame_chunk
+from tagframe.engines.lake_connection import Lake, Opened, lake_of, named_errors
+from tagframe.engines.lake_statement import DUCKDB, run_statement
+from tagframe.engines.lake_statistics import statistics_of
+from tagframe.engines.lake_tables import LakeTable, stamp_of
+from tagframe.errors import UnreadableTable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class LakeEngine:
+    """Tables of files, queried by DuckDB without being loaded.
+
+    Rows of Parquet files are numbered by their places in their files. Integers beside nulls are ``Int64``, as those of
+    files that pandas reads.
+
+    Attributes:
+        path: the folder.
+        tables: in it.
+    """
+
+    path: Path
+    tables: tuple[LakeTable, ...]
+    kind: str = "duckdb"
+    is_database: ClassVar[bool] = False
+    picks_rows: ClassVar[bool] = True
+    dialect: ClassVar[Dialect] = DUCKDB
+
+    @property
+    def identity(self) -> str:
+        """The folder."""
+        return str(self.path)
+
+    @property
+    def lake(self) -> Lake:
+        """DuckDB over the tables."""
+        return lake_of(self.tables)
+
+    def shapes(self) -> list[TableShape]:
+        """The tables by name, with DuckDB's types."""
+        found = []
+        for table in self.tables:
+            columns = self.lake.opened(table.name).columns
+            with named_errors(table):
+                state = table.state()
+            found.append(
+                TableShape(
+                    table.name,
+                    tuple(column.name for column in columns),
+                    tuple(column.type for column in columns),
+                    called=table.called,
+                    database=table.home,
+                    state=state,
+                )
+            )
+        return found
+
+    def closed(self) -> list[UnreadableTable]:
+        """Nothing: what cannot be read says so itself."""
+        return []
+
+    def statistics(self, shapes: Sequence[TableShape]) -> Iterator[TableStatistics | UnreadableTable]:
+        """From the footers of Parquet files and the logs of Delta tables, and a bounded sample; see the module."""
+        for shape in shapes:
+            try:
+                opened = self.lake.opened(shape.name)
+                with named_errors(opened.table):
+                    yield statistics_of(self.lake, opened)
+            except UnreadableTable as error:
+                yield error
+
+    def chunks(self, shape: TableShape) -> Iterator[Chunk]:
+        """The rows of a table in pieces."""
+        opened = self.lake.opened(shape.name)
+        shown = ", ".join(map(quoted, shape.columns))
+        with named_errors(opened.table):
+            for batch in self.lake.reading(f"SELECT {shown} FROM {opened.source}", CHUNK_ROWS):
+                yield frame_chunk(from_arrow(batch))
+
+    def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
+        """The rows of a table, in the order of its files."""
+        opened = self.lake.opened(table)
+        names = [column.name for column in opened.columns] if columns is None else list(columns)
+        tail = "" if limit is None else f" LIMIT {int(limit)}"
+        if not names:
+            (rows,) = self._rows(opened, f"SELECT count(*) AS rows FROM {opened.source}")["rows"]
+            return pd.DataFrame(index=pd.RangeIndex(rows if limit is None else min(rows, limit)))
+        return self._rows(opened, f"SELECT {', '.join(map(quoted, names))} FROM {opened.source}{tail}")
+
+    def numbered(self, table: str, columns: Sequence[str]) -> tuple[RowNumbers, pd.DataFrame] | None:
+        """The rows of these columns, by their places; None where only Parquet files number them."""
+        opened = self.lake.opened(table)
+        if not opened.number:
+            return None
+        shown = ", ".join(
+            [f"{opened.number} AS number", *(f"{quoted(name)} AS c{i}" for i, name in enumerate(columns))]
+        )
+        frame = self._rows(opened, f"SELECT {shown} FROM {opened.source} ORDER BY number")
+        numbers = frame.pop("number").to_numpy(dtype=np.int64)
+        return numbers, frame.set_axis(list(columns), axis="columns")
+
+    def pick(self, table: str, columns: Sequence[str], numbers: RowNumbers) -> pd.DataFrame:
+        """The rows at these places."""
+        import pyarrow as pa
+
+        opened = self.lake.opened(table)
+        if not opened.number:
+            raise UnreadableTable(f"rows of {table!r} cannot be read one by one: only those of Parquet files can")
+        shown = ", ".join(f"{quoted(name)} AS c{place}" for place, name in enumerate(columns))
+        cursor = self.lake.cursor()
+        with named_errors(opened.table):
+            cursor.register("wanted rows", pa.table({"number": numbers}))
+            try:
+                query = (
+                    f'SELECT {shown or "NULL"} FROM {opened.source} SEMI JOIN "wanted rows" AS w '
+                    f"ON {opened.number} = w.number ORDER BY {opened.number}"
+                )
+                frame = from_arrow(cursor.sql(query).to_arrow_table())
+            finally:
+                cursor.unregister("wanted rows")
+        if len(frame) != len(numbers):
+            raise UnreadableTable(f"table {table!r} of {self.path} changed while it was read: try again")
+        return frame.set_axis(list(columns), axis="columns") if columns else frame.iloc[:, :0]
+
+    def fingerprint(self, known: Stamp | None = None) -> Stamp:
+        """Paths, sizes and times of all files; what is in them is not read."""
+        return stamp_of(self.tables)
+
+    def kept_open(self) -> AbstractContextManager[None]:
+        """The database is kept as it is."""
+        return nullcontext()
+
+    def session(self) -> None:
+        """None: merges run as one statement."""
+        return
+
+    def joining(self, tables: Sequence[str]) -> None:
+        """None: see :mod:`tagframe.merging.lake_merge`, which keeps the order of the rows of files."""
+        return
+
+    def execute(
+        self,
+        sql: str,
+        *,
+        tables: Mapping[str, Readable],
+        relations: Mapping[str, pa.Table],
+        limits: SQLLimits,
+        explain: bool = False,
+    ) -> pd.DataFrame:
+        """In a database of its own that can read the named tables' files and nothing else, in this process."""
+        opened = {name: (self.lake.opened(readable.table), readable.hidden) for name, readable in tables.items()}
+        return run_statement(sql, tables=opened, relations=relations, limits=limits, explain=explain)
+
+    def _rows(self, opened: Opened, sql: str) -> pd.DataFrame:
+        with named_errors(opened.table):
+            return from_arrow(self.lake.fetch(sql))

@@ -1,0 +1,253 @@
+"""DuckDB over the files of a lake: a database in memory that has a view for each table, and can reach nothing else.
+
+Once the views are made, ``enable_external_access`` is off but for the files of the tables, and the configuration is
+locked. No extension is loaded that is not part of DuckDB itself. What DuckDB runs, it runs in this process: a fault in
+DuckDB is a fault of the process, ``memory_limit`` bounds DuckDB's own buffers and not what a result takes here, and a
+statement that is interrupted stops at its next step.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tagframe.engines.base import quoted
+from tagframe.engines.lake_formats import Logged, logged
+from tagframe.engines.lake_tables import LakeTable, need_duckdb
+from tagframe.errors import UnreadableTable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MEMORY = "1GB"
+"""What DuckDB may take for queries of our own; larger sorts and joins go through files in the temporary folder."""
+_MISSING = ("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A",
+            "NA", "NULL", "NaN", "None", "n/a", "nan", "null")  # fmt: skip
+"""pandas' words for missing values, so that a CSV file has the same nulls whoever reads it."""
+_PADDED = r"^\s*[+-]?0[0-9].*"
+_KEPT_LAKES = 16
+
+
+@dataclass(frozen=True)
+class LakeColumn:
+    """A column as DuckDB has it."""
+
+    name: str
+    type: str
+
+
+@dataclass
+class Opened:
+    """A table that DuckDB can read.
+
+    Attributes:
+        table: which.
+        source: SQL that stands in FROM.
+        columns: in order.
+        number: SQL for what numbers its rows, in their order; "" where nothing does.
+        logged: what its log tells, of Delta and Iceberg tables.
+    """
+
+    table: LakeTable
+    source: str
+    columns: list[LakeColumn]
+    number: str = ""
+    logged: Logged | None = None
+    facts: dict[Any, Any] = field(default_factory=dict)
+
+
+class Lake:
+    """A DuckDB database over tables; see the module. Its methods are called from any thread."""
+
+    def __init__(self, tables: Sequence[LakeTable], *, memory: str = MEMORY, spills: bool = True) -> None:
+        need_duckdb("a folder")
+        import duckdb
+
+        self._tables = {table.name: table for table in tables}
+        self._opened: dict[str, Opened] = {}
+        self._registered: dict[str, Any] = {}
+        self._lock = threading.RLock()
+        options: dict[str, Any] = {
+            "python_enable_replacements": False,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "memory_limit": memory,
+            "preserve_insertion_order": True,
+            "threads": max(1, min(os.cpu_count() or 1, 8)),
+        }
+        folder = tempfile.mkdtemp(prefix="tagframe-") if spills else ""
+        options["temp_directory"] = folder
+        self.connection = duckdb.connect(":memory:", config=options)
+        self.run("SET GLOBAL parquet_metadata_cache = true")
+        # DuckDB 2.0 fails where it reads columns late of the first rows by file_row_number, which is filtered too.
+        self.run("SET GLOBAL late_materialization_max_rows = 0")
+        # All files of all tables: a table is opened when it is first read.
+        paths = [file for table in tables for file in table.files]
+        self.run(f"SET allowed_paths = {_texts(paths)}")
+        if spills:
+            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+            self.run(f"SET allowed_directories = {_texts([folder])}")
+        self.run("SET enable_external_access = false")
+        self.run("SET lock_configuration = true")
+
+    def cursor(self) -> Any:
+        """A connection to the database, for one thread; what is registered with one is not there in others."""
+        cursor = self.connection.cursor()
+        for name, source in self._registered.items():
+            cursor.register(name, source)
+        return cursor
+
+    def register(self, name: str, source: Any) -> None:
+        """Have statements read an Arrow table by this name."""
+        self._registered[name] = source
+
+    def run(self, sql: str) -> None:
+        """A statement without rows."""
+        self.cursor().execute(sql).fetchall()
+
+    def close(self) -> None:
+        """Let go of all."""
+        self.connection.close()
+
+    def opened(self, name: str) -> Opened:
+        """A table, its columns looked up.
+
+        Raises:
+            UnreadableTable: it cannot be read.
+        """
+        with self._lock:
+            if name not in self._opened:
+                if name not in self._tables:
+                    raise UnreadableTable(f"there is no table {name!r} in this lake")
+                self._opened[name] = self._open(self._tables[name])
+            return self._opened[name]
+
+    def _open(self, table: LakeTable) -> Opened:
+        with named_errors(table):
+            if not table.files:
+                found = logged(table)
+                name = f"tagframe {table.format} {table.name}"
+                self._registered[name] = found.source
+                columns = self._columns(quoted(name))
+                return Opened(table, quoted(name), columns, logged=found)
+            if table.format == "parquet":
+                source = f"read_parquet({_texts(table.files)}, {self._options(table)})"
+                number = "(file_index::BIGINT * 1099511627776 + file_row_number)"
+                return Opened(table, source, self._columns(source), number)
+            if table.format == "json":
+                source = f"read_json({_texts(table.files)}, {self._options(table)})"
+                return Opened(table, source, self._columns(source))
+            source, columns = self._csv(table)
+            return Opened(table, source, columns)
+
+    def _options(self, table: LakeTable) -> str:
+        return f"union_by_name={_truth(len(table.files) > 1)}, hive_partitioning={_truth(table.partitioned)}"
+
+    def _csv(self, table: LakeTable) -> tuple[str, list[LakeColumn]]:
+        """Types that hold all rows, where numbers with leading zeros are text."""
+        options = f"{self._options(table)}, header=true, sample_size=-1, nullstr={_texts(_MISSING)}"
+        whole = f"read_csv({_texts(table.files)}, {options})"
+        columns = self._columns(whole)
+        numbers = [column.name for column in columns if column.type in ("BIGINT", "DOUBLE")]
+        raw = f"read_csv({_texts(table.files)}, {options}, all_varchar=true)"
+        written = {column.name for column in self._columns(raw) if column.type == "VARCHAR"}
+        tested = [name for name in numbers if name in written]
+        types = dict(columns_types(columns))
+        if tested:
+            shown = ", ".join(
+                f"coalesce(bool_or(regexp_matches({quoted(name)}, '{_PADDED}')), false)" for name in tested
+            )
+            (found,) = self.fetch(f"SELECT {shown} FROM {raw}").to_pylist()
+            types.update({name: "VARCHAR" for name, padded in zip(tested, found.values(), strict=True) if padded})
+        told = ", ".join(f"{_text(name)}: {_text(type)}" for name, type in types.items() if name in written)
+        source = f"read_csv({_texts(table.files)}, {options}, types={{{told}}})" if told else whole
+        return source, [LakeColumn(column.name, types[column.name]) for column in columns]
+
+    def _columns(self, source: str) -> list[LakeColumn]:
+        found = self.cursor().execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
+        return [LakeColumn(name, type) for name, type, *_ in found]
+
+    def fetch(self, sql: str, values: Mapping[str, Any] | None = None) -> pa.Table:
+        """The rows of a query; ``values`` are those of its named placeholders."""
+        relation = self.cursor().sql(sql, params=dict(values) if values else None)
+        return relation.to_arrow_table()
+
+    def reading(self, sql: str, rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows of a query, so many at a time."""
+        yield from self.cursor().sql(sql).to_arrow_reader(rows)
+
+
+def columns_types(columns: Sequence[LakeColumn]) -> list[tuple[str, str]]:
+    """Names and types."""
+    return [(column.name, column.type) for column in columns]
+
+
+@contextmanager
+def named_errors(*tables: LakeTable) -> Iterator[None]:
+    """A block that reads tables: what fails there is an :class:`UnreadableTable` that names the file."""
+    import duckdb
+
+    try:
+        yield
+    except (duckdb.Error, OSError) as error:
+        said = str(error).splitlines()[0] if str(error) else type(error).__name__
+        for table in tables:
+            for file in table.files:
+                if not os.path.exists(file):
+                    raise UnreadableTable(
+                        f"table {table.called!r} cannot be read: {file} is not there any more; tagframe.open_corpus "
+                        "looks again"
+                    ) from error
+        names = ", ".join(repr(table.called) for table in tables)
+        place = next((file for table in tables for file in table.files if file in str(error)), "")
+        where = place or ", ".join(str(table.place) for table in tables)
+        raise UnreadableTable(f"table {names} of {where} cannot be read: {said}") from error
+
+
+def _text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _texts(texts: Sequence[str]) -> str:
+    return "[" + ", ".join(map(_text, texts)) + "]"
+
+
+def _truth(value: bool) -> str:
+    return "true" if value else "false"
+
+
+_lakes: OrderedDict[tuple[LakeTable, ...], Lake] = OrderedDict()
+_lock = threading.Lock()
+
+
+def lake_of(tables: tuple[LakeTable, ...]) -> Lake:
+    """The database of these tables; the last ones used are kept open."""
+    with _lock:
+        lake = _lakes.pop(tables, None) or Lake(tables)
+        _lakes[tables] = lake
+        while len(_lakes) > _KEPT_LAKES:
+            _lakes.popitem(last=False)
+        return lake
+
+
+_inherited: list[object] = []
+
+
+def _after_fork() -> None:
+    # DuckDB's threads do not survive a fork, and its files are the parent's.
+    global _lock
+    _inherited.append(dict(_lakes))
+    _lakes.clear()
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,205 @@
+"""Which files of a folder are one table for DuckDB: partitions, parts of one dataset, Delta and Iceberg tables."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import importlib.util
+import os
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from pathlib import Path
+from typing import Literal
+
+from tagframe.engines.base import Stamp
+from tagframe.errors import MissingExtra, SourceNotFound, UnreadableTable
+
+Format = Literal["parquet", "csv", "json", "delta", "iceberg"]
+
+LARGE = 256 * 2**20
+"""Bytes from which a Parquet file, or the parts of one table, stay where they are without being asked to."""
+
+FORMATS: dict[str, Format] = {
+    ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv",
+    ".json": "json", ".jsonl": "json", ".ndjson": "json",
+}  # fmt: skip
+_PART = re.compile(r"(?:part|data|chunk|file)?[-_.]?\d+(?:[-_.].*)?\Z|part-.*\Z", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class LakeTable:
+    """Files that are one table.
+
+    Attributes:
+        name: unique in the lake: its path below the lake's folder.
+        called: its name in a corpus.
+        home: its database: the folder that it is in, by its path below the lake's where that is not the lake's own.
+        format: of its files.
+        place: the file, or the folder that the files are below.
+        files: absolute paths, sorted; none of Delta and Iceberg tables, whose logs tell which files count.
+        partitioned: whether names of folders tell values.
+        gathered: whether several files are one table.
+    """
+
+    name: str
+    called: str
+    home: str
+    format: Format
+    place: Path
+    files: tuple[str, ...] = ()
+    partitioned: bool = False
+    gathered: bool = False
+
+    @property
+    def size(self) -> int:
+        """Bytes of its files."""
+        return sum(os.stat(file).st_size for file in self.files)
+
+    def listing(self) -> list[tuple[str, int, int]]:
+        """Path, size and time of change in ns of each of its files, or of those of its log.
+
+        Raises:
+            OSError: one is not there any more.
+        """
+        files = self.files or sorted(map(str, (self.place / _LOGS[self.format]).rglob("*.*json")))
+        return [(file, stat.st_size, stat.st_mtime_ns) for file in files for stat in [os.stat(file)]]
+
+    def state(self) -> str:
+        """Changes whenever the table does."""
+        return hashlib.sha256(repr(self.listing()).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+_LOGS = {"delta": "_delta_log", "iceberg": "metadata"}
+
+
+def has_duckdb() -> bool:
+    """Whether DuckDB is installed."""
+    return importlib.util.find_spec("duckdb") is not None
+
+
+def need_duckdb(what: str) -> None:
+    """Raise where DuckDB is not installed.
+
+    Raises:
+        MissingExtra: it is not.
+    """
+    if not has_duckdb():
+        raise MissingExtra(f"{what} is read by DuckDB, which is not installed: pip install 'tagframe[duckdb]'")
+
+
+def lake_tables(folder: Path, *, asked: bool = False) -> list[LakeTable]:
+    """The tables of a folder that stay where they are; none where all of its files are small and by themselves.
+
+    Partitioned folders, folders of numbered parts, Delta and Iceberg tables are one table each. Where there is any of
+    them, or a Parquet file of 256 MB or more, all Parquet files of the folder go along, so that they can be joined
+    there; CSV and JSON files by themselves only where ``asked``.
+    """
+    found = list(_tables(folder, folder))
+    namesakes = Counter((table.home, table.called) for table in found)
+    found = [
+        table if namesakes[table.home, table.called] == 1 else replace(table, called=table.place.name)
+        for table in found
+    ]
+    stays = [table for table in found if table.gathered or not table.files or table.size >= LARGE]
+    if not asked and not any(table.format != "csv" or table.gathered for table in stays):
+        return []
+    return [table for table in found if asked or table.gathered or table.format not in ("csv", "json")]
+
+
+def _tables(folder: Path, root: Path) -> Iterator[LakeTable]:
+    try:
+        names = sorted(name for name in os.listdir(folder) if not name.startswith((".", "_")))
+    except OSError:  # whoever walks the folder for other files says so
+        return
+    folders = [name for name in names if (folder / name).is_dir()]
+    files = [folder / name for name in names if Path(name).suffix.lower() in FORMATS and (folder / name).is_file()]
+    if (logged := _logged(folder)) is not None:
+        yield _table(folder, root, logged, ())
+        return
+    if any("=" in name for name in folders):
+        below = sorted(file for file in folder.rglob("*") if _is_data(file, folder))
+        if below:
+            yield _table(folder, root, _format_of(folder, below), below, partitioned=True)
+            return
+    by_format: dict[Format, list[Path]] = defaultdict(list)
+    for file in files:
+        by_format[FORMATS[file.suffix.lower()]].append(file)
+    for format, some in by_format.items():
+        if folder != root and len(by_format) == 1 and len(some) > 1 and all(_PART.match(file.stem) for file in some):
+            yield _table(folder, root, format, some)
+        else:
+            yield from (_table(file, root, format, [file]) for file in some)
+    for name in folders:
+        if not os.path.islink(folder / name):
+            yield from _tables(folder / name, root)
+
+
+def _logged(folder: Path) -> Format | None:
+    if (folder / "_delta_log").is_dir():
+        return "delta"
+    is_iceberg = (folder / "metadata").is_dir() and any((folder / "metadata").glob("*.metadata.json"))
+    return "iceberg" if is_iceberg else None
+
+
+def _is_data(file: Path, folder: Path) -> bool:
+    is_shown = not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
+    return is_shown and file.suffix.lower() in FORMATS and file.is_file()
+
+
+def _format_of(place: Path, files: Sequence[Path]) -> Format:
+    formats = {FORMATS[file.suffix.lower()] for file in files}
+    if len(formats) > 1:
+        raise UnreadableTable(f"{place} has files of several kinds, {', '.join(sorted(formats))}, which are no table")
+    return formats.pop()
+
+
+def _table(place: Path, root: Path, format: Format, files: Sequence[Path], *, partitioned: bool = False) -> LakeTable:
+    below = place.relative_to(root) if place != root else Path()
+    called = (place.stem if place.is_file() else place.resolve().name) or "table"
+    return LakeTable(
+        name=below.as_posix() if below.parts else called,
+        called=called,
+        home=(root.resolve().name or "files") if len(below.parts) < 2 else below.parent.as_posix(),
+        format=format,
+        place=place.absolute(),
+        files=tuple(str(file.absolute()) for file in files),
+        partitioned=partitioned,
+        gathered=partitioned or len(files) > 1 or not files,
+    )
+
+
+def table_of_pattern(pattern: str) -> tuple[Path, LakeTable]:
+    """The folder below which a pattern finds files, and the one table that they are.
+
+    Raises:
+        SourceNotFound: it finds none.
+        UnreadableTable: it finds files of several kinds.
+    """
+    text = os.path.expanduser(pattern)
+    fixed = list(takewhile(lambda part: not glob.has_magic(part), Path(text).parts))
+    base = (Path(*fixed) if fixed else Path()).absolute()
+    found = sorted(Path(name) for name in glob.glob(text, recursive=True))
+    files = [file for file in found if file.suffix.lower() in FORMATS and file.is_file()]
+    if not files:
+        raise SourceNotFound(f"no file that holds a table is found by {pattern!r}; looked for {', '.join(FORMATS)}")
+    stem = re.sub(r"[-_.\s]*[*?\[].*", "", Path(text).name)
+    called = stem or base.name or "table"
+    partitioned = any("=" in part for file in files for part in file.absolute().relative_to(base).parts)
+    format = _format_of(base, files)
+    paths = tuple(str(file.absolute()) for file in files)
+    return base, LakeTable(called, called, base.name or "files", format, base, paths, partitioned, gathered=True)
+
+
+def stamp_of(tables: Sequence[LakeTable]) -> Stamp:
+    """The state of all tables.
+
+    Raises:
+        OSError: a file is not there any more.
+    """
+    listings = [(table.name, table.listing()) for table in tables]
+    stats = [stat for _, listing in listings for stat in listing]
+    digest = hashlib.sha256(repr(listings).encode("utf-8", "surrogatepass")).hexdigest()
+    return Stamp(sum(size for _, size, _ in stats), max((time for _, _, time in stats), default=0), digest)

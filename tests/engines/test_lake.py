@@ -1,0 +1,311 @@
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import tagframe as tf
+from tagframe.engines import lake_statistics
+from tagframe.engines.base import Readable, SQLLimits
+from tagframe.engines.lake import LakeEngine
+from tagframe.engines.lake_tables import lake_tables
+from tagframe.errors import MissingExtra, SourceNotFound, SQLFailed, UnreadableTable, UnreadableTableWarning, UnsafeSQL
+
+pytest.importorskip("duckdb")
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """Orders in folders of years, customers in one file."""
+    folder = tmp_path / "shop"
+    for year in (2023, 2024):
+        (folder / "orders" / f"year={year}").mkdir(parents=True)
+        ids = np.arange(5) + 5 * (year - 2023)
+        orders = pd.DataFrame({"order": ids, "customer": pd.array([1, 2, None, 3, 9], "Int64"), "text": "it's"})
+        orders.to_parquet(folder / "orders" / f"year={year}" / "a.parquet", index=False)
+    pd.DataFrame({"customer": [1, 2, 3], "name": ["Ann", "Bo", "Cy"]}).to_parquet(folder / "customers.parquet")
+    return folder
+
+
+@pytest.fixture
+def engine(shop: Path) -> LakeEngine:
+    return LakeEngine(shop, tuple(lake_tables(shop)))
+
+
+# --- which files are one table ----------------------------------------------------------------------------------------
+
+
+def test_a_partitioned_folder_is_one_table_and_the_files_beside_it_go_along(shop: Path):
+    (shop / "notes.csv").write_text("a,b\n1,x\n")
+    corpus = tf.open_corpus(shop)
+    assert corpus.ids == ("shop.customers", "shop.notes", "shop.orders")
+    assert [corpus.engine(id).kind for id in corpus.ids] == ["duckdb", "csv", "duckdb"]  # type: ignore[union-attr]
+    assert corpus.profile("orders").rows == 10
+    assert corpus.profile("orders").column("customer").nulls == 2
+    assert corpus.read("orders", ["year"])["year"].tolist() == [2023] * 5 + [2024] * 5
+
+
+def test_small_files_by_themselves_are_read_as_before(tmp_path: Path):
+    pd.DataFrame({"a": [1]}).to_parquet(tmp_path / "one.parquet")
+    pd.DataFrame({"b": [1]}).to_parquet(tmp_path / "two.parquet")
+    corpus = tf.open_corpus(tmp_path)
+    assert {corpus.engine(id).kind for id in corpus.ids} == {"parquet"}  # type: ignore[union-attr]
+    asked = tf.open_corpus(tmp_path, engine="duckdb")
+    assert asked.ids == corpus.ids
+    assert {asked.engine(id).kind for id in asked.ids} == {"duckdb"}  # type: ignore[union-attr]
+
+
+def test_numbered_parts_are_one_table_and_a_pattern_too(tmp_path: Path):
+    (tmp_path / "sales").mkdir()
+    for number in range(3):
+        pd.DataFrame({"n": [number]}).to_parquet(tmp_path / "sales" / f"part-{number}.parquet", index=False)
+    corpus = tf.open_corpus(tmp_path)
+    assert [profile.name for profile in corpus] == ["sales"]
+    assert corpus.read("sales")["n"].tolist() == [0, 1, 2]
+    some = tf.open_corpus(str(tmp_path / "sales" / "part-[01].parquet"))
+    assert some.read(some.ids[0])["n"].tolist() == [0, 1]
+    with pytest.raises(SourceNotFound, match="part-9"):
+        tf.open_corpus(str(tmp_path / "sales" / "part-9*.parquet"))
+
+
+def test_csv_and_json_where_duckdb_is_asked(tmp_path: Path):
+    (tmp_path / "zips.csv").write_text("zip,n,when\n00501,1,2020-01-02\n77,NA,\n")
+    (tmp_path / "events.jsonl").write_text('{"a": 1, "b": "x"}\n{"a": 2}\n')
+    corpus = tf.open_corpus(tmp_path, engine="duckdb")
+    zips = corpus.read("zips")
+    assert zips["zip"].tolist() == ["00501", "77"]
+    assert (zips["n"].dtype, zips["n"].isna().tolist()) == ("Int64", [False, True])
+    assert corpus.read("events").to_dict("list")["a"] == [1, 2]
+
+
+def test_without_duckdb_files_are_read_as_before_and_it_is_said(shop: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tagframe.corpus.discover.has_duckdb", lambda: False)
+    monkeypatch.setattr("tagframe.engines.lake_tables.has_duckdb", lambda: False)
+    with pytest.warns(UnreadableTableWarning, match=r"tagframe\[duckdb\]"):
+        corpus = tf.open_corpus(shop)
+    assert {corpus.engine(id).kind for id in corpus.ids} == {"parquet"}  # type: ignore[union-attr]
+    with pytest.raises(MissingExtra, match="duckdb"):
+        tf.open_corpus(shop, engine="duckdb")
+
+
+def test_a_lake_that_was_opened_is_not_profiled_again(shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    first = tf.open_corpus(shop)
+    with monkeypatch.context() as patch:
+        patch.setattr(LakeEngine, "chunks", None)
+        again = tf.open_corpus(shop)
+    assert [profile.rows for profile in again] == [profile.rows for profile in first]
+    first.save(tmp_path / "catalogue.sqlite")
+    assert tf.open_corpus(tmp_path / "catalogue.sqlite").read("customers")["name"].tolist() == ["Ann", "Bo", "Cy"]
+    assert pickle.loads(pickle.dumps(first)).read("customers")["name"].tolist() == ["Ann", "Bo", "Cy"]
+    pd.DataFrame({"order": [99], "customer": [1], "text": ["new"]}).to_parquet(
+        shop / "orders" / "year=2024" / "b.parquet"
+    )
+    assert tf.open_corpus(shop).profile("orders").rows == 11
+
+
+# --- what is known of them --------------------------------------------------------------------------------------------
+
+
+def test_a_large_table_is_known_by_its_footers_and_a_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(lake_statistics, "FEW_CELLS", 100)
+    generator = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "id": range(60_000),
+            "kind": generator.integers(0, 4, 60_000),
+            "share": np.where(np.arange(60_000) % 10, generator.random(60_000), np.nan),
+            "name": [f"n{number % 7}" for number in range(60_000)],
+        }
+    )
+    (tmp_path / "big").mkdir()
+    for part in range(2):
+        path = tmp_path / "big" / f"{part}.parquet"
+        table.iloc[part * 30_000 : (part + 1) * 30_000].to_parquet(path, index=False, row_group_size=5_000)
+    profile = tf.open_corpus(tmp_path).profile("big")
+    assert (profile.rows, profile.estimated) == (60_000, True)
+    ids, kinds, shares, names = profile.columns
+    assert (ids.nulls, ids.distinct, ids.minimum, ids.maximum) == (0, 60_000, "0", "59999")
+    assert (kinds.distinct, kinds.sketch.complete) == (4, True)  # type: ignore[union-attr]
+    assert shares.nulls == 6_000
+    assert names.distinct == 7
+    assert (names.sketch.complete, names.sketch.sampled) == (False, True)  # type: ignore[union-attr]
+
+
+def test_delta_counts_by_its_log_and_reads_what_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    deltalake = pytest.importorskip("deltalake")
+    place = str(tmp_path / "sales")
+    rows = pa.table({"id": range(1_000), "day": ["mo", "tu"] * 500})
+    deltalake.write_deltalake(place, rows, partition_by=["day"])
+    deltalake.DeltaTable(place).delete("id < 100")
+    monkeypatch.setattr(lake_statistics, "FEW_CELLS", 100)
+    corpus = tf.open_corpus(tmp_path)
+    profile = corpus.profile("sales")
+    assert (profile.rows, profile.column("id").minimum) == (900, "100")
+    assert sorted(corpus.read("sales")["id"]) == list(range(100, 1_000))
+    assert tf.exec_sql(corpus)("SELECT count(*) AS n FROM sales WHERE day = 'mo'")["n"].tolist() == [450]
+
+
+def test_delta_with_deletion_vectors_is_refused_by_name(tmp_path: Path):
+    deltalake = pytest.importorskip("deltalake")
+    deltalake.write_deltalake(str(tmp_path / "sales"), pa.table({"id": [1, 2]}))
+    log = next((tmp_path / "sales" / "_delta_log").glob("*.json"))
+    entries = [json.loads(line) for line in log.read_text().splitlines()]
+    for entry in entries:
+        if "protocol" in entry:
+            entry["protocol"] = {
+                "minReaderVersion": 3, "minWriterVersion": 7,
+                "readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"],
+            }  # fmt: skip
+    log.write_text("\n".join(map(json.dumps, entries)))
+    with pytest.raises(UnreadableTable, match="deletionVectors"):
+        tf.open_corpus(tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_iceberg_reads_what_counts(tmp_path: Path):
+    catalog = pytest.importorskip("pyiceberg.catalog.sql")
+    tables = catalog.SqlCatalog("c", uri=f"sqlite:///{tmp_path}/.c.db", warehouse=f"file://{tmp_path}/.w")
+    tables.create_namespace("n")
+    rows = pa.table({"a": [1, 2, 3]})
+    table = tables.create_table("n.t", schema=rows.schema, location=f"file://{tmp_path}/ice")
+    table.append(rows)
+    table.delete("a == 2")
+    assert sorted(tf.open_corpus(tmp_path).read("ice")["a"]) == [1, 3]
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+
+def test_rows_are_picked_by_their_places(engine: LakeEngine):
+    numbers, frame = engine.numbered("orders", ["order", "text"])  # type: ignore[misc]
+    assert frame["order"].tolist() == list(range(10))
+    picked = engine.pick("orders", ["text", "order"], numbers[[1, 7]])
+    assert picked.to_dict("list") == {"text": ["it's", "it's"], "order": [1, 7]}
+    assert len(engine.scan("orders", [])) == 10
+    assert engine.scan("orders", ["customer"], 3)["customer"].dtype == "Int64"
+
+
+def test_columns_that_some_files_lack(tmp_path: Path):
+    (tmp_path / "t").mkdir()
+    pd.DataFrame({"a": [1]}).to_parquet(tmp_path / "t" / "1.parquet", index=False)
+    pd.DataFrame({"a": [2], "b": ["x"]}).to_parquet(tmp_path / "t" / "2.parquet", index=False)
+    assert tf.open_corpus(tmp_path).read("t")["b"].isna().tolist() == [True, False]
+
+
+@pytest.mark.parametrize("fault", ["removed", "cut off"])
+def test_a_file_that_is_gone_or_cut_off_is_named(shop: Path, fault: str):
+    corpus = tf.open_corpus(shop)
+    path = shop / "orders" / "year=2024" / "a.parquet"
+    if fault == "removed":
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:200])
+    frame = corpus.tables.query("table != 'none'").tag  # the catalogue goes on
+    assert frame is not None
+    for work in (
+        lambda: corpus.read("orders"),
+        lambda: tf.exec_sql(corpus)("SELECT count(text) AS n FROM orders"),
+    ):
+        with pytest.raises(UnreadableTable, match=r"year=2024/a\.parquet"):
+            work()
+    assert corpus.read("customers")["name"].tolist() == ["Ann", "Bo", "Cy"]
+
+
+# --- statements that nobody trusts ------------------------------------------------------------------------------------
+
+HOSTILE = [
+    "COPY o TO '{out}'", "COPY (SELECT 1) TO '{out}'", "COPY o TO '{own}' (USE_TMP_FILE false)",
+    "EXPORT DATABASE '{out}'", "ATTACH '{out}' AS x", "INSTALL httpfs", "LOAD httpfs", "CREATE TABLE x AS SELECT 1",
+    "SET memory_limit = '100GB'", "PRAGMA database_list", "PRAGMA memory_limit = '100GB'", "CALL pragma_version()",
+    "SELECT * FROM read_csv('{secret}')", "SELECT * FROM read_text('{secret}')", "SELECT * FROM '{secret}'",
+    "SELECT * FROM read_blob('{secret}')", "SELECT * FROM read_json('{secret}')", "SELECT * FROM glob('/etc/*')",
+    "SELECT * FROM read_parquet('{own}')", "SELECT * FROM parquet_metadata('{own}')", "SELECT getenv('HOME')",
+    "SELECT * FROM sniff_csv('{secret}')", "SELECT * FROM query('SELECT 1')", "SELECT * FROM query_table('o')",
+    "SELECT * FROM duckdb_settings()", "SELECT * FROM duckdb_views()", "SELECT * FROM information_schema.tables",
+    "SELECT * FROM pg_catalog.pg_class", "SELECT * FROM sqlite_master", "SELECT current_setting('allowed_paths')",
+    "SELECT * FROM o, read_csv('{secret}')", "SELECT (SELECT content FROM read_text('{secret}')) FROM o",
+    "WITH x AS (SELECT * FROM read_text('{secret}')) SELECT * FROM x", "SELECT 1; DROP VIEW o", "DROP VIEW o",
+    "SELECT * FROM o UNION ALL SELECT * FROM customers", "SELECT customer FROM o", "SELECT o.customer FROM o",
+    "SELECT write_log('x')", "SELECT * FROM range(10)", "SHOW TABLES", "DESCRIBE o", "SUMMARIZE o", "FROM o; FROM o",
+    "PIVOT o ON text USING count(*)", "SELECT * FROM memory.main.o", "CHECKPOINT", "VACUUM", "BEGIN",
+    "SELECT nextval('x')",
+    "INSERT INTO o VALUES (1)", "UPDATE o SET text = ''", "DELETE FROM o", "SELECT * FROM frame_of_the_caller",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("statement", HOSTILE)
+@pytest.mark.parametrize("guarded", [False, True])
+def test_hostile_statements_read_nothing_and_write_nothing(shop: Path, tmp_path: Path, statement: str, guarded: bool):
+    frame_of_the_caller = pd.DataFrame({"secret": ["kept"]})
+    own = shop / "orders" / "year=2023" / "a.parquet"
+    secret, out = tmp_path / "secret.txt", tmp_path / "out"
+    secret.write_text("kept")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    sql = statement.format(secret=secret, out=out, own=own)
+    if guarded:
+        corpus = tf.open_corpus(shop)
+        corpus.hide("orders.customer")
+        corpus = corpus.subset(["shop.orders"])
+        with pytest.raises((UnsafeSQL, SQLFailed)):
+            tf.exec_sql(corpus)(sql.replace(" o", " orders"))
+    else:
+        engine = LakeEngine(shop, tuple(lake_tables(shop)))
+        tables = {"o": Readable("orders", ("customer",))}
+        with pytest.raises((UnsafeSQL, SQLFailed)):
+            engine.execute(sql, tables=tables, relations={}, limits=SQLLimits())
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert len(frame_of_the_caller) == 1
+
+
+def test_what_a_statement_may_do(engine: LakeEngine):
+    tables = {"o": Readable("orders", ("customer",)), "c": Readable("customers.parquet")}
+    relations = {"extra": pa.table({"year": [2023], "label": ["old"]})}
+
+    def run(sql: str, **limits: float) -> pd.DataFrame:
+        return engine.execute(sql, tables=tables, relations=relations, limits=SQLLimits(**limits))  # type: ignore[arg-type]
+
+    whole = run(
+        'WITH y AS (SELECT year, count(*) AS n, sum("order") AS total FROM o GROUP BY year) '
+        "SELECT y.*, upper(e.label) AS label FROM y LEFT JOIN extra e USING (year) WHERE n BETWEEN 1 AND 9 ORDER BY 1"
+    )
+    assert whole.to_dict("list") == {
+        "year": [2023, 2024], "n": [5, 5], "total": [10, 35], "label": ["OLD", None]
+    } or whole["label"].isna().tolist() == [False, True]  # fmt: skip
+    assert whole["total"].dtype == "int64"
+    assert list(run("SELECT o.year, e.year FROM o JOIN extra e USING (year) LIMIT 1").columns) == ["year", "year_2"]
+    with pytest.raises(SQLFailed, match="more than 3 rows"):
+        run("SELECT * FROM o", rows=3)
+    with pytest.raises(SQLFailed, match="no such column: cusomer"):
+        run("SELECT cusomer FROM o")
+    crossed = ", ".join(f"o AS o{place}" for place in range(14))
+    with pytest.raises(SQLFailed, match="stopped after 1 seconds"):
+        run(f'SELECT count(DISTINCT o0."order" + o13."order") FROM {crossed}', seconds=1)
+    assert run("SELECT count(*) AS n FROM o")["n"].tolist() == [10]
+    assert engine.execute(
+        "SELECT text FROM o", tables=tables, relations={}, limits=SQLLimits(), explain=True
+    ).columns.tolist() == ["text"]
+
+
+def test_a_statement_that_needs_too_much_memory_is_stopped(tmp_path: Path):
+    pq.write_table(pa.table({"n": np.arange(3_000_000), "m": np.arange(3_000_000)[::-1]}), tmp_path / "t.parquet")
+    engine = LakeEngine(tmp_path, tuple(lake_tables(tmp_path, asked=True)))
+    sql = "SELECT count(*) FROM (SELECT n, m, n + m AS s, n - m AS d, row_number() OVER (ORDER BY m, n) AS r FROM t)"
+    with pytest.raises(SQLFailed, match="megabytes"):
+        engine.execute(
+            f"{sql} WHERE r % 2 = 0 AND s + d > 0",
+            tables={"t": Readable("t.parquet")}, relations={}, limits=SQLLimits(memory=64),
+        )  # fmt: skip
+
+
+def test_nothing_stays_in_the_temporary_folder(engine: LakeEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    engine.shapes()  # what is kept open has its own folder, for as long as the process lives
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    engine.execute("SELECT 1 AS n", tables={"o": Readable("orders")}, relations={}, limits=SQLLimits())
+    assert not [name for name in os.listdir(tmp_path) if name.startswith("tagframe-")]

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tagframe.errors import FanOut, RowsLost, UnreadableTable
+from tagframe.merging import plan_tables, run_plan
+
+pytest.importorskip("duckdb")
+ALLOWED: dict[str, Any] = {"on_loss": "allow", "on_ambiguous": "allow"}
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    folder, generator, rows = tmp_path / "dm", np.random.default_rng(0), 3_000
+    (folder / "fact").mkdir(parents=True)
+    fact = pd.DataFrame(
+        {
+            "id": range(rows),
+            "cust": pd.array(generator.integers(0, 120, rows), "Int64"),
+            "place": generator.choice(np.array(["Rome", "Oslo", None], dtype=object), rows),
+            "x": np.where(np.arange(rows) % 7, generator.random(rows), np.nan),
+        }
+    )
+    fact.loc[::13, "cust"] = pd.NA
+    for part in range(3):
+        fact.iloc[part * 1_000 : (part + 1) * 1_000].to_parquet(folder / "fact" / f"part-{part}.parquet", index=False)
+    customers = pd.DataFrame(
+        {"cust": range(100), "name": [f"c{n}" for n in range(100)], "ok": [n % 2 > 0 for n in range(100)]}
+    )
+    customers.to_parquet(folder / "customers.parquet", index=False)
+    pd.DataFrame({"place": ["Rome", "Oslo", "Lima"], "people": [3, 1, 9]}).to_parquet(
+        folder / "places.parquet", index=False
+    )
+    return folder
+
+
+def both(lake: Path) -> tuple[tf.Corpus, tf.Corpus]:
+    """The tables where they are, and in memory."""
+    there = opened(lake)
+    return there, with_keys(tf.open_corpus({id: there.read(id) for id in there.ids}))
+
+
+def opened(lake: Path) -> tf.Corpus:
+    return with_keys(tf.open_corpus(lake))
+
+
+def with_keys(corpus: tf.Corpus) -> tf.Corpus:
+    corpus.keys.add("fact.cust = customers.cust")
+    corpus.keys.add("fact.place = places.place")
+    return corpus
+
+
+CASES = [
+    {}, {"limit": 10}, {"limit": 0}, {"how": "left"}, {"how": "left", "limit": 2_500}, {"columns": ["id", "x"]},
+    {"where": {"id": [5, "a", 2.0, None]}}, {"where": {"x": None}}, {"where": {"place": "Rome", "x": None}, "limit": 3},
+    {"where": {"id": "five"}}, {"how": "left", "where": {"cust": None}}, {"where": {"id": 2_999}, "limit": 5},
+    {"where": {"place": lambda place: place == "Oslo"}}, {"where": "id < 20"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("tables", ["fact", "fact customers", "fact places", "fact customers places"])
+@pytest.mark.parametrize("options", CASES, ids=str)
+def test_what_duckdb_joins_is_what_pandas_joins(lake: Path, tables: str, options: dict[str, Any]):
+    results = []
+    for corpus in both(lake):
+        frame, report = run_plan(
+            plan_tables(corpus, [f"dm.{name}" for name in tables.split()]), corpus, **ALLOWED, **options
+        )
+        told = report.to_dict()
+        told.pop("sql", None)
+        for step in told["steps"]:
+            del step["seconds"]
+        results.append((frame, told, told.pop("engine")))
+    (mine, told, engine), (theirs, expected, _) = results
+    if "cust" in mine:  # Int64 where a null is among the rows that were read
+        mine, theirs = mine.astype({"cust": "Int64"}), theirs.astype({"cust": "Int64"})
+    assert mine.dtypes.equals(theirs.dtypes)
+    plain_null = [frame.astype(object).where(frame.notna(), None) for frame in (mine, theirs)]
+    pd.testing.assert_frame_equal(*plain_null)
+    assert told == expected
+    where = options.get("where") or {}
+    plain = not isinstance(where, str) and not any(map(callable, where.values()))
+    assert engine == ("duckdb" if plain else "pandas")
+
+
+def test_text_that_matches_only_in_canonical_form_is_left_to_pandas(lake: Path):
+    pd.DataFrame({"place": ["rome ", "Oslo"], "people": [3, 1]}).to_parquet(lake / "places.parquet", index=False)
+    corpus = opened(lake)
+    with pytest.warns(match="written otherwise"):
+        frame, report = run_plan(plan_tables(corpus, ["dm.fact", "dm.places"]), corpus, **ALLOWED)
+    assert report.engine == "pandas"
+    assert set(frame["place"]) == {"Rome", "Oslo"}
+
+
+def test_the_report_is_counted_when_it_is_looked_at(lake: Path, monkeypatch: pytest.MonkeyPatch):
+    corpus = opened(lake)
+    frame, report = run_plan(plan_tables(corpus, ["dm.fact", "dm.customers"]), corpus, limit=5, **ALLOWED)
+    assert vars(report)["_known"] is None
+    assert report.sql.startswith("SELECT")
+    assert (len(frame), report.rows, report.engine) == (5, 5, "duckdb")
+    assert report.steps[0].rows_in == 3_000
+    assert report.lost == 3_000 - report.steps[0].matched
+    assert pickle.loads(pickle.dumps(report)) == report
+    frame, later = run_plan(plan_tables(corpus, ["dm.fact", "dm.customers"]), corpus, limit=5, **ALLOWED)
+    assert "Merged from dm.fact (3,000 rows)" in repr(later)
+
+
+def test_rows_that_would_be_repeated_or_lost_are_refused(lake: Path):
+    corpus = opened(lake)
+    with pytest.raises(FanOut, match="times at most") as caught:
+        run_plan(plan_tables(corpus, ["dm.customers", "dm.fact"]), corpus)
+    assert list(caught.value.rows.columns) == ["cust", "name", "ok"]
+    assert len(caught.value.rows)
+    with pytest.raises(RowsLost) as lost:
+        run_plan(plan_tables(corpus, ["dm.fact", "dm.customers"]), corpus, on_loss="raise", on_ambiguous="allow")
+    assert lost.value.rows["cust"].isna().any()
+    repeated, _ = run_plan(plan_tables(corpus, ["dm.customers", "dm.fact"]), corpus, on_fanout="allow", **ALLOWED)
+    assert len(repeated) > 2_000
+
+
+def test_a_file_that_is_gone_or_cut_off_is_named_and_the_next_merge_goes_on(lake: Path):
+    corpus = opened(lake)
+    plan = plan_tables(corpus, ["dm.fact", "dm.customers"])
+    path = lake / "fact" / "part-1.parquet"
+    kept = path.read_bytes()
+    path.unlink()
+    with pytest.raises(UnreadableTable, match=r"part-1\.parquet is not there"):
+        run_plan(plan, corpus, **ALLOWED)
+    path.write_bytes(kept[:300])
+    with pytest.raises(UnreadableTable, match=r"part-1\.parquet"):
+        run_plan(plan, corpus, **ALLOWED)
+    path.write_bytes(kept)
+    assert len(run_plan(plan, corpus, **ALLOWED)[0]) > 2_000
