@@ -11,6 +11,7 @@ Importing this module registers ``df.tag`` and loads nothing heavier than pandas
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from tagframe import accessor as accessor  # registers df.tag
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
     )
 
 __version__ = "0.1.0"
+
+if "dask.dataframe" in sys.modules:
+    importlib.import_module("tagframe.dask")  # registers ddf.tag
 
 # Public name → where it is, and what it is called there; loaded at first use.
 _HOMES = {

@@ -339,6 +339,10 @@ class RowsFailed(TagframeError):
         self.failures = list(failures)
 
 
+class PartitionChanged(TagframeError, RuntimeError):
+    """A partition of a Dask frame has other rows than when they were asked about."""
+
+
 class UnsureWarning(UserWarning):
     """An operator left out rows of which the model could not say what was asked."""
 

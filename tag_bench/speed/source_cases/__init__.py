@@ -3,6 +3,7 @@
 from tag_bench.speed.source_cases.batches import BATCHES
 from tag_bench.speed.source_cases.case import Figures, SourceCase
 from tag_bench.speed.source_cases.lake import LAKE
+from tag_bench.speed.source_cases.partitions import PARTS
 from tag_bench.speed.source_cases.postgres import POSTGRES_MERGE, POSTGRES_SCHEMA, POSTGRES_WHOLE
 
 _ALL: tuple[SourceCase, ...] = (
@@ -13,6 +14,7 @@ _ALL: tuple[SourceCase, ...] = (
     # Parquet and Dask
     BATCHES,
     LAKE,
+    PARTS,
 )
 CASES = {case.name: case for case in _ALL}
 

@@ -1,0 +1,80 @@
+"""A frame in partitions that no one process holds: an operator over Dask, with a worker that is killed and without."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import tagframe as tf
+from tag_bench.server import ServerProcess
+from tag_bench.speed.source_cases.case import Figures, SourceCase
+
+ROWS, PARTITIONS, DISTINCT = 5_000_000, 50, 2_000
+
+
+@contextmanager
+def _place(folder: Path, scale: float) -> Iterator[str]:
+    """A Parquet file a partition: reviews of 80 bytes, of which few differ, beside a number of their own."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+    place, generator = folder / "reviews", np.random.default_rng(0)
+    place.mkdir()
+    texts = pa.array([f"Review {number} of {DISTINCT}. ".ljust(80, "x") for number in range(DISTINCT)])
+    rows = int(ROWS * scale) // PARTITIONS
+    for part in range(PARTITIONS):
+        chosen = pa.array(generator.integers(0, DISTINCT, rows, dtype=np.int32))
+        numbers = pa.array(np.arange(part * rows, (part + 1) * rows))
+        table = pa.table({"id": numbers, "text": pa.DictionaryArray.from_arrays(chosen, texts).cast(pa.string())})
+        pq.write_table(table, place / f"{part:03}.parquet")
+    yield str(place)
+
+
+def dies_once(frame: pd.DataFrame, marker: str) -> pd.DataFrame:
+    """Kill the worker that comes first to a partition in the middle."""
+    if len(frame) and int(frame["id"].iloc[0]) and not os.path.exists(marker):
+        Path(marker).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return frame
+
+
+def _run(place: str, folder: Path, *, kills: bool) -> Figures:
+    import dask.dataframe as dd
+    from distributed import Client, LocalCluster
+
+    import tagframe.dask  # noqa: F401
+
+    cluster: Any = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50)
+    with ServerProcess(latency=0.0) as server, cluster, Client(cluster):
+        with tf.context(lm="openai/bench", api_base=server.url, api_key="none", progress=False, store=None):
+            rows = dd.read_parquet(place)
+            if kills:
+                rows = rows.map_partitions(dies_once, str(folder / "dead"), meta=rows)
+            started = time.perf_counter()
+            kept = rows.tag.sem_filter("{text} is about a classic")
+            number = len(kept)
+            first = time.perf_counter() - started
+            total = int(kept["id"].count().compute())
+            seconds = time.perf_counter() - started
+        requests = server.stats()["requests"]
+    return {"seconds": seconds, "first_seconds": first, "requests": requests, "rows": number, "again": total}
+
+
+def _undisturbed(place: str, folder: Path) -> Figures:
+    return _run(place, folder, kills=False)
+
+
+def _killed(place: str, folder: Path) -> Figures:
+    figures = _run(place, folder, kills=True)
+    return {**figures, "killed": float((folder / "dead").exists())}
+
+
+PARTS = SourceCase("partitions", _place, {"sem_filter": _undisturbed, "killed_worker": _killed})

@@ -1,0 +1,152 @@
+"""What the client does: it asks about distinct rows, once, and keeps the answers."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from tagframe.dask.distinct import GROUP, RANK, Answers, Line, Shown
+from tagframe.errors import InvalidArgument
+from tagframe.operators.groups import group_places
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+Function = Callable[..., pd.DataFrame]
+
+
+class Asking:
+    """An operator of which a lazy frame is to be made; it lives in the client, and is never sent to a worker.
+
+    Attributes:
+        meta: what a partition of the result is like, without rows.
+        shown: what the model is shown of a row.
+        columns: places of the columns that the client needs.
+    """
+
+    def __init__(
+        self,
+        function: Function,
+        arguments: Sequence[Any],
+        options: Mapping[str, Any],
+        *,
+        lm: Any,
+        meta: pd.DataFrame,
+        shown: Shown,
+        columns: Sequence[int],
+    ) -> None:
+        self._function, self._arguments, self._options = function, tuple(arguments), dict(options)
+        self._lm = lm
+        self.meta, self.shown, self.columns = meta, shown, tuple(columns)
+        # What is asked later is asked with the settings of the call.
+        self._context = contextvars.copy_context()
+        self._name = uuid.uuid4().hex
+        self._lock = threading.Lock()
+        self._known: dict[Line, int] = {}
+        self._found: list[pd.DataFrame] = []
+
+    def __dask_tokenize__(self) -> tuple[str, str]:
+        return "tagframe", self._name
+
+    def __reduce__(self) -> Any:
+        raise InvalidArgument(
+            "an operator over partitions is asked by the client, with its model, its budget and its store, and cannot "
+            "be sent to another process: compute() it here, or persist() it first"
+        )
+
+    def run(self, frame: pd.DataFrame, **options: Any) -> pd.DataFrame:
+        """The operator's result for a frame."""
+        given = {**self._options, **options}
+        return self._context.run(self._function, frame, *self._arguments, lm=self._lm, **given)
+
+    def answers(self, distinct: pd.DataFrame) -> Answers:
+        """The answers to rows; those that were asked before are not asked again.
+
+        Args:
+            distinct: with the columns at :attr:`columns` alone.
+        """
+        with self._lock:
+            inner = Shown(tuple(range(distinct.shape[1])), self._names(distinct))
+            _, firsts, lines = inner.lines(distinct)
+            order = np.argsort(firsts)
+            new = [int(firsts[at]) for at in order if lines[at] not in self._known]
+            if new or not self._found:
+                self._ask(distinct.iloc[new].reset_index(drop=True), [lines[at] for at in order
+                                                                      if lines[at] not in self._known])  # fmt: skip
+            added = pd.concat(self._found, ignore_index=True) if len(self._found) > 1 else self._found[0]
+            self._found = [added]
+            return Answers(dict(self._known), *self._settled(added))
+
+    def _names(self, distinct: pd.DataFrame) -> tuple[str, ...]:
+        if distinct.shape[1] == len(self.shown.names):
+            return self.shown.names
+        return tuple(f"c{place}" for place in range(distinct.shape[1]))
+
+    def _ask(self, rows: pd.DataFrame, lines: Sequence[Line]) -> None:
+        result = self._asked(rows)
+        start = sum(map(len, self._found))
+        self._found.append(result.drop(columns=list(rows.columns)))
+        self._known.update((line, start + place) for place, line in enumerate(lines))
+
+    def _asked(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """A row for each of these."""
+        raise NotImplementedError
+
+    def _settled(self, added: pd.DataFrame) -> tuple[pd.DataFrame, Any]:
+        """The columns to be added, and which rows stay."""
+        raise NotImplementedError
+
+
+class RowAsking(Asking):
+    """An operator that looks at one row at a time."""
+
+    def _asked(self, rows: pd.DataFrame) -> pd.DataFrame:
+        keeps = {"on_error": "raise" if self._options.get("on_error", "raise") == "raise" else "keep"}
+        whole = {"return_all": True} if "return_all" in self._options else {}
+        return self.run(rows, **keeps, **whole)
+
+    def _settled(self, added: pd.DataFrame) -> tuple[pd.DataFrame, Any]:
+        kept = np.ones(len(added), dtype=bool)
+        suffix = str(self._options.get("suffix", "")).strip("_")
+        failed = added[error].notna().to_numpy() if (error := f"{suffix}_error") in added else ~kept
+        policy = self._options.get("on_error", "raise")
+        if self._options.get("return_all") is False:
+            kept = added[f"{suffix}_label"].fillna(False).to_numpy(dtype=bool)
+            if policy == "keep":
+                kept = kept | failed
+        if policy == "drop":
+            kept = kept & ~failed
+        return added[[name for name in self.meta.columns if name in added.columns]], kept
+
+
+class BestAsking(Asking):
+    """``sem_topk``: the best of distinct rows."""
+
+    def __init__(self, *arguments: Any, group_by: Sequence[Hashable], k: int, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.group_by, self.k = list(group_by), k
+
+    def answers(self, distinct: pd.DataFrame) -> Answers:
+        """Ranks; all rows are ranked together, so that nothing is kept but what the store has."""
+        inner = Shown(tuple(range(distinct.shape[1])), tuple(f"c{place}" for place in range(distinct.shape[1])))
+        _, firsts, _ = inner.lines(distinct)
+        rows = distinct.iloc[np.sort(firsts)].reset_index(drop=True)
+        groups = np.zeros(len(rows), dtype=np.int64)
+        for number, places in enumerate(group_places(rows, self.group_by)):
+            groups[places] = number
+        best = self.run(rows)
+        codes, _, lines = inner.lines(rows)
+        ranks = np.full(len(rows), -1, dtype=np.int64)
+        ranks[best.index.to_numpy(dtype=np.int64)] = np.arange(len(best))
+        added = pd.DataFrame({RANK: ranks, GROUP: groups})
+        return Answers({lines[code]: place for place, code in enumerate(codes)}, added, ranks >= 0)
+
+
+class WholeAsking(Asking):
+    """``sem_agg``: all rows are read."""

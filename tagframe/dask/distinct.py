@@ -1,0 +1,117 @@
+"""What workers do: the distinct rows of a partition, and a partition with the answers to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from tagframe.errors import PartitionChanged
+from tagframe.operators.cells import encode_rows
+
+Codes = npt.NDArray[np.int64]
+Line = str | None
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the model is shown of a row.
+
+    Attributes:
+        positions: of the columns.
+        names: of them in prompts.
+    """
+
+    positions: tuple[int, ...]
+    names: tuple[str, ...]
+
+    def lines(self, frame: pd.DataFrame) -> tuple[Codes, Codes, list[Line]]:
+        """A code for each row, and of each code the first row and what it shows: equal rows have equal codes.
+
+        Rows are encoded once for each code: of millions of rows few differ as a rule.
+        """
+        codes: Codes = np.zeros(len(frame), dtype=np.int64)
+        for position in self.positions:
+            own = _codes(frame, position)
+            codes = pd.factorize(codes * (int(own.max(initial=0)) + 1) + own)[0].astype(np.int64)
+        _, firsts = np.unique(codes, return_index=True)
+        return codes, firsts.astype(np.int64), encode_rows(frame.iloc[firsts], self.positions, self.names)
+
+
+def _codes(frame: pd.DataFrame, position: int) -> Codes:
+    column = frame.iloc[:, position]
+    told = column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) not in ("string", "empty")
+    # Objects may be equal and be shown otherwise, as 1 and True; others cannot be compared at all.
+    values: Any = pd.Series(encode_rows(frame, [position], ["c"]), dtype=object) if told else column
+    codes: Codes = pd.factorize(values, use_na_sentinel=False)[0].astype(np.int64)
+    return codes
+
+
+def distinct_rows(frame: pd.DataFrame, shown: Shown, columns: Sequence[int]) -> pd.DataFrame:
+    """The first of the rows of a partition that show the same, with some columns."""
+    _, firsts, _ = shown.lines(frame)
+    return frame.iloc[np.sort(firsts), list(columns)].reset_index(drop=True)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Answers to distinct rows.
+
+    Attributes:
+        places: from what a row shows to the place of its answer.
+        added: the columns that the operator adds, a row an answer.
+        kept: of each answer, whether rows with it stay.
+    """
+
+    places: Mapping[Line, int]
+    added: pd.DataFrame
+    kept: npt.NDArray[np.bool_]
+
+    def of(self, frame: pd.DataFrame, shown: Shown) -> npt.NDArray[np.intp]:
+        """The places of the answers to the rows of a partition.
+
+        Raises:
+            PartitionChanged: a row has none.
+        """
+        codes, _, lines = shown.lines(frame)
+        try:
+            places = np.array([self.places[line] for line in lines], dtype=np.intp)
+        except KeyError as error:
+            raise PartitionChanged(
+                "a partition has a row that it did not have when its rows were asked about: "
+                f"{str(error.args[0])[:200]}; where a source gives other rows each time, ddf = ddf.persist() holds them"
+            ) from None
+        return places[codes] if len(codes) else np.empty(0, dtype=np.intp)
+
+
+def with_answers(frame: pd.DataFrame, answers: Answers, shown: Shown) -> pd.DataFrame:
+    """A partition with the answers to its rows."""
+    places = answers.of(frame, shown)
+    stay = np.flatnonzero(answers.kept[places]) if len(places) else places
+    found = frame.iloc[stay].copy()
+    for name in answers.added.columns:
+        found[name] = answers.added[name].array.take(places[stay])
+    return found
+
+
+RANK, GROUP = "__tagframe_rank__", "__tagframe_group__"
+
+
+def best_rows(frame: pd.DataFrame, answers: Answers, shown: Shown, k: int) -> pd.DataFrame:
+    """The rows of a partition that are among the best, with their rank and group, at most k of each group."""
+    found = with_answers(frame, answers, shown)
+    return _first(found, k)
+
+
+def best_of_all(frame: pd.DataFrame, k: int) -> pd.DataFrame:
+    """The best of all partitions, best first, of each group in turn."""
+    return _first(frame, k).drop(columns=[RANK, GROUP])
+
+
+def _first(frame: pd.DataFrame, k: int) -> pd.DataFrame:
+    ordered = frame.sort_values(RANK, kind="stable")
+    return ordered[ordered.groupby(GROUP, sort=False).cumcount() < k]

@@ -1,0 +1,103 @@
+"""Lazy frames whose answers are asked for by the client when they are computed.
+
+Dask has the client optimise an expression before workers get it. There the distinct rows of the partitions are
+computed, by the workers; the client asks about them; and the expression becomes one that joins the answers back.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import pandas as pd
+from dask import delayed
+from dask.dataframe import from_pandas
+from dask.dataframe.dask_expr._collection import new_collection
+from dask.dataframe.dask_expr._expr import Expr, Head, Partitions
+
+from tagframe.dask.asking import Asking, BestAsking
+from tagframe.dask.distinct import GROUP, RANK, best_of_all, best_rows, distinct_rows, with_answers
+
+
+class Answered(Expr):  # type: ignore[misc]
+    """The rows of partitions with the answers to them."""
+
+    _parameters = ("frame", "asking")
+
+    @functools.cached_property
+    def _meta(self) -> pd.DataFrame:
+        asking: Asking = self.asking
+        return asking.meta
+
+    def _divisions(self) -> Any:
+        return self.frame.divisions
+
+    def _simplify_up(self, parent: Any, dependents: Any) -> Any:
+        """Some partitions are asked about alone, and so are the first ones for ``head``."""
+        if isinstance(parent, Partitions):
+            return type(self)(Partitions(self.frame, parent.partitions), self.asking)
+        if isinstance(parent, Head):
+            wanted = parent.operand("npartitions")
+            if 0 < wanted < self.frame.npartitions:
+                first = type(self)(Partitions(self.frame, list(range(wanted))), self.asking)
+                return Head(first, parent.n, wanted)
+        return None
+
+    def _lower(self) -> Any:
+        asking: Asking = self.asking
+        frame = new_collection(self.frame)
+        answers = asking.answers(_distinct(frame, asking))
+        joined = frame.map_partitions(with_answers, delayed(answers), asking.shown, meta=asking.meta)
+        return joined.expr
+
+
+class Best(Expr):  # type: ignore[misc]
+    """The best rows of all partitions, in one."""
+
+    _parameters = ("frame", "asking")
+
+    @functools.cached_property
+    def _meta(self) -> pd.DataFrame:
+        asking: BestAsking = self.asking
+        return asking.meta
+
+    def _divisions(self) -> Any:
+        return (None, None)
+
+    def _lower(self) -> Any:
+        asking: BestAsking = self.asking
+        frame = new_collection(self.frame)
+        answers = asking.answers(_distinct(frame, asking))
+        ranked = asking.meta.assign(**{RANK: pd.Series(dtype="int64"), GROUP: pd.Series(dtype="int64")})
+        best = frame.map_partitions(best_rows, delayed(answers), asking.shown, asking.k, meta=ranked)
+        one = best.clear_divisions().repartition(npartitions=1)
+        return one.map_partitions(best_of_all, asking.k, meta=asking.meta).expr
+
+
+class Whole(Expr):  # type: ignore[misc]
+    """What the client makes of all rows."""
+
+    _parameters = ("frame", "asking")
+
+    @functools.cached_property
+    def _meta(self) -> pd.DataFrame:
+        asking: Asking = self.asking
+        return asking.meta
+
+    def _divisions(self) -> Any:
+        return (None, None)
+
+    def _lower(self) -> Any:
+        asking: Asking = self.asking
+        rows = new_collection(self.frame).iloc[:, list(asking.columns)].compute()
+        result = asking.run(rows)
+        result.attrs = {}
+        return from_pandas(result, npartitions=1, sort=False).clear_divisions().expr
+
+
+def _distinct(frame: Any, asking: Asking) -> pd.DataFrame:
+    """The distinct rows of all partitions, computed by the workers."""
+    columns = list(asking.columns)
+    meta = frame._meta.iloc[:0, columns]
+    found: pd.DataFrame = frame.map_partitions(distinct_rows, asking.shown, columns, meta=meta).compute()
+    return found.reset_index(drop=True)
