@@ -65,6 +65,12 @@ class Budget:
     def __repr__(self) -> str:
         return f"Budget({self._state()})"
 
+    def __reduce__(self) -> Any:
+        raise InvalidArgument(
+            f"a budget is one account of one process, and copies of it ({self._state()}) would each be spent whole: "
+            "give another process a Budget of its own, and an LM without one"
+        )
+
     @property
     def spent(self) -> Cost:
         """Calls, tokens and dollars so far; models whose price is unknown add no dollars."""

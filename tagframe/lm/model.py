@@ -38,7 +38,7 @@ class LM:
 
     ``store``, ``budget``, ``concurrency``, ``rpm``, ``tpm``, ``context_window`` and ``progress`` are those of
     :func:`tagframe.configure` and :func:`tagframe.context` at each call, unless given here. The connection is the
-    object's own.
+    object's own. It can be pickled, unless it has a budget; the pickle holds the ``api_key`` that was given here.
 
     Args:
         model: a litellm model name (``"openai/gpt-4o-mini"``), or ``"replay:STORE"``, which sends nothing and answers

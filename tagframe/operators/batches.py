@@ -58,6 +58,12 @@ class Batches(Iterator[pd.DataFrame]):
     def __next__(self) -> pd.DataFrame:
         return self._context.run(next, self._frames)
 
+    def __reduce__(self) -> Any:
+        raise InvalidArgument(
+            "results that are made one batch after the other cannot be sent to another process: to= writes them to a "
+            "folder, which tagframe.read_batches reads anywhere"
+        )
+
     def close(self) -> None:
         """Ask for no more."""
         close = getattr(self._frames, "close", None)
