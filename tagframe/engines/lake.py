@@ -65,27 +65,26 @@ class LakeEngine:
         return lake_of(self.tables)
 
     def shapes(self) -> list[TableShape]:
-        """The tables by name, with DuckDB's types."""
-        found = []
-        for table in self.tables:
+        """The tables by name, with DuckDB's types; without those that cannot be read."""
+        return [shape for shape in map(self._shape, self.tables) if isinstance(shape, TableShape)]
+
+    def closed(self) -> list[UnreadableTable]:
+        """The tables that cannot be read: one damaged file is no reason to leave out the others."""
+        return [error for error in map(self._shape, self.tables) if isinstance(error, UnreadableTable)]
+
+    def _shape(self, table: LakeTable) -> TableShape | UnreadableTable:
+        try:
             columns = self.lake.opened(table.name).columns
             with named_errors(table):
                 state = table.state()
-            found.append(
-                TableShape(
-                    table.name,
-                    tuple(column.name for column in columns),
-                    tuple(column.type for column in columns),
-                    called=table.called,
-                    database=table.home,
-                    state=state,
-                )
-            )
-        return found
-
-    def closed(self) -> list[UnreadableTable]:
-        """Nothing: what cannot be read says so itself."""
-        return []
+        except UnreadableTable as error:
+            return error
+        names = [column.name for column in columns]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            return UnreadableTable(f"{table.place} has more than one column called {', '.join(map(repr, twice))}")
+        types = tuple(column.type for column in columns)
+        return TableShape(table.name, tuple(names), types, called=table.called, database=table.home, state=state)
 
     def statistics(self, shapes: Sequence[TableShape]) -> Iterator[TableStatistics | UnreadableTable]:
         """From the footers of Parquet files and the logs of Delta tables, and a bounded sample; see the module."""

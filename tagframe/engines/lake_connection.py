@@ -86,6 +86,7 @@ class Lake:
         folder = tempfile.mkdtemp(prefix="tagframe-") if spills else ""
         options["temp_directory"] = folder
         self.connection = duckdb.connect(":memory:", config=options)
+        self.run("SET GLOBAL TimeZone = 'UTC'")
         self.run("SET GLOBAL parquet_metadata_cache = true")
         # DuckDB 2.0 fails where it reads columns late of the first rows by file_row_number, which is filtered too.
         self.run("SET GLOBAL late_materialization_max_rows = 0")

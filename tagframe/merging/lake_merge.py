@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -112,6 +113,8 @@ class _Merge:
         self._plan, self._how, self._sql = plan, how, ""
         self._lake = engine.lake
         self.opened: dict[str, Opened] = {table: self._lake.opened(corpus.source_table(table)) for table in plan.tables}
+        taken = {column.name for opened in self.opened.values() for column in opened.columns}
+        self._number = quoted(next(name for n in count() if (name := f"tagframe row {n}") not in taken))
         self._alias = {table: f"t{place}" for place, table in enumerate(plan.tables)}
         self._types = {
             (table, column.name): column.type for table, opened in self.opened.items() for column in opened.columns
@@ -161,8 +164,8 @@ class _Merge:
         """The first rows of the start table of a query, from FROM on."""
         start, source = self._alias[self._plan.start], self._plan.source(self._plan.start)
         shown = [f"{start}.{quoted(column)}" for column in source.columns if column not in source.hidden]
-        query = f"SELECT {start}.{_NUMBER}, {', '.join(shown) or 'NULL'} {rest} ORDER BY 1 LIMIT {_KEPT_ROWS}"
-        return from_arrow(self._lake.fetch(query)).set_index(_NUMBER.strip('"')).rename_axis(None)
+        query = f"SELECT {start}.{self._number}, {', '.join(shown) or 'NULL'} {rest} ORDER BY 1 LIMIT {_KEPT_ROWS}"
+        return from_arrow(self._lake.fetch(query)).set_index(self._number.strip('"')).rename_axis(None)
 
     def _is_unique(self, step: JoinStep) -> bool:
         """Whether no key of the table that is brought in repeats, nulls aside; found out once."""
@@ -236,7 +239,7 @@ class _Merge:
     ) -> tuple[pd.DataFrame, MergeReport]:
         """The frame, and the report, which counts when it is looked at."""
         shown = ", ".join(f"{self._column(*key)} AS c{place}" for place, key in enumerate(wanted.values()))
-        number = f"{self._alias[self._plan.start]}.{_NUMBER}"
+        number = f"{self._alias[self._plan.start]}.{self._number}"
         where = f" WHERE {' AND '.join(tests.all)}" if tests.all else ""
         frame = None if limit is None else self._prefix(shown, where, tests, limit)
         if frame is None:
@@ -254,7 +257,7 @@ class _Merge:
 
     def _prefix(self, shown: str, where: str, tests: _Tests, limit: int) -> pd.DataFrame | None:
         """The rows of a limit from the first rows of the first file, where there are enough of them."""
-        number = f"{self._alias[self._plan.start]}.{_NUMBER}"
+        number = f"{self._alias[self._plan.start]}.{self._number}"
         reach = max(1, limit) * _PREFIX
         for _ in range(3):
             start = self._item(self._plan.start, f" WHERE file_index = 0 AND file_row_number < {reach}")
@@ -276,7 +279,7 @@ class _Merge:
         """A table in FROM or JOIN, with what numbers its rows."""
         opened = self.opened[table]
         number = opened.number or "0"
-        return f"(SELECT *, {number} AS {_NUMBER} FROM {opened.source}{where}) AS {self._alias[table]}"
+        return f"(SELECT *, {number} AS {self._number} FROM {opened.source}{where}) AS {self._alias[table]}"
 
     def _joined(
         self, start: str | None = None, word: str | None = None, steps: Sequence[JoinStep] | None = None
@@ -304,11 +307,11 @@ class _Merge:
             return
         last = [f"{self._column(step.table, column)} IS NULL" for step in self._plan.steps for column in step.columns]
         lost = f"FROM {self._joined(word='LEFT JOIN')} WHERE {' OR '.join(last)}"
-        (count,) = self._lake.fetch(f"SELECT count(*) AS n {lost}")["n"].to_pylist()
-        if not count:
+        (lost_rows,) = self._lake.fetch(f"SELECT count(*) AS n {lost}")["n"].to_pylist()
+        if not lost_rows:
             return
         (size,) = self._lake.fetch(f"SELECT count(*) AS n FROM {self.opened[self._plan.start].source}")["n"].to_pylist()
-        message = advice.loss(self._plan.start, count, size)
+        message = advice.loss(self._plan.start, lost_rows, size)
         raise RowsLost(
             f"{message}. The first of them are on this error as .rows. how='left' keeps them", self._start_rows(lost)
         )
@@ -377,7 +380,7 @@ class _Merge:
         return int(rows)
 
 
-_NUMBER, _TIMES = '"tagframe row"', '"tagframe times"'
+_TIMES = '"tagframe times"'
 
 
 def _is_plain(value: Any) -> bool:

@@ -199,8 +199,7 @@ def dies_once(frame: pd.DataFrame, marker: str) -> pd.DataFrame:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_a_killed_worker_pays_nothing_again(live: Server, tmp_path: Path, when: str):
+def test_killed_workers_pay_nothing_again(live: Server, tmp_path: Path):
     from distributed import Client, LocalCluster
 
     frame = pd.DataFrame({"id": np.arange(4_000), "n": np.arange(4_000) % 50})
@@ -211,17 +210,15 @@ def test_a_killed_worker_pays_nothing_again(live: Server, tmp_path: Path, when: 
         dask.config.set(scheduler=None),
     ):
         lazy = dd.from_pandas(frame, npartitions=8)
-        marker, meta = str(tmp_path / "dead"), frame.iloc[:0]
-        if when == "before":
-            lazy = lazy.map_partitions(dies_once, marker, meta=meta)
-        lazy = lazy.tag.sem_filter("{n} is even")
-        if when == "after":
-            lazy = lazy.map_partitions(dies_once, marker, meta=meta)
+        before, after, meta = str(tmp_path / "before"), str(tmp_path / "after"), frame.iloc[:0]
+        lazy = lazy.map_partitions(dies_once, before, meta=meta).tag.sem_filter("{n} is even")
+        lazy = lazy.map_partitions(dies_once, after, meta=meta)
         assert len(lazy) == 2_000
         found = lazy.compute()
     assert found["id"].tolist() == frame.loc[frame["n"] % 2 == 0, "id"].tolist()
     assert len(live.requests) == 50
-    assert os.path.exists(marker)
+    assert os.path.exists(before)
+    assert os.path.exists(after)
 
 
 def test_a_client_that_failed_resumes_from_the_store(live: Server, numbers: pd.DataFrame):

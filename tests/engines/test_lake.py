@@ -17,6 +17,7 @@ from tagframe.engines.base import Readable, SQLLimits
 from tagframe.engines.lake import LakeEngine
 from tagframe.engines.lake_tables import lake_tables
 from tagframe.errors import MissingExtra, SourceNotFound, SQLFailed, UnreadableTable, UnreadableTableWarning, UnsafeSQL
+from tagframe.merging import plan_tables, run_plan
 
 pytest.importorskip("duckdb")
 
@@ -216,6 +217,27 @@ def test_a_file_that_is_gone_or_cut_off_is_named(shop: Path, fault: str):
         with pytest.raises(UnreadableTable, match=r"year=2024/a\.parquet"):
             work()
     assert corpus.read("customers")["name"].tolist() == ["Ann", "Bo", "Cy"]
+
+
+def test_a_damaged_file_is_left_out_and_the_others_are_there(shop: Path):
+    (shop / "bad.parquet").write_text("nope")
+    with pytest.warns(UnreadableTableWarning, match=r"bad\.parquet"):
+        corpus = tf.open_corpus(shop)
+    assert corpus.ids == ("shop.customers", "shop.orders")
+
+
+def test_odd_names_and_values(tmp_path: Path):
+    place = tmp_path / "odd names" / "part=a b's"
+    place.mkdir(parents=True)
+    odd = pd.DataFrame({'a"b': [1, 2], "c'd": ["x", None], "tagframe row 0": [5, 4], "Ünï": [True, None]})
+    odd["zoned"] = pd.to_datetime(["2020-01-01", "NaT"]).tz_localize("UTC")
+    odd.to_parquet(place / "x'y.parquet", index=False)
+    corpus = tf.open_corpus(tmp_path)
+    found = corpus.read("odd names")
+    assert found["tagframe row 0"].tolist() == [5, 4]
+    assert str(found["zoned"].dt.tz) == "UTC"
+    merged, report = run_plan(plan_tables(corpus, corpus.ids), corpus, where={'a"b': [1, 2], "part": "a b's"})
+    assert (merged["tagframe row 0"].tolist(), report.engine) == ([5, 4], "duckdb")
 
 
 # --- statements that nobody trusts ------------------------------------------------------------------------------------
