@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _LAKE = 20_000
 """Columns beyond which all is made at once, while they are at hand, and kept in a file."""
 _NAME = "the index"
-_PARTS = ("lexical", "said", "database_words", "vocabulary", "values")
+_PARTS = ("lexical", "said", "database_words", "vocabulary", "values", "links")
 """What of an index is kept of a lake, beside vectors, families and keys."""
 _REMEMBERED = 8
 _REMEMBERED_QUESTIONS = 256
@@ -223,6 +223,7 @@ class RetrievalIndex:
             else under.database_words,
             "vocabulary": under.vocabulary.laid_over(named, tables, columns),
             "values": under.values.laid_over(table, tables, columns),
+            "links": under.links.laid_over(tables, self.tables),
             "is_key": columns.into(under.is_key, np.array([column.name in was_key for column in table.columns], bool)),
         }
         self.__dict__.update(known)
@@ -356,7 +357,8 @@ class RetrievalIndex:
     @once
     def links(self) -> Links:
         """Key pairs."""
-        return Links(self.tables, declared=self.declared_keys, facts=self._facts)
+        kept = self._kept_part("links")
+        return Links(self.tables, declared=self.declared_keys, facts=self._facts, kept=kept)
 
     @once
     def is_key(self) -> npt.NDArray[np.bool_]:

@@ -8,45 +8,106 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tagframe.corpus.facts import FactStore
+from tagframe.corpus.mapped import Arrays
 from tagframe.corpus.profile import TableProfile
 from tagframe.keys import KeyPair, evidence_share, given_keys
 from tagframe.progress import shown
 from tagframe.retrieval.database_keys import DatabaseKeys, database_keys
+from tagframe.retrieval.overlay import Cut
 from tagframe.retrieval.problem import LINKED, Floats
 
 _MOST_AROUND = 500
 """Tables of a database up to which all of them may help to connect some; beyond, those that these are linked to."""
 
+_AT_HAND = 8
+"""Databases of a lake whose pairs stay in memory."""
+
 Ends = tuple[int, int]
+
+
+class _Pairs:
+    """The key pairs of a database by the places of their tables, lower first, best first."""
+
+    def __init__(self, between: Mapping[Ends, Sequence[KeyPair]]) -> None:
+        self.between = between
+        self.linked: dict[int, list[int]] = defaultdict(list)
+        for left, right in sorted(between):
+            self.linked[left].append(right)
+            self.linked[right].append(left)
 
 
 class Links:
     """The key pairs of a corpus, best first, between any two of its tables.
 
+    Of a lake the scores are kept as arrays: a question looks at the neighbours of tables in a dozen databases, and
+    wants the pairs themselves of one or two.
+
     Args:
         tables: the profiles, in the order that indices refer to.
         declared: whether keys that the source declares are taken (they score 1).
         facts: where the corpus keeps them; None for this process only.
+        kept: what :meth:`arrays` gave of the same tables.
+        but: a database of which nothing is kept.
     """
 
     def __init__(
-        self, tables: Sequence[TableProfile], *, declared: bool = True, facts: FactStore | None = None
+        self,
+        tables: Sequence[TableProfile],
+        *,
+        declared: bool = True,
+        facts: FactStore | None = None,
+        kept: Arrays | None = None,
+        but: str | None = None,
     ) -> None:
         self._tables = tables
         self._declared = declared
         self._facts = FactStore() if facts is None else facts
+        self._kept, self._but = kept, but
         self._index = {table.id: position for position, table in enumerate(tables)}
         self._databases: dict[str, list[int]] = defaultdict(list)
         for position, table in enumerate(tables):
             self._databases[table.database].append(position)
         self._sources: dict[str, DatabaseKeys] = {}
-        self._pairs: dict[str, Mapping[Ends, Sequence[KeyPair]]] = {}
-        self._linked: dict[str, Mapping[int, Sequence[int]]] = {}
+        self._pairs: dict[str, _Pairs] = {}
         self._between = self._given_between_databases()
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The scores of all tables, to be kept; of the pairs themselves nothing stays in memory."""
+        found: list[list[tuple[int, float]]] = []
+        for table in range(len(self._tables)):
+            found.append(self.of(table))
+            self._forget(_AT_HAND)
+        self._forget(0)
+        return {
+            "starts": np.cumsum([0, *map(len, found)]),
+            "others": np.array([other for one in found for other, _ in one], dtype=np.int32),
+            "scores": np.array([score for one in found for _, score in one], dtype=np.float64),
+        }
+
+    def laid_over(self, cut: Cut, tables: Sequence[TableProfile]) -> Links:
+        """The links of these tables with one more, or another; those of its database are looked for anew.
+
+        Args:
+            cut: the tables' order.
+            tables: all of them, the new one among them.
+        """
+        kept = self._kept
+        if kept is not None:
+            owner = np.repeat(np.arange(len(kept["starts"]) - 1), np.diff(kept["starts"]))
+            stay, _ = cut.moved(owner)
+            also, others = cut.moved(kept["others"][stay])
+            _, owner = cut.moved(owner[stay][also])
+            counts = np.bincount(owner, minlength=len(tables))
+            scores = kept["scores"][stay][also]
+            kept = {"starts": np.cumsum([0, *counts.tolist()]), "others": others, "scores": scores}
+        database = tables[cut.at].database
+        return Links(tables, declared=self._declared, facts=self._facts, kept=kept, but=database)
 
     def keys(self, tables: Iterable[int]) -> list[KeyPair]:
         """All key pairs between the tables, best first."""
@@ -55,6 +116,8 @@ class Links:
 
     def best(self, left: int, right: int) -> KeyPair | None:
         """The best key pair of two tables, or None."""
+        if not self.matrix([left, right]).any():
+            return None
         keys = next((keys for _, keys in self._among({left, right})), None)
         return keys[0] if keys else None
 
@@ -62,22 +125,25 @@ class Links:
         """Link scores among some tables: shape (n, n), symmetric, zero diagonal."""
         place = {table: row for row, table in enumerate(tables)}
         scores = np.zeros((len(tables), len(tables)))
-        for (left, right), keys in self._among(set(tables)):
-            i, j = place[left], place[right]
-            scores[i, j] = scores[j, i] = evidence_share(keys[0].score)
+        for row, table in enumerate(tables):
+            for other, score in self.of(table):
+                if other in place:
+                    scores[row, place[other]] = score
         return scores
 
     def of(self, table: int) -> list[tuple[int, float]]:
         """The other tables that a table has key pairs with, ascending, and the best score of each."""
-        return [(other, evidence_share(keys[0].score)) for other, keys in self._around(table)]
+        if self._kept is None or self._tables[table].database == self._but:
+            return [(other, evidence_share(keys[0].score)) for other, keys in self._around(table)]
+        part = slice(*self._kept["starts"][table : table + 2].tolist())
+        return list(zip(self._kept["others"][part].tolist(), self._kept["scores"][part].tolist(), strict=True))
 
     def neighbours(self, tables: Sequence[int], limit: int) -> list[int]:
         """Up to ``limit`` other tables that are linked to these, those with the surest links first."""
         inside = set(tables)
         best: dict[int, float] = {}
         for table in inside:
-            for other, keys in self._around(table):
-                link = evidence_share(keys[0].score)
+            for other, link in self.of(table):
                 if link >= LINKED and other not in inside:
                     best[other] = max(best.get(other, 0.0), link)
         return sorted(best, key=lambda table: (-best[table], table))[:limit]
@@ -117,31 +183,34 @@ class Links:
             self._sources[database] = database_keys(tables, self._declared, self._facts)
         return self._sources[database]
 
-    def _of(self, database: str) -> Mapping[Ends, Sequence[KeyPair]]:
-        """The key pairs of a database by the places of their tables, lower first, best first."""
-        if database not in self._pairs:
-            found: dict[Ends, list[KeyPair]] = defaultdict(list)
-            linked: dict[int, list[int]] = defaultdict(list)
+    def _of(self, database: str) -> _Pairs:
+        """The key pairs of a database; those of the last few stay in memory where scores are kept."""
+        found = self._pairs.get(database)
+        if found is None:
+            between: dict[Ends, list[KeyPair]] = defaultdict(list)
             for key in self._source(database).pairs:
                 left, right = self._index[key.left_table], self._index[key.right_table]
                 if left != right:
-                    found[min(left, right), max(left, right)].append(key)
-            for left, right in sorted(found):
-                linked[left].append(right)
-                linked[right].append(left)
-            self._linked[database] = linked
-            self._pairs[database] = found
-        return self._pairs[database]
+                    between[min(left, right), max(left, right)].append(key)
+            found = self._pairs[database] = _Pairs(dict(between))
+            if self._kept is not None:
+                self._forget(_AT_HAND)
+        return found
+
+    def _forget(self, kept: int) -> None:
+        """Let go of the pairs of all databases but those that were read last."""
+        for database in list(self._pairs)[: max(len(self._pairs) - kept, 0)]:
+            self._pairs.pop(database, None)
+            self._sources.pop(database, None)
 
     def _around(self, table: int) -> Iterator[tuple[int, Sequence[KeyPair]]]:
         """The tables that a table has key pairs with, ascending, and the pairs."""
-        database = self._tables[table].database
-        pairs = self._of(database)
-        others = set(self._linked[database].get(table, ()))
+        pairs = self._of(self._tables[table].database)
+        others = set(pairs.linked.get(table, ()))
         others |= {end for ends in self._between if table in ends for end in ends if end != table}
         for other in sorted(others):
             ends = min(table, other), max(table, other)
-            yield other, self._between.get(ends) or pairs[ends]
+            yield other, self._between.get(ends) or pairs.between[ends]
 
     def _among(self, tables: set[int]) -> Iterator[tuple[Ends, Sequence[KeyPair]]]:
         """The pairs of these tables that have key pairs, in order."""

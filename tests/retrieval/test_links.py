@@ -1,11 +1,14 @@
 import sqlite3
 from contextlib import closing
 
+import pytest
+
 import tagframe as tf
 from tagframe.keys import evidence_share
 from tagframe.retrieval import database_keys
 from tagframe.retrieval import links as module
 from tagframe.retrieval.links import Links
+from tagframe.retrieval.overlay import Cut
 
 
 def places(corpus, *ids):
@@ -85,6 +88,46 @@ def test_keys_are_kept_until_a_table_changes(tmp_path, monkeypatch):
         file.execute("UPDATE shop SET shop_id = shop_id - 4")
     assert keys()[0] > first[0]
     assert len(searched) == 3
-    monkeypatch.setattr(database_keys, "_code", lambda: "another version")
+    monkeypatch.setattr(database_keys, "code_of_keys", lambda: "another version")
     keys()
     assert len(searched) == 5
+
+
+def test_kept_scores_are_those_of_the_pairs(bank, monkeypatch):
+    plain = Links(bank.profiles)
+    arrays = plain.arrays()
+    kept = Links(bank.profiles, kept=arrays)
+    everything = range(len(bank))
+    monkeypatch.setattr(Links, "_of", lambda *_: pytest.fail("pairs are read"))
+    scores = kept.matrix(everything)
+    assert scores.any()
+    assert [kept.of(table) for table in everything]
+    around = kept.neighbours([0, 1], 5)
+    product = bank.ids.index("shop.product")
+    assert all(kept.best(product, other) is None for other in everything if other != product)
+    monkeypatch.undo()
+    assert scores.tolist() == plain.matrix(everything).tolist()
+    assert [kept.of(table) for table in everything] == [plain.of(table) for table in everything]
+    assert around == plain.neighbours([0, 1], 5)
+    assert kept.keys(everything) == plain.keys(everything)
+
+
+def test_pairs_of_a_few_databases_stay_in_memory(bank, monkeypatch):
+    monkeypatch.setattr(module, "_AT_HAND", 1)
+    kept = Links(bank.profiles, kept=Links(bank.profiles).arrays())
+    client, disp, product = places(bank, "bank.client", "bank.disp", "shop.product")
+    for _ in range(2):
+        assert kept.best(client, disp) is not None
+        kept.keys([product, client])
+        assert len(kept._pairs) == 1
+
+
+def test_kept_scores_with_a_table_more_or_another(bank):
+    plain = Links(bank.profiles)
+    kept = Links(bank.profiles, kept=plain.arrays())
+    others = bank.subset(id for id in bank.ids if id != "bank.disp")
+    before = Links(others.profiles, kept=Links(others.profiles).arrays())
+    place = bank.ids.index("bank.disp")
+    for over in (kept.laid_over(Cut(place, 1, 1), bank.profiles), before.laid_over(Cut(place, 0, 1), bank.profiles)):
+        assert over.matrix(range(len(bank))).tolist() == plain.matrix(range(len(bank))).tolist()
+        assert over.keys(range(len(bank))) == plain.keys(range(len(bank)))
