@@ -39,7 +39,7 @@ PRICE = 0.6
 """What a further table has to add to the chance of a complete set, over the chance of an incomplete one that is put up
 with: .06 where a set is to be complete with a chance of .9."""
 
-UNFIT = 0.2
+UNFIT = 0.25
 """The chance that the corpus has what a question asks for, below which it is said that nothing fits."""
 
 
