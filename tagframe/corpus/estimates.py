@@ -9,6 +9,7 @@ from typing import Any
 from tagframe.corpus.canonical import canonical
 from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
 from tagframe.corpus.profiler import profile_table, shown_text
+from tagframe.corpus.schema import declared_family
 from tagframe.engines.base import Chunk, ColumnStatistics, TableShape, TableStatistics
 
 
@@ -24,18 +25,30 @@ def estimated_profile(
         database, shape, name: as for :func:`~tagframe.corpus.profiler.profile_table`.
         known: of its columns.
     """
-    columns = known.columns or ()
+    if known.rows is None:
+        return named_profile(database, shape, name=name)
+    rows, columns = known.rows, known.columns or ()
     longest = max((len(column.values) for column in columns), default=0)
     padded = [[*column.values, *[None] * (longest - len(column.values))] for column in columns]
     profile = profile_table(database, shape, [Chunk(longest, padded)], name=name)
     return replace(
         profile,
-        rows=known.rows,
+        rows=rows,
         estimated=not known.exact,
         columns=tuple(
-            _column(column, statistics, known.rows) for column, statistics in zip(profile.columns, columns, strict=True)
+            _column(column, statistics, rows) for column, statistics in zip(profile.columns, columns, strict=True)
         ),
     )
+
+
+def named_profile(database: str, shape: TableShape, *, name: str | None = None) -> TableProfile:
+    """The profile of a table of which only names and declared types are known."""
+    columns = tuple(
+        ColumnProfile(column, position, declared_family(declared), declared)
+        for position, (column, declared) in enumerate(zip(shape.columns, shape.declared_types, strict=True))
+    )
+    name = shape.name if name is None else name
+    return TableProfile(f"{database}.{name}", database, name, columns, None, shape.primary_key, shape.foreign_keys)
 
 
 def _column(column: ColumnProfile, known: ColumnStatistics, rows: int) -> ColumnProfile:

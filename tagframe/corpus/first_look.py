@@ -9,9 +9,8 @@ from typing import TypeVar
 
 from tagframe.corpus.catalogue import Contents, IndexedSource
 from tagframe.corpus.discover import SourceFile
-from tagframe.corpus.estimates import of_source
-from tagframe.corpus.profile import ColumnProfile, TableProfile
-from tagframe.corpus.schema import declared_family
+from tagframe.corpus.estimates import named_profile, of_source
+from tagframe.corpus.profile import TableProfile
 from tagframe.engines.base import TableShape
 from tagframe.errors import ServerGone, SourceNotFound, UnreadableTable
 
@@ -56,10 +55,5 @@ def in_background(work: Callable[[], T]) -> Future[T]:
 
 
 def _by_names(database: str, shape: TableShape) -> TableProfile:
-    columns = tuple(
-        ColumnProfile(name, position, declared_family(declared), declared)
-        for position, (name, declared) in enumerate(zip(shape.columns, shape.declared_types, strict=True))
-    )
-    database, name = shape.database or database, shape.called or shape.name
-    profile = TableProfile(f"{database}.{name}", database, name, columns, None, shape.primary_key, shape.foreign_keys)
+    profile = named_profile(shape.database or database, shape, name=shape.called or shape.name)
     return of_source(profile, shape)

@@ -112,12 +112,12 @@ class TableStatistics:
     """What a place knows of a table without a pass over its rows.
 
     Attributes:
-        rows: of the table.
+        rows: of the table; None where nothing is known but its names, as to look at its rows takes too long.
         columns: in the table's order; None where its rows are to be read as they are few: :meth:`Engine.chunks`.
         exact: whether rows, nulls, minimum and maximum are counted, and not estimated.
     """
 
-    rows: int
+    rows: int | None
     columns: tuple[ColumnStatistics, ...] | None
     exact: bool = False
 

@@ -36,12 +36,14 @@ WITH RECURSIVE part(root, oid) AS (
         bool_or(l.reltuples < 0 AND l.relkind IN ('r', 'm', 'f')) AS unknown,
         sum(l.relpages)::float8 AS pages,
         sum(CASE WHEN l.relkind IN ('r', 'm') THEN pg_relation_size(l.oid) END)::float8 AS bytes,
-        string_agg(concat_ws(',', l.relfilenode, s.n_tup_ins, s.n_tup_upd, s.n_tup_del,
-            extract(epoch FROM greatest(s.last_analyze, s.last_autoanalyze))), ';' ORDER BY l.oid) AS state,
-        sum(s.n_mod_since_analyze)::float8 AS changes,
-        bool_or(l.oid = part.root AND greatest(s.last_analyze, s.last_autoanalyze) IS NOT NULL) AS analysed
-    FROM part JOIN pg_class l ON l.oid = part.oid LEFT JOIN pg_stat_all_tables s ON s.relid = l.oid
-    GROUP BY part.root
+        string_agg(concat_ws(',', l.relfilenode, pg_stat_get_tuples_inserted(l.oid), pg_stat_get_tuples_updated(l.oid),
+            pg_stat_get_tuples_deleted(l.oid), extract(epoch FROM greatest(
+                pg_stat_get_last_analyze_time(l.oid), pg_stat_get_last_autoanalyze_time(l.oid)))), ';'
+            ORDER BY l.oid) AS state,
+        sum(pg_stat_get_mod_since_analyze(l.oid))::float8 AS changes,
+        bool_or(l.oid = part.root AND greatest(
+            pg_stat_get_last_analyze_time(l.oid), pg_stat_get_last_autoanalyze_time(l.oid)) IS NOT NULL) AS analysed
+    FROM part JOIN pg_class l ON l.oid = part.oid GROUP BY part.root
 )
 SELECT c.oid::int8 AS oid, n.nspname::text AS schema, c.relname::text AS name, c.relkind::text AS kind,
     counted.rows, coalesce(counted.unknown, false) AS unknown, counted.pages, coalesce(counted.bytes, 0) AS bytes,
@@ -52,6 +54,14 @@ SELECT c.oid::int8 AS oid, n.nspname::text AS schema, c.relname::text AS name, c
 FROM counted JOIN pg_class c ON c.oid = counted.root JOIN pg_namespace n ON n.oid = c.relnamespace
 LEFT JOIN pg_description d ON d.objoid = c.oid AND d.classoid = 'pg_class'::regclass AND d.objsubid = 0
 ORDER BY 2, 3"""
+
+# The same of a few tables, without what is counted of them.
+_PLACES = """
+SELECT c.oid::int8 AS oid, n.nspname::text AS schema, c.relname::text AS name, c.relkind::text AS kind,
+    0::float8 AS rows, true AS unknown, 0::float8 AS pages, 0::float8 AS bytes, '' AS state, 0::float8 AS changes,
+    false AS analysed, '' AS comment, has_table_privilege(c.oid, 'SELECT') AS readable
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition"""
 
 _COLUMNS = """
 SELECT a.attrelid::int8 AS oid, a.attnum::int4 AS place, a.attname::text AS name,
@@ -254,8 +264,11 @@ def catalogue_of(reads: Reading, schemas: Sequence[str] | None) -> Catalogue:
 
 
 def _catalogue(reads: Reading, schemas: pa.Table, where: str) -> Catalogue:
-    texts = [query.strip().replace("c.relnamespace = ANY({schemas})", where) for query in _QUERIES]
-    return Catalogue(schemas, *(reads.fetch(text, "the catalogue") for text in texts))
+    return Catalogue(schemas, *(reads.fetch(_within(query, where), "the catalogue") for query in _QUERIES))
+
+
+def _within(query: str, where: str) -> str:
+    return query.strip().replace("c.relnamespace = ANY({schemas})", where)
 
 
 def looked(catalogue: Catalogue) -> Looked:
@@ -282,15 +295,16 @@ def closed_to(reads: Reading, schemas: Sequence[str] | None) -> tuple[list[str],
 
 
 def tables_now(reads: Reading, places: Iterable[tuple[str, str]]) -> dict[str, ServerTable]:
-    """Some tables, by what the engine calls them; those that are not there any more are left out."""
-    import pyarrow as pa
+    """Some tables, by what the engine calls them; those that are not there any more are left out.
 
+    What is counted of them, and their foreign keys, are not looked up.
+    """
     pairs = ", ".join(f"({literal(schema)}, {literal(name)})" for schema, name in places)
-    where = (
-        "c.oid IN (SELECT o.oid FROM pg_class o JOIN pg_namespace m ON m.oid = o.relnamespace "
-        f"WHERE (m.nspname, o.relname) IN ({pairs}))"
-    )
-    return {table.key: table for table, _ in _tables(_catalogue(reads, pa.table({}), where))}
+    tables = reads.fetch(f"{_PLACES.strip()} AND (n.nspname, c.relname) IN ({pairs})", "the catalogue")
+    where = f"c.oid IN ({', '.join(map(str, tables['oid'].to_pylist())) or 'NULL'})"
+    columns, unique = (reads.fetch(_within(query, where), "the catalogue") for query in (_COLUMNS, _UNIQUE))
+    known = Catalogue(tables.slice(0, 0), tables, columns, unique, tables.slice(0, 0))
+    return {table.key: table for table, _ in _tables(known)}
 
 
 def _tables(catalogue: Catalogue) -> list[tuple[ServerTable, bool]]:

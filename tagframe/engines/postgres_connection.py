@@ -31,6 +31,10 @@ _WAITING = 4
 _KEYWORDS = {"postgresql", "postgres"}
 
 
+class TookTooLong(UnreadableTable):
+    """The server stopped a statement of ours, or its user did."""
+
+
 @dataclass(frozen=True)
 class Server:
     """A database of a server, and how to reach it.
@@ -101,6 +105,7 @@ def settings(seconds: float) -> list[str]:
         f"SET lock_timeout = {_LOCK_SECONDS * 1000}",
         f"SET idle_in_transaction_session_timeout = {int(2 * SECONDS * 1000)}",
         "SET search_path = pg_catalog",
+        "SET client_encoding = 'UTF8'",
         "SET timezone = 'UTC'",
         "SET datestyle = 'ISO, YMD'",
         "SET intervalstyle = 'postgres'",
@@ -184,7 +189,7 @@ def named(error: Exception, server: Server, what: str = "") -> Exception:
         )
     about = f"{what} of {server.identity}" if what else server.identity
     if state == "57014":
-        return UnreadableTable(f"{about} was not read to the end: {said}")
+        return TookTooLong(f"{about} was not read to the end: {said}")
     if state in ("42P01", "42703", "3F000"):
         return UnreadableTable(f"{about} is not as it was: {said}. tagframe.open_corpus looks at it again")
     return UnreadableTable(f"{about} cannot be read: {said}")

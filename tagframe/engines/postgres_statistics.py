@@ -16,6 +16,7 @@ import pandas as pd
 
 from tagframe.engines.base import ColumnStatistics, TableStatistics, quoted
 from tagframe.engines.postgres_catalogue import ServerColumn, ServerTable, literal
+from tagframe.engines.postgres_connection import TookTooLong
 from tagframe.engines.postgres_types import MOMENTS, frame_of, read_text, travels_as
 from tagframe.errors import UnreadableTable
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 500
 """Tables whose statistics are asked for together."""
-SECONDS = 30.0
+SECONDS = 10.0
 """A table's sample may take so long: a view is made for it."""
 _FEW_BYTES = 256 * 1024
 """Tables of so many bytes are read whole."""
@@ -53,6 +54,8 @@ def statistics_of(reads: Reading, tables: Sequence[ServerTable]) -> Iterator[Tab
             else:
                 try:
                     yield _of_sample(reads, table)
+                except TookTooLong:
+                    yield TableStatistics(None, ())
                 except UnreadableTable as error:
                     yield error
 
@@ -167,7 +170,7 @@ def _counted(reads: Reading, place: str, what: str, seen: int) -> float:
     """The rows of a view, or of a table that may not be sampled."""
     try:
         return float(reads.fetch(f"SELECT count(*) AS n FROM {place}", what)["n"][0].as_py())
-    except UnreadableTable:  # it takes too long: at least what was seen
+    except TookTooLong:  # at least what was seen
         return seen
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import pickle
 import signal
 import sqlite3
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
@@ -20,6 +22,7 @@ import pytest
 import tagframe as tf
 from tagframe.engines.postgres import PostgresEngine, postgres_engine
 from tagframe.engines.postgres_catalogue import place_of, table_key
+from tagframe.engines.postgres_connection import close_connections
 from tagframe.errors import (
     ColumnNotFound,
     InvalidArgument,
@@ -29,6 +32,8 @@ from tagframe.errors import (
     UnreadableTable,
     UnreadableTableWarning,
 )
+from tagframe.keys import KeyPair
+from tagframe.merging import plan_tables, run_plan
 
 SHOP = """
 CREATE SCHEMA sales; CREATE SCHEMA stock;
@@ -392,3 +397,69 @@ def test_a_server_that_goes_away_while_it_is_profiled_keeps_what_is_done(databas
 def test_a_corpus_of_a_server_pickles(database):
     corpus = pickle.loads(pickle.dumps(opened(database(SHOP))))
     assert corpus.read("product", limit=2).shape == (2, 2)
+
+
+def test_views_that_fail_or_take_too_long(database, monkeypatch):
+    monkeypatch.setattr("tagframe.engines.postgres.SECONDS", 0.3)
+    url = database("""
+        CREATE TABLE t (a int); INSERT INTO t VALUES (0);
+        CREATE VIEW broken AS SELECT 1 / a AS x FROM t;
+        CREATE VIEW slow AS SELECT pg_sleep(60)::text AS x, 1 AS amount;""")
+    with pytest.warns(UnreadableTableWarning, match="division by zero"):
+        corpus = tf.open_corpus(url, progress=False)
+    assert corpus.ids == ("public.slow", "public.t")
+    # Of a view that takes too long the names are known, and it is not waited for again.
+    assert corpus.profile("slow").rows is None
+    assert corpus.profile("slow").column("amount").family == "integer"
+    monkeypatch.setattr("tagframe.engines.postgres_statistics._of_sample", lambda *_: pytest.fail("sampled again"))
+    run(url, "DROP VIEW broken")
+    assert opened(url).ids == corpus.ids
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_databases_of_other_encodings(postgres, encoding):
+    name = f"e{encoding.lower()}"
+    run(postgres.url(), f"CREATE DATABASE {name} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+    with psycopg.connect(postgres.url(name), autocommit=True, client_encoding=encoding) as owner:
+        owner.execute("CREATE TABLE t (a text)")
+        owner.execute(b"INSERT INTO t VALUES (E'\\xe9t\\xe9')")
+    if encoding == "LATIN1":
+        assert opened(postgres.url(name)).read("t")["a"].tolist() == ["été"]
+    else:  # any bytes may be in it
+        with pytest.raises(UnreadableTable, match=r"'public\.t' .* invalid byte sequence"):
+            opened(postgres.url(name))
+    close_connections()
+    run(postgres.url(), f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def test_threads_and_forks_have_connections_of_their_own(database):
+    corpus = opened(database(SHOP))
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(lambda _: len(corpus.read("customer")), range(40))) == {50}
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.write(writer, str(len(corpus.read("customer"))).encode())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reader, 10) == b"50"
+    assert len(corpus.read("customer")) == 50
+
+
+def test_names_of_any_kind(database):
+    url = database("""
+        CREATE SCHEMA "we.ird ""s"; CREATE SCHEMA "Ünï";
+        CREATE TABLE "we.ird ""s"."ta.b""le %s" (id int PRIMARY KEY, "co""l.x" text, "100%" int);
+        INSERT INTO "we.ird ""s"."ta.b""le %s" SELECT g, 'v' || g, g FROM generate_series(1, 30) g;
+        CREATE TABLE "Ünï"."Zwölf" (no int PRIMARY KEY, "ta.b""le_id" int);
+        INSERT INTO "Ünï"."Zwölf" SELECT g, g FROM generate_series(1, 30) g;""")
+    corpus = opened(url)
+    left, right = corpus.ids[1], corpus.ids[0]
+    assert (left, right) == ("Ünï.Zwölf", 'we.ird "s.ta.b"le %s')
+    plan = plan_tables(corpus, [left, right], given=[KeyPair(left, ('ta.b"le_id',), right, ("id",), 1.0)])
+    frame, report = run_plan(plan, corpus, limit=3, where={"100%": [1, 2]})
+    assert (report.engine, report.start_rows, frame['co"l.x'].tolist()) == ("postgres", 30, ["v1", "v2"])
+    rows = tf.exec_sql(corpus)('SELECT "co""l.x", "100%" % 2 AS m, \'%s\' AS t FROM "ta.b""le %s" ORDER BY id LIMIT 1')
+    assert rows.to_dict("list") == {'co"l.x': ["v1"], "m": [1], "t": ["%s"]}
