@@ -35,9 +35,9 @@ _SAMPLE = 10_000
 """Rows of a sample, about."""
 _PAGES, _MOST_OF_PAGES = 100, 50_000
 """Pages of a sample where rows are not known, and the rows that may be on them."""
-_VALUES = 1_000_000
+_VALUES = 600_000
 """Values of the statistics that are read in all, of thousands of tables a few of each column."""
-_LEAST_VALUES = 20
+_LEAST_VALUES = 12
 
 
 def statistics_of(reads: Reading, tables: Sequence[ServerTable]) -> Iterator[TableStatistics | UnreadableTable]:
