@@ -342,9 +342,10 @@ def _series(values: Sequence[Any], *, computed: bool) -> pd.Series:
     if kinds == {Decimal}:
         numbers = [value for value in values if value is not None]
         finite = all(number.is_finite() for number in numbers)
-        if finite and all(number == number.to_integral_value() and abs(number) <= EXACT for number in numbers):
+        whole = finite and all(number == number.to_integral_value() for number in numbers)
+        if whole and all(abs(number) <= EXACT for number in numbers):
             return typed_series([None if value is None else int(value) for value in values])
-        if computed or (finite and all(Decimal(repr(float(number))) == number for number in numbers)):
+        if (computed and not whole) or (finite and all(Decimal(repr(float(number))) == number for number in numbers)):
             return pd.Series([None if value is None else float(value) for value in values], dtype="float64")
     if len(kinds) == 1 and issubclass(next(iter(kinds)), bool):
         return pd.Series(list(values), dtype="boolean" if None in values else "bool")

@@ -453,3 +453,5 @@ def test_decimals_stay_exact_where_they_are_declared(cinema):
     assert rows["price"].tolist()[:2] == [9.5, 12.0]
     found = run_sql("SELECT 1234567890123456789.01::numeric(30, 2) AS n", cinema, TABLES)
     assert found["n"].tolist() == [Decimal("1234567890123456789.01")]
+    found = run_sql("SELECT 9999999999999999999999 AS n, avg(id) AS a FROM film", cinema, TABLES)
+    assert found.to_dict("list") == {"n": [Decimal("9999999999999999999999")], "a": [2]}
