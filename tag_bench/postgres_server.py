@@ -89,7 +89,7 @@ class PostgresServer:
                 _give(path, self._who)
             self._run(
                 "initdb", "-D", self._data, "-U", OWNER, "--auth=scram-sha-256", f"--pwfile={secret}",
-                "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync",
+                "--encoding=UTF8", "--locale=C", "--no-sync",
             )  # fmt: skip
         told = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value}")]
         with (self._folder / "log").open("ab") as log:
