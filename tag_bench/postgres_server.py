@@ -158,8 +158,11 @@ def _reachable(folder: Path, scratch: Path, who: dict[str, Any]) -> Path:
     is_open = all(parent.stat().st_mode & 0o005 == 0o005 for parent in [folder, *folder.parents])
     if not who or is_open:
         return folder
-    copy = scratch / "install"
-    shutil.copytree(folder.parent, copy, symlinks=True)
+    site, copy = folder.parents[2], scratch / "install"
+    # The binaries look for the wheel's libraries beside the package.
+    for place in (folder.relative_to(site).parent, Path("pgserver.libs")):
+        if (site / place).exists():
+            shutil.copytree(site / place, copy / place, symlinks=True)
     for path in [copy, *copy.rglob("*")]:
-        _give(path, who)
-    return copy / folder.name
+        os.chown(path, who["user"], who["group"], follow_symlinks=False)
+    return copy / folder.relative_to(site)
