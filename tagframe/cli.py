@@ -142,6 +142,13 @@ def retrieve(
 @click.option("--limit", type=click.IntRange(min=0), help="Rows at most.")
 @click.option("--on-fanout", type=click.Choice(["raise", "warn", "allow"]), default="raise",
               help="What to do where rows of the first table would be repeated.")  # fmt: skip
+@click.option("--on-loss", type=click.Choice(["raise", "warn", "allow"]), default="warn",
+              help="What to do where rows of the first table have no partner.")  # fmt: skip
+@click.option("--on-ambiguous", type=click.Choice(["raise", "warn", "allow"]), default="warn",
+              help="What to do where the tables join in other ways that are as sure.")  # fmt: skip
+@click.option(
+    "--stack/--no-stack", default=True, help="Join tables of one shape, as sales_2023 and sales_2024, as one."
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the rows to this .csv or .parquet file.")
 @_json
 def merge(
@@ -149,6 +156,7 @@ def merge(
     tables: tuple[str, ...],
     on: tuple[str, ...],
     columns: tuple[str, ...],
+    stack: bool,
     output: Path | None,
     as_json: bool,
     **options: Any,
@@ -173,7 +181,8 @@ def merge(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         given = keys_on(on, list(map(NamedTable.of, wanted))) if on else []
-        plan = plan_tables(opened, [profile.id for profile in wanted], given=given, bridges=others)
+        ids = [profile.id for profile in wanted]
+        plan = plan_tables(opened, ids, given=given, bridges=others, stack_unions=stack)
         frame, report = run_plan(plan, opened, columns=columns or None, **options)
     said = [str(warning.message) for warning in caught]
     if output is not None and output.suffix.casefold() == ".parquet":

@@ -129,6 +129,32 @@ def test_merge_adds_the_tables_that_connect_the_others():
     assert {step["right"].split(".")[1] for step in told["steps"]} == {"films", "directors"}
 
 
+def test_merge_stacks_tables_of_two_years_unless_told_not_to(tmp_path):
+    for year in (2023, 2024):
+        pd.DataFrame({"sale": [year, year + 1], "shop_id": [1, 2]}).to_csv(tmp_path / f"sales_{year}.csv", index=False)
+    pd.DataFrame({"shop_id": [1, 2], "town": ["Brno", "Cheb"]}).to_csv(tmp_path / "shops.csv", index=False)
+    tables = ("sales_2023", "sales_2024", "shops")
+    told = json.loads(run("merge", tmp_path, *tables, "--json"))
+    assert (told["rows"], [stack["tables"] for stack in told["stacks"]]) == (
+        4, [[f"{tmp_path.name}.sales_2023", f"{tmp_path.name}.sales_2024"]])  # fmt: skip
+    told = json.loads(run("merge", tmp_path, *tables, "--no-stack", "--json"))
+    assert (told["rows"], told["stacks"]) == (2, [])
+
+
+def test_merge_reacts_as_it_is_told_to_a_tie_and_to_lost_rows(tmp_path):
+    games = {"game_id": [1, 2], "first_team_id": [1, 2], "second_team_id": [2, 9]}
+    pd.DataFrame(games).to_csv(tmp_path / "games.csv", index=False)
+    pd.DataFrame({"team_id": [1, 2], "town": ["Brno", "Cheb"]}).to_csv(tmp_path / "teams.csv", index=False)
+    call = ("merge", tmp_path, "games", "teams")
+    on = ("--on", "games.second_team_id = teams.team_id")
+    assert "more than one way" in json.loads(run(*call, "--json"))["warnings"][0]
+    assert json.loads(run(*call, "--on-ambiguous", "allow", "--json"))["warnings"] == []
+    assert "more than one way" in run(*call, "--on-ambiguous", "raise", status=1)
+    assert "1 of 2 rows" in json.loads(run(*call, *on, "--json"))["warnings"][0]
+    assert json.loads(run(*call, *on, "--on-loss", "allow", "--json"))["warnings"] == []
+    assert "1 of 2 rows" in run(*call, *on, "--on-loss", "raise", status=1)
+
+
 def festival_films() -> pd.DataFrame:
     return tf.open_corpus(DATA).read("festival.films")
 

@@ -103,6 +103,7 @@ class TagAccessor(OperatorMethods):
         *others: pd.DataFrame,
         on: On | None = None,
         plan: JoinPlan | None = None,
+        stack: bool = True,
         how: How = "inner",
         on_fanout: Reaction = "raise",
         on_loss: Reaction = "warn",
@@ -117,6 +118,8 @@ class TagAccessor(OperatorMethods):
             *others: frames; how they join, and through which of them, is found from their data and names.
             on: how they join, instead: ``"day"``, ``["country", "year"]``, ``"buyer = id"``, ….
             plan: the whole plan, instead; see :func:`tagframe.join_plan`.
+            stack: whether frames that were read from tables of one shape, as ``sales_2023`` and ``sales_2024``, are
+                joined as one.
             how, on_fanout, on_loss, on_ambiguous, columns, where, limit: as for :func:`tagframe.merging.run_plan`.
 
         Raises:
@@ -130,6 +133,7 @@ class TagAccessor(OperatorMethods):
             *others,
             on=on,
             plan=plan,
+            stack=stack,
             how=how,
             on_fanout=on_fanout,
             on_loss=on_loss,

@@ -3,9 +3,9 @@
 Frames are given one by one, as a list, or by name; see :func:`~tagframe.merging.given_frames.named_frames` for what a
 frame without a name is called. The first one is the anchor: the plan starts from its rows. An index is used as far as
 its levels have names: they are columns, the first ones of their frame, and so of the result, whose own index is fresh.
-Frames of one shape that are given by names which differ in a number or a date ({"sales_2023": …, "sales_2024": …}), and
-that no key joins, are stacked and joined as one, unless ``stack=False``; in a list they are not, since nothing but
-their columns says so.
+Frames of one shape whose names differ in a number or a date ({"sales_2023": …, "sales_2024": …}), and that no key
+joins, are stacked and joined as one, unless ``stack=False``. Frames without a name are not, since nothing but their
+columns says so.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from tagframe.corpus.profiler import FAMILY_SHARE, profile_table
 from tagframe.engines.base import Chunk, TableShape, Values
 from tagframe.errors import InvalidArgument
 from tagframe.joins.plan import JoinPlan
-from tagframe.keys.key_columns import unnamed
+from tagframe.keys.key_columns import is_unnamed, unnamed
 from tagframe.keys.key_pair import KeyPair
 
 Frames = pd.DataFrame | Mapping[str, pd.DataFrame] | Sequence[pd.DataFrame]
@@ -38,7 +38,7 @@ class GivenFrames:
 
     Attributes:
         frames: by table id, in the order in which they were given.
-        are_named: whether the user named them.
+        are_named: whether their names say what they hold: the user gave them, or they are the tables' own.
     """
 
     frames: Mapping[str, pd.DataFrame]
@@ -51,7 +51,9 @@ class GivenFrames:
         Raises:
             InvalidArgument: no frames, or what cannot be a table.
         """
-        return cls(named_frames(given), len(given) == 1 and isinstance(given[0], Mapping))
+        frames = named_frames(given)
+        by_name = len(given) == 1 and isinstance(given[0], Mapping)
+        return cls(frames, by_name or not any(is_unnamed(id.partition(".")[2]) for id in frames))
 
     @property
     def ids(self) -> tuple[str, ...]:

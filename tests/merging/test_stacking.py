@@ -11,7 +11,7 @@ import pytest
 from accounted import merged
 
 from tagframe.corpus import open_corpus
-from tagframe.errors import ColumnNotFound, InvalidArgument, NotConnected
+from tagframe.errors import ColumnNotFound, FanOut, InvalidArgument, NotConnected
 from tagframe.joins import JoinPlan, plan_joins
 from tagframe.keys import infer_key_pairs, infer_unions
 from tagframe.merging import join_plan, run_plan, stack
@@ -47,6 +47,19 @@ def test_a_plan_joins_the_stack_as_one_table_and_the_report_says_so():
     assert "shop.sales is shop.sales_2023 on top of shop.sales_2024." in report._repr_html_()
     assert "500 rows, 2 tables" in plan._repr_html_()
     assert JoinPlan.from_json(plan.to_json()) == plan
+
+
+def test_frames_that_were_read_from_tables_of_two_years_are_stacked_unless_told_not_to():
+    corpus = open_corpus(SHOP)
+    first, second, product = (corpus.read(name) for name in SHOP)
+    frame = first.tag.merge(second, product)
+    assert len(frame) == 500
+    assert frame.tag.merge_report.stacks == (("shop.sales", ("shop.sales_2023", "shop.sales_2024")),)
+    with pytest.raises(FanOut):
+        first.tag.merge(second, product, stack=False)
+    # Nothing says that frames without a name are of two years.
+    with pytest.raises(FanOut):
+        SHOP["shop.sales_2023"].tag.merge(SHOP["shop.sales_2024"], product)
 
 
 def test_an_anchor_is_stacked_with_its_like_and_hints_follow():
