@@ -45,6 +45,7 @@ _SET_BY_HAND = {
     "calendar": 3.0, "surrogate": -6.0, "same_table": -1.0, "across": -3.0, "target_unique": 0.5,
     "target_nearly_unique": -2.0, "target_repeats": -5.0, "target_nulls": -2.0, "target_own_key": 1.0,
     "target_no_key": -1.0, "target_first": 0.5, "target_measure": -3.0, "values": 0.8, "dangling": -15.0,
+    "dangling_named": 8.0,
 }  # fmt: skip
 PRIOR = KeyWeights({name: _SET_BY_HAND.get(name, 0.0) for name in TERMS}, 0.95)
 """The weights that were set by hand, on Spider's and BIRD's dev databases and those to ``fit`` on of Spider's training

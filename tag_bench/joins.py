@@ -25,6 +25,7 @@ from tag_bench.databases import Database, key_scores, percent, read_databases, r
 from tag_bench.gold_joins import Column, GoldJoins, gold_joins
 from tag_bench.lake import synthetic_lake
 from tag_bench.merge_cost import merge_ratio, push_down
+from tag_bench.small_frames import small_frames
 from tagframe.corpus.profile import TableProfile
 from tagframe.engines.base import quoted
 from tagframe.engines.sqlite import connect_readonly
@@ -276,8 +277,16 @@ def lake_cost(tables: int) -> dict[str, Any]:
     show_default=True,
     help="Of a synthetic lake; 0 for none.",
 )
+@click.option(
+    "--small-frames",
+    "small",
+    type=click.IntRange(min=0),
+    default=400,
+    show_default=True,
+    help="Pairs of unrelated tables of which a few rows are merged; 0 for none, and no few rows of related ones.",
+)
 @click.option("--merge-rows", type=click.IntRange(min=1), default=1_000_000, show_default=True, help="Of the fact.")
-def command(data: Path, output: Any, lake_tables: int, merge_rows: int) -> None:
+def command(data: Path, output: Any, lake_tables: int, small: int, merge_rows: int) -> None:
     """Measure key inference, join plans and merges.
 
     Example: python -m tag_bench joins --data shared/bench/spider --json -
@@ -301,6 +310,7 @@ def command(data: Path, output: Any, lake_tables: int, merge_rows: int) -> None:
         "plans": {**plan_scores(plans), "table_twice_left_out": len(cases) - len(plans)},
         "merge": merge_scores(merges),
         "reliability": reliability(filled, keys),
+        "small_frames": small_frames(filled, small) if small else None,
         "by_half": {
             half: {
                 "keys": key_scores(part, keys),

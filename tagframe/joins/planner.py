@@ -21,14 +21,15 @@ from tagframe.joins.stacks import Stack, best_of, renamed_hints, renamed_keys, s
 from tagframe.joins.steps import Order, PlanTable, table_order
 from tagframe.keys.inference import ACCEPTED, infer_key_pairs
 from tagframe.keys.key_pair import KeyPair
-from tagframe.keys.names import column_name
+from tagframe.keys.names import column_name, is_measure, mean_unlike
 from tagframe.keys.scoring import log_odds
+from tagframe.keys.terms import FAINT_NAME
 from tagframe.keys.unions import infer_unions
 
 _ALTERNATIVES = 5
 _FAINT = 0.007
 """Where nothing better connects the tables, a key pair that scores at least this does; its score says so."""
-_ACCIDENT = 0.05
+_ACCIDENT = 0.1
 """A pair of columns without a name or a key word in common is no step at all where its values are met by accident more
 often than this, relative to how often a key's are: rain and wind."""
 _HOP = 6.0
@@ -144,12 +145,12 @@ def _others(
         for edge in edges:
             if edge.key != gone.key and parts.root(edge.ends[0]) != parts.root(edge.ends[1]):
                 loss = gone.strength - edge.strength
-                found.append(((loss, edge.role, _spelling(edge.key, order)), [*rest, edge]))
+                found.append(((loss, edge.role, gone.key.score, _spelling(edge.key, order)), [*rest, edge]))
     found.sort(key=lambda entry: entry[0])
     others: list[JoinPlan] = []
     as_sure = 0
     seen = {frozenset(best.classes())}
-    for (loss, _, _), chosen in found:
+    for (loss, *_), chosen in found:
         if len(others) == _ALTERNATIVES:
             break
         _, plan = JoinPlan.along([edge.key for edge in chosen], sources, order, best.start)
@@ -173,12 +174,17 @@ def _faint_keys(profiles: Sequence[TableProfile], parts: Components[str], known:
 
 
 def _is_evidence(key: KeyPair) -> bool:
-    """Whether anything but an accident speaks for the pair: a name, values that are not met by accident, a key word."""
+    """Whether anything but an accident speaks for the pair: a name, values that are not met by accident, a key word.
+
+    Nothing does for measures, and for two numbers of unlike things.
+    """
     found = key.evidence
-    if found.origin != "inferred" or found.name > 0 or found.similarity is not None or found.chance is None:
+    if found.origin != "inferred" or found.name >= FAINT_NAME or found.similarity is not None or found.chance is None:
         return True
-    named = any(column_name(column).key_word for column in (*key.left_columns, *key.right_columns))
-    return named or found.chance <= _ACCIDENT
+    mine, theirs = key.left_columns[0], key.right_columns[0]
+    if mean_unlike(mine, theirs) or (found.families != ("text", "text") and (is_measure(mine) or is_measure(theirs))):
+        return False
+    return found.chance <= _ACCIDENT or bool(column_name(mine).key_word or column_name(theirs).key_word)
 
 
 def _not_connected(parts: Components[str], keys: Sequence[KeyPair], profiles: Sequence[TableProfile]) -> NotConnected:

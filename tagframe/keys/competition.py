@@ -6,7 +6,9 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from tagframe.keys import names
 from tagframe.keys.scoring import UNLINKED, Candidate
+from tagframe.keys.terms import FAINT_NAME
 
 _TELLING = 5.0
 _AT_MOST = -0.2
@@ -16,6 +18,8 @@ contained in others by accident."""
 _NEARLY = -1.5
 """References by name that are so likely speak for each other: all of them may be short of a little."""
 _WHOLE = 0.95
+_MANY = 10
+"""Values of a column whose name says nothing from which on they speak for themselves."""
 _CLEAR = 1.0
 """Which pairs: so much of the left's values are contained, and no other table's pair comes so near in log odds."""
 
@@ -62,12 +66,18 @@ def _prefer_referenced(candidates: Iterable[Candidate]) -> None:
 
 
 def _doubt_second_names(candidates: Iterable[Candidate]) -> None:
-    """``trans.account`` beside ``trans.account_id``: a second column that names the same thing needs a role."""
+    """``trans.account`` beside ``trans.account_id``: a second column that names the same thing needs a role.
+
+    So does the number of the table's own rows beside it: ``player.player_id`` beside ``player.person_id``.
+    """
     keyed = {
         (c.left.owner.id, c.right.key, c.left.name.entity) for c in candidates if c.left.name.key_word and c.match.score
     }
+    own = {(c.left.owner.id, c.right.key) for c in candidates if not c.left.is_surrogate and c.match.direct}
     for candidate in candidates:
         left = candidate.left
+        if left.is_surrogate and not candidate.match.direct and (left.owner.id, candidate.right.key) in own:
+            candidate.logit -= 6.0
         if not left.name.key_word and (left.owner.id, candidate.right.key, left.name.entity) in keyed:
             candidate.logit -= 6.0
 
@@ -86,6 +96,7 @@ def _adopt_orphans(candidates: Sequence[Candidate]) -> None:
             and left.unique == right.unique == 1.0
             and left.name.key_word
             and right.name.key_word
+            and not names.mean_unlike(left.spelt, right.spelt)
             and not {left.owner.id, right.owner.id} <= linked
         ):
             candidate.logit += math.log(max(1, left.profile.distinct or 1))
@@ -114,8 +125,24 @@ def _link_the_unlinked(candidates: Sequence[Candidate]) -> None:
             near = [c for c in group if c.right.key == best.right.key and c.logit > best.logit - _CLEAR]
             chosen.update({(c.left.key, c.right.key): c for c in near if _is_whole(c)})
     for candidate in chosen.values():
-        told_apart = candidate.ratio is not None and candidate.ratio >= _TELLING
+        told_apart = candidate.ratio is not None and candidate.ratio >= _TELLING and _may_be_opaque(candidate)
         candidate.logit = min(candidate.logit + UNLINKED, math.inf if told_apart else max(candidate.logit, _AT_MOST))
+
+
+def _may_be_opaque(candidate: Candidate) -> bool:
+    """Whether the names at least say nothing against the pair: that it is a number of something, or of other things."""
+    left, right = candidate.left, candidate.right
+    if candidate.match.score >= FAINT_NAME or candidate.similarity is not None:
+        return True
+    if names.mean_unlike(left.spelt, right.spelt):
+        return False
+    many = (left.profile.distinct or 0) >= _MANY
+    if left.profile.family == right.profile.family == "text":
+        return many
+    if names.is_measure(left.spelt):
+        return False
+    key_words = (left.name.key_word > 0) + (right.name.key_word > 0)
+    return key_words == 2 or (key_words == 1 and many)
 
 
 def _is_whole(candidate: Candidate) -> bool:

@@ -21,7 +21,7 @@ from tagframe.keys.containment import overlap
 from tagframe.keys.key_columns import Column
 from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.keys.matching import hashable, match_rows
-from tagframe.keys.names import calls, column_name
+from tagframe.keys.names import MEASURES, calls, column_name
 from tagframe.keys.terms import CALENDAR
 
 VERIFIED, PROPOSED = 0.95, 0.6
@@ -32,16 +32,12 @@ Read = Callable[[str, Sequence[str]], pd.DataFrame]
 
 _MOST_COLUMNS = 3
 _CROWD = 30
-_CONTAINED = 0.9
+CONTAINED = 0.9
+"""The share of the rows that a composite key finds at least."""
 _FEWEST_ROWS = 8
 """In fewer rows columns are unique together by accident."""
 _FEWEST_OF_PANEL = 4
 """Things by day or year, as (country, year): few rows tell, where one column says what and one when."""
-_MEASURES = frozenset(
-    """amount price cost total count size age sex gender score point rank rating level value status note comment text
-    description desc detail email phone url flag first last""".split()
-)
-"""Columns so called say something of a row, not which it is."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +54,10 @@ def composite_keys(columns: Sequence[Column], known: Sequence[KeyPair], read: Re
     Args:
         columns: of the tables of one database.
         known: key pairs of single columns; tables that these link directly are left alone, unless the referenced column
-            is not unique: it may be part of a key.
+            is not unique, or lacks values: it may be part of a key.
         read: the rows, where the proposals are to be checked against them.
     """
-    linked = {(pair.left_table, pair.right_table) for pair in known if pair.evidence.uniqueness in (None, 1.0)}
+    linked = {(pair.left_table, pair.right_table) for pair in known if _suffices(pair)}
     linked |= {(right, left) for left, right in linked}
     best: dict[frozenset[str], KeyPair] = {}
     for shared in _shared_columns(columns, named=read is None):
@@ -73,6 +69,11 @@ def composite_keys(columns: Sequence[Column], known: Sequence[KeyPair], read: Re
             if found is not None and (other is None or _contained(found) > _contained(other)):
                 best[found.tables] = found
     yield from best.values()
+
+
+def _suffices(pair: KeyPair) -> bool:
+    found = pair.evidence
+    return found.uniqueness in (None, 1.0) and (found.contained is None or found.contained >= CONTAINED)
 
 
 def _contained(key: KeyPair) -> float:
@@ -94,7 +95,7 @@ def _shared_columns(columns: Sequence[Column], *, named: bool) -> Iterator[list[
     of_table: dict[int, dict[tuple[str, ...], Column]] = defaultdict(dict)
     for column in columns:
         of_table[column.table].setdefault(column.name.words, column)
-        if _is_named_key(column) or not (named or _MEASURES & {*column.name.words}):
+        if _is_named_key(column) or not (named or MEASURES & {*column.name.words}):
             by_words[column.name.words].append(column)
     pairs = {
         (one.table, other.table)
@@ -117,7 +118,7 @@ def _may_take_part(pair: _Shared) -> bool:
     if pair.right.unique == 1.0 or pair.right.profile.null_share or right.family in ("real", "boolean", "empty"):
         return False
     found = overlap(left.sketch, right.sketch)
-    return found is None or found.share >= max(SHARE, _CONTAINED)
+    return found is None or found.share >= max(SHARE, CONTAINED)
 
 
 def _first_key(shared: Sequence[_Shared], read: Read | None) -> KeyPair | None:
@@ -127,7 +128,7 @@ def _first_key(shared: Sequence[_Shared], read: Read | None) -> KeyPair | None:
     for size in range(2, min(_MOST_COLUMNS, len(shared)) + 1):
         for chosen in combinations(shared, size):
             is_named = any(_is_named_key(pair.right) for pair in chosen)
-            measured = any(_MEASURES & {*pair.right.name.words} for pair in chosen)
+            measured = any(MEASURES & {*pair.right.name.words} for pair in chosen)
             fewest = _FEWEST_OF_PANEL if _is_panel(chosen) else _FEWEST_ROWS
             if not is_named and (read is None or measured or rows < fewest):
                 continue
@@ -174,7 +175,7 @@ def _verified(chosen: Sequence[_Shared], read: Read) -> KeyPair | None:
     )
     whole = int((~matches.nulls).sum())
     contained = int((matches.counts > 0).sum()) / whole if whole else 0.0
-    if contained < _CONTAINED or matches.counts.max(initial=0) > 1:
+    if contained < CONTAINED or matches.counts.max(initial=0) > 1:
         return None
     return _key_pair(chosen, VERIFIED, contained, f"{contained:.0%} of the rows found, unique together, the same names")
 

@@ -32,6 +32,12 @@ MOST = 8.0
 _SMALL = 100
 """Integers up to this are found among any ids that start at 1, however sparse those are later on."""
 _LOG_RANGE = math.log(1e9)
+_YEARS = (1800, 2100)
+_SHORT = 1.5
+"""The mean length of texts of a letter or so."""
+_NUMBERS_ALIKE, _TEXTS_ALIKE = 0.3, 0.1
+"""The chance that two columns of one value hold the same because somebody chose it alike. It falls with the square of
+the number of values (90, 91, 92), with that number alone where everybody has such values: counts, years, A, B, C."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +185,23 @@ def log_ratio(
                 ratio += max(least, _reaches_the_end(column.distinct or 1, run.high, target, ends_there))
     else:
         # A short code ("F", "3") is met by accident more easily than a long one.
-        length = np.mean([len(sample) for sample in column.samples]) if column.samples else 4.0
-        accident = 0.4 if length <= 1.5 else 0.25 if length <= 3 else 0.1
+        length = _length(column)
+        accident = 0.4 if length <= _SHORT else 0.25 if length <= 3 else 0.1
         ratio = _drawn(hits, misses) - _by_accident(hits, misses, accident)
-    return float(min(MOST, max(-MOST, ratio)))
+    return float(min(MOST, _most_of(column, run, seen), max(-MOST, ratio)))
+
+
+def _length(column: ColumnProfile) -> float:
+    return float(np.mean([len(sample) for sample in column.samples])) if column.samples else 4.0
+
+
+def _most_of(column: ColumnProfile, run: Run | None, seen: int) -> float:
+    """What a column's values say at most, however unlikely it is that they are met by accident."""
+    everyday = _is_everyday(run) if run is not None else _length(column) <= _SHORT
+    alike = _NUMBERS_ALIKE if run is not None or everyday else _TEXTS_ALIKE
+    return (1.0 if everyday else 2.0) * math.log(max(1, column.distinct or seen)) - math.log(alike)
+
+
+def _is_everyday(run: Run) -> bool:
+    """Whether the integers are counts, percentages, points or years."""
+    return run.high <= _SMALL or _YEARS[0] <= run.low <= run.high <= _YEARS[1]

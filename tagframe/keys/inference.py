@@ -18,7 +18,7 @@ from tagframe.engines.base import ForeignKey
 from tagframe.errors import InvalidArgument
 from tagframe.keys.candidates import Mentions
 from tagframe.keys.competition import compete
-from tagframe.keys.composite import Read, composite_keys
+from tagframe.keys.composite import CONTAINED, Read, composite_keys
 from tagframe.keys.key_columns import Column, columns_of
 from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.keys.names import Similarity
@@ -85,7 +85,7 @@ def _joinable(candidates: Sequence[Candidate], tables: Sequence[TableProfile]) -
 
 
 def _without_parts(candidates: Sequence[Candidate], composite: Sequence[KeyPair]) -> list[Candidate]:
-    """The candidates without those whose column is not unique and part of a composite key of the same two tables."""
+    """The candidates without those that are part of a composite key of the same two tables, and no key themselves."""
     parts = {
         frozenset(((key.left_table, mine), (key.right_table, theirs)))
         for key in composite
@@ -94,7 +94,8 @@ def _without_parts(candidates: Sequence[Candidate], composite: Sequence[KeyPair]
     return [
         candidate
         for candidate in candidates
-        if candidate.right.unique == 1.0 or frozenset((candidate.left.key, candidate.right.key)) not in parts
+        if (candidate.right.unique == 1.0 and (candidate.contained is None or candidate.contained.share >= CONTAINED))
+        or frozenset((candidate.left.key, candidate.right.key)) not in parts
     ]
 
 

@@ -51,8 +51,15 @@ class Column:
         return (self.owner.id, self.profile.name)
 
     @property
+    def is_text_code(self) -> bool:
+        """Whether it is called "code", "key" or the like, and holds letters: those stand for something."""
+        return self.profile.family == "text" and not self.name.entity and "id" not in self.name.words
+
+    @property
     def is_surrogate(self) -> bool:
         """Whether the column only numbers the rows of its own table."""
+        if self.is_text_code:
+            return False
         is_first = self.profile.position == 0
         if not self.name.key_word or self.own < 0.75 or (self.name.key_word < 1.0 and not is_first):
             return False

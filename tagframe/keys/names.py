@@ -27,6 +27,21 @@ GENERIC = frozenset(
     other""".split()
 )
 """Words that name an attribute of many kinds of things; equal names made of them alone say little."""
+MEASURES = frozenset(
+    """amount price cost total count size age sex gender score point rank rating level value status note comment text
+    description desc detail email phone url flag first last weight height length width depth distance duration speed
+    area volume capacity quantity qty percent percentage share mean average sum balance salary income population
+    temperature color colour mode kind style class grade shape material group section season""".split()
+)
+"""Columns so called say something of a row, not which it is."""
+PLACES = frozenset("city town village country nation county state province region district continent".split())
+"""A table that has each of these once is about them, whatever it is called."""
+_IDENTIFIERS = frozenset(
+    """isbn issn ean upc gtin sku ssn vin iban bic swift isin cusip ticker symbol orcid doi pmid iata icao fips iso iso2
+    iso3 zip zipcode postcode email login username user hostname domain url ip mac imei passport licence license plate
+    serial barcode slug handle callsign uri""".split()
+)
+"""What tells things apart wherever it stands in a table."""
 _PERSON_ROLES = frozenset(
     """manager boss supervisor superior mentor leader head chief spouse partner father mother sibling report
     referrer""".split()
@@ -43,6 +58,8 @@ _PERSONS = frozenset(
 _ANYONE = frozenset({"person", "human", "individual", "party"})
 """Tables of these hold persons of every kind."""
 _WORKERS = frozenset({"employee", "staff", "worker", "personnel", "member", "user"})
+_BUYERS = frozenset("buyer purchaser payer shopper".split())
+_CUSTOMERS = frozenset({"customer", "client"})
 _WORKS_AS = _PERSON_ROLES | frozenset(
     """rep representative agent salesperson salesman seller assistant advisor adviser supporter owner editor creator
     author sender receiver recipient approver assignee requester reviewer follower followee""".split()
@@ -226,13 +243,22 @@ def about(column: str, table: str) -> float:
         return 0.8
     if thing[-1] in _ANYONE and len(thing) == 1 and entity[-1] in _PERSONS | _WORKS_AS:
         return 0.5
-    if thing[-1] in _WORKERS and entity[-1] in _WORKS_AS:
+    if (thing[-1] in _WORKERS and entity[-1] in _WORKS_AS) or (thing[-1] in _CUSTOMERS and entity[-1] in _BUYERS):
         return 0.45
     if name.key_word == 1.0 and len(entity) == 1 and _stands_for(entity[0], thing):
         return 0.45
     if name.key_word == 1.0 and _are_short_for(entity, thing):
         return 0.45
     return 0.0
+
+
+def is_a(column: str, table: str) -> bool:
+    """Whether the column says what some of the table's persons are.
+
+    >>> is_a("student_id", "people"), is_a("team_id", "people"), is_a("student_id", "students")
+    (True, False, False)
+    """
+    return table_entity(table)[-1:] != () and table_entity(table)[-1] in _ANYONE and about(column, table) == 0.5
 
 
 def heads(entity: tuple[str, ...]) -> list[str]:
@@ -247,6 +273,8 @@ def heads(entity: tuple[str, ...]) -> list[str]:
         found.append(entity[cut - 1])
     if entity[-1] in _PERSONS | _WORKS_AS:
         found += sorted(_ANYONE | (_WORKERS if entity[-1] in _WORKS_AS else frozenset()))
+    if entity[-1] in _BUYERS:
+        found += sorted(_CUSTOMERS)
     return found
 
 
@@ -377,10 +405,20 @@ def match(column: str, table: str, other_column: str, other_table: str) -> NameM
     elif means >= 0.8 and not listed and not name.key_word and (calls(other_column, other_table) or not home):
         score = means * (0.75 if calls(other_column, other_table) else 0.5)
         options.append(NameMatch(score, f"{shown} names {other_table}.{other_column}", "thing"))
+    elif not name.key_word and not listed and calls(other_column, other_table) and _hints_at(name.entity, other_table):
+        options.append(NameMatch(0.35, f"{shown} is one of {other_table}, by {other_column}", "thing"))
     if name.words[-1:] and name.words[-1] in _TITLES and calls(other_column, other_table):
         named = 0.8 * about("_".join(name.words[:-1]), other_table)
         options.append(NameMatch(named, f"{shown} is what {other_table} are called", "thing", direct=True))
     return max(options, key=lambda option: option.score)
+
+
+def _hints_at(entity: tuple[str, ...], table: str) -> bool:
+    """Whether the words are short for what the table holds, or say what somebody in it does: "dept", "assignee"."""
+    thing = table_entity(table)
+    if len(entity) == 1 and len(entity[0]) > 2 and _is_short_for(entity[0], thing[-1]):
+        return True
+    return 0.45 <= about("_".join(entity), table) < 0.8
 
 
 def _is_role_of_word(words: tuple[str, ...], other: str) -> bool:
@@ -407,3 +445,44 @@ def _within(column: str, table: str, name: Name, other: Name) -> NameMatch:
     if name.key_word and other.entity and len(name.entity) > len(other.entity) and _ends(name.entity, other.entity):
         return NameMatch(0.8, f"{' '.join(name.words)} is a role of the same table", "role")
     return NO_MATCH
+
+
+def is_measure(column: str) -> bool:
+    """Whether the column says how much or of what kind something is, not which.
+
+    >>> is_measure("exam_score"), is_measure("score_id"), is_measure("town")
+    (True, False, False)
+    """
+    name = column_name(column)
+    return not name.key_word and bool(MEASURES & {*name.words}) and not is_identifier(column)
+
+
+def is_attribute(column: str) -> bool:
+    """Whether many kinds of things have what the column's name says, so that tables share it by accident.
+
+    >>> is_attribute("length"), is_attribute("first_name"), is_attribute("isbn"), is_attribute("country")
+    (True, True, False, False)
+    """
+    name = column_name(column)
+    return is_measure(column) or (name.generic and not name.key_word and not {*name.words} & (PLACES | _IDENTIFIERS))
+
+
+def is_identifier(column: str) -> bool:
+    """Whether the column's name ends in a word for what tells things apart: an ISBN, a login."""
+    return column_name(column).words[-1:] != () and column_name(column).words[-1] in _IDENTIFIERS
+
+
+def mean_unlike(column: str, other: str) -> bool:
+    """Whether both columns number something, and not the same.
+
+    >>> mean_unlike("bakery_id", "lecture_id"), mean_unlike("owner_id", "id"), mean_unlike("student_id", "person_id")
+    (True, False, False)
+    """
+    mine, theirs = column_name(column), column_name(other)
+    if not (mine.key_word and theirs.key_word and mine.entity and theirs.entity):
+        return False
+    return not ({*mine.entity} & {*theirs.entity} or (_is_somebody(mine.entity) and _is_somebody(theirs.entity)))
+
+
+def _is_somebody(entity: Sequence[str]) -> bool:
+    return entity[-1] in _PERSONS | _ANYONE | _WORKERS | _WORKS_AS

@@ -15,7 +15,7 @@ from operator import mul
 
 from tagframe.keys import names
 from tagframe.keys.containment import MOST, Overlap
-from tagframe.keys.key_columns import Column
+from tagframe.keys.key_columns import Column, is_unnamed
 
 NAME_TERMS = (
     "prior",
@@ -59,6 +59,14 @@ CALENDAR = frozenset("date day week month quarter year time timestamp datetime h
 """A column of these that is unique numbers the rows of its table by when they were."""
 _KEY_OF = 0.8
 """How well a column's name fits that names a table, whose key is called otherwise."""
+FAINT_NAME = 0.3
+"""A name that fits less says next to nothing: both are called "id", or have a colour."""
+_ATTRIBUTE = 0.2
+_CODE = 0.45
+_UNNAMED = 0.5
+_PLACE = 0.5
+_MISS = 0.08
+"""A value that dangles counts no more than that as a share, however few there are."""
 _FEW_DANGLE = 0.97
 """The contained share below which values dangle more than they do in most sound data."""
 
@@ -107,8 +115,11 @@ def weighted_sum(terms: tuple[float, ...], weights: tuple[float, ...]) -> float:
 def name_match(left: Column, right: Column) -> names.NameMatch:
     """What the names say, and how often the columns' values repeat."""
     match = names.match(left.spelt, left.owner.name, right.spelt, right.owner.name)
-    if not left.name.entity and match.score and left.unique is not None and left.unique < 1 and right.unique == 1:
-        match = names.NameMatch(0.65, f"{match.rule}, which repeats here", "same")
+    if not left.name.entity and left.name.key_word == 1.0 and match.score and right.unique == 1:
+        if left.unique is not None and left.unique < 1:
+            match = names.NameMatch(0.65, f"{match.rule}, which repeats here", "same")
+        elif left.is_text_code and right.is_text_code:
+            match = replace(match, score=_CODE)
     score = _KEY_OF if left.name.key_word else 0.75 * _KEY_OF
     if match.score < score and left.owner.id != right.owner.id and _is_plainly_the_key(right):
         listed = names.is_plural(left.spelt) and not left.name.key_word
@@ -117,6 +128,13 @@ def name_match(left: Column, right: Column) -> names.NameMatch:
             match = names.NameMatch(score, shown, "thing")
     if is_calendar(left, right, match):
         match = replace(match, score=0.5, rule="the same day or time, which is unique there", kind="same")
+    elif match.score < _UNNAMED and _may_number_what_has_no_name(left, right):
+        shown = f"{' '.join(left.name.words)} may be the {right.spelt} of a table without a name"
+        match = names.NameMatch(_UNNAMED, shown, "thing")
+    elif _is_place(left, right, match):
+        match = replace(match, score=max(match.score, _PLACE), rule="the same place, which is unique there")
+    elif _is_shared_attribute(left, right, match):
+        match = replace(match, score=min(match.score, _ATTRIBUTE), rule=f"both have a {' '.join(right.name.words)}")
     if match.kind == "same" and match.score < 1.0 and right.unique is None and right.profile.position > 0:
         # Neither known to be unique, nor at home in its table, nor first: two references to a third look like this.
         match = replace(match, score=0.6 * match.score)
@@ -126,6 +144,31 @@ def name_match(left: Column, right: Column) -> names.NameMatch:
 def _is_plainly_the_key(column: Column) -> bool:
     """Whether a column is its table's key, whatever it is called: the first one, unique, with a key word."""
     return column.profile.position == 0 and column.unique == 1.0 and column.name.key_word == 1.0
+
+
+def _may_number_what_has_no_name(left: Column, right: Column) -> bool:
+    """Whether the left column numbers something, and the right one the rows of a table whose name nobody gave."""
+    return (
+        is_unnamed(right.owner.name)
+        and not right.name.entity
+        and _is_plainly_the_key(right)
+        and left.name.key_word == 1.0
+        and bool(left.name.entity)
+        and not left.is_surrogate
+    )
+
+
+def _is_place(left: Column, right: Column, match: names.NameMatch) -> bool:
+    return match.kind == "same" and right.unique == 1.0 and bool({*right.name.words[-1:]} & names.PLACES)
+
+
+def _is_shared_attribute(left: Column, right: Column, match: names.NameMatch) -> bool:
+    """Whether both tables have what the columns' names say, and neither is about it."""
+    if match.kind not in ("same", "role") or left.name.key_word or right.name.key_word or right.own >= 0.55:
+        return False
+    if names.about(left.spelt, right.owner.name) >= 0.75 or names.is_identifier(right.spelt):
+        return False
+    return right.profile.position > 0 or names.is_attribute(right.spelt)
 
 
 def is_calendar(left: Column, right: Column, match: names.NameMatch) -> bool:
@@ -152,6 +195,7 @@ def name_terms(
     elsewhere = named_elsewhere > max(match.score, names.about(left.spelt, right.owner.name))
     measure = left.profile.family in ("real", "boolean", "date")
     unique, profile = right.unique, right.profile
+    is_shared = match.kind == "same" and bool(left.name.entity)
     is_own_key = right.own >= 0.55 and right.name.key_word > 0
     return (
         1.0,
@@ -161,11 +205,11 @@ def name_terms(
         float(match.kind == "role"),
         float(match.direct),
         left.name.key_word,
-        float(not left.name.key_word and not match.score),
+        float(not left.name.key_word and match.score < FAINT_NAME),
         named_elsewhere if elsewhere else 0.0,
         float(measure and not (calendar and left.profile.family == "date")),
         float(calendar and left.profile.family == "date"),
-        float(left.is_surrogate and not (match.kind == "same" and bool(left.name.entity))),
+        float(left.is_surrogate and not (is_shared or (names.is_a(left.spelt, right.owner.name) and not across))),
         float(left.owner.id == right.owner.id),
         float(across),
         float(left.profile.family != profile.family),
@@ -199,7 +243,8 @@ def value_terms(
     """
     if contained is None or ratio is None:
         return (0.0,) * (len(VALUE_TERMS) - 1) + (1.0,)
-    dangling = max(0.0, _FEW_DANGLE - contained.share)
+    misses = (1.0 - contained.share) * contained.seen
+    dangling = max(0.0, min(_FEW_DANGLE - contained.share, _MISS * misses))
     # Between databases a name that fits is no word for values that do not.
     says_its_key = match.score >= _KEY_OF and right.own >= 0.75 and left.owner.database == right.owner.database
     return (

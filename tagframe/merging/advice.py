@@ -22,6 +22,8 @@ from tagframe.errors import (
 )
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import JoinStep
+from tagframe.keys.key_pair import KeyPair
+from tagframe.keys.terms import FAINT_NAME
 
 Reaction = Literal["raise", "warn", "allow"]
 
@@ -41,15 +43,25 @@ def warn(message: str, category: type[Warning]) -> None:
 
 
 def say_doubt(plan: JoinPlan) -> None:
-    """Warn of steps on what is less likely a key than not."""
-    doubtful = [step for step in plan.steps if step.key.evidence.origin == "inferred" and step.score < DOUBTFUL]
-    if doubtful:
-        shown = "; ".join(f"{step} ({step.score:.2f})" for step in doubtful)
-        warn(
-            f"joined on what is less likely a key than not: {shown}. plan.alternatives has other ways, "
-            'on="a.x = b.y" takes one of your own',
-            DoubtfulJoinWarning,
-        )
+    """Warn of steps on what is less likely a key than not, and of those that only values speak for."""
+    inferred = [step for step in plan.steps if step.key.evidence.origin == "inferred"]
+    doubtful = [step for step in inferred if step.score < DOUBTFUL]
+    unnamed = [step for step in inferred if step.score >= DOUBTFUL and is_unnamed(step.key)]
+    for steps, what in (
+        (doubtful, "what is less likely a key than not"),
+        (unnamed, "columns whose values fit, though their names say nothing of it"),
+    ):
+        if steps:
+            shown = "; ".join(f"{step} ({step.score:.2f})" for step in steps)
+            warn(
+                f'joined on {what}: {shown}. plan.alternatives has other ways, on="a.x = b.y" takes one of your own',
+                DoubtfulJoinWarning,
+            )
+
+
+def is_unnamed(key: KeyPair) -> bool:
+    """Whether values speak for an inferred key, and hardly a name does."""
+    return key.evidence.chance is not None and key.evidence.name < FAINT_NAME and key.evidence.similarity is None
 
 
 def ways_as_sure(plan: JoinPlan) -> tuple[str, ...]:

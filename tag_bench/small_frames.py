@@ -1,0 +1,163 @@
+"""Merges of a few rows: tables of one database that a declared key links, and tables of two that nothing does.
+
+A handful of rows tells little: any few integers are found among others. What is joined must still be right, and what
+has nothing to do with each other must not be joined without a word.
+"""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from typing import Any
+
+import pandas as pd
+
+import tagframe
+from tag_bench.databases import Database, percent
+from tagframe.engines.base import quoted
+from tagframe.engines.sqlite import connect_readonly
+from tagframe.errors import AmbiguousJoinWarning, DoubtfulJoinWarning, JoinError
+from tagframe.joins import JoinPlan
+from tagframe.keys.names import words
+
+ROWS = (2, 12)
+"""Rows of a frame, at least and at most."""
+_TRIES = 20
+"""Draws for each pair of unrelated tables that is wanted: some share a word."""
+_MOST_ROWS = 2_000
+_NO_WORDS = frozenset({"id", "no", "number", "code", "key", "name"})
+"""What tables share that have nothing to do with each other."""
+
+Tables = Mapping[str, pd.DataFrame]
+"""By id of the table."""
+
+
+def rows_of(databases: Sequence[Database]) -> dict[str, pd.DataFrame]:
+    """The first rows of every table."""
+    found = {}
+    for database in databases:
+        assert database.file is not None
+        with closing(connect_readonly(database.file)) as connection:
+            for table in database.tables:
+                statement = f"SELECT * FROM {quoted(table.name)} LIMIT {_MOST_ROWS}"
+                found[table.id] = pd.read_sql(statement, connection)
+    return found
+
+
+def merged(frames: Tables) -> tuple[str, JoinPlan | None]:
+    """What became of a merge of frames: "silent", "said" (it warns) or "refused"; and its plan."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            frame = tagframe.merge({**frames}, on_fanout="allow", on_loss="allow")
+        except JoinError:
+            return "refused", None
+    said = any(issubclass(one.category, DoubtfulJoinWarning | AmbiguousJoinWarning) for one in caught)
+    return "said" if said else "silent", frame.tag.merge_report.plan
+
+
+def related(databases: Sequence[Database], rows: Tables) -> list[tuple[str, str, str]]:
+    """For each declared key that is alone between its tables: it, what became of a merge of few rows, and how.
+
+    Some rows of the referencing table with all that they reference, and as many other rows of that table.
+    """
+    found = []
+    for database in databases:
+        links = [sorted(link) for link in database.declared]
+        ends = Counter(frozenset(column.rpartition(".")[0] for column in link) for link in links)
+        ids = {table.id.lower(): table.id for table in database.tables}
+        for one, other in sorted(link for link in links if len(link) == 2):
+            tables = [ids.get(column.rpartition(".")[0]) for column in (one, other)]
+            if None in tables or tables[0] == tables[1] or ends[frozenset(t.lower() for t in tables if t)] > 1:
+                continue
+            frames = _drawn(rows, [str(table) for table in tables], [one, other], random.Random(f"{one} {other}"))
+            if frames is None:
+                continue
+            outcome, plan = merged(frames)
+            if plan is not None and outcome != "refused":
+                (step,) = plan.steps
+                columns = {f"{step.base}.{c}".lower() for c in step.base_columns}
+                columns |= {f"{step.table}.{c}".lower() for c in step.columns}
+                outcome = outcome if columns == {one, other} else f"wrong, {outcome}"
+            found.append((f"{one} = {other}", outcome, "" if plan is None else str(plan.steps[0])))
+    return found
+
+
+def _drawn(
+    rows: Tables, tables: Sequence[str], link: Sequence[str], chance: random.Random
+) -> dict[str, pd.DataFrame] | None:
+    frames = [rows[table] for table in tables]
+    columns = [
+        next((name for name in frame.columns if f"{table}.{name}".lower() == column), None)
+        for frame, table, column in zip(frames, tables, link, strict=True)
+    ]
+    if None in columns or not all(map(len, frames)):
+        return None
+    if frames[0][columns[0]].is_unique and not frames[1][columns[1]].is_unique:
+        tables, frames, columns = tables[::-1], frames[::-1], columns[::-1]
+    least, most = ROWS
+    child = frames[0].sample(min(chance.randint(least, most), len(frames[0])), random_state=chance.randrange(2**31))
+    wanted = child[columns[0]].dropna()
+    if wanted.empty:
+        return None
+    parents = frames[1][frames[1][columns[1]].isin(wanted)]
+    if parents.empty or len(parents) > most:
+        return None
+    rest = frames[1].drop(parents.index)
+    rest = rest.sample(min(len(rest), chance.randint(0, max(1, len(parents)))), random_state=chance.randrange(2**31))
+    return {tables[0]: child.reset_index(drop=True),
+            tables[1]: pd.concat([parents, rest]).sort_index().reset_index(drop=True)}  # fmt: skip
+
+
+def unrelated(databases: Sequence[Database], rows: Tables, pairs: int, tables: int = 2) -> list[tuple[str, str]]:
+    """For tables of unlike databases that share no word: what became of a merge of few rows, and how."""
+    chance = random.Random(f"{pairs} {tables}")
+    known = {table.id: table for database in databases for table in database.tables if len(rows[table.id]) >= ROWS[0]}
+    said_by = {
+        id: {word for name in (table.name, *(column.name for column in table.columns)) for word in words(name)}
+        - _NO_WORDS
+        for id, table in known.items()
+    }
+    found: list[tuple[str, str]] = []
+    for _ in range(_TRIES * pairs):
+        if len(found) == pairs or len(known) < tables:
+            break
+        chosen = chance.sample([*known], tables)
+        if any(
+            said_by[one] & said_by[other] or known[one].database == known[other].database
+            for place, one in enumerate(chosen)
+            for other in chosen[place + 1 :]
+        ):
+            continue
+        frames = {
+            known[id].name: rows[id].sample(
+                min(chance.randint(*ROWS), len(rows[id])), random_state=chance.randrange(2**31)
+            )
+            for id in chosen
+        }
+        outcome, plan = merged(frames)
+        how = "" if plan is None else "; ".join(f"{step} ({step.score:.2f})" for step in plan.steps)
+        found.append((outcome, how))
+    return found
+
+
+def small_frames(databases: Sequence[Database], pairs: int) -> dict[str, Any]:
+    """Shares in percent: of keys that few rows are still joined on, and of unrelated frames that are not.
+
+    Args:
+        databases: with rows.
+        pairs: of unrelated tables that are drawn.
+    """
+    rows = rows_of(databases)
+    keys = related(databases, rows)
+    apart = unrelated(databases, rows, pairs)
+    counts, other = Counter(outcome for _, outcome, _ in keys), Counter(outcome for outcome, _ in apart)
+    return {
+        "keys": len(keys),
+        **{name: percent(count, len(keys)) for name, count in sorted(counts.items())},
+        "unrelated": {name: percent(count, len(apart)) for name, count in sorted(other.items())},
+        "unrelated_joined_silently": [how for outcome, how in apart if outcome == "silent"],
+    }
