@@ -140,11 +140,12 @@ def _row_text(row: dict[Any, Any]) -> str:
     return ", ".join(f"{name} {value!r}" for name, value in row.items())
 
 
-def fan_out(plan: JoinPlan, step: JoinStep, rows: int, most: int) -> str:
-    """What a step would repeat, and what to do instead."""
+def fan_out(plan: JoinPlan, step: JoinStep, rows: int, most: int, *, are_all: bool = True) -> str:
+    """What a step would repeat, and what to do instead; whether the error has all these rows, or the first ones."""
+    shown = "They" if are_all else "The first of them"
     message = (
-        f"joining {step.table} on {step} would repeat {rows:,} rows of {plan.start}, {most:,} times at most. They are "
-        "on this error as .rows. Pass on_fanout='allow' if the repetition is meant, or"
+        f"joining {step.table} on {step} would repeat {rows:,} rows of {plan.start}, {most:,} times at most. {shown} "
+        "are on this error as .rows. Pass on_fanout='allow' if the repetition is meant, or"
     )
     name = plan.source(step.table).name
     aggregate = f"aggregate {step.table} to one row a key first, {name}.groupby({list(step.columns)!r}).agg(…)"

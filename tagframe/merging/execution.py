@@ -20,7 +20,7 @@ from tagframe.keys.matching import Matches, Positions, match_rows
 from tagframe.merging import advice
 from tagframe.merging.advice import Reaction
 from tagframe.merging.joined_rows import JoinedRows, Mask, Matched, taken
-from tagframe.merging.lake_merge import merge_in_lake
+from tagframe.merging.lake import merge_in_lake
 from tagframe.merging.pushdown import merge_in_engine
 from tagframe.merging.report import MergeReport, StepReport
 from tagframe.merging.server import merge_in_server

@@ -7,7 +7,6 @@ integers, or text of which none that finds no partner would find one in canonica
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -21,12 +20,12 @@ from tagframe.engines.base import quoted
 from tagframe.engines.files import from_arrow
 from tagframe.engines.lake import LakeEngine
 from tagframe.engines.lake_connection import Opened, named_errors
-from tagframe.errors import FanOut, RowsLost
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How, JoinStep
 from tagframe.merging import advice
 from tagframe.merging.advice import Reaction
-from tagframe.merging.report import LaterReport, MergeReport, StepReport
+from tagframe.merging.report import LaterReport, MergeReport
+from tagframe.merging.statements import SHOWN_ROWS, StatementMerge
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,8 +39,6 @@ _MOST_LONE = 200_000
 """Distinct text keys without a partner that are looked at in canonical form."""
 _PREFIX = 64
 """Rows of the start table that are looked at first for each row of a limit; then so many times as many."""
-_KEPT_ROWS = 1_000
-"""Rows that an error holds at most."""
 
 
 def merge_in_lake(
@@ -80,10 +77,7 @@ def merge_in_lake(
         tests = merge.tests(filters)
         if tests is None or not merge.is_plain():
             return None
-        repeating = merge.repeating()
-        if repeating is not None and on_fanout == "raise":
-            merge.refuse_fanout(repeating)
-        if repeating is not None:
+        if not merge.repeats_nothing(on_fanout):
             return None
         if on_loss == "raise":
             merge.refuse_loss()
@@ -106,16 +100,16 @@ class _Tests:
         return [test for tests in self.by_table.values() for test in tests]
 
 
-class _Merge:
+class _Merge(StatementMerge):
     """A plan as statements over one lake."""
 
     def __init__(self, plan: JoinPlan, corpus: Corpus, engine: LakeEngine, how: How) -> None:
-        self._plan, self._how, self._sql = plan, how, ""
+        super().__init__(plan, how, "duckdb")
+        self._sql = ""
         self._lake = engine.lake
         self.opened: dict[str, Opened] = {table: self._lake.opened(corpus.source_table(table)) for table in plan.tables}
         taken = {column.name for opened in self.opened.values() for column in opened.columns}
         self._number = quoted(next(name for n in count() if (name := f"tagframe row {n}") not in taken))
-        self._alias = {table: f"t{place}" for place, table in enumerate(plan.tables)}
         self._types = {
             (table, column.name): column.type for table, opened in self.opened.items() for column in opened.columns
         }
@@ -124,51 +118,17 @@ class _Merge:
 
     def is_plain(self) -> bool:
         """Whether SQL joins as pandas does: rows are numbered, and keys are alike."""
-        if not self.opened[self._plan.start].number:
+        if not self.opened[self.plan.start].number:
             return False
-        for step in self._plan.steps:
+        for step in self.plan.steps:
             for mine, theirs in zip(step.base_columns, step.columns, strict=True):
                 left, right = self._types.get((step.base, mine)), self._types.get((step.table, theirs))
                 if not ({left, right} <= _INTEGERS or left == right == "VARCHAR"):
                     return False
-        return not any(map(self._may_coerce, self._plan.steps))
+        return not any(map(self._may_coerce, self.plan.steps))
 
-    def repeating(self) -> JoinStep | None:
-        """The first step that brings in a table whose keys repeat."""
-        return next((step for step in self._plan.steps if not self._is_unique(step)), None)
-
-    def refuse_fanout(self, step: JoinStep) -> None:
-        """Raise where the step, the first that may, repeats rows of the start table.
-
-        Raises:
-            FanOut: it does.
-        """
-        before = self._plan.steps[: self._plan.steps.index(step)]
-        names = [quoted(column) for column in step.columns]
-        filled = " AND ".join(f"{name} IS NOT NULL" for name in names)
-        twice = (
-            f"(SELECT {', '.join(names)}, count(*) AS {_TIMES} FROM {self.opened[step.table].source} WHERE {filled} "
-            f"GROUP BY {', '.join(names)} HAVING count(*) > 1) AS twice"
-        )
-        on = " AND ".join(
-            f"{self._column(step.base, mine)} = twice.{name}"
-            for mine, name in zip(step.base_columns, names, strict=True)
-        )
-        repeated = f"FROM {self._joined(steps=before)} JOIN {twice} ON {on}"
-        (found,) = self._lake.fetch(f"SELECT count(*) AS n, max({_TIMES}) AS most {repeated}").to_pylist()
-        if found["n"]:
-            message = advice.fan_out(self._plan, step, int(found["n"]), int(found["most"]))
-            raise FanOut(message.replace("They are on", "The first of them are on"), self._start_rows(repeated))
-
-    def _start_rows(self, rest: str) -> pd.DataFrame:
-        """The first rows of the start table of a query, from FROM on."""
-        start, source = self._alias[self._plan.start], self._plan.source(self._plan.start)
-        shown = [f"{start}.{quoted(column)}" for column in source.columns if column not in source.hidden]
-        query = f"SELECT {start}.{self._number}, {', '.join(shown) or 'NULL'} {rest} ORDER BY 1 LIMIT {_KEPT_ROWS}"
-        return from_arrow(self._lake.fetch(query)).set_index(self._number.strip('"')).rename_axis(None)
-
-    def _is_unique(self, step: JoinStep) -> bool:
-        """Whether no key of the table that is brought in repeats, nulls aside; found out once."""
+    def is_unique(self, step: JoinStep) -> bool:
+        """Found out once."""
         opened = self.opened[step.table]
         known = ("unique", step.columns)
         if known not in opened.facts:
@@ -177,6 +137,13 @@ class _Merge:
             twice = f"SELECT 1 AS n FROM {opened.source} WHERE {filled} GROUP BY {names} HAVING count(*) > 1 LIMIT 1"
             opened.facts[known] = not self._lake.fetch(twice).num_rows
         return bool(opened.facts[known])
+
+    def start_rows(self, rest: str) -> pd.DataFrame:
+        """In the order of the file, under their numbers."""
+        start, source = self.aliases[self.plan.start], self.plan.source(self.plan.start)
+        shown = [f"{start}.{quoted(column)}" for column in source.columns if column not in source.hidden]
+        query = f"SELECT {start}.{self._number}, {', '.join(shown) or 'NULL'} {rest} ORDER BY 1 LIMIT {SHOWN_ROWS}"
+        return from_arrow(self._lake.fetch(query)).set_index(self._number.strip('"')).rename_axis(None)
 
     def _may_coerce(self, step: JoinStep) -> bool:
         """Whether text that finds no partner may find one in canonical form: " Prague" and "prague"."""
@@ -211,7 +178,7 @@ class _Merge:
         by_table: dict[str, list[str]] = {}
         values: dict[str, Any] = {}
         for (table, name), value in filters.items():
-            column, type = self._column(table, name), self._types[table, name]
+            column, type = self.column(table, name), self._types[table, name]
             if callable(value):
                 return None
             if value is None or value is pd.NA:
@@ -238,30 +205,32 @@ class _Merge:
         self, wanted: Mapping[str, ColumnKey], tests: _Tests, limit: int | None
     ) -> tuple[pd.DataFrame, MergeReport]:
         """The frame, and the report, which counts when it is looked at."""
-        shown = ", ".join(f"{self._column(*key)} AS c{place}" for place, key in enumerate(wanted.values()))
-        number = f"{self._alias[self._plan.start]}.{self._number}"
+        shown = ", ".join(f"{self.column(*key)} AS c{place}" for place, key in enumerate(wanted.values()))
+        number = f"{self.aliases[self.plan.start]}.{self._number}"
         where = f" WHERE {' AND '.join(tests.all)}" if tests.all else ""
         frame = None if limit is None else self._prefix(shown, where, tests, limit)
         if frame is None:
             tail = "" if limit is None else f" LIMIT {limit}"
-            frame = self._frame(f"SELECT {shown or 'NULL'} FROM {self._joined()}{where} ORDER BY {number}{tail}", tests)
+            joined = self.joined(self.plan.steps, self.join_word)
+            frame = self._frame(f"SELECT {shown or 'NULL'} FROM {joined}{where} ORDER BY {number}{tail}", tests)
         frame = frame.set_axis(list(wanted), axis="columns") if wanted else frame.iloc[:, :0]
         for name, (table, column) in wanted.items():
             # As pandas has it where rows of a table are missing.
-            if table != self._plan.start and self._types[table, column] == "BOOLEAN" and frame[name].dtype == object:
+            if table != self.plan.start and self._types[table, column] == "BOOLEAN" and frame[name].dtype == object:
                 frame[name] = frame[name].astype("boolean")
         frame.index = pd.RangeIndex(len(frame))
-        ambiguous, rows = advice.ways_as_sure(self._plan), len(frame)
-        report = LaterReport(self._plan, len(frame), "duckdb", ambiguous, self._sql, lambda: self._counted(tests, rows))
+        ambiguous, rows = advice.ways_as_sure(self.plan), len(frame)
+        report = LaterReport(self.plan, len(frame), "duckdb", ambiguous, self._sql, lambda: self.report(tests, rows))
         return frame, report
 
     def _prefix(self, shown: str, where: str, tests: _Tests, limit: int) -> pd.DataFrame | None:
         """The rows of a limit from the first rows of the first file, where there are enough of them."""
-        number = f"{self._alias[self._plan.start]}.{self._number}"
+        number = f"{self.aliases[self.plan.start]}.{self._number}"
         reach = max(1, limit) * _PREFIX
         for _ in range(3):
-            start = self._item(self._plan.start, f" WHERE file_index = 0 AND file_row_number < {reach}")
-            query = f"SELECT {shown or 'NULL'} FROM {self._joined(start)}{where} ORDER BY {number} LIMIT {limit}"
+            start = self.item(self.plan.start, f" WHERE file_index = 0 AND file_row_number < {reach}")
+            joined = self.joined(self.plan.steps, self.join_word, start=start)
+            query = f"SELECT {shown or 'NULL'} FROM {joined}{where} ORDER BY {number} LIMIT {limit}"
             frame = self._frame(query, tests)
             if len(frame) == limit:
                 return frame
@@ -272,115 +241,27 @@ class _Merge:
         self._sql = query
         return from_arrow(_with_plain_columns(self._lake.fetch(query, tests.values)))
 
-    def _column(self, table: str, name: str) -> str:
-        return f"{self._alias[table]}.{quoted(name)}"
-
-    def _item(self, table: str, where: str = "") -> str:
-        """A table in FROM or JOIN, with what numbers its rows."""
+    def item(self, table: str, where: str = "") -> str:
+        """With what numbers its rows."""
         opened = self.opened[table]
         number = opened.number or "0"
-        return f"(SELECT *, {number} AS {self._number} FROM {opened.source}{where}) AS {self._alias[table]}"
-
-    def _joined(
-        self, start: str | None = None, word: str | None = None, steps: Sequence[JoinStep] | None = None
-    ) -> str:
-        word = word or ("LEFT JOIN" if self._how == "left" else "JOIN")
-        made = self._plan.steps if steps is None else steps
-        joins = (f"{word} {self._item(step.table)} ON {' AND '.join(self._on(step))}" for step in made)
-        return " ".join([start or self._item(self._plan.start), *joins])
-
-    def _on(self, step: JoinStep) -> list[str]:
-        return [
-            f"{self._column(step.base, mine)} = {self._column(step.table, theirs)}"
-            for mine, theirs in zip(step.base_columns, step.columns, strict=True)
-        ]
+        return f"(SELECT *, {number} AS {self._number} FROM {opened.source}{where}) AS {self.aliases[table]}"
 
     # --- the account --------------------------------------------------------------------------------------------------
 
-    def refuse_loss(self) -> None:
-        """Raise where the joins lose rows of the start table.
-
-        Raises:
-            RowsLost: they do.
-        """
-        if self._how == "left" or not self._plan.steps:
-            return
-        last = [f"{self._column(step.table, column)} IS NULL" for step in self._plan.steps for column in step.columns]
-        lost = f"FROM {self._joined(word='LEFT JOIN')} WHERE {' OR '.join(last)}"
-        (lost_rows,) = self._lake.fetch(f"SELECT count(*) AS n {lost}")["n"].to_pylist()
-        if not lost_rows:
-            return
-        (size,) = self._lake.fetch(f"SELECT count(*) AS n FROM {self.opened[self._plan.start].source}")["n"].to_pylist()
-        message = advice.loss(self._plan.start, lost_rows, size)
-        raise RowsLost(
-            f"{message}. The first of them are on this error as .rows. how='left' keeps them", self._start_rows(lost)
-        )
-
-    def _counted(self, tests: _Tests, result_rows: int) -> MergeReport:
-        """All steps in one pass over the start table; a row that an inner join loses finds no later partner."""
-        started = time.perf_counter()
-        shown = ["count(*) AS rows"]
-        alive: list[str] = []
-        joined = self._item(self._plan.start)
-        for place, step in enumerate(self._plan.steps):
-            there = " AND ".join(f"{self._column(step.table, column)} IS NOT NULL" for column in step.columns)
-            keys = ", ".join(self._column(step.table, column) for column in step.columns)
-            key = keys if len(step.columns) == 1 else f"CASE WHEN {there} THEN ({keys}) END"
-            empty = " OR ".join(f"{self._column(step.base, column)} IS NULL" for column in step.base_columns)
-            shown += [
-                f"count(*) FILTER (WHERE {there}) AS m{place}",
-                f"count(DISTINCT {key}) AS u{place}",
-                f"count(*) FILTER (WHERE {' AND '.join([*alive, f'({empty})'])}) AS n{place}",
-            ]
-            joined += f" LEFT JOIN {self._item(step.table)} ON {' AND '.join([*self._on(step), *alive])}"
-            if self._how == "inner":
-                alive = [f"({there})"]
-        fit = " AND ".join([*alive, *(f"coalesce({test}, false)" for test in tests.all)])
-        shown.append(f"count(*) FILTER (WHERE {fit}) AS kept" if fit else "count(*) AS kept")
+    def report(self, tests: _Tests, rows: int) -> MergeReport:
+        """What became of every row, of a merge that gave so many."""
         with named_errors(*(opened.table for opened in self.opened.values())):
-            (found,) = self._lake.fetch(f"SELECT {', '.join(shown)} FROM {joined}", tests.values).to_pylist()
-            sizes = {step.table: self._size(step.table) for step in self._plan.steps}
-        seconds = (time.perf_counter() - started) / max(1, len(self._plan.steps))
-        rows = start_rows = int(found["rows"])
-        steps = []
-        for place, step in enumerate(self._plan.steps):
-            matched = int(found[f"m{place}"])
-            rows_out = matched if self._how == "inner" else rows
-            steps.append(
-                StepReport(
-                    left=step.left,
-                    right=step.right,
-                    rows_in=rows,
-                    rows_out=rows_out,
-                    matched=matched,
-                    unmatched_left=rows - matched,
-                    unmatched_right=sizes[step.table] - int(found[f"u{place}"]),
-                    fan_out=1.0 if matched else 0.0,
-                    null_keys=int(found[f"n{place}"]),
-                    coerced=0,
-                    seconds=seconds,
-                )
-            )
-            rows = rows_out
-        return MergeReport(
-            self._plan.start,
-            start_rows,
-            tuple(steps),
-            result_rows,
-            start_rows - rows,
-            rows - int(found["kept"]),
-            "duckdb",
-            ambiguous=advice.ways_as_sure(self._plan),
-            plan=self._plan,
-            sql=self._sql,
-        )
+            return self.counted(rows, tests.all, self._sql, tests.values)
 
-    def _size(self, table: str) -> int:
-        (rows,) = self._lake.fetch(f"SELECT count(*) AS n FROM {self.opened[table].source}")["n"].to_pylist()
-        return int(rows)
+    def numbers(self, sql: str, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The one row of a statement that counts."""
+        (found,) = self._lake.fetch(sql, values or {}).to_pylist()
+        return dict(found)
 
-
-_TIMES = '"tagframe times"'
+    def place(self, table: str) -> str:
+        """The files."""
+        return self.opened[table].source
 
 
 def _is_plain(value: Any) -> bool:

@@ -1,0 +1,208 @@
+"""A plan as statements that an engine runs over its own tables: what repeats rows, what loses them, and the counts."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from tagframe.engines.base import quoted
+from tagframe.errors import FanOut, RowsLost
+from tagframe.joins.plan import JoinPlan
+from tagframe.joins.steps import How, JoinStep
+from tagframe.merging import advice
+from tagframe.merging.advice import Reaction
+from tagframe.merging.report import MergeReport, StepReport
+
+SHOWN_ROWS = 1_000
+"""Rows of the start table that an error carries at most."""
+_TIMES = '"tagframe times"'
+
+
+class StatementMerge(ABC):
+    """A plan over one engine's tables, which go by an alias each.
+
+    Args:
+        plan: how the tables are joined.
+        how: the kind of every join, which is no outer one.
+        kind: of the engine.
+    """
+
+    def __init__(self, plan: JoinPlan, how: How, kind: str) -> None:
+        self.plan, self.how, self.kind = plan, how, kind
+        self.aliases = {table: f"t{place}" for place, table in enumerate(plan.tables)}
+
+    @abstractmethod
+    def place(self, table: str) -> str:
+        """A table as it stands after FROM, without its alias."""
+
+    @abstractmethod
+    def is_unique(self, step: JoinStep) -> bool:
+        """Whether no key of the table that a step brings in repeats, nulls aside."""
+
+    @abstractmethod
+    def numbers(self, sql: str, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The one row of a statement that counts; ``values`` are those of its placeholders."""
+
+    @abstractmethod
+    def start_rows(self, rest: str) -> pd.DataFrame:
+        """The first :data:`SHOWN_ROWS` rows of the start table of a query, which is given from FROM on."""
+
+    def item(self, table: str) -> str:
+        """A table in FROM or JOIN, under its alias."""
+        return f"{self.place(table)} AS {self.aliases[table]}"
+
+    def column(self, table: str, column: str) -> str:
+        """A column of a table, by the table's alias."""
+        return f"{self.aliases[table]}.{quoted(column)}"
+
+    @property
+    def join_word(self) -> str:
+        """The join of the plan's kind."""
+        return "LEFT JOIN" if self.how == "left" else "JOIN"
+
+    def joined(self, steps: Sequence[JoinStep], word: str, *, start: str = "", only_alive: bool = False) -> str:
+        """What stands after FROM: the start table and those of some steps.
+
+        Args:
+            steps: of the plan, from the first one on.
+            word: the join.
+            start: what stands for the start table, where it is not the whole of it.
+            only_alive: whether a row that an inner join loses finds no later partner either.
+        """
+        parts = [start or self.item(self.plan.start)]
+        alive: list[str] = []
+        for step in steps:
+            equal = [
+                f"{self.column(step.base, mine)} = {self.column(step.table, theirs)}"
+                for mine, theirs in zip(step.base_columns, step.columns, strict=True)
+            ]
+            parts.append(f"{word} {self.item(step.table)} ON {' AND '.join([*equal, *alive])}")
+            if only_alive and self.how == "inner":
+                alive = [self._found(step)]
+        return " ".join(parts)
+
+    def repeats_nothing(self, reaction: Reaction) -> bool:
+        """Whether no step repeats rows of the start table.
+
+        Args:
+            reaction: "raise" refuses a step that does.
+
+        Raises:
+            FanOut: there is one; the first of the rows are on it.
+        """
+        for step in self.plan.steps:
+            if self.is_unique(step):
+                continue
+            repeated = self._repeated(step)
+            found = self.numbers(f"SELECT count(*) AS n, max(twice.{_TIMES}) AS most {repeated}")
+            if not found["n"]:
+                continue
+            if reaction == "raise":
+                message = advice.fan_out(self.plan, step, int(found["n"]), int(found["most"]), are_all=False)
+                raise FanOut(message, self.start_rows(repeated))
+            return False
+        return True
+
+    def _repeated(self, step: JoinStep) -> str:
+        """From FROM on: the rows so far that have several partners in the step's table."""
+        before = self.plan.steps[: self.plan.steps.index(step)]
+        names = [quoted(column) for column in step.columns]
+        twice = (
+            f"(SELECT {', '.join(names)}, count(*) AS {_TIMES} FROM {self.place(step.table)} "
+            f"WHERE {' AND '.join(f'{name} IS NOT NULL' for name in names)} "
+            f"GROUP BY {', '.join(names)} HAVING count(*) > 1) AS twice"
+        )
+        pairs = zip(step.base_columns, names, strict=True)
+        equal = " AND ".join(f"{self.column(step.base, mine)} = twice.{name}" for mine, name in pairs)
+        return f"FROM {self.joined(before, self.join_word)} JOIN {twice} ON {equal}"
+
+    def refuse_loss(self) -> None:
+        """Raise where rows of the start table find no partner on their way.
+
+        Raises:
+            RowsLost: the first of them are on it.
+        """
+        if self.how == "left" or not self.plan.steps:
+            return
+        found = " AND ".join(map(self._found, self.plan.steps))
+        lost = f"FROM {self.joined(self.plan.steps, 'LEFT JOIN')} WHERE NOT ({found})"
+        start = self.place(self.plan.start)
+        counts = self.numbers(f"SELECT count(*) AS lost, (SELECT count(*) FROM {start}) AS n {lost}")
+        if counts["lost"]:
+            message = advice.loss(self.plan.start, int(counts["lost"]), int(counts["n"]))
+            raise RowsLost(
+                f"{message}. The first of them are on this error as .rows. how='left' keeps them", self.start_rows(lost)
+            )
+
+    def counted(
+        self, rows: int, tests: Sequence[str], sql: str, values: Mapping[str, Any] | None = None
+    ) -> MergeReport:
+        """The report, from one pass over the tables.
+
+        Args:
+            rows: that the merge gave.
+            tests: what its ``where`` asks of a row, in SQL.
+            sql: of the merge.
+            values: of the placeholders of ``tests``.
+        """
+        started = time.perf_counter()
+        shown = ["count(*) AS n"]
+        alive: list[str] = []
+        for place, step in enumerate(self.plan.steps):
+            keys = [self.column(step.table, column) for column in step.columns]
+            key = keys[0] if len(keys) == 1 else f"({', '.join(keys)})"
+            empty = " OR ".join(f"{self.column(step.base, column)} IS NULL" for column in step.base_columns)
+            shown += [
+                f"count({keys[0]}) AS matched{place}",
+                f"count(DISTINCT {key}) FILTER (WHERE {self._found(step)}) AS used{place}",
+                f"count(*) FILTER (WHERE {' AND '.join([*alive, f'({empty})'])}) AS empty{place}",
+                f"(SELECT count(*) FROM {self.place(step.table)}) AS size{place}",
+            ]
+            alive = [self._found(step)] if self.how == "inner" else []
+        kept = " AND ".join([*alive, *(f"({test})" for test in tests)])
+        shown.append(f"count(*) FILTER (WHERE {kept}) AS kept" if kept else "count(*) AS kept")
+        joined = self.joined(self.plan.steps, "LEFT JOIN", only_alive=True)
+        counts = self.numbers(f"SELECT {', '.join(shown)} FROM {joined}", values)
+        found = {name: int(count) for name, count in counts.items()}
+        seconds = (time.perf_counter() - started) / max(1, len(self.plan.steps))
+        steps = []
+        alive_rows = found["n"]
+        for place, step in enumerate(self.plan.steps):
+            matched = found[f"matched{place}"]
+            rows_out = matched if self.how == "inner" else alive_rows
+            steps.append(
+                StepReport(
+                    left=step.left,
+                    right=step.right,
+                    rows_in=alive_rows,
+                    rows_out=rows_out,
+                    matched=matched,
+                    unmatched_left=alive_rows - matched,
+                    unmatched_right=found[f"size{place}"] - found[f"used{place}"],
+                    fan_out=1.0 if matched else 0.0,
+                    null_keys=found[f"empty{place}"],
+                    coerced=0,
+                    seconds=seconds,
+                )
+            )
+            alive_rows = rows_out
+        return MergeReport(
+            self.plan.start,
+            found["n"],
+            tuple(steps),
+            rows,
+            found["n"] - alive_rows,
+            alive_rows - found["kept"],
+            self.kind,
+            ambiguous=advice.ways_as_sure(self.plan),
+            plan=self.plan,
+            sql=sql,
+        )
+
+    def _found(self, step: JoinStep) -> str:
+        """Whether a row has a partner in the step's table, whose keys are none of them null."""
+        return f"{self.column(step.table, step.columns[0])} IS NOT NULL"
