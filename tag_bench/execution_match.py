@@ -15,7 +15,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from tagframe.engines.sqlite import connect_readonly
+from tagframe.engines.sqlite.engine import connect_readonly
 
 Rows: TypeAlias = Sequence[tuple[Any, ...]]
 Rule: TypeAlias = Literal["spider", "bird"]

@@ -28,7 +28,7 @@ from tag_bench.merge_cost import merge_ratio, push_down
 from tag_bench.small_frames import small_frames
 from tagframe.corpus.profile import TableProfile
 from tagframe.engines.base import quoted
-from tagframe.engines.sqlite import connect_readonly
+from tagframe.engines.sqlite.engine import connect_readonly
 from tagframe.errors import FanOut, NotConnected
 from tagframe.joins import JoinPlan, plan_joins
 from tagframe.keys import KeyPair, infer_key_pairs

@@ -18,7 +18,7 @@ from tag_bench.databases import Database
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
 from tagframe.engines.base import Chunk, TableShape, quoted
-from tagframe.engines.sqlite import connect_readonly
+from tagframe.engines.sqlite.engine import connect_readonly
 
 RENAMED = 0.4
 """The share of declared keys of which a column is renamed."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from tagframe.engines.base import quoted
-from tagframe.engines.sqlite import connect_readonly
+from tagframe.engines.sqlite.engine import connect_readonly
 
 # fmt: off
 ROWS: Mapping[str, Mapping[str, int]] = {

@@ -18,7 +18,7 @@ import pandas as pd
 import tagframe
 from tag_bench.databases import Database, percent
 from tagframe.engines.base import quoted
-from tagframe.engines.sqlite import connect_readonly
+from tagframe.engines.sqlite.engine import connect_readonly
 from tagframe.errors import AmbiguousJoinWarning, DoubtfulJoinWarning, JoinError
 from tagframe.joins import JoinPlan
 from tagframe.keys.names import words

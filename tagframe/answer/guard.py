@@ -18,7 +18,7 @@ import pandas as pd
 from tagframe.engines.base import Dialect, Readable, SQLLimits
 from tagframe.engines.relations import relation
 from tagframe.engines.rows_only import RowsOnly
-from tagframe.engines.sqlite_statement import SQLITE
+from tagframe.engines.sqlite.statement import SQLITE
 from tagframe.errors import SourceNotFound, UnsafeSQL, did_you_mean
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tagframe.engines.base import Engine
 from tagframe.engines.files import CSVEngine, ParquetEngine
-from tagframe.engines.postgres import postgres_engine
-from tagframe.engines.sqlite import SQLiteEngine, is_sqlite_file
+from tagframe.engines.postgres.engine import postgres_engine
+from tagframe.engines.sqlite.engine import SQLiteEngine, is_sqlite_file
 from tagframe.errors import InvalidArgument
 
 ENGINES: dict[tuple[str, ...], Callable[[Path], Engine]] = {

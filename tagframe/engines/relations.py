@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from tagframe.engines.base import quoted
-from tagframe.engines.sqlite_worker import ascii_lower
+from tagframe.engines.sqlite.worker import ascii_lower
 from tagframe.errors import SQLFailed
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from tagframe.engines.base import Joining, Readable, RowNumbers, SQLLimits, TableShape, TableStatistics
-from tagframe.engines.sqlite_statement import SQLITE, run_statement
+from tagframe.engines.sqlite.statement import SQLITE, run_statement
 from tagframe.errors import UnreadableTable
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from tagframe.corpus import Corpus
 from tagframe.corpus.canonical import canonical_all
 from tagframe.engines.base import quoted
 from tagframe.engines.files import from_arrow
-from tagframe.engines.lake import LakeEngine
-from tagframe.engines.lake_connection import Opened, named_errors
+from tagframe.engines.lake.connection import Opened, named_errors
+from tagframe.engines.lake.engine import LakeEngine
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How, JoinStep
 from tagframe.merging import advice

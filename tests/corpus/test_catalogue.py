@@ -20,7 +20,7 @@ from tagframe.corpus import TableProfile
 from tagframe.corpus import indexing as index_module
 from tagframe.corpus.catalogue import VERSION, Catalogue, Contents, is_catalogue
 from tagframe.corpus.profile import ColumnProfile
-from tagframe.engines.sqlite import SQLiteEngine
+from tagframe.engines.sqlite.engine import SQLiteEngine
 from tagframe.errors import CatalogueWarning, InvalidArgument, SourceNotFound, UnreadableCatalogue
 
 

@@ -116,4 +116,4 @@ def test_nothing_else_opens_a_source():
         imported = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
         imported |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
         assert "sqlite3" not in imported or name in ours or name.startswith("lm/"), f"{name} speaks to SQLite"
-        assert not imported & {"tagframe.engines.sqlite", "tagframe.engines.sqlite_session"}, name
+        assert not imported & {"tagframe.engines.sqlite.engine", "tagframe.engines.sqlite.session"}, name

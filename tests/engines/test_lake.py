@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import tagframe as tf
-from tagframe.engines import lake_statistics
 from tagframe.engines.base import Readable, SQLLimits
-from tagframe.engines.lake import LakeEngine
-from tagframe.engines.lake_tables import lake_tables
+from tagframe.engines.lake import statistics
+from tagframe.engines.lake.engine import LakeEngine
+from tagframe.engines.lake.tables import lake_tables
 from tagframe.errors import MissingExtra, SourceNotFound, SQLFailed, UnreadableTable, UnreadableTableWarning, UnsafeSQL
 from tagframe.merging import plan_tables, run_plan
 
@@ -88,7 +88,7 @@ def test_csv_and_json_where_duckdb_is_asked(tmp_path: Path):
 
 def test_without_duckdb_files_are_read_as_before_and_it_is_said(shop: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("tagframe.corpus.discover.has_duckdb", lambda: False)
-    monkeypatch.setattr("tagframe.engines.lake_tables.has_duckdb", lambda: False)
+    monkeypatch.setattr("tagframe.engines.lake.tables.has_duckdb", lambda: False)
     with pytest.warns(UnreadableTableWarning, match=r"tagframe\[duckdb\]"):
         corpus = tf.open_corpus(shop)
     assert {corpus.engine(id).kind for id in corpus.ids} == {"parquet"}  # type: ignore[union-attr]
@@ -115,7 +115,7 @@ def test_a_lake_that_was_opened_is_not_profiled_again(shop: Path, tmp_path: Path
 
 
 def test_a_large_table_is_known_by_its_footers_and_a_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(lake_statistics, "FEW_CELLS", 100)
+    monkeypatch.setattr(statistics, "FEW_CELLS", 100)
     generator = np.random.default_rng(0)
     table = pd.DataFrame(
         {
@@ -145,7 +145,7 @@ def test_delta_counts_by_its_log_and_reads_what_counts(tmp_path: Path, monkeypat
     rows = pa.table({"id": range(1_000), "day": ["mo", "tu"] * 500})
     deltalake.write_deltalake(place, rows, partition_by=["day"])
     deltalake.DeltaTable(place).delete("id < 100")
-    monkeypatch.setattr(lake_statistics, "FEW_CELLS", 100)
+    monkeypatch.setattr(statistics, "FEW_CELLS", 100)
     corpus = tf.open_corpus(tmp_path)
     profile = corpus.profile("sales")
     assert (profile.rows, profile.column("id").minimum) == (900, "100")

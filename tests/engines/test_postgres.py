@@ -20,9 +20,9 @@ import psycopg
 import pytest
 
 import tagframe as tf
-from tagframe.engines.postgres import PostgresEngine, postgres_engine
-from tagframe.engines.postgres_catalogue import place_of, table_key
-from tagframe.engines.postgres_connection import close_connections
+from tagframe.engines.postgres.catalogue import place_of, table_key
+from tagframe.engines.postgres.connection import close_connections
+from tagframe.engines.postgres.engine import PostgresEngine, postgres_engine
 from tagframe.errors import (
     ColumnNotFound,
     InvalidArgument,
@@ -400,7 +400,7 @@ def test_a_corpus_of_a_server_pickles(database):
 
 
 def test_views_that_fail_or_take_too_long(database, monkeypatch):
-    monkeypatch.setattr("tagframe.engines.postgres.SECONDS", 0.3)
+    monkeypatch.setattr("tagframe.engines.postgres.engine.SECONDS", 0.3)
     url = database("""
         CREATE TABLE t (a int); INSERT INTO t VALUES (0);
         CREATE VIEW broken AS SELECT 1 / a AS x FROM t;
@@ -411,7 +411,7 @@ def test_views_that_fail_or_take_too_long(database, monkeypatch):
     # Of a view that takes too long the names are known, and it is not waited for again.
     assert corpus.profile("slow").rows is None
     assert corpus.profile("slow").column("amount").family == "integer"
-    monkeypatch.setattr("tagframe.engines.postgres_statistics._of_sample", lambda *_: pytest.fail("sampled again"))
+    monkeypatch.setattr("tagframe.engines.postgres.statistics._of_sample", lambda *_: pytest.fail("sampled again"))
     run(url, "DROP VIEW broken")
     assert opened(url).ids == corpus.ids
 

@@ -12,7 +12,7 @@ import pytest
 import tagframe as tf
 from tagframe.corpus import ForeignKey
 from tagframe.engines.dtypes import typed_series
-from tagframe.engines.sqlite import SQLiteEngine, connect_readonly
+from tagframe.engines.sqlite.engine import SQLiteEngine, connect_readonly
 from tagframe.errors import UnreadableTable
 
 
@@ -144,7 +144,7 @@ def test_reading_is_in_pieces(sqlite_file, monkeypatch):
     engine = SQLiteEngine(path)
     (shape,) = engine.shapes()
     assert [chunk.rows for chunk in engine.chunks(shape)] == [200]
-    monkeypatch.setattr("tagframe.engines.sqlite._CHUNK_BYTES", 400_000)
+    monkeypatch.setattr("tagframe.engines.sqlite.engine._CHUNK_BYTES", 400_000)
     assert [chunk.rows for chunk in engine.chunks(shape)] == [100, 100]
 
 

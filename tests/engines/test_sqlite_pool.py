@@ -13,9 +13,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tagframe.engines import sqlite_pool
 from tagframe.engines.base import Readable, SQLLimits
 from tagframe.engines.frames import FrameEngine
+from tagframe.engines.sqlite import pool as sqlite_pool
 from tagframe.errors import InvalidArgument, SQLFailed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -133,7 +133,7 @@ def test_limits_are_numbers(wrong):
 
 START = """
 import os, signal, sys, threading, time
-from tagframe.engines import sqlite_pool
+from tagframe.engines.sqlite import pool as sqlite_pool
 from tagframe.engines.base import SQLLimits
 from tagframe.engines.frames import FrameEngine
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tagframe.corpus import Corpus, open_corpus
 from tagframe.corpus.corpus import Origin
 from tagframe.corpus.profile import ColumnProfile, TableProfile
-from tagframe.engines.sqlite import SQLiteEngine
+from tagframe.engines.sqlite.engine import SQLiteEngine
 from tagframe.errors import FanOut, RowsLost, RowsLostWarning
 from tagframe.joins import JoinPlan, JoinStep, PlanTable
 from tagframe.keys import KeyPair

@@ -15,7 +15,7 @@ import pytest
 
 import tagframe as tf
 from tagframe.corpus.naming import NamedTable
-from tagframe.engines.postgres import PostgresEngine
+from tagframe.engines.postgres.engine import PostgresEngine
 from tagframe.errors import ColumnNotFound, FanOut, RowsLost, RowsLostWarning, ServerGone, UnreadableTable
 from tagframe.joins import JoinPlan, keys_on
 from tagframe.merging import MergeReport, plan_tables, run_plan

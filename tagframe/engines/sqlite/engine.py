@@ -29,8 +29,8 @@ from tagframe.engines.base import (
     quoted,
 )
 from tagframe.engines.dtypes import typed_frame, typed_series
-from tagframe.engines.sqlite_session import SQLiteSession, rowid_name, table_columns
-from tagframe.engines.sqlite_statement import SQLITE, run_statement
+from tagframe.engines.sqlite.session import SQLiteSession, rowid_name, table_columns
+from tagframe.engines.sqlite.statement import SQLITE, run_statement
 from tagframe.errors import UnreadableTable
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from tagframe.engines.base import quoted
-from tagframe.engines.postgres_catalogue import ServerColumn, ServerTable
-from tagframe.engines.postgres_types import INTEGERS, TEXTS, is_whole
+from tagframe.engines.postgres.catalogue import ServerColumn, ServerTable
+from tagframe.engines.postgres.types import INTEGERS, TEXTS, is_whole
 
 if TYPE_CHECKING:
-    from tagframe.engines.postgres import PostgresEngine
-    from tagframe.engines.postgres_connection import Reading
+    from tagframe.engines.postgres.connection import Reading
+    from tagframe.engines.postgres.engine import PostgresEngine
 
 _COMPARED = {"date": "date", "timestamp": "moment", "timestamptz": "zoned moment", "uuid": "uuid", "bool": "boolean"}
 

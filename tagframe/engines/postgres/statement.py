@@ -20,9 +20,9 @@ import pandas as pd
 
 from tagframe.engines.base import Dialect, SQLLimits, quoted
 from tagframe.engines.dtypes import EXACT, typed_series
-from tagframe.engines.postgres_catalogue import ServerTable
-from tagframe.engines.postgres_connection import Server, named, stepping
-from tagframe.engines.sqlite_statement import unique_names
+from tagframe.engines.postgres.catalogue import ServerTable
+from tagframe.engines.postgres.connection import Server, named, stepping
+from tagframe.engines.sqlite.statement import unique_names
 from tagframe.errors import ServerGone, SQLFailed, UnsafeSQL, did_you_mean
 
 if TYPE_CHECKING:

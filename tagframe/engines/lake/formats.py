@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tagframe.engines.lake_tables import LakeTable
+from tagframe.engines.lake.tables import LakeTable
 from tagframe.errors import MissingExtra, UnreadableTable
 
 if TYPE_CHECKING:

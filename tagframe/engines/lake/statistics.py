@@ -8,7 +8,7 @@ import pandas as pd
 
 from tagframe.engines.base import ColumnStatistics, TableStatistics, quoted
 from tagframe.engines.files import from_arrow
-from tagframe.engines.lake_connection import Lake, LakeColumn, Opened
+from tagframe.engines.lake.connection import Lake, LakeColumn, Opened
 
 if TYPE_CHECKING:
     import pyarrow as pa

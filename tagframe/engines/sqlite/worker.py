@@ -1,6 +1,6 @@
 """Run as a process of its own: a statement that nobody trusts, inside limits that hold, and the rows back.
 
-This file is a program, started by :mod:`tagframe.engines.sqlite_pool` and by nothing else; it imports the standard
+This file is a program, started by :mod:`tagframe.engines.sqlite.pool` and by nothing else; it imports the standard
 library alone, so that it starts in a few hundredths of a second and fits into a small address space. Requests come on
 its standard input and answers leave on its standard output, each a pickle of plain values after eight bytes of length.
 

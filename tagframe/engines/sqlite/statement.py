@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from tagframe.engines import sqlite_worker as worker
 from tagframe.engines.base import Dialect, Readable, SQLLimits
 from tagframe.engines.dtypes import typed_frame
 from tagframe.engines.relations import image_of
-from tagframe.engines.sqlite_pool import Expired, pool
+from tagframe.engines.sqlite import worker
+from tagframe.engines.sqlite.pool import Expired, pool
 from tagframe.errors import SQLFailed, UnsafeSQL, did_you_mean
 
 if TYPE_CHECKING:

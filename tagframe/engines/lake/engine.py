@@ -25,10 +25,10 @@ from tagframe.engines.base import (
 )
 from tagframe.engines.files import from_arrow
 from tagframe.engines.frames import frame_chunk
-from tagframe.engines.lake_connection import Lake, Opened, lake_of, named_errors
-from tagframe.engines.lake_statement import DUCKDB, run_statement
-from tagframe.engines.lake_statistics import statistics_of
-from tagframe.engines.lake_tables import LakeTable, stamp_of
+from tagframe.engines.lake.connection import Lake, Opened, lake_of, named_errors
+from tagframe.engines.lake.statement import DUCKDB, run_statement
+from tagframe.engines.lake.statistics import statistics_of
+from tagframe.engines.lake.tables import LakeTable, stamp_of
 from tagframe.errors import UnreadableTable
 
 if TYPE_CHECKING:

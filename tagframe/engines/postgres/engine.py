@@ -23,7 +23,7 @@ from tagframe.engines.base import (
     quoted,
 )
 from tagframe.engines.frames import frame_chunk
-from tagframe.engines.postgres_catalogue import (
+from tagframe.engines.postgres.catalogue import (
     Catalogue,
     Looked,
     ServerColumn,
@@ -35,11 +35,11 @@ from tagframe.engines.postgres_catalogue import (
     place_of,
     tables_now,
 )
-from tagframe.engines.postgres_connection import Reading, Server, reading
-from tagframe.engines.postgres_joining import PostgresJoining
-from tagframe.engines.postgres_statement import POSTGRES, run_statement
-from tagframe.engines.postgres_statistics import SECONDS, statistics_of
-from tagframe.engines.postgres_types import INTEGERS, MOMENTS, frame_of, out_of_calendar, travels_as
+from tagframe.engines.postgres.connection import Reading, Server, reading
+from tagframe.engines.postgres.joining import PostgresJoining
+from tagframe.engines.postgres.statement import POSTGRES, run_statement
+from tagframe.engines.postgres.statistics import SECONDS, statistics_of
+from tagframe.engines.postgres.types import INTEGERS, MOMENTS, frame_of, out_of_calendar, travels_as
 from tagframe.errors import ColumnNotFound, SourceNotFound, UnreadableTable, did_you_mean
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class PostgresEngine:
             yield frame_chunk(frame.iloc[start : start + CHUNK_ROWS])
 
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
-        """The rows of a table; see :mod:`tagframe.engines.postgres_types` for their dtypes."""
+        """The rows of a table; see :mod:`tagframe.engines.postgres.types` for their dtypes."""
         with reading(self.server) as reads:
             known = self._now(reads, table)
             chosen = self.columns_of(known, columns)
@@ -334,5 +334,5 @@ def _number(table: ServerTable) -> ServerColumn | None:
 
 
 def postgres_engine(url: str, schemas: Sequence[str] | None) -> PostgresEngine:
-    """The engine of a URL; raises as :meth:`~tagframe.engines.postgres_connection.Server.of`."""
+    """The engine of a URL; raises as :meth:`~tagframe.engines.postgres.connection.Server.of`."""
     return PostgresEngine(Server.of(url), None if schemas is None else tuple(schemas))

@@ -15,15 +15,15 @@ import numpy.typing as npt
 import pandas as pd
 
 from tagframe.engines.base import ColumnStatistics, TableStatistics, quoted
-from tagframe.engines.postgres_catalogue import ServerColumn, ServerTable, literal
-from tagframe.engines.postgres_connection import TookTooLong
-from tagframe.engines.postgres_types import MOMENTS, frame_of, read_text, travels_as
+from tagframe.engines.postgres.catalogue import ServerColumn, ServerTable, literal
+from tagframe.engines.postgres.connection import TookTooLong
+from tagframe.engines.postgres.types import MOMENTS, frame_of, read_text, travels_as
 from tagframe.errors import UnreadableTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tagframe.engines.postgres_connection import Reading
+    from tagframe.engines.postgres.connection import Reading
 
 AT_ONCE = 500
 """Tables whose statistics are asked for together."""

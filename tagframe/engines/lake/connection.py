@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tagframe.engines.base import quoted
-from tagframe.engines.lake_formats import Logged, logged
-from tagframe.engines.lake_tables import LakeTable, need_duckdb
+from tagframe.engines.lake.formats import Logged, logged
+from tagframe.engines.lake.tables import LakeTable, need_duckdb
 from tagframe.errors import UnreadableTable
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from tagframe.engines.base import ForeignKey, TableShape
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tagframe.engines.postgres_connection import Reading
+    from tagframe.engines.postgres.connection import Reading
 
 _SYSTEM = "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"
 

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tagframe.engines import sqlite_worker as protocol
+from tagframe.engines.sqlite import worker as protocol
 from tagframe.errors import SQLFailed
 
 _MOST_IDLE = 2
@@ -142,7 +142,7 @@ class Pool:
         """The answer of a worker.
 
         Args:
-            request: see :mod:`tagframe.engines.sqlite_worker`.
+            request: see :mod:`tagframe.engines.sqlite.worker`.
             image: the copied tables, as a serialised database; sent where the worker has not got them.
             seconds: from the moment on at which the statement is sent.
             memory: bytes that the process may take.

@@ -1,0 +1,1 @@
+"""Files in folders, and Delta and Iceberg tables, that DuckDB reads where they are."""

@@ -1,0 +1,1 @@
+"""PostgreSQL servers, read where they are."""

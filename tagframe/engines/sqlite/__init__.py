@@ -1,0 +1,1 @@
+"""SQLite files, and the processes in which statements over them run."""
