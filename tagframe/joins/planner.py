@@ -27,7 +27,7 @@ from tagframe.keys.terms import FAINT_NAME
 from tagframe.keys.unions import infer_unions
 
 _ALTERNATIVES = 5
-_FAINT = 0.007
+_FAINT = 0.001
 """Where nothing better connects the tables, a key pair that scores at least this does; its score says so."""
 _ACCIDENT = 0.1
 """A pair of columns without a name or a key word in common is no step at all where its values are met by accident more
@@ -176,14 +176,17 @@ def _faint_keys(profiles: Sequence[TableProfile], parts: Components[str], known:
 def _is_evidence(key: KeyPair) -> bool:
     """Whether anything but an accident speaks for the pair: a name, values that are not met by accident, a key word.
 
-    Nothing does for measures, and for two numbers of unlike things.
+    Nothing does for measures. For numbers of unlike things only values do: all of them are there, each once, and hardly
+    by accident.
     """
     found = key.evidence
     if found.origin != "inferred" or found.name >= FAINT_NAME or found.similarity is not None or found.chance is None:
         return True
     mine, theirs = key.left_columns[0], key.right_columns[0]
-    if mean_unlike(mine, theirs) or (found.families != ("text", "text") and (is_measure(mine) or is_measure(theirs))):
+    if found.families != ("text", "text") and (is_measure(mine) or is_measure(theirs)):
         return False
+    if mean_unlike(mine, theirs):
+        return found.chance <= _ACCIDENT and found.contained == found.uniqueness == 1.0
     return found.chance <= _ACCIDENT or bool(column_name(mine).key_word or column_name(theirs).key_word)
 
 

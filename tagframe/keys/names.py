@@ -284,13 +284,15 @@ def _cut(entity: tuple[str, ...]) -> int:
 
 
 def _is_short_for(short: str, word: str) -> bool:
-    """Whether the letters are some of the word's, in their order, from its first one on.
+    """Whether the letters are some of the word's, in their order, from its first one on, and two fewer at least.
 
     >>> _is_short_for("ap", "airport"), _is_short_for("dept", "department"), _is_short_for("port", "airport")
     (True, True, False)
+    >>> _is_short_for("part", "party"), _is_short_for("plan", "plant")  # other words, not short ones
+    (False, False)
     """
     rest = iter(word)
-    return short[:1] == word[:1] and len(short) < len(word) and all(letter in rest for letter in short)
+    return short[:1] == word[:1] and len(short) + 1 < len(word) and all(letter in rest for letter in short)
 
 
 def _are_short_for(short: tuple[str, ...], words: tuple[str, ...]) -> bool:
