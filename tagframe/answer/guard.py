@@ -88,7 +88,9 @@ def _check_statement(
         if not isinstance(table.this, exp.Identifier):
             raise UnsafeSQL(f"a table-valued function may not run: {table.sql()!r}")
         if dialect.fold(table.name) not in names or table.args.get("db") or table.args.get("catalog"):
-            raise UnsafeSQL(f"no table {table.sql()!r} in {did_you_mean(table.name, tables)}")
+            shown = ".".join(part.name for part in table.parts)
+            bare = " (tables are named here without a schema)" if len(table.parts) > 1 else ""
+            raise UnsafeSQL(f"no table {shown!r}{bare} in {did_you_mean(table.name, tables)}")
 
 
 def dry_run(sql: str, corpus: Corpus, tables: Mapping[str, str]) -> str:
