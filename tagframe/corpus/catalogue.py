@@ -419,10 +419,14 @@ def _put_tables(
     held = {row["table_name"]: (row["digest"], row["columns"]) for row in db.execute(query, [source])}
     # The text too: of a column that was hidden since, the file has less than the digest was made of.
     states = {name: (digest_of(table), columns_text(table)) for name, table in tables.items()}
-    for name, state in held.items():
-        if states.get(name, None if whole else state) != state:
-            db.execute("DELETE FROM sketches WHERE digest = ?", [state[0]])
-            db.execute("DELETE FROM tables WHERE source = ? AND table_name = ?", [source, name])
+    gone = {name: state for name, state in held.items() if states.get(name, None if whole else state) != state}
+    db.executemany("DELETE FROM tables WHERE source = ? AND table_name = ?", [(source, name) for name in gone])
+    # The same table may have come from another source meanwhile: a folder that another engine reads now.
+    db.execute(
+        "DELETE FROM sketches WHERE digest IN (SELECT value FROM json_each(?)) "
+        "AND digest NOT IN (SELECT digest FROM tables)",
+        [json.dumps([digest for digest, _ in gone.values()])],
+    )
     for name, table in tables.items():
         digest, text = states[name]
         if held.get(name) == states[name]:

@@ -53,6 +53,14 @@ def test_a_partitioned_folder_is_one_table_and_the_files_beside_it_go_along(shop
     assert corpus.read("orders", ["year"])["year"].tolist() == [2023] * 5 + [2024] * 5
 
 
+def test_a_folder_that_is_opened_in_two_ways_keeps_what_is_known_of_its_values(shop: Path):
+    for engine in (None, "duckdb", None):
+        corpus = tf.open_corpus(shop, engine=engine)
+        for table in ("orders", "customers"):
+            sketch = corpus.profile(table).column("customer").sketch
+            assert len(sketch.hashes)  # it warns where the catalogue has lost them
+
+
 def test_small_files_by_themselves_are_read_as_before(tmp_path: Path):
     pd.DataFrame({"a": [1]}).to_parquet(tmp_path / "one.parquet")
     pd.DataFrame({"b": [1]}).to_parquet(tmp_path / "two.parquet")

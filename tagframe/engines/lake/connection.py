@@ -8,6 +8,7 @@ statement that is interrupted stops at its next step.
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import tempfile
@@ -248,6 +249,15 @@ def _after_fork() -> None:
     _inherited.append(dict(_lakes))
     _lakes.clear()
     _lock = threading.Lock()
+
+
+@atexit.register
+def _close_all() -> None:
+    # Else its binding tells of every object that is left, where a frame or an error still holds one.
+    with _lock:
+        for lake in _lakes.values():
+            lake.close()
+        _lakes.clear()
 
 
 if hasattr(os, "register_at_fork"):
