@@ -47,9 +47,6 @@ class Asking:
         # What is asked later is asked with the settings of the call.
         self._context = contextvars.copy_context()
         self._name = uuid.uuid4().hex
-        self._lock = threading.Lock()
-        self._known: dict[Line, int] = {}
-        self._found: list[pd.DataFrame] = []
 
     def __dask_tokenize__(self) -> tuple[str, str]:
         return "tagframe", self._name
@@ -64,6 +61,16 @@ class Asking:
         """The operator's result for a frame."""
         given = {**self._options, **options}
         return self._context.run(self._function, frame, *self._arguments, lm=self._lm, **given)
+
+
+class RowAsking(Asking):
+    """An operator that looks at one row at a time."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._lock = threading.Lock()
+        self._known: dict[Line, int] = {}
+        self._found: list[pd.DataFrame] = []
 
     def answers(self, distinct: pd.DataFrame) -> Answers:
         """The answers to rows; those that were asked before are not asked again.
@@ -96,22 +103,12 @@ class Asking:
 
     def _asked(self, rows: pd.DataFrame) -> pd.DataFrame:
         """A row for each of these."""
-        raise NotImplementedError
-
-    def _settled(self, added: pd.DataFrame) -> tuple[pd.DataFrame, Any]:
-        """The columns to be added, and which rows stay."""
-        raise NotImplementedError
-
-
-class RowAsking(Asking):
-    """An operator that looks at one row at a time."""
-
-    def _asked(self, rows: pd.DataFrame) -> pd.DataFrame:
         keeps = {"on_error": "raise" if self._options.get("on_error", "raise") == "raise" else "keep"}
         whole = {"return_all": True} if "return_all" in self._options else {}
         return self.run(rows, **keeps, **whole)
 
     def _settled(self, added: pd.DataFrame) -> tuple[pd.DataFrame, Any]:
+        """The columns to be added, and which rows stay."""
         kept = np.ones(len(added), dtype=bool)
         suffix = str(self._options.get("suffix", "")).strip("_")
         failed = added[error].notna().to_numpy() if (error := f"{suffix}_error") in added else ~kept

@@ -15,7 +15,7 @@ from dask.dataframe import from_pandas
 from dask.dataframe.dask_expr._collection import new_collection
 from dask.dataframe.dask_expr._expr import Expr, Head, Partitions
 
-from tagframe.dask.asking import Asking, BestAsking
+from tagframe.dask.asking import Asking, BestAsking, RowAsking
 from tagframe.dask.distinct import GROUP, RANK, best_of_all, best_rows, distinct_rows, with_answers
 
 
@@ -44,7 +44,7 @@ class Answered(Expr):  # type: ignore[misc]
         return None
 
     def _lower(self) -> Any:
-        asking: Asking = self.asking
+        asking: RowAsking = self.asking
         frame = new_collection(self.frame)
         answers = asking.answers(_distinct(frame, asking))
         joined = frame.map_partitions(with_answers, delayed(answers), asking.shown, meta=asking.meta)
