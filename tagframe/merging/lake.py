@@ -25,7 +25,7 @@ from tagframe.joins.steps import How, JoinStep
 from tagframe.merging import advice
 from tagframe.merging.advice import Reaction
 from tagframe.merging.report import LaterReport, MergeReport
-from tagframe.merging.statements import SHOWN_ROWS, StatementMerge
+from tagframe.merging.statements import SHOWN_ROWS, StatementMerge, one_engine
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,8 +69,8 @@ def merge_in_lake(
         RowsLost: rows of the start table are lost, with ``on_loss="raise"``; the first of them are on it.
         UnreadableTable: a file cannot be read, or is not there any more.
     """
-    engine = None if how == "outer" or any(source.parts for source in plan.sources) else corpus.engine(plan.start)
-    if not isinstance(engine, LakeEngine) or any(corpus.engine(table) != engine for table in plan.tables):
+    engine = None if how == "outer" else one_engine(plan, corpus)
+    if not isinstance(engine, LakeEngine):
         return None
     merge = _Merge(plan, corpus, engine, how)
     with named_errors(*(opened.table for opened in merge.opened.values())):

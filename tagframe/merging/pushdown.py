@@ -19,13 +19,14 @@ import numpy as np
 import pandas as pd
 
 from tagframe.corpus import Corpus
-from tagframe.engines.base import ColumnKind, Engine, Session
+from tagframe.engines.base import ColumnKind, Session
 from tagframe.engines.dtypes import EXACT, typed_series
 from tagframe.errors import UnreadableTable
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How, JoinStep
 from tagframe.merging.joined_rows import taken
 from tagframe.merging.report import MergeReport, StepReport
+from tagframe.merging.statements import one_engine
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -56,7 +57,7 @@ def merge_in_engine(
         how: the kind of every join.
         limit: rows at most.
     """
-    engine, conditions = _one_engine(plan, corpus), _conditions(plan, filters)
+    engine, conditions = one_engine(plan, corpus), _conditions(plan, filters)
     session = None if engine is None or conditions is None or how == "outer" else engine.session()
     if session is None or conditions is None:
         return None
@@ -70,13 +71,6 @@ def merge_in_engine(
     except UnreadableTable:
         # A table whose rows have no numbers, or one that cannot be read: the plain way works, or says what is wrong.
         return None
-
-
-def _one_engine(plan: JoinPlan, corpus: Corpus) -> Engine | None:
-    if any(source.parts for source in plan.sources):
-        return None
-    engines = [corpus.engine(table) for table in plan.tables]
-    return engines[0] if all(engine is engines[0] or engine == engines[0] for engine in engines) else None
 
 
 @dataclass(frozen=True)

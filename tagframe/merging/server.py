@@ -22,7 +22,7 @@ from tagframe.joins.steps import How, JoinStep
 from tagframe.merging import advice
 from tagframe.merging.advice import Reaction
 from tagframe.merging.report import LaterReport, MergeReport
-from tagframe.merging.statements import SHOWN_ROWS, StatementMerge
+from tagframe.merging.statements import SHOWN_ROWS, StatementMerge, one_engine
 
 ColumnKey = tuple[str, str]
 
@@ -44,7 +44,7 @@ def merge_in_server(
             the same.
         wanted: name in the result → (table id, column), in order.
     """
-    engine = _one_engine(plan, corpus)
+    engine = one_engine(plan, corpus)
     if engine is None or not wanted or not _is_said(plan, where):
         return None
     with _joining(engine, plan, corpus) as joining:
@@ -72,13 +72,6 @@ def merge_in_server(
             return _ServerJoin(plan, corpus, again, how, where).report(len(frame), sql)
 
     return frame, LaterReport(plan, len(frame), kind, advice.ways_as_sure(plan), sql, count)
-
-
-def _one_engine(plan: JoinPlan, corpus: Corpus) -> Engine | None:
-    if any(source.parts for source in plan.sources):
-        return None
-    engines = [corpus.engine(table) for table in plan.tables]
-    return engines[0] if all(engine is engines[0] or engine == engines[0] for engine in engines) else None
 
 
 @contextmanager

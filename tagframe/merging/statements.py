@@ -9,7 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from tagframe.engines.base import quoted
+from tagframe.corpus import Corpus
+from tagframe.engines.base import Engine, quoted
 from tagframe.errors import FanOut, RowsLost
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How, JoinStep
@@ -20,6 +21,14 @@ from tagframe.merging.report import MergeReport, StepReport
 SHOWN_ROWS = 1_000
 """Rows of the start table that an error carries at most."""
 _TIMES = '"tagframe times"'
+
+
+def one_engine(plan: JoinPlan, corpus: Corpus) -> Engine | None:
+    """The engine that holds all tables of a plan; None where there are several, or none, or tables are stacked."""
+    if any(source.parts for source in plan.sources):
+        return None
+    engines = [corpus.engine(table) for table in plan.tables]
+    return engines[0] if all(engine is engines[0] or engine == engines[0] for engine in engines) else None
 
 
 class StatementMerge(ABC):
