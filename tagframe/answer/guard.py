@@ -19,7 +19,7 @@ from tagframe.engines.base import Dialect, Readable, SQLLimits
 from tagframe.engines.relations import relation
 from tagframe.engines.rows_only import RowsOnly
 from tagframe.engines.sqlite.statement import SQLITE
-from tagframe.errors import SourceNotFound, UnsafeSQL, did_you_mean
+from tagframe.errors import SourceNotFound, SQLFailed, UnsafeSQL, did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,6 +106,10 @@ def dry_run(sql: str, corpus: Corpus, tables: Mapping[str, str]) -> str:
 def run_sql(sql: str, corpus: Corpus, tables: Mapping[str, str], limits: SQLLimits | None = None) -> pd.DataFrame:
     """Run one read-only statement over tables of a corpus; see :meth:`Reader.run`."""
     return Reader(corpus, tables, limits or SQLLimits()).run(sql)
+
+
+MOST_COPIED = 5_000_000
+"""Rows of a table of a database or a lake that are copied for a statement which runs elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -195,6 +199,14 @@ class Reader:
         return engine.execute(checked, tables=own, relations={**others, **brought}, limits=limits, explain=explain)
 
     def _copy(self, id: str, profile: TableProfile, limit: int | None = None) -> pa.Table:
+        engine = self.corpus.engine(id)
+        is_large = engine is not None and engine.picks_rows and (profile.rows or 0) > MOST_COPIED
+        if is_large and limit is None:
+            raise SQLFailed(
+                f"{id} has {profile.rows:,} rows, and to run the statement in {self.engine.dialect.name} all of them "
+                f"would be copied from {engine.identity if engine else id}; {MOST_COPIED:,} are copied at most: read "
+                "what is needed (found.merge(where=…, columns=…)), and ask over the frame"
+            )
         shown = [column.name for column in profile.columns if not column.hidden]
         return relation(self.corpus.read(id, shown, limit=limit))
 

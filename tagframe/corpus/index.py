@@ -60,7 +60,8 @@ def open_corpus(
             database); a CSV or Parquet file; a pattern such as ``"sales/*.parquet"``, whose files are one table; a
             catalogue written by :meth:`Corpus.save` or ``tagframe index``; a
             server, ``"postgresql://user:password@host/database"``, whose tables stay there (each schema is a
-            database): they are profiled from its statistics or a sample, and the profile says so; or frames by name,
+            database): they are profiled from its statistics or a sample, and the profile says so (other servers are
+            read through SQLAlchemy, ``"mysql+pymysql://…"``, and may work); or frames by name,
             ``"table"`` or ``"database.table"``.
         schema: instead of a source, tables whose rows are elsewhere: ``CREATE TABLE`` statements, a file of them, or
             columns by table (``{"loan": ["loan_id", "amount"]}``, or types by column). Tables are retrieved and planned
@@ -68,7 +69,8 @@ def open_corpus(
         engine: "duckdb" leaves all Parquet, CSV and JSON files of a folder where they are: DuckDB queries them there.
             Without being asked to it does so with all Parquet files where one is of 256 MB or more, or where there are
             partitioned folders, folders of numbered parts, Delta or Iceberg tables, each of which is one table.
-        schemas: of a server, those whose tables are opened; None for all that may be read.
+        schemas: of a server, those whose tables are opened; None for all that may be read, and of a server that is
+            read through SQLAlchemy for its default one.
         catalogue: the file that keeps the profiles; None for one in the user's cache folder.
         progress: whether a bar shows the tables being profiled; None for the setting of that name, which
             unless set shows one in a terminal or notebook where it takes long.

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from tagframe.engines.base import Engine
 from tagframe.engines.files import CSVEngine, ParquetEngine
+from tagframe.engines.other_servers.engine import other_server_engine
 from tagframe.engines.postgres.engine import postgres_engine
 from tagframe.engines.sqlite.engine import SQLiteEngine, is_sqlite_file
-from tagframe.errors import InvalidArgument
 
 ENGINES: dict[tuple[str, ...], Callable[[Path], Engine]] = {
     (".sqlite", ".sqlite3", ".db", ".db3"): SQLiteEngine,
@@ -47,19 +47,16 @@ def is_url(source: object) -> bool:
 
 
 def server_of(url: str, schemas: Sequence[str] | None) -> Engine:
-    """What reads a server's tables.
+    """What reads a server's tables: an engine of its own, else SQLAlchemy.
 
     Args:
         url: ``postgresql://user:password@host:port/database``.
-        schemas: whose tables; None for all that may be read.
+        schemas: whose tables; None for all that may be read (beyond PostgreSQL: for the connection's default schema).
 
     Raises:
         InvalidArgument: no URL of a server that is known.
         MissingExtra: its drivers are not installed.
     """
     scheme = url.partition("://")[0].partition("+")[0].lower()
-    for schemes, engine in SERVERS.items():
-        if scheme in schemes:
-            return engine(url, schemas)
-    known = ", ".join(f"{name}://" for schemes in SERVERS for name in schemes)
-    raise InvalidArgument(f"no source is read from {scheme}://…; servers are {known}")
+    found = next((engine for schemes, engine in SERVERS.items() if scheme in schemes), other_server_engine)
+    return found(url, schemas)

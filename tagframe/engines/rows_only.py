@@ -40,9 +40,9 @@ class RowsOnly(ABC):
         """None: rows are read."""
         return None
 
-    def numbered(self, table: str, columns: Sequence[str]) -> None:
+    def numbered(self, table: str, columns: Sequence[str]) -> tuple[RowNumbers, pd.DataFrame] | None:
         """None: rows cannot be picked."""
-        return
+        return None
 
     def pick(self, table: str, columns: Sequence[str], numbers: RowNumbers) -> pd.DataFrame:
         """There is nothing to pick by."""

@@ -1,0 +1,128 @@
+"""Connections that SQLAlchemy makes, and what is said where one fails; no password is in any of it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tagframe.errors import InvalidArgument, MissingExtra, ServerGone, UnreadableTable
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+_KEPT = 4
+"""Free connections of a server that wait for the next call."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a server is.
+
+    Attributes:
+        url: as SQLAlchemy takes it, the password in it; never shown.
+        identity: the same without password and options.
+    """
+
+    url: str = field(repr=False)
+    identity: str
+
+    @classmethod
+    def of(cls, url: str) -> Address:
+        """From ``dialect+driver://user:password@host:port/database``.
+
+        Raises:
+            InvalidArgument: it does not parse (the message holds nothing of it, as a password may be anywhere in it),
+                or SQLAlchemy knows no such dialect.
+            MissingExtra: SQLAlchemy or the dialect's driver is not installed.
+        """
+        scheme = url.partition("://")[0]
+        try:
+            import sqlalchemy as sa
+        except ImportError as error:
+            raise MissingExtra(f'{scheme}:// is read through SQLAlchemy: pip install "tagframe[sqlalchemy]"') from error
+        try:
+            parsed = sa.make_url(url)
+            parsed.get_dialect()
+        except sa.exc.NoSuchModuleError as error:
+            raise InvalidArgument(
+                f"no source is read from {scheme}://…: SQLAlchemy has no such dialect (a package may bring it)"
+            ) from error
+        except (sa.exc.ArgumentError, ValueError):
+            raise InvalidArgument(
+                "a server is given as dialect+driver://user:password@host:port/database; in a user or password the "
+                "signs @ : / ? # % are written %40 %3A %2F %3F %23 %25"
+            ) from None
+        address = cls(url, parsed.set(password=None, query={}).render_as_string(hide_password=True))
+        address.pool()
+        return address
+
+    def pool(self) -> sa.Engine:
+        """SQLAlchemy's engine of this process; raises MissingExtra where the driver is not installed."""
+        import sqlalchemy as sa
+
+        with _lock:
+            if self.url not in _pools:
+                try:
+                    _pools[self.url] = sa.create_engine(self.url, pool_pre_ping=True, **_pool_size(self.url))
+                except ImportError as error:
+                    raise MissingExtra(f"the driver of {self.identity} is not installed: {error}") from error
+            return _pools[self.url]
+
+    @contextmanager
+    def reading(self, what: str) -> Iterator[sa.Connection]:
+        """A connection; whatever was done on it is rolled back.
+
+        Args:
+            what: is read, for messages.
+
+        Raises:
+            ServerGone: it cannot be reached, or went away.
+            UnreadableTable: it refuses a statement.
+        """
+        import sqlalchemy as sa
+
+        try:
+            connection = self.pool().connect()
+        except sa.exc.SQLAlchemyError as error:
+            raise ServerGone(f"{self.identity} cannot be reached: {_said(error)}") from None
+        try:
+            yield connection
+        except sa.exc.DBAPIError as error:
+            if error.connection_invalidated:
+                raise ServerGone(f"{self.identity} went away while {what} was read: {_said(error)}") from None
+            raise UnreadableTable(f"{what} of {self.identity} cannot be read: {_said(error)}") from None
+        except sa.exc.SQLAlchemyError as error:
+            raise UnreadableTable(f"{what} of {self.identity} cannot be read: {_said(error)}") from None
+        finally:
+            connection.close()
+
+
+def _pool_size(url: str) -> dict[str, Any]:
+    """SQLite, which SQLAlchemy reads too, has a pool of its own kind."""
+    return {} if url.startswith("sqlite") else {"pool_size": _KEPT}
+
+
+def _said(error: Exception) -> str:
+    """What the driver said, without the statement and its values."""
+    return str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
+
+
+_pools: dict[str, sa.Engine] = {}
+_lock = threading.Lock()
+
+
+def _after_fork() -> None:
+    """Connections belong to the process that made them."""
+    global _lock
+    _lock = threading.Lock()
+    for pool in _pools.values():
+        pool.dispose(close=False)
+    _pools.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,253 @@
+"""The tables of any server that SQLAlchemy has a dialect for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from tagframe.engines.base import (
+    CHUNK_ROWS,
+    Chunk,
+    ColumnStatistics,
+    RowNumbers,
+    Stamp,
+    TableShape,
+    TableStatistics,
+)
+from tagframe.engines.other_servers.connection import Address
+from tagframe.engines.other_servers.reflection import digest, shape_of, shapes_of
+from tagframe.engines.other_servers.types import column_of, frame_of
+from tagframe.engines.rows_only import RowsOnly
+from tagframe.errors import ColumnNotFound, UnreadableTable, did_you_mean
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+FEW_CELLS = 500_000
+"""Tables of so many cells are read, and counted."""
+_SAMPLE, _PLACES = 10_000, 8
+"""Rows of a sample, and from how many places of a table they are where a key of one integer tells places."""
+_FEW_NUMBERS = 500
+"""Rows are picked by so many numbers at once: some servers take no more parameters than two thousand."""
+_INTEGERS = ("INT", "SERIAL")
+
+
+@dataclass(frozen=True)
+class OtherServerEngine(RowsOnly):
+    """Tables and views of some schemas, each of which is a database of the corpus.
+
+    Nothing is sent but SELECT statements that this module makes, and every transaction is rolled back. Whether the
+    server itself lets nothing be written is up to the rights of the user who connects, so a statement that a model
+    wrote is never run there: it runs over copies of the tables that it names, in SQLite, like one over frames.
+
+    That a table has changed is told by its columns, its number of rows and the least and greatest value of a key of one
+    integer. They miss rows that were changed where they stand, and as many new ones as are gone of a table without such
+    a key.
+
+    Attributes:
+        address: of the server.
+        schemas: of which tables are read; None for the one that a connection has by default.
+    """
+
+    address: Address
+    schemas: tuple[str, ...] | None = None
+    kind: str = "sqlalchemy"
+    path: None = field(default=None, init=False)
+    picks_rows = True
+
+    @property
+    def identity(self) -> str:
+        """The server's address, without password."""
+        return self.address.identity
+
+    def shapes(self) -> list[TableShape]:
+        """The tables by schema and name."""
+        with self.address.reading("the list of tables") as connection:
+            found = shapes_of(connection, self.schemas)
+        return [self._with_state(shape, schema) for schema, shape in found.values()]
+
+    def _with_state(self, shape: TableShape, schema: str | None) -> TableShape:
+        try:
+            counted = self._counted(_Table(shape, schema))
+        except UnreadableTable:
+            counted = None  # it says so itself when it is profiled
+        parts = [shape.columns, shape.declared_types, shape.primary_key, shape.comment, shape.column_comments, counted]
+        return replace(shape, state=digest(parts))
+
+    def _counted(self, table: _Table) -> list[Any]:
+        import sqlalchemy as sa
+
+        key = table.number
+        ends = [] if key is None else [sa.func.min(table.column(key)), sa.func.max(table.column(key))]
+        return list(self._rows(sa.select(sa.func.count(), *ends).select_from(table.selectable), table)[0])
+
+    def fingerprint(self, known: Stamp | None = None) -> Stamp:
+        """The states of all tables."""
+        return Stamp(0, 0, digest([[shape.name, shape.state] for shape in self.shapes()]))
+
+    def chunks(self, shape: TableShape) -> Iterator[Chunk]:
+        """The rows of a table in pieces, as they arrive."""
+        table = self._table(shape.name)
+        with self.address.reading(f"table {shape.name!r}") as connection:
+            found = connection.execution_options(stream_results=True, max_row_buffer=CHUNK_ROWS).execute(
+                table.select(shape.columns)
+            )
+            for rows in found.partitions(CHUNK_ROWS):
+                yield Chunk(len(rows), [column_of(values) for values in zip(*rows, strict=True)])
+
+    def statistics(self, shapes: Sequence[TableShape]) -> Iterator[TableStatistics | UnreadableTable]:
+        """Of a table of many cells: rows and nulls counted in one pass, distinct values estimated from a sample."""
+        for shape in shapes:
+            try:
+                yield self._statistics(self._table(shape.name))
+            except UnreadableTable as error:
+                yield error
+
+    def _statistics(self, table: _Table) -> TableStatistics:
+        import sqlalchemy as sa
+
+        rows, *ends = self._counted(table)
+        columns = table.shape.columns
+        if rows * len(columns) <= FEW_CELLS:
+            return TableStatistics(rows, None)
+        counts = sa.select(*(sa.func.count(table.column(name)) for name in columns)).select_from(table.selectable)
+        filled = self._rows(counts, table)[0]
+        sample = self._sample(table, *ends)
+        return TableStatistics(
+            rows,
+            tuple(
+                _of_sample(sample[name], rows - count, count, rows, is_unique=table.is_unique(name))
+                for name, count in zip(columns, filled, strict=True)
+            ),
+        )
+
+    def _sample(self, table: _Table, low: int = 0, high: int = 0) -> pd.DataFrame:
+        columns = table.shape.columns
+        if table.number is None or low is None:
+            return frame_of(self._rows(table.select(columns).limit(_SAMPLE), table), columns)
+        key = table.column(table.number)
+        rows: dict[Any, Any] = {}
+        for place in range(_PLACES):
+            start = low + (high - low) * place // _PLACES
+            query = table.select((table.number, *columns)).where(key >= start).order_by(key).limit(_SAMPLE // _PLACES)
+            rows |= {row[0]: row[1:] for row in self._rows(query, table)}
+        return frame_of(list(rows.values()), columns)
+
+    def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
+        """The rows of a table, in the order of its primary key where it has one; see the types' module for dtypes."""
+        known = self._table(table)
+        names = known.shape.columns if columns is None else tuple(columns)
+        query = known.select(names).order_by(*map(known.column, known.shape.primary_key)).limit(limit)
+        rows = self._rows(query, known)
+        return frame_of(rows, names) if names else pd.DataFrame(index=pd.RangeIndex(len(rows)))
+
+    def numbered(self, table: str, columns: Sequence[str]) -> tuple[RowNumbers, pd.DataFrame] | None:
+        """The integer primary key and columns of a whole table; None where it has no such key."""
+        known = self._table(table)
+        if known.number is None:
+            return None
+        key = known.column(known.number)
+        rows = self._rows(known.select((known.number, *columns)).order_by(key), known)
+        frame = frame_of([row[1:] for row in rows], columns) if columns else pd.DataFrame(index=range(len(rows)))
+        return np.array([row[0] for row in rows], dtype=np.int64), frame
+
+    def pick(self, table: str, columns: Sequence[str], numbers: RowNumbers) -> pd.DataFrame:
+        """The rows of these keys."""
+        known = self._table(table)
+        if known.number is None:
+            raise UnreadableTable(f"rows of {table!r} cannot be read one by one: it has no key of one integer")
+        key = known.column(known.number)
+        rows: list[Any] = []
+        for start in range(0, len(numbers), _FEW_NUMBERS):
+            some = numbers[start : start + _FEW_NUMBERS].tolist()
+            rows += self._rows(known.select((known.number, *columns)).where(key.in_(some)).order_by(key), known)
+        if len(rows) != len(numbers):
+            raise UnreadableTable(f"table {table!r} of {self.identity} changed while it was read: try again")
+        return frame_of([row[1:] for row in rows], columns)
+
+    def _rows(self, query: sa.Select[Any], table: _Table) -> Sequence[Any]:
+        with self.address.reading(f"table {table.shape.name!r}") as connection:
+            rows: Sequence[Any] = connection.execute(query).fetchall()
+        return rows
+
+    def _table(self, name: str) -> _Table:
+        """As it is now.
+
+        Raises:
+            UnreadableTable: it is not there any more.
+        """
+        with self.address.reading(f"table {name!r}") as connection:
+            found = shape_of(connection, name)
+        if found is None:
+            raise UnreadableTable(
+                f"table {name!r} is not in {self.identity} any more, or was renamed; tagframe.open_corpus looks again"
+            )
+        return _Table(found[1], found[0])
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table of the server in statements."""
+
+    shape: TableShape
+    schema: str | None
+
+    @cached_property
+    def selectable(self) -> sa.TableClause:
+        """After FROM."""
+        import sqlalchemy as sa
+
+        return sa.table(self.shape.called, *map(sa.column, self.shape.columns), schema=self.schema)
+
+    def column(self, name: str) -> sa.ColumnElement[Any]:
+        """One of its columns; raises ColumnNotFound."""
+        if name not in self.shape.columns:
+            raise ColumnNotFound(
+                f"{self.shape.name!r} has no column {name!r} any more: {did_you_mean(name, self.shape.columns)}; "
+                "tagframe.open_corpus looks again"
+            )
+        column: sa.ColumnElement[Any] = self.selectable.c[name]
+        return column
+
+    def select(self, names: Sequence[str]) -> sa.Select[Any]:
+        """Its rows, in these columns."""
+        import sqlalchemy as sa
+
+        columns = [self.column(name).label(f"c{place}") for place, name in enumerate(names)]
+        return sa.select(*(columns or [sa.literal(1)])).select_from(self.selectable)
+
+    @property
+    def number(self) -> str | None:
+        """The primary key, where it is one column of integers."""
+        if len(self.shape.primary_key) != 1:
+            return None
+        (key,) = self.shape.primary_key
+        declared = self.shape.declared_types[self.shape.columns.index(key)].upper()
+        return key if any(word in declared for word in _INTEGERS) else None
+
+    def is_unique(self, name: str) -> bool:
+        """Whether the server lets no value of a column repeat."""
+        return (name,) in (self.shape.primary_key, *self.shape.unique)
+
+
+def _of_sample(cells: pd.Series, nulls: int, filled: int, rows: int, *, is_unique: bool) -> ColumnStatistics:
+    """What is known of a column of which some cells were read, and nulls counted."""
+    seen = cells.dropna()
+    counts = seen.value_counts()
+    distinct, once = len(counts), int((counts == 1).sum())
+    if is_unique:
+        distinct = filled
+    elif len(seen):
+        # Haas and Stokes' Duj1, as a PostgreSQL server's ANALYZE estimates.
+        distinct = round(len(seen) * distinct / (len(seen) - once + once * len(seen) / max(1, filled)))
+    return ColumnStatistics(counts.index.tolist(), len(cells) >= rows, nulls, max(min(distinct, filled), len(counts)))
+
+
+def other_server_engine(url: str, schemas: Sequence[str] | None) -> OtherServerEngine:
+    """The engine of a URL; raises as :meth:`~tagframe.engines.other_servers.connection.Address.of`."""
+    return OtherServerEngine(Address.of(url), None if schemas is None else tuple(schemas))

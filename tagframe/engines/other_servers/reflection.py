@@ -1,0 +1,111 @@
+"""What a server says of its tables, as SQLAlchemy reads it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tagframe.engines.base import ForeignKey, TableShape
+from tagframe.engines.postgres.catalogue import place_of, table_key
+from tagframe.errors import SourceNotFound, did_you_mean
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+_PLAIN_DATABASE = "main"
+
+
+Place = tuple[str | None, TableShape]
+"""A table's schema, or None where the server has none, and its shape."""
+
+
+def shapes_of(connection: sa.Connection, schemas: Sequence[str] | None) -> dict[str, Place]:
+    """Tables and views by key, sorted.
+
+    Args:
+        connection: to the server.
+        schemas: whose; None for the one that the connection has by default.
+
+    Raises:
+        SourceNotFound: a schema is not there.
+    """
+    import sqlalchemy as sa
+
+    inspector = sa.inspect(connection)
+    known = inspector.get_schema_names()
+    for name in schemas or ():
+        if name not in known:
+            raise SourceNotFound(f"no schema {name!r} in this server: {did_you_mean(name, known)}")
+    return _shapes(inspector, [inspector.default_schema_name] if schemas is None else schemas, {})
+
+
+def shape_of(connection: sa.Connection, key: str) -> Place | None:
+    """One table, by its key; None where it is not there."""
+    import sqlalchemy as sa
+
+    inspector = sa.inspect(connection)
+    database, name = place_of(key)
+    schema = database if inspector.default_schema_name is not None else None
+    return _shapes(inspector, [schema], {"filter_names": [name]}).get(key)
+
+
+def _shapes(inspector: sa.Inspector, schemas: Sequence[str | None], only: dict[str, Any]) -> dict[str, Place]:
+    from sqlalchemy.engine.reflection import ObjectKind
+
+    found = {}
+    for schema in schemas:
+        asked: dict[str, Any] = {"schema": schema, "kind": ObjectKind.ANY, **only}
+        columns = inspector.get_multi_columns(**asked)
+        primary, foreign = inspector.get_multi_pk_constraint(**asked), inspector.get_multi_foreign_keys(**asked)
+        unique, comments = (
+            _asked(inspector.get_multi_unique_constraints, asked),
+            _asked(inspector.get_multi_table_comment, asked),
+        )
+        for place, of_table in columns.items():
+            name = str(place[1])
+            database = schema or _PLAIN_DATABASE
+            keys = [key for key in foreign.get(place, ()) if key["constrained_columns"]]
+            shape = TableShape(
+                table_key(database, name),
+                tuple(str(column["name"]) for column in of_table),
+                tuple(_type(column["type"]) for column in of_table),
+                tuple((primary.get(place) or {}).get("constrained_columns") or ()),
+                tuple(
+                    ForeignKey(
+                        tuple(key["constrained_columns"]),
+                        key["referred_table"],
+                        tuple(key["referred_columns"]),
+                        "" if key["referred_schema"] in (None, schema) else key["referred_schema"],
+                    )
+                    for key in keys
+                ),
+                called=name,
+                database=database,
+                unique=tuple(tuple(key["column_names"]) for key in unique.get(place) or ()),
+                comment=(comments.get(place) or {}).get("text") or "",
+                column_comments=tuple(column.get("comment") or "" for column in of_table),
+            )
+            found[shape.name] = (schema, shape)
+    return dict(sorted(found.items()))
+
+
+def _asked(method: Any, arguments: dict[str, Any]) -> dict[Any, Any]:
+    """What not every dialect can tell."""
+    try:
+        return dict(method(**arguments))
+    except NotImplementedError:
+        return {}
+
+
+def _type(kind: Any) -> str:
+    try:
+        return str(kind)
+    except Exception:  # a type that only this dialect has no word for
+        return ""
+
+
+def digest(parts: Sequence[Any]) -> str:
+    """A text that changes when any part does."""
+    return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()
