@@ -19,8 +19,8 @@ from tagframe.dask.asking import Asking, BestAsking, RowAsking
 from tagframe.dask.distinct import GROUP, RANK, best_of_all, best_rows, distinct_rows, with_answers
 
 
-class Answered(Expr):  # type: ignore[misc]
-    """The rows of partitions with the answers to them."""
+class _Asked(Expr):  # type: ignore[misc]
+    """A frame of which only the columns are known before it is asked for; in one partition, as a rule."""
 
     _parameters = ("frame", "asking")
 
@@ -28,6 +28,13 @@ class Answered(Expr):  # type: ignore[misc]
     def _meta(self) -> pd.DataFrame:
         asking: Asking = self.asking
         return asking.meta
+
+    def _divisions(self) -> Any:
+        return (None, None)
+
+
+class Answered(_Asked):
+    """The rows of partitions with the answers to them."""
 
     def _divisions(self) -> Any:
         return self.frame.divisions
@@ -51,18 +58,8 @@ class Answered(Expr):  # type: ignore[misc]
         return joined.expr
 
 
-class Best(Expr):  # type: ignore[misc]
+class Best(_Asked):
     """The best rows of all partitions, in one."""
-
-    _parameters = ("frame", "asking")
-
-    @functools.cached_property
-    def _meta(self) -> pd.DataFrame:
-        asking: BestAsking = self.asking
-        return asking.meta
-
-    def _divisions(self) -> Any:
-        return (None, None)
 
     def _lower(self) -> Any:
         asking: BestAsking = self.asking
@@ -74,18 +71,8 @@ class Best(Expr):  # type: ignore[misc]
         return one.map_partitions(best_of_all, asking.k, meta=asking.meta).expr
 
 
-class Whole(Expr):  # type: ignore[misc]
+class Whole(_Asked):
     """What the client makes of all rows."""
-
-    _parameters = ("frame", "asking")
-
-    @functools.cached_property
-    def _meta(self) -> pd.DataFrame:
-        asking: Asking = self.asking
-        return asking.meta
-
-    def _divisions(self) -> Any:
-        return (None, None)
 
     def _lower(self) -> Any:
         asking: Asking = self.asking

@@ -3,35 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-
-import numpy as np
 
 import tagframe as tf
 from tag_bench.server import ServerProcess
 from tag_bench.speed.source_cases.case import Figures, SourceCase
+from tag_bench.speed.source_cases.reviews import reviews
 
-ROWS, DISTINCT, FILES = 2_000_000, 2_000, 8
-
-
-@contextmanager
-def _place(folder: Path, scale: float) -> Iterator[str]:
-    """Reviews of 80 bytes, of which few differ, beside a number of their own."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq  # type: ignore[import-untyped]
-
-    place, generator = folder / "reviews", np.random.default_rng(0)
-    place.mkdir()
-    texts = pa.array([f"Review {number} of {DISTINCT}. ".ljust(80, "x") for number in range(DISTINCT)])
-    rows = int(ROWS * scale) // FILES
-    for file in range(FILES):
-        chosen = pa.array(generator.integers(0, DISTINCT, rows, dtype=np.int32))
-        numbers = pa.array(np.arange(file * rows, (file + 1) * rows))
-        table = pa.table({"id": numbers, "text": pa.DictionaryArray.from_arrays(chosen, texts).cast(pa.string())})
-        pq.write_table(table, place / f"{file}.parquet")
-    yield str(place)
+ROWS, FILES = 2_000_000, 8
 
 
 def _filter(place: str, folder: Path) -> Figures:
@@ -45,4 +24,4 @@ def _filter(place: str, folder: Path) -> Figures:
     return {"seconds": seconds, "requests": requests, "rows": rows}
 
 
-BATCHES = SourceCase("batches", _place, {"sem_filter": _filter})
+BATCHES = SourceCase("batches", reviews(ROWS, FILES), {"sem_filter": _filter})

@@ -5,37 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 import tagframe as tf
 from tag_bench.server import ServerProcess
 from tag_bench.speed.source_cases.case import Figures, SourceCase
+from tag_bench.speed.source_cases.reviews import reviews
 
-ROWS, PARTITIONS, DISTINCT = 5_000_000, 50, 2_000
-
-
-@contextmanager
-def _place(folder: Path, scale: float) -> Iterator[str]:
-    """A Parquet file a partition: reviews of 80 bytes, of which few differ, beside a number of their own."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq  # type: ignore[import-untyped]
-
-    place, generator = folder / "reviews", np.random.default_rng(0)
-    place.mkdir()
-    texts = pa.array([f"Review {number} of {DISTINCT}. ".ljust(80, "x") for number in range(DISTINCT)])
-    rows = int(ROWS * scale) // PARTITIONS
-    for part in range(PARTITIONS):
-        chosen = pa.array(generator.integers(0, DISTINCT, rows, dtype=np.int32))
-        numbers = pa.array(np.arange(part * rows, (part + 1) * rows))
-        table = pa.table({"id": numbers, "text": pa.DictionaryArray.from_arrays(chosen, texts).cast(pa.string())})
-        pq.write_table(table, place / f"{part:03}.parquet")
-    yield str(place)
+ROWS, PARTITIONS = 5_000_000, 50
 
 
 def dies_once(frame: pd.DataFrame, marker: str) -> pd.DataFrame:
@@ -77,4 +57,4 @@ def _killed(place: str, folder: Path) -> Figures:
     return {**figures, "killed": float((folder / "dead").exists())}
 
 
-PARTS = SourceCase("partitions", _place, {"sem_filter": _undisturbed, "killed_worker": _killed})
+PARTS = SourceCase("partitions", reviews(ROWS, PARTITIONS), {"sem_filter": _undisturbed, "killed_worker": _killed})
