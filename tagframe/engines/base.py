@@ -243,8 +243,13 @@ class Joining(Protocol):
     def is_unique(self, table: str, columns: Sequence[str]) -> bool:
         """Whether no key of these columns repeats, nulls aside."""
 
-    def frame(self, sql: str, columns: Sequence[tuple[str, str, str]], what: str) -> pd.DataFrame:
-        """The rows of a statement of ours; ``columns`` are (table, column, name) of what it selects, in order."""
+    def frame(
+        self, sql: str, columns: Sequence[tuple[str, str, str]], what: str, most: int | None = None
+    ) -> pd.DataFrame:
+        """The rows of a statement of ours, ``most`` of them where that is known.
+
+        ``columns`` are (table, column, name) of what it selects, in order.
+        """
 
     def numbers(self, sql: str) -> dict[str, Any]:
         """The one row of a statement of ours that counts."""

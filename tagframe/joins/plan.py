@@ -182,9 +182,9 @@ class JoinPlan:
             InvalidArgument: a dialect that sqlglot does not know, or one that cannot say this: MySQL has no full outer
                 join of more than two tables.
         """
-        from tagframe.joins.statement import join_statement, rendered
+        from tagframe.joins.statement import statement_text
 
-        return rendered(join_statement(self, columns, how, limit, where), dialect)
+        return statement_text(self, columns, how, limit, where, dialect)
 
     def use(self, key: str | KeyPair) -> JoinPlan:
         """A new plan in which two tables are joined on other columns.

@@ -58,7 +58,7 @@ def merge_in_server(
         columns = list(wanted)
         sql = plan.sql(columns=columns, how=how, where=where, limit=limit, dialect=joining.dialect)
         shown = [(corpus.source_table(table), column, name) for name, (table, column) in wanted.items()]
-        frame = joining.frame(sql, shown, f"the merge of {', '.join(plan.tables)}")
+        frame = joining.frame(sql, shown, f"the merge of {', '.join(plan.tables)}", limit)
         kind = joining.kind
         if on_loss == "warn" and plan.is_anchored and limit is None:
             report = join.report(len(frame), sql)
@@ -152,7 +152,7 @@ class _ServerJoin(StatementMerge):
         shown = ", ".join(self.column(self.plan.start, name) for name in names)
         place = self._corpus.source_table(self.plan.start)
         sql = f"SELECT {shown} {rest} LIMIT {SHOWN_ROWS}"
-        return self._joining.frame(sql, [(place, name, name) for name in names], f"table {place!r}")
+        return self._joining.frame(sql, [(place, name, name) for name in names], f"table {place!r}", SHOWN_ROWS)
 
     def report(self, rows: int, sql: str) -> MergeReport:
         """What became of every row, of a merge that gave so many by a statement."""

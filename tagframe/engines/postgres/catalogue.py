@@ -55,14 +55,6 @@ FROM counted JOIN pg_class c ON c.oid = counted.root JOIN pg_namespace n ON n.oi
 LEFT JOIN pg_description d ON d.objoid = c.oid AND d.classoid = 'pg_class'::regclass AND d.objsubid = 0
 ORDER BY 2, 3"""
 
-# The same of a few tables, without what is counted of them.
-_PLACES = """
-SELECT c.oid::int8 AS oid, n.nspname::text AS schema, c.relname::text AS name, c.relkind::text AS kind,
-    0::float8 AS rows, true AS unknown, 0::float8 AS pages, 0::float8 AS bytes, '' AS state, 0::float8 AS changes,
-    false AS analysed, '' AS comment, has_table_privilege(c.oid, 'SELECT') AS readable
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition"""
-
 _COLUMNS = """
 SELECT a.attrelid::int8 AS oid, a.attnum::int4 AS place, a.attname::text AS name,
     format_type(a.atttypid, a.atttypmod) AS declared,
@@ -80,12 +72,14 @@ WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'v', 'm', 
     AND (has_table_privilege(c.oid, 'SELECT') OR has_column_privilege(c.oid, a.attnum, 'SELECT'))
 ORDER BY 1, 2"""
 
+# A table that others inherit from has rows of theirs, which its index does not know.
 _UNIQUE = """
 SELECT i.indrelid::int8 AS oid, i.indisprimary AS is_primary,
     (SELECT string_agg(i.indkey[place]::text, ',' ORDER BY place)
         FROM generate_series(0, i.indnkeyatts - 1) place) AS columns
 FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
 WHERE i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
+    AND (c.relkind = 'p' OR NOT c.relhassubclass)
     AND NOT c.relispartition AND c.relnamespace = ANY({schemas})
 ORDER BY 1, i.indexrelid"""
 
@@ -294,17 +288,12 @@ def closed_to(reads: Reading, schemas: Sequence[str] | None) -> tuple[list[str],
     return [row["name"] for row in wanted if not row["usable"]], [(row["name"], row["tables"]) for row in tables]
 
 
-def tables_now(reads: Reading, places: Iterable[tuple[str, str]]) -> dict[str, ServerTable]:
-    """Some tables, by what the engine calls them; those that are not there any more are left out.
-
-    What is counted of them, and their foreign keys, are not looked up.
-    """
-    pairs = ", ".join(f"({literal(schema)}, {literal(name)})" for schema, name in places)
-    tables = reads.fetch(f"{_PLACES.strip()} AND (n.nspname, c.relname) IN ({pairs})", "the catalogue")
+def some_tables(reads: Reading, tables: pa.Table) -> list[ServerTable]:
+    """The tables of these rows of the catalogue, with their columns and keys, without foreign ones."""
     where = f"c.oid IN ({', '.join(map(str, tables['oid'].to_pylist())) or 'NULL'})"
     columns, unique = (reads.fetch(_within(query, where), "the catalogue") for query in (_COLUMNS, _UNIQUE))
     known = Catalogue(tables.slice(0, 0), tables, columns, unique, tables.slice(0, 0))
-    return {table.key: table for table, _ in _tables(known)}
+    return [table for table, _ in _tables(known)]
 
 
 def _tables(catalogue: Catalogue) -> list[tuple[ServerTable, bool]]:

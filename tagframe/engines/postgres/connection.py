@@ -122,7 +122,6 @@ class Reading:
 
     def __init__(self, connection: Any, server: Server) -> None:
         self.connection, self.server = connection, server
-        self.seconds = 0.0
 
     def close(self) -> None:
         """Whatever has become of it."""
@@ -130,28 +129,29 @@ class Reading:
             self.connection.close()
 
     def run(self, sql: str) -> None:
-        """A statement without rows, of our own."""
+        """Statements without rows, of our own, in one round trip."""
         with self.connection.cursor() as cursor:
-            cursor.execute(sql)
+            cursor.executescript(sql)
 
-    def limit(self, seconds: float) -> None:
-        """From here on the server stops statements after so long."""
-        if seconds != self.seconds:
-            self.run(f"SET statement_timeout = {max(1, int(seconds * 1000))}")
-            self.seconds = seconds
+    def limit(self, seconds: float, then: str = "") -> None:
+        """From here on the server stops statements after so long; ``then`` is run in the same round trip."""
+        self.run(f"SET statement_timeout = {max(1, int(seconds * 1000))}{f'; {then}' if then else ''}")
 
-    def fetch(self, sql: str, what: str = "") -> pa.Table:
+    def fetch(self, sql: str, what: str = "", *, few: bool = False) -> pa.Table:
         """The rows of a query of our own.
 
         Args:
             sql: trusted.
             what: is read, for messages.
+            few: whether few rows come: then they are not copied, for which the server would plan the query again.
 
         Raises:
             ServerGone: it cannot be reached, or went away.
             UnreadableTable: it cannot answer.
         """
         with self.errors(what), self.connection.cursor() as cursor:
+            if few:
+                cursor.adbc_statement.set_options(**{"adbc.postgresql.use_copy": "false"})
             cursor.execute(sql)
             return cursor.fetch_arrow_table()
 
@@ -256,33 +256,46 @@ def close_connections() -> None:
 atexit.register(close_connections)
 
 
+_SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+
 @contextmanager
-def reading(server: Server, seconds: float = SECONDS) -> Iterator[Reading]:
+def reading(server: Server, seconds: float = SECONDS, *, snapshot: bool = False) -> Iterator[Reading]:
     """A connection for a block, in which statements are stopped after so many seconds.
+
+    Args:
+        server: whose.
+        seconds: after which the server stops a statement.
+        snapshot: whether all statements see one state.
 
     Raises:
         ServerGone: there is none.
     """
-    reads = _lent(server, seconds)
+    reads = _lent(server, seconds, _SNAPSHOT if snapshot else "")
     try:
         yield reads
     except BaseException:
         reads.close()
         raise
-    _pool.put(reads)
+    try:
+        if snapshot:
+            reads.run("COMMIT")
+    except Exception:  # all that was asked for is there
+        reads.close()
+    else:
+        _pool.put(reads)
 
 
-def _lent(server: Server, seconds: float) -> Reading:
+def _lent(server: Server, seconds: float, then: str) -> Reading:
     while (known := _pool.taken(server)) is not None:
         try:
-            known.seconds = -1.0
-            known.limit(seconds)  # tells too whether it is still there
+            known.limit(seconds, then)  # tells too whether it is still there
             return known
         except Exception:
             known.close()
     fresh = _connected(server)
     with fresh.errors():
-        fresh.limit(seconds)
+        fresh.limit(seconds, then)
     return fresh
 
 
@@ -290,8 +303,7 @@ def _connected(server: Server) -> Reading:
     try:
         connection = _adbc().connect(server.conninfo, autocommit=True)
         reads = Reading(connection, server)
-        for setting in settings(SECONDS):
-            reads.run(setting)
+        reads.run("; ".join(settings(SECONDS)))
     except MissingExtra:
         raise
     except Exception as error:
@@ -313,7 +325,7 @@ def stepping(server: Server, seconds: float) -> Iterator[Any]:
         raise named(error, server) from None
     try:
         connection.execute("; ".join(settings(seconds)))
-        connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        connection.execute(_SNAPSHOT)
         yield connection
     finally:
         with suppress(Exception):

@@ -33,9 +33,9 @@ from tagframe.engines.postgres.catalogue import (
     closed_to,
     looked,
     place_of,
-    tables_now,
 )
 from tagframe.engines.postgres.connection import Reading, Server, reading
+from tagframe.engines.postgres.current import tables_kept, tables_now
 from tagframe.engines.postgres.joining import PostgresJoining
 from tagframe.engines.postgres.statement import POSTGRES, run_statement
 from tagframe.engines.postgres.statistics import SECONDS, statistics_of
@@ -138,6 +138,7 @@ class PostgresEngine:
         *,
         aliases: Sequence[str] = (),
         names: Sequence[str] | None = None,
+        few: bool = False,
     ) -> pd.DataFrame:
         """The rows of a query, with the dtypes of its columns.
 
@@ -148,11 +149,12 @@ class PostgresEngine:
             what: is read, for messages.
             aliases: of the table of each column; "t" where none are given.
             names: of the frame's columns; their own where None.
+            few: whether few rows come.
         """
         as_text: set[int] = set()
         while True:
             selected = self.selected(columns, aliases, names, as_text)
-            found = reads.fetch(f"SELECT {selected} {rest}", what)
+            found = reads.fetch(f"SELECT {selected} {rest}", what, few=few)
             if not columns:
                 return pd.DataFrame(index=pd.RangeIndex(found.num_rows))
             odd = set(out_of_calendar(found)) - as_text
@@ -228,14 +230,13 @@ class PostgresEngine:
     @contextmanager
     def joining(self, tables: Sequence[str]) -> Iterator[PostgresJoining]:
         """All statements see one state of the tables, and of one schema they need not be qualified."""
-        schemas = {place_of(table)[0] for table in tables}
-        with reading(self.server) as reads:
-            reads.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            known = self.now(reads, tables)
+        places = [place_of(table) for table in tables]
+        schemas = {schema for schema, _ in places}
+        with reading(self.server, snapshot=True) as reads:
+            known = self._all_there(tables_kept(reads, places), tables)
             if len(schemas) == 1:
                 reads.run(f"SET LOCAL search_path = {quoted(schemas.pop())}")
             yield PostgresJoining(self, reads, known)
-            reads.run("COMMIT")
 
     def execute(
         self,
@@ -249,11 +250,8 @@ class PostgresEngine:
         """In a transaction of its own that only reads; ``relations`` go along as values."""
         with reading(self.server) as reads:
             places = {readable.table: place_of(readable.table) for readable in tables.values()}
-            now = tables_now(reads, places.values()) if places else {}
+            now = self._all_there(tables_now(reads, places.values()), list(places)) if places else {}
             schemas = all_schemas(reads)
-        for table in places:
-            if table not in now:
-                raise self._gone(table)
         columns = {
             name: (now[readable.table], [c.name for c in now[readable.table].columns if c.name not in readable.hidden])
             for name, readable in tables.items()
@@ -274,19 +272,19 @@ class PostgresEngine:
         Raises:
             UnreadableTable: one is not there any more.
         """
-        found = tables_now(reads, [place_of(table) for table in tables])
-        for table in tables:
-            if table not in found:
-                raise self._gone(table)
-        return found
+        return self._all_there(tables_now(reads, [place_of(table) for table in tables]), tables)
 
     def _now(self, reads: Reading, table: str) -> ServerTable:
         return self.now(reads, [table])[table]
 
-    def _gone(self, table: str) -> UnreadableTable:
-        return UnreadableTable(
-            f"table {table!r} is not in {self.identity} any more, or was renamed; tagframe.open_corpus looks again"
-        )
+    def _all_there(self, found: dict[str, ServerTable], tables: Sequence[str]) -> dict[str, ServerTable]:
+        for table in tables:
+            if table not in found:
+                raise UnreadableTable(
+                    f"table {table!r} is not in {self.identity} any more, or was renamed; tagframe.open_corpus looks "
+                    "again"
+                )
+        return found
 
     def columns_of(self, table: ServerTable, names: Sequence[str] | None) -> list[ServerColumn]:
         """Columns of a table as it is now; all where None.

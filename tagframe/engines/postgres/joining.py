@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tagframe.engines.postgres.connection import Reading
     from tagframe.engines.postgres.engine import PostgresEngine
 
+_FEW_ROWS = 1_000
 _COMPARED = {"date": "date", "timestamp": "moment", "timestamptz": "zoned moment", "uuid": "uuid", "bool": "boolean"}
 
 
@@ -69,16 +70,21 @@ class PostgresJoining:
         query = f"SELECT 1 AS one FROM {place} AS t WHERE {filled} GROUP BY {names} HAVING count(*) > 1 LIMIT 1"
         return not self._reads.fetch(query, f"table {table!r}").num_rows
 
-    def frame(self, sql: str, columns: Sequence[tuple[str, str, str]], what: str) -> pd.DataFrame:
+    def frame(
+        self, sql: str, columns: Sequence[tuple[str, str, str]], what: str, most: int | None = None
+    ) -> pd.DataFrame:
         """The rows of a statement.
 
         Args:
             sql: of ours; run as it stands, inside of what gives its columns the types that travel.
             columns: (table, column, name in the statement) of each column that it selects, in order.
             what: is read, for messages.
+            most: rows that may come, where that is known.
         """
         shown = [replace(self._column(table, column), name=name) for table, column, name in columns]
-        return self._engine.fetched(self._reads, shown, f"FROM ({sql}) AS t", what)
+        return self._engine.fetched(
+            self._reads, shown, f"FROM ({sql}) AS t", what, few=most is not None and most <= _FEW_ROWS
+        )
 
     def numbers(self, sql: str) -> dict[str, Any]:
         """The one row of a statement that counts."""

@@ -29,6 +29,8 @@ MOMENTS = frozenset(("date", "timestamp", "timestamptz"))
 _KEPT = INTEGERS | FLOATS | MOMENTS | {"bool", "text", "varchar", "name", "bytea"}
 _WHOLE_DIGITS = 18
 """Digits that any number of 64 bits has."""
+_MOST_DIGITS = 38
+"""Digits of Arrow's exact numbers."""
 _FIRST_DAY = -719162
 _LAST_DAY = 2932896
 """The first and last day of Python's calendar, in days since 1970."""
@@ -50,8 +52,13 @@ def is_whole(column: ServerColumn) -> bool:
     """Whether a numeric has no fraction and fits 64 bits."""
     if column.base != "numeric" or column.modifier is None or column.modifier < 4:
         return False
-    precision, scale = (column.modifier - 4) >> 16, (column.modifier - 4) & 0x7FF
+    precision, scale = _digits(column.modifier)
     return scale == 0 and precision <= _WHOLE_DIGITS
+
+
+def _digits(modifier: int) -> tuple[int, int]:
+    """Precision and scale; a negative scale is one of more than a thousand."""
+    return (modifier - 4) >> 16, (modifier - 4) & 0x7FF
 
 
 def out_of_calendar(table: pa.Table) -> list[int]:
@@ -81,12 +88,43 @@ def frame_of(table: pa.Table, columns: Sequence[ServerColumn], names: Sequence[s
         columns: what they are in the server.
         names: of the frame's columns; the columns' own where None.
     """
-    names = [column.name for column in columns] if names is None else names
+    names = [column.name for column in columns] if names is None else list(names)
+    for place, column in enumerate(columns):
+        if (exact := _decimals(table.column(place), column)) is not None:
+            table = table.set_column(place, names[place], exact)
+    if not any(map(_is_special, table.columns, columns)):
+        whole: pd.DataFrame = table.rename_columns(names).to_pandas()  # several times as fast as a column at a time
+        return whole
     data = {
         name: _series(table.column(place), column)
         for place, (name, column) in enumerate(zip(names, columns, strict=True))
     }
-    return pd.DataFrame(data, index=pd.RangeIndex(table.num_rows), columns=list(names), copy=False)
+    return pd.DataFrame(data, index=pd.RangeIndex(table.num_rows), columns=names, copy=False)
+
+
+def _decimals(values: pa.ChunkedArray, column: ServerColumn) -> pa.ChunkedArray | None:
+    """A ``numeric`` of some digits, of which all are declared, as exact numbers; None for any other column."""
+    import pyarrow as pa
+
+    if column.base != "numeric" or column.modifier is None or not pa.types.is_string(values.type):
+        return None
+    precision, scale = _digits(column.modifier)
+    if not 0 <= scale <= precision <= _MOST_DIGITS:
+        return None
+    try:
+        return values.cast(pa.decimal128(precision, scale))
+    except pa.ArrowInvalid:  # NaN
+        return None
+
+
+def _is_special(values: pa.ChunkedArray, column: ServerColumn) -> bool:
+    """Whether it is another series than Arrow makes of it."""
+    import pyarrow as pa
+
+    if column.base == "numeric" and pa.types.is_string(values.type):
+        return True
+    plain = pa.types.is_integer(values.type) or pa.types.is_boolean(values.type)
+    return bool(values.null_count) and (plain or values.null_count == len(values))
 
 
 def _series(values: pa.ChunkedArray, column: ServerColumn) -> pd.Series:

@@ -1,0 +1,74 @@
+"""Some tables of a PostgreSQL database as they are now.
+
+What is known of them is kept for as long as the server's catalogue says that they are the same: each of its rows is
+numbered by the transaction that wrote it, and a table that is renamed, altered, given or deprived of a key has another.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from tagframe.engines.postgres.catalogue import ServerTable, literal, some_tables
+
+if TYPE_CHECKING:
+    from tagframe.engines.postgres.connection import Reading
+
+Place = tuple[str, str]
+"""Schema and name."""
+
+_PLACES = """
+SELECT c.oid::int8 AS oid, n.nspname::text AS schema, c.relname::text AS name, c.relkind::text AS kind,
+    0::float8 AS rows, true AS unknown, 0::float8 AS pages, 0::float8 AS bytes, '' AS state, 0::float8 AS changes,
+    false AS analysed, '' AS comment, has_table_privilege(c.oid, 'SELECT') AS readable
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND (n.nspname, c.relname) IN ({places})"""
+
+_STATE = """
+SELECT coalesce(string_agg(concat_ws('.', c.oid, n.oid, n.xmin, c.xmin,
+    (SELECT string_agg(concat_ws('.', a.attnum, a.xmin), ',' ORDER BY a.attnum)
+        FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0),
+    (SELECT string_agg(concat_ws('.', i.indexrelid, i.xmin), ',' ORDER BY i.indexrelid)
+        FROM pg_index i WHERE i.indrelid = c.oid)), ';' ORDER BY c.oid), '') AS state
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE (n.nspname, c.relname) IN ({places})"""
+
+_MOST_KEPT = 200
+_lock = threading.Lock()
+_kept: dict[tuple[str, frozenset[Place]], tuple[str, dict[str, ServerTable]]] = {}
+
+
+def tables_now(reads: Reading, places: Collection[Place]) -> dict[str, ServerTable]:
+    """Some tables, by what the engine calls them; those that are not there any more are left out.
+
+    What is counted of them, and their foreign keys, are not looked up.
+    """
+    found = reads.fetch(_of(_PLACES, places), "the catalogue")
+    return {table.key: table for table in some_tables(reads, found)}
+
+
+def tables_kept(reads: Reading, places: Collection[Place]) -> dict[str, ServerTable]:
+    """As :func:`tables_now`, looked up once for as long as nothing changes.
+
+    Args:
+        reads: a connection in a transaction of one snapshot, so that what is kept is of the state that it is kept for.
+        places: of the tables.
+    """
+    known_as = (reads.server.conninfo, frozenset(places))
+    state = reads.fetch(_of(_STATE, places), "the catalogue", few=True)["state"][0].as_py()
+    with _lock:
+        kept = _kept.get(known_as)
+    if kept is not None and kept[0] == state:
+        return kept[1]
+    tables = tables_now(reads, places)
+    with _lock:
+        _kept.pop(known_as, None)
+        _kept[known_as] = (state, tables)
+        while len(_kept) > _MOST_KEPT:
+            del _kept[next(iter(_kept))]
+    return tables
+
+
+def _of(query: str, places: Collection[Place]) -> str:
+    pairs = ", ".join(f"({literal(schema)}, {literal(name)})" for schema, name in sorted(places))
+    return query.strip().replace("{places}", pairs)

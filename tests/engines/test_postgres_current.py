@@ -1,0 +1,97 @@
+"""What is known of a server's tables is kept while nothing changes, and no longer."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import psycopg
+import pytest
+
+import tagframe as tf
+from tagframe.engines.postgres import current
+from tagframe.engines.postgres.connection import reading
+from tagframe.engines.postgres.engine import postgres_engine
+from tagframe.errors import FanOut, UnreadableTable
+from tagframe.merging import plan_tables, run_plan
+
+SCRIPT = """
+CREATE SCHEMA shop;
+CREATE TABLE shop.customer (customer_id int PRIMARY KEY, name varchar(20), spent numeric(12, 2), share numeric(4, 1));
+INSERT INTO shop.customer SELECT g, 'c' || g, g * 1.5, CASE g WHEN 1 THEN 'NaN' ELSE g::numeric END
+    FROM generate_series(1, 9) g;
+CREATE TABLE shop.sale (sale_id int PRIMARY KEY, customer_id int, amount numeric(12, 2));
+INSERT INTO shop.sale SELECT g, 1 + g % 9, g FROM generate_series(1, 100) g;
+"""
+TWICE = "INSERT INTO shop.customer VALUES (1, 'again', 1)"
+
+
+@pytest.fixture
+def star(database):
+    """The URL, and a merge of three rows of its two tables."""
+    url = database(SCRIPT)
+    corpus = tf.open_corpus(url, progress=False)
+    plan = plan_tables(corpus, ["shop.sale", "shop.customer"])
+    return url, lambda **options: run_plan(plan, corpus, **{"limit": 3, **options})[0]
+
+
+def run(url: str, script: str) -> None:
+    with psycopg.connect(url, autocommit=True) as owner:
+        owner.execute(script)
+
+
+def test_facts_are_looked_up_once_while_nothing_changes(star, monkeypatch):
+    url, merge = star
+    asked = []
+    look_up = current.tables_now
+    monkeypatch.setattr(current, "tables_now", lambda reads, places: asked.append(places) or look_up(reads, places))
+    merge()
+    run(url, "INSERT INTO shop.sale VALUES (101, 1, 1); ANALYZE shop.sale")
+    assert len(merge(where={"sale_id": 101})) == 1
+    assert len(asked) <= 1
+    run(url, "ALTER TABLE shop.sale ADD COLUMN note text")
+    merge()
+    assert len(asked) >= 1
+    asked.clear()
+    merge()
+    assert not asked
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        f"ALTER TABLE shop.customer DROP CONSTRAINT customer_pkey; {TWICE}",
+        f"ALTER TABLE shop.customer RENAME TO old; CREATE TABLE shop.customer AS SELECT * FROM shop.old; {TWICE}",
+        "ALTER SCHEMA shop RENAME TO was; CREATE SCHEMA shop; CREATE TABLE shop.sale AS SELECT * FROM was.sale; "
+        f"CREATE TABLE shop.customer AS SELECT * FROM was.customer; {TWICE}",
+        "CREATE TABLE shop.more () INHERITS (shop.customer); INSERT INTO shop.more VALUES (1, 'again', 1)",
+    ],
+    ids=["key dropped", "table replaced", "schema replaced", "inherited from"],
+)
+def test_a_key_that_holds_no_more_is_not_relied_on(star, change):
+    url, merge = star
+    assert len(merge()) == 3
+    run(url, change)
+    with pytest.raises(FanOut):
+        merge()
+
+
+def test_a_type_that_changed_is_seen(star):
+    url, merge = star
+    assert isinstance(merge()["amount"].iloc[0], Decimal)
+    run(url, "ALTER TABLE shop.sale ALTER COLUMN amount TYPE float8")
+    assert merge()["amount"].dtype == "float64"
+    run(url, "REVOKE ALL ON SCHEMA shop FROM PUBLIC; DROP TABLE shop.sale")
+    with pytest.raises(UnreadableTable, match=r"not in .* any more"):
+        merge()
+
+
+def test_exact_numbers_are_exact_whichever_way_they_come(star):
+    url, merge = star
+    few, many = merge(columns=["sale_id", "spent", "share"], limit=100), merge(columns=["sale_id", "spent"], limit=None)
+    assert {str(cell) for cell in many["spent"]} == {f"{1.5 * g:.2f}" for g in range(1, 10)}
+    assert sorted(map(str, few["spent"])) == sorted(map(str, many["spent"]))
+    assert {str(cell) for cell in few["share"]} == {"NaN", *(f"{g}.0" for g in range(2, 10))}
+    engine = postgres_engine(url, None)
+    query = "SELECT *, NULL::int AS nothing, ARRAY[1, 2] AS list, '2020-01-01'::date AS day FROM shop.customer"
+    with reading(engine.server) as reads:
+        assert reads.fetch(query, few=True).equals(reads.fetch(query))
