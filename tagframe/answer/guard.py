@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pandas as pd
 
 from tagframe.engines.base import Dialect, Readable, SQLLimits
+from tagframe.engines.lake.frames import readable
 from tagframe.engines.relations import relation
 from tagframe.engines.rows_only import RowsOnly
 from tagframe.engines.sqlite.statement import SQLITE
@@ -159,7 +160,7 @@ class Reader:
     @cached_property
     def _in_place(self) -> bool:
         """Whether statements run where the tables are; an engine that only holds rows copies them for each."""
-        return not isinstance(self.engine, RowsOnly)
+        return not isinstance(self.engine, RowsOnly) or self.engine.dialect != RowsOnly.dialect
 
     def run(self, sql: str, limits: SQLLimits | None = None) -> pd.DataFrame:
         """The rows of a statement in the engine's dialect.
@@ -208,7 +209,9 @@ class Reader:
                 "what is needed (found.merge(where=…, columns=…)), and ask over the frame"
             )
         shown = [column.name for column in profile.columns if not column.hidden]
-        return relation(self.corpus.read(id, shown, limit=limit))
+        rows = self.corpus.read(id, shown, limit=limit)
+        # DuckDB has dates; a text is not compared with one there.
+        return readable(rows) if self.engine.dialect.name == "duckdb" else relation(rows)
 
 
 def refuse_functions(reader: Reader) -> None:

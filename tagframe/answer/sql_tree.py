@@ -6,13 +6,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from sqlglot import exp, parse_one
+from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.dialects.sqlite import SQLite
 
 AGGREGATES = frozenset(
-    "array_agg avg bool_and bool_or corr count every group_concat json_agg json_group_array json_group_object "
-    "jsonb_agg max min mode percentile_cont percentile_disc stddev stddev_pop stddev_samp string_agg sum total "
-    "var_pop var_samp variance sem_agg".split()
+    "any_value approx_count_distinct approx_quantile arg_max arg_min array_agg avg bit_and bit_or bool_and bool_or "
+    "corr count count_if count_star covar_pop covar_samp every favg first fsum geomean group_concat json_agg "
+    "json_group_array json_group_object jsonb_agg kurtosis last list mad max max_by mean median min min_by mode "
+    "percentile_cont percentile_disc product quantile quantile_cont quantile_disc sem_agg skewness stddev stddev_pop "
+    "stddev_samp string_agg sum total var_pop var_samp variance".split()
 )
 """Functions that make one value of many rows; ``max`` and ``min`` only with one argument."""
 
@@ -42,7 +45,16 @@ class FaithfulPostgres(Postgres):
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
 
 
-_FAITHFUL = {"sqlite": Faithful, "postgres": FaithfulPostgres}
+class FaithfulDuckDB(DuckDB):
+    """DuckDB, where a function of plain arguments is a name and these."""
+
+    class Parser(DuckDB.Parser):  # type: ignore[misc, valid-type]  # made by a metaclass
+        """Knows those functions only that have a grammar of their own."""
+
+        FUNCTIONS: ClassVar[dict[str, Any]] = {}
+
+
+_FAITHFUL = {"sqlite": Faithful, "postgres": FaithfulPostgres, "duckdb": FaithfulDuckDB}
 
 
 def parsed(sql: str, dialect: str = "sqlite") -> exp.Query:

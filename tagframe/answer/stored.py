@@ -80,12 +80,11 @@ def _looked_up(corpus: Corpus, profile: TableProfile) -> dict[str, StoredColumn]
         complete = column.name in few and whole is not None
         cells = _cells((whole if complete and whole is not None else first)[column.name], in_place)
         known = _column(cells, complete)
-        if engine.dialect.name == "postgres":
+        if engine.dialect.name != "sqlite":
             # Its types are those of columns, and strict.
-            values = (
-                [{"1": "true", "0": "false"}[value] for value in known.values] if column.family == "boolean" else None
-            )
-            known = replace(known, types=(column.declared_type,), values=tuple(values or known.values))
+            words = {"1": "true", "0": "false"} if column.family == "boolean" else {}
+            values = tuple(words.get(value, value) for value in known.values)
+            known = replace(known, types=(column.declared_type,), values=values)
         found[column.name] = known
     return found
 

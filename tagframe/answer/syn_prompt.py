@@ -48,17 +48,26 @@ class Missing:
     what: str
 
 
+_NAMES = {"postgres": "PostgreSQL", "duckdb": "DuckDB"}
+_STRICT = {
+    "postgres": "What is compared has to be of one type: cast, as in name = id::text.",
+    "duckdb": "What is compared has to be of one type: cast, as in name = id::VARCHAR. / gives a fraction, // a whole\n"
+    "number; LIKE minds case, ILIKE does not.",
+}
+
+
 def _task(dialect: str) -> str:
     """What is asked for, in the engine's dialect; LM functions are of SQLite's statements alone."""
-    if dialect != "postgres":
+    if dialect not in _NAMES:
         return _TASK
     before, _, rest = _TASK.partition("What SQL cannot do,")
     after = rest.partition("Knowledge of the world:")[2].partition("Where more values")[0].strip()
     rules = rest.partition(FENCE_RULE)[2]
+    if dialect == "duckdb":
+        before = before.replace("integers divide to integers; ", "")
     return (
-        f"{before.replace('SQLite', 'PostgreSQL')}"
-        "What is compared has to be of one type: cast, as in name = id::text. Only functions that compute from their\n"
-        "arguments alone may be called.\n"
+        f"{before.replace('SQLite', _NAMES[dialect])}"
+        f"{_STRICT[dialect]} Only functions that compute from their\narguments alone may be called.\n"
         f"Knowledge of the world: {after}\n\n{FENCE_RULE}{rules}"
     )
 

@@ -27,7 +27,8 @@ from tagframe.corpus.saving import Origin
 from tagframe.corpus.schema import Schema, schema_profiles
 from tagframe.corpus.vectors import VectorStore
 from tagframe.engines.base import Chunk, TableShape
-from tagframe.engines.frames import frame_engines
+from tagframe.engines.frames import FrameEngine, frame_engines
+from tagframe.engines.lake.frames import DuckDBFrames
 from tagframe.engines.registry import is_url, server_of
 from tagframe.errors import (
     CatalogueWarning,
@@ -69,6 +70,8 @@ def open_corpus(
         engine: "duckdb" leaves all Parquet, CSV and JSON files of a folder where they are: DuckDB queries them there.
             Without being asked to it does so with all Parquet files where one is of 256 MB or more, or where there are
             partitioned folders, folders of numbered parts, Delta or Iceberg tables, each of which is one table.
+            Statements over frames are DuckDB's then, in its dialect, and read them in place; else SQLite's, over a
+            copy. See :mod:`tagframe.engines.lake.frames` for what they answer differently.
         schemas: of a server, those whose tables are opened; None for all that may be read, and of a server that is
             read through SQLAlchemy for its default one.
         catalogue: the file that keeps the profiles; None for one in the user's cache folder.
@@ -97,8 +100,8 @@ def open_corpus(
     """
     if schemas is not None and (not is_url(source) or isinstance(schemas, str)):
         raise InvalidArgument(f"schemas= is a list of names of a server's schemas; got {schemas!r}")
-    if engine not in (None, "duckdb") or (engine is not None and (schema is not None or isinstance(source, Mapping))):
-        raise InvalidArgument(f"engine= is 'duckdb', for a folder of files, or left out; got {engine!r}")
+    if engine not in (None, "duckdb") or (engine is not None and schema is not None):
+        raise InvalidArgument(f"engine= is 'duckdb', for a folder of files or for frames, or left out; got {engine!r}")
     if schema is not None:
         if source is not None:
             raise InvalidArgument("a corpus is opened from a source or from a schema=; got both")
@@ -108,7 +111,7 @@ def open_corpus(
     if isinstance(source, Mapping):
         if catalogue is not None:
             raise InvalidArgument("frames are profiled in memory; corpus.save(path) writes a catalogue of them")
-        return open_frames(source)
+        return open_frames(source, engine=engine)
     if not isinstance(source, str | os.PathLike):
         raise InvalidArgument(
             f"a corpus is opened from a path, or from frames by name as in {{'loan': frame}}; "
@@ -140,26 +143,34 @@ class ProfileFrame(Protocol):
         """What :func:`~tagframe.corpus.profiler.profile_table` makes, or as much of it as is needed."""
 
 
-def open_frames(frames: Mapping[str, pd.DataFrame], profile: ProfileFrame = profile_table) -> Corpus:
+def open_frames(
+    frames: Mapping[str, pd.DataFrame],
+    profile: ProfileFrame = profile_table,
+    *,
+    engine: Literal["duckdb"] | None = None,
+) -> Corpus:
     """Frames as a corpus; see :func:`open_corpus`.
 
     Args:
         frames: by name.
         profile: makes their profiles.
+        engine: what runs statements over them; None for SQLite, over a copy.
 
     Raises:
         EmptyCorpus: there are none.
         InvalidArgument: frames that cannot be tables.
+        MissingExtra: DuckDB is asked for, and not installed.
     """
     if not frames:
         raise EmptyCorpus("a corpus needs at least one frame; got an empty mapping")
     profiles, origins = [], {}
-    for database, tables, engine in frame_engines(frames, FRAMES_DATABASE):
-        shapes = {shape.name: shape for shape in engine.shapes()}
+    engine_of = FrameEngine if engine is None else DuckDBFrames
+    for database, tables, place in frame_engines(frames, FRAMES_DATABASE, engine_of):
+        shapes = {shape.name: shape for shape in place.shapes()}
         for table, name in tables.items():
-            found = profile(database, shapes[name], engine.chunks(shapes[name]), name=table)
+            found = profile(database, shapes[name], place.chunks(shapes[name]), name=table)
             profiles.append(found)
-            origins[found.id] = Origin(key=engine.kind, table=name, kind=engine.kind, engine=engine)
+            origins[found.id] = Origin(key=place.kind, table=name, kind=place.kind, engine=place)
     return Corpus(profiles, origins)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,12 +58,14 @@ def frame_chunk(frame: pd.DataFrame) -> Chunk:
 
 
 def frame_engines(
-    frames: Mapping[Any, pd.DataFrame], default_database: str
+    frames: Mapping[Any, pd.DataFrame],
+    default_database: str,
+    engine_of: Callable[[Mapping[str, pd.DataFrame]], FrameEngine] = FrameEngine,
 ) -> list[tuple[str, dict[str, str], FrameEngine]]:
     """The frames by database: (database, {name in the corpus: name in the engine}, engine).
 
     A name with a dot, ``"bank.loan"``, is a table of the database before the first dot. Index levels that have a name
-    are columns, the first ones; an index without a name is left out.
+    are columns, the first ones; an index without a name is left out. ``engine_of`` makes the engine.
 
     Raises:
         InvalidArgument: a name that is no text or is empty, a value that is no frame, columns that are a MultiIndex or
@@ -81,7 +83,7 @@ def frame_engines(
         if table in tables:
             raise InvalidArgument(f"two frames are called {database}.{table}: {tables[table]!r} and {name!r}")
         tables[table] = name
-    engine = FrameEngine({name: _with_levels(name, frame) for name, frame in frames.items()})
+    engine = engine_of({name: _with_levels(name, frame) for name, frame in frames.items()})
     return [(database, tables, engine) for database, tables in databases.items()]
 
 

@@ -37,7 +37,7 @@ def relation(frame: pd.DataFrame) -> pa.Table:
     arrays = []
     for place in range(frame.shape[1]):
         try:
-            arrays.append(pa.array(_storable(frame.iloc[:, place]), from_pandas=True))
+            arrays.append(pa.array(storable(frame.iloc[:, place]), from_pandas=True))
         except OverflowError as error:
             raise SQLFailed(f"column {str(frame.columns[place])!r} holds an integer beyond 64 bits") from error
     return pa.Table.from_arrays(arrays, names=list(map(str, frame.columns)))
@@ -48,7 +48,8 @@ def looked_up_by(table: pa.Table, column: str) -> pa.Table:
     return table.replace_schema_metadata({_LOOKUP: column})
 
 
-def _storable(values: pd.Series) -> pd.Series | list[Any]:
+def storable(values: pd.Series) -> pd.Series | list[Any]:
+    """A column whose cells are numbers, or all texts, or all bytes, beside nulls."""
     if values.dtype.kind in "iufb":
         return values
     cells = [None if null else _cell(cell) for cell, null in zip(values, values.isna(), strict=True)]
