@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sqlglot import exp
 
+    from tagframe.engines.selecting import Selecting
     from tagframe.errors import UnreadableTable
 
 CHUNK_ROWS = 50_000
@@ -342,6 +343,9 @@ class Engine(Protocol):
 
     def joining(self, tables: Sequence[str]) -> AbstractContextManager[Joining] | None:
         """Joins of these tables, run whole in the place; None where they are not run there."""
+
+    def selecting(self, tables: Sequence[str]) -> AbstractContextManager[Selecting] | None:
+        """Rows of these tables, chosen in the place; None where they are read whole, or by their numbers."""
 
     def execute(
         self,

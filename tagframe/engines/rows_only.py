@@ -60,6 +60,10 @@ class RowsOnly(ABC):
         """None: nothing runs here."""
         return None
 
+    def selecting(self, tables: Sequence[str]) -> None:
+        """None: nothing runs here."""
+        return
+
     def execute(
         self,
         sql: str,

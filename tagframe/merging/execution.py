@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-import time
-from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import repeat
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from tagframe.corpus import Corpus
-from tagframe.errors import FanOut, InvalidArgument, RowsLost, RowsMultipliedWarning
+from tagframe.errors import InvalidArgument
 from tagframe.joins.plan import JoinPlan
-from tagframe.joins.steps import How, JoinStep
-from tagframe.keys.matching import Matches, Positions, match_rows
+from tagframe.joins.steps import How
 from tagframe.merging import advice
 from tagframe.merging.advice import Reaction
-from tagframe.merging.joined_rows import JoinedRows, Mask, Matched, taken
+from tagframe.merging.crossing import merge_across
 from tagframe.merging.lake import merge_in_lake
 from tagframe.merging.pushdown import merge_in_engine
-from tagframe.merging.report import MergeReport, StepReport
+from tagframe.merging.report import MergeReport
 from tagframe.merging.server import merge_in_server
 from tagframe.merging.stacking import StackedRows
-from tagframe.merging.table_rows import CorpusRows, Rows
+from tagframe.merging.table_rows import CorpusRows
+from tagframe.merging.under_way import ColumnKey, Merge, fits
 
 Where = Mapping[str, Any] | str
-
-ColumnKey = tuple[str, str]
-"""Table id and column name."""
 
 
 def run_plan(
@@ -88,14 +82,12 @@ def run_plan(
     advice.say_doubt(plan)
     names = plan.column_names()
     wanted = _wanted(plan, names, columns)
-    everything = _wanted(plan, names, None)
     filters = {plan.find_column(name): value for name, value in where.items()} if isinstance(where, Mapping) else {}
     if how != "outer" and not isinstance(where, str):
         served = merge_in_server(plan, corpus, wanted, where or {}, how, limit, on_fanout, on_loss)
         if served is not None:
             return served
-    picks = how != "outer" and not isinstance(where, str) and not (where is None and limit is None)
-    if picks:
+    if _picks(how, where, limit):
         pushed = merge_in_engine(plan, corpus, wanted, filters, how=how, limit=limit)
         if pushed is not None and not (pushed[1].lost and on_loss == "raise"):
             frame, report = pushed
@@ -108,17 +100,55 @@ def run_plan(
         )
         if in_lake is not None:
             return in_lake
+
+    def in_pandas(
+        wanted: Mapping[str, ColumnKey], on_fanout: Reaction, on_loss: Reaction
+    ) -> tuple[pd.DataFrame, MergeReport]:
+        return _in_pandas(plan, corpus, wanted, where, filters, how, limit, on_fanout, on_loss)
+
+    if not isinstance(where, str):
+        crossed = merge_across(
+            plan,
+            corpus,
+            wanted,
+            filters,
+            how=how,
+            limit=limit,
+            on_loss=on_loss,
+            # Which rows there are no column tells; that none is repeated is known by then.
+            count=lambda: in_pandas({}, "allow", "allow")[1],
+        )
+        if crossed is not None:
+            return crossed
+    return in_pandas(wanted, on_fanout, on_loss)
+
+
+def _in_pandas(
+    plan: JoinPlan,
+    corpus: Corpus,
+    wanted: Mapping[str, ColumnKey],
+    where: Where | None,
+    filters: Mapping[ColumnKey, Any],
+    how: How,
+    limit: int | None,
+    on_fanout: Reaction,
+    on_loss: Reaction,
+) -> tuple[pd.DataFrame, MergeReport]:
+    """The merge of whole key columns, which all other ways are held equal to."""
+    names = plan.column_names()
+    everything = _wanted(plan, names, None)
+    picks = _picks(how, where, limit)
     source = StackedRows(CorpusRows(corpus), plan)
     tested = {*filters, *(everything.values() if isinstance(where, str) else ())}
     late = {key for key in wanted.values() if picks and source.may_pick(key[0])}
-    result = _Merge(plan, source, names, how, tested | ({*wanted.values()} - late), late)
+    result = Merge(plan, source, names, how, tested | ({*wanted.values()} - late), late)
     steps = [result.advance(step, on_fanout) for step in plan.steps]
     lost = result.lost()
     if on_loss == "raise":
         result.refuse_loss(lost)
     before = result.rows.length
     for key, value in filters.items():
-        result.rows.select(np.flatnonzero(_fits(result.column(key), value)))
+        result.rows.select(np.flatnonzero(fits(result.column(key), value)))
     if isinstance(where, str):
         chosen = result.frame(everything).reset_index(drop=True).query(where).index.to_numpy(dtype=np.int64)
         result.rows.select(chosen)
@@ -143,159 +173,9 @@ def run_plan(
     return frame, report
 
 
-class _Merge:
-    """A merge under way: the tables' columns, and the rows joined so far."""
-
-    def __init__(
-        self,
-        plan: JoinPlan,
-        source: Rows,
-        names: Mapping[ColumnKey, str],
-        how: How,
-        needed: Collection[ColumnKey],
-        late: Collection[ColumnKey],
-    ) -> None:
-        self.plan, self.names, self.how = plan, names, how
-        self._source = source
-        self._sharing: dict[str, list[ColumnKey]] = defaultdict(list)
-        for key, name in names.items():
-            self._sharing[name].append(key)
-        if how == "outer":
-            # A row without a left side has its key on the right: all columns that share a name are needed.
-            needed = {key for name in {names[key] for key in needed} for key in self._sharing[name]}
-        columns = _columns(plan, needed)
-        self._late = frozenset(late)
-        self.tables = {table: source.whole(table, list(columns[table])) for table in plan.tables}
-        self.sizes = {table: len(frame) for table, frame in self.tables.items()}
-        self.rows = JoinedRows(plan.start, self.sizes[plan.start])
-
-    def advance(self, step: JoinStep, on_fanout: Reaction) -> StepReport:
-        """Make one step."""
-        started = time.perf_counter()
-        base, table = self.tables[step.base], self.tables[step.table]
-        mine, theirs = [base[column] for column in step.base_columns], [table[column] for column in step.columns]
-        for owner, column, keys in [*zip(repeat(step.base), step.base_columns, mine),
-                                    *zip(repeat(step.table), step.columns, theirs)]:  # fmt: skip
-            advice.refuse_inexact(f"{owner}.{column}", keys)
-        matches = match_rows(mine, theirs)
-        matched = self.rows.match(step.base, matches)
-        rows_in = self.rows.length
-        if matched.coerced:
-            advice.say_coercion(step, matched.coerced, rows_in, _first_coerced(mine, theirs, matches))
-        if on_fanout != "allow":
-            self._check_fanout(step, matched, on_fanout)
-        unused = self.rows.join(
-            step.table, matched, len(table), keep_left=self.how != "inner", keep_right=self.how == "outer"
-        )
-        return StepReport(
-            left=step.left,
-            right=step.right,
-            rows_in=rows_in,
-            rows_out=self.rows.length,
-            matched=matched.matched,
-            unmatched_left=rows_in - matched.matched,
-            unmatched_right=unused,
-            fan_out=matched.pairs / matched.matched if matched.matched else 0.0,
-            null_keys=matched.null_keys,
-            coerced=matched.coerced,
-            seconds=time.perf_counter() - started,
-        )
-
-    def _check_fanout(self, step: JoinStep, matched: Matched, reaction: Reaction) -> None:
-        repeated = np.flatnonzero(matched.counts > 1)
-        if not len(repeated):
-            return
-        start = self.rows.numbers(self.plan.start)[repeated]
-        offending = np.unique(start[start >= 0])
-        if not len(offending):
-            return
-        message = advice.fan_out(self.plan, step, len(offending), int(matched.counts[repeated].max()))
-        if reaction == "warn":
-            advice.warn(message, RowsMultipliedWarning)
-            return
-        raise FanOut(message, self._start_rows(offending))
-
-    def examples(self, lost: Positions) -> pd.DataFrame:
-        """The first of the lost rows, with the columns that the start table is joined on."""
-        return self.tables[self.plan.start][advice.key_columns(self.plan)].iloc[lost[:3]]
-
-    def _start_rows(self, numbers: Positions) -> pd.DataFrame:
-        """Rows of the start table, with the columns that would not have been read before the end too."""
-        start = self.plan.start
-        source = self.plan.source(start)
-        columns = [column for column in source.columns if column not in source.hidden]
-        rows = self._source.some(start, columns, numbers) if self._late else None
-        if rows is None:
-            return self.tables[start].drop(columns=[*source.hidden], errors="ignore").iloc[numbers]
-        return rows.set_axis(numbers, axis="index")
-
-    def lost(self) -> Positions:
-        """The rows of the start table that are not among the joined rows."""
-        return np.flatnonzero(~self.rows.present(self.plan.start, self.sizes[self.plan.start]))
-
-    def refuse_loss(self, lost: Positions) -> None:
-        """Raise the rows that are lost, if any are."""
-        if len(lost):
-            message = advice.loss(self.plan.start, len(lost), self.sizes[self.plan.start])
-            raise RowsLost(f"{message}. They are on this error as .rows. how='left' keeps them", self._start_rows(lost))
-
-    def _load(self, keys: Collection[ColumnKey]) -> dict[str, tuple[pd.DataFrame, Positions | None]]:
-        """By table: the columns of it among ``keys`` that were not read yet, and which of their rows stand where."""
-        columns: dict[str, list[str]] = defaultdict(list)
-        for table, column in keys:
-            if (table, column) in self._late:
-                columns[table].append(column)
-        found: dict[str, tuple[pd.DataFrame, Positions | None]] = {}
-        for table, names in columns.items():
-            numbers = self.rows.numbers(table)
-            present, places = np.unique(numbers[numbers >= 0], return_inverse=True)
-            frame = self._source.some(table, names, present)
-            if frame is None:
-                found[table] = (self._source.whole(table, names), self.rows.of(table))
-                continue
-            at = np.full(len(numbers), -1, dtype=np.int64)
-            at[numbers >= 0] = places
-            found[table] = (frame, at)
-        return found
-
-    def column(self, key: ColumnKey) -> pd.Series:
-        """One column of the joined rows, of those that were read before the join."""
-        table, name = key
-        series = taken(self.tables[table][name], self.rows.of(table))
-        if self.how == "outer":
-            for other, same in self._sharing[self.names[key]]:
-                if (other, same) != key and series.isna().any():
-                    series = _filled(series, taken(self.tables[other][same], self.rows.of(other)))
-        return series
-
-    def frame(self, wanted: Mapping[str, ColumnKey]) -> pd.DataFrame:
-        """The joined rows with these columns."""
-        late = self._load(wanted.values())
-        data = {}
-        for name, (table, column) in wanted.items():
-            if (table, column) in self._late:
-                frame, rows = late[table]
-                data[name] = taken(frame[column], rows)
-            else:
-                data[name] = self.column((table, column))
-        return pd.DataFrame(data, index=pd.RangeIndex(self.rows.length), copy=False)
-
-
-def _first_coerced(mine: list[pd.Series], theirs: list[pd.Series], matches: Matches) -> tuple[Any, Any]:
-    """The keys of the first row that matches only in canonical form, and of its partner."""
-    row = int(np.flatnonzero(matches.coerced)[0])
-    at = int(matches.starts[row])
-    partner = at if matches.partners is None else int(matches.partners[at])
-    pairs = [(left.iloc[row], right.iloc[partner]) for left, right in zip(mine, theirs, strict=True)]
-    return next(((left, right) for left, right in pairs if type(left) is not type(right) or left != right), pairs[0])
-
-
-def _filled(series: pd.Series, other: pd.Series) -> pd.Series:
-    """``series`` with ``other`` in place of what is missing; as objects where their types do not go together."""
-    if series.dtype != other.dtype:
-        common = pd.concat([series.iloc[:0], other.iloc[:0]], ignore_index=True).dtype
-        series, other = series.astype(common), other.astype(common)
-    return series.where(series.notna(), other)
+def _picks(how: How, where: Where | None, limit: int | None) -> bool:
+    """Whether the result may be a small part of the rows, so that columns are read of it alone."""
+    return how != "outer" and not isinstance(where, str) and not (where is None and limit is None)
 
 
 def _check(how: str, on_fanout: str, on_loss: str, on_ambiguous: str, columns: object, limit: object) -> None:
@@ -325,31 +205,3 @@ def _wanted(plan: JoinPlan, names: Mapping[ColumnKey, str], columns: Sequence[st
             first.setdefault(name, key)
         wanted = {name: first[name] for name in wanted}
     return wanted
-
-
-def _columns(plan: JoinPlan, early: Collection[ColumnKey]) -> dict[str, dict[str, None]]:
-    """By table: the key columns and those of ``early``; one at least of the start table, to count its rows."""
-    columns: dict[str, dict[str, None]] = {table: {} for table in plan.tables}
-    for step in plan.steps:
-        columns[step.base].update(dict.fromkeys(step.base_columns))
-        columns[step.table].update(dict.fromkeys(step.columns))
-    for source in plan.sources:
-        columns[source.id].update(dict.fromkeys(column for column in source.columns if (source.id, column) in early))
-    if not columns[plan.start]:
-        columns[plan.start].update(dict.fromkeys(plan.source(plan.start).columns[:1]))
-    return columns
-
-
-def _fits(column: pd.Series, value: Any) -> Mask:
-    if callable(value):
-        mask = value(column)
-    elif pd.api.types.is_list_like(value):
-        mask = column.isin(list(value))
-    elif value is None or value is pd.NA:
-        mask = column.isna()
-    else:
-        mask = column == value
-    found = pd.array(np.asarray(mask, dtype=object), dtype="boolean")
-    if len(found) != len(column):
-        raise InvalidArgument(f"a function in where= gives a boolean for each of {len(column)} rows; got {len(found)}")
-    return found.to_numpy(dtype=bool, na_value=False)

@@ -71,6 +71,42 @@ class StepReport:
 
 
 @dataclass(frozen=True)
+class Moved:
+    """What one statement of a merge across engines brought here.
+
+    Attributes:
+        table: its id.
+        engine: the kind of the engine that it came from.
+        what: "rows" of the table, or "keys": the distinct values of a key column, to be sent to another engine.
+        rows, size: how many, and their bytes.
+        keys, keys_size: how many keys were sent to have only the rows that match, and their bytes.
+    """
+
+    table: str
+    engine: str
+    what: str
+    rows: int
+    size: int
+    keys: int = 0
+    keys_size: int = 0
+
+    def __str__(self) -> str:
+        sent = f", for {self.keys:,} keys sent there ({_bytes(self.keys_size)})" if self.keys else ""
+        return f"{self.rows:,} {self.what} of {self.table} came from {self.engine} ({_bytes(self.size)}){sent}"
+
+
+def _bytes(size: int) -> str:
+    """A size for a reader.
+
+    >>> _bytes(900), _bytes(1_234_567)
+    ('900 bytes', '1.2 MB')
+    """
+    if size < 1_000:
+        return f"{size} bytes"
+    return f"{size / 1e3:,.1f} kB" if size < 1_000_000 else f"{size / 1e6:,.1f} MB"
+
+
+@dataclass(frozen=True)
 class MergeReport:
     """What a merge did: a :class:`StepReport` for each join step.
 
@@ -85,7 +121,9 @@ class MergeReport:
         stacks: tables of one shape that were joined as one: (id of the stack, ids of its parts).
         ambiguous: ways to join that are as sure as the one that was taken, a line each.
         plan: that the merge followed, to be shown with it.
-        sql: the statement that gave the rows, where a server ran the join.
+        sql: the statement that gave the rows, where a server ran the join; of a merge across engines those that gave
+            each table's rows.
+        moved: what came here from the engines of a merge across several.
     """
 
     start: str
@@ -99,6 +137,7 @@ class MergeReport:
     ambiguous: tuple[str, ...] = ()
     plan: JoinPlan | None = field(default=None, repr=False, compare=False)
     sql: str = field(default="", repr=False, compare=False)
+    moved: tuple[Moved, ...] = field(default=(), compare=False)
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each step, with the attributes of :class:`StepReport` as columns."""
@@ -111,6 +150,9 @@ class MergeReport:
         del plain["plan"]
         if not self.sql:
             del plain["sql"]
+        plain["moved"] = list(plain["moved"])
+        if not self.moved:
+            del plain["moved"]
         stacks = [{"id": id, "tables": list(parts)} for id, parts in self.stacks]
         return {**plain, "steps": list(plain["steps"]), "stacks": stacks, "ambiguous": list(self.ambiguous)}
 
@@ -140,7 +182,7 @@ class MergeReport:
         return "; ".join(parts) + "."
 
     def __repr__(self) -> str:
-        below = [*map(str, self.steps), *self.doubts, self.ending]
+        below = [*map(str, self.steps), *self.doubts, *(f"{moved}." for moved in self.moved), self.ending]
         return "\n".join([*self.stacked, self.heading, *(f"  {line}" for line in below)])
 
     def _repr_html_(self) -> str:
@@ -150,7 +192,7 @@ class MergeReport:
 
 
 class LaterReport(MergeReport):
-    """The report of a merge that a server ran: rows are counted there when somebody asks for the counts.
+    """The report of a merge whose rows are counted when somebody asks for the counts, by the server that ran it.
 
     It reads as any other one. To count takes a pass over the tables, as they are then; the statement of the merge
     itself may have ended after a hundred rows. Reading it raises what a merge raises where the server cannot answer.
@@ -164,9 +206,10 @@ class LaterReport(MergeReport):
         ambiguous: tuple[str, ...],
         sql: str,
         count: Callable[[], MergeReport],
+        moved: tuple[Moved, ...] = (),
     ) -> None:
         known = {"start": plan.start, "rows": rows, "engine": engine, "stacks": (), "ambiguous": ambiguous}
-        self.__dict__.update(known, plan=plan, sql=sql, _count=count, _known=None)
+        self.__dict__.update(known, plan=plan, sql=sql, moved=moved, _count=count, _known=None)
 
     def counted(self) -> MergeReport:
         """The report with all its counts."""

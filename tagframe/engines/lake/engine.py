@@ -26,6 +26,7 @@ from tagframe.engines.base import (
 from tagframe.engines.files import from_arrow
 from tagframe.engines.frames import frame_chunk
 from tagframe.engines.lake.connection import Lake, Opened, lake_of, named_errors
+from tagframe.engines.lake.selecting import LakeSelecting, selecting_in
 from tagframe.engines.lake.statement import DUCKDB, run_statement
 from tagframe.engines.lake.statistics import statistics_of
 from tagframe.engines.lake.tables import LakeTable, stamp_of
@@ -164,6 +165,10 @@ class LakeEngine:
     def joining(self, tables: Sequence[str]) -> None:
         """None: see :mod:`tagframe.merging.lake_merge`, which keeps the order of the rows of files."""
         return
+
+    def selecting(self, tables: Sequence[str]) -> AbstractContextManager[LakeSelecting]:
+        """Files that are exchanged meanwhile are noticed."""
+        return selecting_in(self.lake, tables)
 
     def execute(
         self,

@@ -37,6 +37,7 @@ from tagframe.engines.postgres.catalogue import (
 from tagframe.engines.postgres.connection import Reading, Server, reading
 from tagframe.engines.postgres.current import tables_kept, tables_now
 from tagframe.engines.postgres.joining import PostgresJoining
+from tagframe.engines.postgres.selecting import PostgresSelecting
 from tagframe.engines.postgres.statement import POSTGRES, run_statement
 from tagframe.engines.postgres.statistics import SECONDS, statistics_of
 from tagframe.engines.postgres.types import INTEGERS, MOMENTS, frame_of, out_of_calendar, travels_as
@@ -237,6 +238,14 @@ class PostgresEngine:
             if len(schemas) == 1:
                 reads.run(f"SET LOCAL search_path = {quoted(schemas.pop())}")
             yield PostgresJoining(self, reads, known)
+
+    @contextmanager
+    def selecting(self, tables: Sequence[str]) -> Iterator[PostgresSelecting]:
+        """All statements see one state of the tables."""
+        with reading(self.server) as reads:
+            reads.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            yield PostgresSelecting(self, reads, self.now(reads, tables))
+            reads.run("COMMIT")
 
     def execute(
         self,

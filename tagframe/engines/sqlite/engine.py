@@ -201,6 +201,10 @@ class SQLiteEngine:
     def joining(self, tables: Sequence[str]) -> None:
         """None: see :meth:`session`."""
 
+    def selecting(self, tables: Sequence[str]) -> None:
+        """None: rows are picked by their numbers."""
+        return
+
     def execute(
         self,
         sql: str,

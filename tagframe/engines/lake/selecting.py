@@ -1,0 +1,169 @@
+"""Rows of single tables of a lake, chosen by DuckDB; see :mod:`tagframe.engines.selecting`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from tagframe.engines.base import quoted
+from tagframe.engines.files import from_arrow
+from tagframe.engines.lake.connection import Lake, Opened, named_errors
+from tagframe.engines.selecting import Selecting, Selection, is_plain
+from tagframe.errors import ColumnNotFound, UnreadableTable, did_you_mean
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_INTEGERS = frozenset("TINYINT SMALLINT INTEGER BIGINT UTINYINT USMALLINT UINTEGER".split())
+_VALUES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(_INTEGERS, (int, float)),
+    "DOUBLE": (int, float),
+    "VARCHAR": (str,),
+    "BOOLEAN": (bool,),
+}
+
+
+@contextmanager
+def selecting_in(lake: Lake, tables: Sequence[str]) -> Iterator[LakeSelecting]:
+    """Rows of these tables.
+
+    Raises:
+        UnreadableTable: a file cannot be read, or was exchanged meanwhile.
+    """
+    opened = {table: lake.opened(table) for table in tables}
+    places = [one.table for one in opened.values()]
+    with named_errors(*places):
+        before = [place.state() for place in places]
+    yield LakeSelecting(lake, opened)
+    with named_errors(*places):
+        after = [place.state() for place in places]
+    for place, one, other in zip(places, before, after, strict=True):
+        if one != other:
+            raise UnreadableTable(f"table {place.name!r} of {place.place} changed while it was read: try again")
+
+
+class LakeSelecting(Selecting):
+    """Keys are relations that statements read in place."""
+
+    kind = "duckdb"
+
+    def __init__(self, lake: Lake, opened: dict[str, Opened]) -> None:
+        self._lake, self._opened = lake, opened
+        self._types = {(table, column.name): column.type for table, one in opened.items() for column in one.columns}
+        self._sent: dict[str, pa.Table] = {}
+
+    def _type(self, table: str, column: str) -> str:
+        found = self._types.get((table, column))
+        if found is None:
+            names = [name for owner, name in self._types if owner == table]
+            raise ColumnNotFound(
+                f"{table!r} of {self._opened[table].table.place} has no column {column!r} any more: "
+                f"{did_you_mean(column, names)}; tagframe.open_corpus looks again"
+            )
+        return found
+
+    def key_kind(self, table: str, column: str) -> str:
+        """By the column's type."""
+        type = self._type(table, column)
+        return "integer" if type in _INTEGERS else "text" if type == "VARCHAR" else ""
+
+    def says(self, table: str, column: str, value: Any) -> bool:
+        """By the column's type."""
+        type = self._type(table, column)
+        if value is None:
+            return type in _VALUES and type != "DOUBLE"  # which may be NaN
+        return is_plain(value, _VALUES.get(type, ()))
+
+    def is_unique(self, table: str, columns: Sequence[str]) -> bool:
+        """Found out once."""
+        opened = self._opened[table]
+        known = ("unique", tuple(columns))
+        if known not in opened.facts:
+            names = ", ".join(map(quoted, columns))
+            filled = " AND ".join(f"{quoted(column)} IS NOT NULL" for column in columns)
+            twice = f"SELECT 1 AS n FROM {opened.source} WHERE {filled} GROUP BY {names} HAVING count(*) > 1 LIMIT 1"
+            opened.facts[known] = not self._fetch(twice).num_rows
+        return bool(opened.facts[known])
+
+    def is_ordered(self, table: str) -> bool:
+        """Rows of Parquet files are."""
+        return bool(self._opened[table].number)
+
+    def size(self, table: str) -> int:
+        """From the footers, where there are some."""
+        (found,) = self._fetch(f"SELECT count(*) AS n FROM {self.place(table)}")["n"].to_pylist()
+        return int(found)
+
+    def frame(
+        self, table: str, columns: Sequence[str], selection: Selection, limit: int | None = None
+    ) -> tuple[pd.DataFrame, str]:
+        """With the dtypes that :meth:`LakeEngine.scan` gives."""
+        for column in columns:
+            self._type(table, column)
+        number = self._opened[table].number
+        tail = f"{f' ORDER BY {number}' * bool(number)}{'' if limit is None else f' LIMIT {int(limit)}'}"
+        shown = ", ".join(f"t.{quoted(column)} AS c{place}" for place, column in enumerate(columns))
+        start = f"SELECT {shown or 'NULL'} FROM {self.place(table)} AS t"
+        found = from_arrow(self._fetch(f"{start}{self.where(table, selection)}{tail}"))
+        frame = found.set_axis(list(columns), axis="columns") if columns else found.iloc[:, :0]
+        return frame, f"{start}{self.where(table, selection, brief=True)}{tail}"
+
+    def distinct(self, table: str, column: str, selection: Selection, most: int) -> pd.Index | None:
+        """One statement."""
+        word = " WHERE " if selection.is_whole else " AND "
+        query = (
+            f"SELECT DISTINCT t.{quoted(column)} AS k FROM {self.place(table)} AS t{self.where(table, selection)}"
+            f"{word}t.{quoted(column)} IS NOT NULL LIMIT {most + 1}"
+        )
+        found = self._fetch(query)
+        return None if found.num_rows > most else pd.Index(_plain(found["k"]).to_pandas())
+
+    def near(self, table: str, column: str, keys: pd.Index, forms: Iterable[str], most: int) -> list[str] | None:
+        """One statement."""
+        text = f"t.{quoted(column)}"
+        might = self.might_be(
+            text,
+            forms,
+            odd=f"regexp_matches({text}, '[^ -~]')",
+            dated=f"regexp_matches({text}, '^ *[0-9]{{4}}[-/]')",
+        )
+        query = (
+            f"SELECT DISTINCT {text} AS k FROM {self.place(table)} AS t "
+            f"WHERE NOT ({self.one_of(table, column, keys)}) AND {might} LIMIT {most + 1}"
+        )
+        found: list[str] = _plain(self._fetch(query)["k"]).to_pylist()
+        return None if len(found) > most else found
+
+    def place(self, table: str) -> str:
+        """The files."""
+        return self._opened[table].source
+
+    def one_of(self, table: str, column: str, keys: pd.Index) -> str:
+        """A relation of its own."""
+        import pyarrow as pa
+
+        name = f"tagframe keys {len(self._sent)}"
+        is_integer = self.key_kind(table, column) == "integer"
+        self._sent[name] = pa.table({"k": pa.array(keys, type=pa.int64() if is_integer else pa.string())})
+        return f"t.{quoted(column)} IN (SELECT k FROM {quoted(name)})"
+
+    def _fetch(self, sql: str) -> pa.Table:
+        cursor = self._lake.cursor()
+        sent, self._sent = self._sent, {}
+        with named_errors(*(one.table for one in self._opened.values())):
+            try:
+                for name, table in sent.items():
+                    cursor.register(name, table)
+                return cursor.sql(sql).to_arrow_table()
+            finally:
+                for name in sent:
+                    cursor.unregister(name)
+
+
+def _plain(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    import pyarrow as pa
+
+    return values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values

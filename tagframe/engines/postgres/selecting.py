@@ -1,0 +1,159 @@
+"""Rows of single tables of a PostgreSQL server, chosen there; see :mod:`tagframe.engines.selecting`."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from tagframe.engines.base import quoted
+from tagframe.engines.postgres.catalogue import ServerColumn, ServerTable, literal
+from tagframe.engines.postgres.joining import PostgresJoining
+from tagframe.engines.postgres.types import INTEGERS, TEXTS
+from tagframe.engines.selecting import Selecting, Selection, is_plain
+
+if TYPE_CHECKING:
+    from tagframe.engines.postgres.connection import Reading
+    from tagframe.engines.postgres.engine import PostgresEngine
+
+_VALUES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(INTEGERS, (int, float, Decimal)),
+    "numeric": (int, float, Decimal),
+    "float8": (int, float),
+    **dict.fromkeys(TEXTS, (str,)),
+    "bool": (bool,),
+    "date": (dt.date,),
+    "timestamp": (dt.datetime,),
+    "timestamptz": (dt.datetime,),
+}
+"""What a column of a type may be tested for. Not a ``float4``, which pandas rounds the value for."""
+_PADDED = ("bpchar", "name")
+"""Texts whose type compares them otherwise than text."""
+
+
+class PostgresSelecting(Selecting):
+    """In one transaction that only reads. Keys go along as an array, as nothing may be written there.
+
+    Args:
+        engine: of the tables.
+        reads: a connection.
+        tables: by what the engine calls them, as they are now.
+    """
+
+    kind = "postgres"
+
+    def __init__(self, engine: PostgresEngine, reads: Reading, tables: dict[str, ServerTable]) -> None:
+        self._engine, self._reads, self._tables = engine, reads, tables
+        self._joining = PostgresJoining(engine, reads, tables)
+
+    def _column(self, table: str, column: str) -> ServerColumn:
+        return self._engine.columns_of(self._tables[table], [column])[0]
+
+    def key_kind(self, table: str, column: str) -> str:
+        """By the column's type."""
+        return self._joining.key_kind(table, column)
+
+    def is_unique(self, table: str, columns: Sequence[str]) -> bool:
+        """By a constraint, else by the rows."""
+        return self._joining.is_unique(table, columns)
+
+    def says(self, table: str, column: str, value: Any) -> bool:
+        """By the column's type."""
+        known = self._column(table, column)
+        if value is None:
+            return known.base not in ("float4", "float8", "numeric")  # which may be NaN
+        if known.base in TEXTS and not known.exact:
+            return False
+        if not is_plain(value, _VALUES.get(known.base, ())):
+            return False
+        several = value if isinstance(value, list | tuple | set | frozenset) else [value]
+        zoned = {bool(one.tzinfo) for one in several if isinstance(one, dt.datetime)}
+        return zoned <= {known.base == "timestamptz"}
+
+    def is_ordered(self, table: str) -> bool:
+        """By its key of one integer, or by where its rows are stored."""
+        return bool(self._order(table))
+
+    def _order(self, table: str) -> str:
+        known = self._tables[table]
+        if len(known.primary_key) == 1 and known.column(known.primary_key[0]).base in INTEGERS:
+            return f"t.{quoted(known.primary_key[0])}"
+        return "t.ctid" if known.kind in ("r", "m") else ""
+
+    def size(self, table: str) -> int:
+        """Counted."""
+        return int(self._joining.numbers(f"SELECT count(*) AS n FROM {self.place(table)}")["n"])
+
+    def frame(
+        self, table: str, columns: Sequence[str], selection: Selection, limit: int | None = None
+    ) -> tuple[pd.DataFrame, str]:
+        """With the dtypes that :meth:`PostgresEngine.scan` gives."""
+        chosen = self._engine.columns_of(self._tables[table], columns)
+        order = self._order(table)
+        if limit is not None and order == "t.ctid":
+            order = ""  # it would sort the whole table, which as a rule is read in this order anyway
+        tail = f"{f' ORDER BY {order}' * bool(order)}{'' if limit is None else f' LIMIT {int(limit)}'}"
+        start = f"FROM {self.place(table)} AS t"
+        found = self._engine.fetched(
+            self._reads, chosen, f"{start}{self.where(table, selection)}{tail}", f"table {table!r}"
+        )
+        shown = f"SELECT {self._engine.selected(chosen)} {start}{self.where(table, selection, brief=True)}{tail}"
+        return found, shown
+
+    def distinct(self, table: str, column: str, selection: Selection, most: int) -> pd.Index | None:
+        """One statement."""
+        travels = self.compared(table, column)
+        if self.key_kind(table, column) == "integer":
+            travels = f"{travels}::int8"
+        query = (
+            f"SELECT DISTINCT {travels} AS k FROM {self.place(table)} AS t"
+            f"{self.where(table, selection)}{_and(selection)}t.{quoted(column)} IS NOT NULL LIMIT {most + 1}"
+        )
+        found = self._reads.fetch(query, f"table {table!r}")
+        return None if found.num_rows > most else pd.Index(found["k"].to_pandas())
+
+    def near(self, table: str, column: str, keys: pd.Index, forms: Iterable[str], most: int) -> list[str] | None:
+        """Bytes are compared, whatever the column's collation."""
+        text = f'({self.compared(table, column)} COLLATE "C")'
+        might = self.might_be(text, forms, odd=f"{text} ~ '[^ -~]'", dated=f"{text} ~ '^ *[0-9]{{4}}[-/]'")
+        query = (
+            f"SELECT DISTINCT {text} AS k FROM {self.place(table)} AS t "
+            f"WHERE NOT ({self.one_of(table, column, keys)}) AND {might} LIMIT {most + 1}"
+        )
+        found = self._reads.fetch(query, f"table {table!r}")["k"].to_pylist()
+        return None if len(found) > most else found
+
+    def place(self, table: str) -> str:
+        """With its schema."""
+        known = self._tables[table]
+        return f"{quoted(known.schema)}.{quoted(known.name)}"
+
+    def compared(self, table: str, column: str) -> str:
+        """Of a padded text what travels."""
+        here = f"t.{quoted(column)}"
+        return f"{here}::text" if self._column(table, column).base in _PADDED else here
+
+    def one_of(self, table: str, column: str, keys: pd.Index) -> str:
+        """An array as a text, which the server hashes."""
+        if self.key_kind(table, column) == "integer":
+            kind = "int8" if self._column(table, column).base in INTEGERS else "numeric"
+            array = ",".join(map(str, keys.to_numpy(dtype=np.int64).tolist()))
+            return f"{self.compared(table, column)} = ANY('{{{array}}}'::{kind}[])"
+        texts = ",".join(f'"{_escaped(key)}"' for key in keys if _may_be_there(key))
+        return f"{self.compared(table, column)} = ANY({literal(f'{{{texts}}}')}::text[])"
+
+
+def _and(selection: Selection) -> str:
+    return " WHERE " if selection.is_whole else " AND "
+
+
+def _may_be_there(key: str) -> bool:
+    return "\x00" not in key and not any("\ud800" <= sign <= "\udfff" for sign in key)
+
+
+def _escaped(key: str) -> str:
+    return key.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,376 @@
+"""Merges across engines: keys travel, then the rows that they find, and the join itself is pandas'.
+
+Of each engine's tables only rows are asked for that may stand in the result. Keys of tables that are small, or that
+``where`` makes small, are sent towards the start table, from engine to engine; then the start table's rows are read,
+and with their keys those of the tables that they reference. That is Yannakakis' reduction of a tree of joins (VLDB
+1981) by semi-joins, of which those within one engine run there as subqueries. What comes here is a part of each table
+in that table's own order, and joined as whole tables are: the frame is the same.
+
+What cannot be told is left to pandas: where a key of the table that a step brings in repeats, where keys are neither
+integers nor text, and where text that no partner has might find one in canonical form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tagframe.corpus import Corpus
+from tagframe.engines.base import Engine
+from tagframe.engines.selecting import Selecting, Selection, Within
+from tagframe.joins.plan import JoinPlan
+from tagframe.joins.steps import How, JoinStep
+from tagframe.keys.matching import Positions
+from tagframe.merging import advice
+from tagframe.merging.advice import Reaction
+from tagframe.merging.key_values import canonical_forms, key_kind, keys_of, size_of
+from tagframe.merging.report import LaterReport, MergeReport, Moved, StepReport
+from tagframe.merging.table_rows import CorpusRows
+from tagframe.merging.under_way import ColumnKey, Merge, columns_needed, fits
+
+MOST_KEYS = 500_000
+"""More keys are not sent: the other table is read whole."""
+_MOST_NEAR = 20_000
+"""Texts that are looked at in canonical form; more are left to pandas."""
+_FIRST_ROWS, _MORE = 1_000, 16
+"""Rows of the start table that are read for a limit, four for each and so many at least; then so many times as many."""
+_ROUNDS = 3
+
+
+class _LeftToPandas(Exception):
+    """SQL might answer otherwise."""
+
+
+def merge_across(
+    plan: JoinPlan,
+    corpus: Corpus,
+    wanted: Mapping[str, ColumnKey],
+    filters: Mapping[ColumnKey, Any],
+    *,
+    how: How,
+    limit: int | None,
+    on_loss: Reaction,
+    count: Callable[[], MergeReport],
+) -> tuple[pd.DataFrame, MergeReport] | None:
+    """The merged frame and its report, or None where no engine can choose rows, or SQL might answer otherwise.
+
+    Args:
+        plan: how the tables are joined.
+        corpus: where they are.
+        wanted: name in the result → (table id, column), in order.
+        filters: (table id, column) → what :func:`tagframe.merging.run_plan` takes as a value of ``where``.
+        how: the kind of every join.
+        limit: rows at most.
+        on_loss: what to do where rows of the anchor are lost.
+        count: the same merge as pandas counts it.
+
+    Raises:
+        ServerGone, UnreadableTable, ColumnNotFound: a table cannot be read, or is not as it was.
+    """
+    if how == "outer" or not plan.steps or any(source.parts for source in plan.sources):
+        return None
+    engines: list[tuple[Engine, list[str]]] = []
+    for table in plan.tables:
+        engine = corpus.engine(table)
+        if engine is None:
+            return None
+        known = next((tables for other, tables in engines if other is engine or other == engine), None)
+        if known is None:
+            engines.append((engine, known := []))
+        known.append(table)
+    with ExitStack() as opened:
+        places: dict[str, Selecting] = {}
+        for engine, tables in engines if len(engines) > 1 else []:
+            block = engine.selecting([corpus.source_table(table) for table in tables])
+            if block is not None:
+                places.update(dict.fromkeys(tables, opened.enter_context(block)))
+        if not places:
+            return None
+        crossing = _Crossing(plan, corpus, places, wanted, filters, how)
+        try:
+            crossing.check()
+            frame, report = crossing.run(limit, on_loss, count)
+        except _LeftToPandas:
+            return None
+    # The places are left: what is counted now is read anew.
+    if on_loss == "warn" and how == "inner" and plan.is_anchored and limit is None:
+        if filters and report.lost:
+            advice.say_loss(plan.start, report.lost, report.start_rows, None)
+        elif not filters and (lost := crossing.start_rows - len(frame)):
+            advice.say_loss(plan.start, lost, crossing.start_rows, None)
+    return frame, report
+
+
+class _Crossing:
+    """A merge of tables of several engines under way."""
+
+    def __init__(
+        self,
+        plan: JoinPlan,
+        corpus: Corpus,
+        places: Mapping[str, Selecting],
+        wanted: Mapping[str, ColumnKey],
+        filters: Mapping[ColumnKey, Any],
+        how: How,
+    ) -> None:
+        self.plan, self.how = plan, how
+        self.start_rows = 0
+        self._corpus, self._places, self._wanted, self._filters = corpus, places, wanted, filters
+        self._local = CorpusRows(corpus)
+        self._late = {key for key in wanted.values() if key[0] not in places and self._local.may_pick(key[0])}
+        self._early = {*filters, *(key for key in wanted.values() if key not in self._late)}
+        self._columns = columns_needed(plan, self._early)
+        self._whole: dict[str, pd.DataFrame] = {}
+        self._tables: dict[str, pd.DataFrame] = {}
+        self._moved: list[Moved] = []
+        self._statements: dict[str, str] = {}
+
+    # --- what may run -------------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Leave to pandas what it might join otherwise."""
+        start = self.plan.start
+        if start in self._places and not self._places[start].is_ordered(self._name(start)):
+            raise _LeftToPandas
+        for step in self.plan.steps:
+            if {step.base, step.table}.isdisjoint(self._places):
+                continue
+            for mine, theirs in zip(step.base_columns, step.columns, strict=True):
+                kinds = {self._kind(step.base, mine), self._kind(step.table, theirs)} - {"null"}
+                if len(kinds) > 1 or not kinds <= {"integer", "text"}:
+                    raise _LeftToPandas
+        if not all(map(self._is_unique, self.plan.steps)):
+            raise _LeftToPandas
+
+    def _is_unique(self, step: JoinStep) -> bool:
+        if step.table in self._places:
+            return self._places[step.table].is_unique(self._name(step.table), step.columns)
+        return not self._here(step.table)[list(step.columns)].dropna().duplicated().any()
+
+    def _kind(self, table: str, column: str) -> str:
+        if table in self._places:
+            return self._places[table].key_kind(self._name(table), column)
+        return key_kind(self._here(table)[column])
+
+    def _name(self, table: str) -> str:
+        return self._corpus.source_table(table)
+
+    def _here(self, table: str) -> pd.DataFrame:
+        """The whole of a table that no engine chooses rows of."""
+        if table not in self._whole:
+            self._whole[table] = self._local.whole(table, list(self._columns[table]))
+        return self._whole[table]
+
+    # --- the rows of a table that may stand in the result -------------------------------------------------------------
+
+    def _tests(self, table: str) -> dict[str, Any]:
+        """Column → value of what ``where`` asks of a table that its rows can be chosen by."""
+        found = {}
+        for (owner, column), value in self._filters.items():
+            value = None if value is pd.NA else value
+            if owner != table or callable(value):
+                continue
+            if self.how == "left" and table != self.plan.start and _has_null(value):
+                continue  # a row without a partner in the table has its null there, too
+            if table not in self._places or self._places[table].says(self._name(table), column, value):
+                found[column] = value
+        return found
+
+    def _selection(self, table: str) -> Selection:
+        """By ``where``, and by the tables that the plan joins to it."""
+        keys: dict[str, pd.Index] = {}
+        within: dict[str, Within] = {}
+        for step in self.plan.steps:
+            if step.base == table and (self.how == "inner" or self._tests(step.table)):
+                for mine, theirs in zip(step.base_columns, step.columns, strict=True):
+                    found = self._towards(step, mine, theirs)
+                    if isinstance(found, Within):
+                        within[mine] = found
+                    elif found is not None:
+                        keys[mine] = found if mine not in keys else keys[mine].intersection(found)
+        return Selection(self._tests(table), keys, within)
+
+    def _towards(self, step: JoinStep, mine: str, theirs: str) -> pd.Index | Within | None:
+        """The keys that rows of the base may have, where that leaves out some of them."""
+        if step.base not in self._places:
+            return None
+        base, table = self._places[step.base], self._places.get(step.table)
+        if table is None:
+            rows = self._here(step.table)
+            for column, value in self._tests(step.table).items():
+                rows = rows[fits(rows[column], value)]
+            keys: pd.Index | None = keys_of(rows[theirs])
+            narrows = len(rows) < len(self._here(step.table))
+        else:
+            selection = self._selection(step.table)
+            narrows = not selection.is_whole
+            if table is base:
+                if not narrows or self._kind(step.table, theirs) != "integer":
+                    return None
+                return Within(self._name(step.table), theirs, selection)
+            if not narrows and not self._are_fewer(self._rows(step.table), step.base, mine):
+                return None
+            keys = table.distinct(self._name(step.table), theirs, selection, MOST_KEYS)
+            if keys is not None:
+                sent = sum(map(len, selection.keys.values())), sum(map(size_of, selection.keys.values()))
+                self._moved.append(Moved(step.table, table.kind, "keys", len(keys), size_of(keys), *sent))
+        if keys is None or len(keys) > MOST_KEYS or not (narrows or self._are_fewer(len(keys), step.base, mine)):
+            return None
+        if self._kind(step.table, theirs) == "text":
+            self._leave_if_near(step.base, mine, keys, keys)
+        return keys
+
+    def _are_fewer(self, keys: float | None, table: str, column: str) -> bool:
+        """Whether so many keys can leave out a good part of a column's values."""
+        profile = self._corpus.profile(table).column(column)
+        most = self._rows(table) if profile.distinct is None else profile.distinct
+        return keys is not None and (most is None or keys < most / 2)
+
+    def _rows(self, table: str) -> int | None:
+        return self._corpus.profile(table).rows
+
+    def _leave_if_near(self, table: str, column: str, sent: pd.Index, lone: pd.Index) -> None:
+        """Leave to pandas where a text that is none of those sent may mean the same as a lone one."""
+        forms = canonical_forms(lone.tolist())
+        found = self._places[table].near(self._name(table), column, sent, forms, _MOST_NEAR)
+        if found is None or not forms.isdisjoint(canonical_forms(found)):
+            raise _LeftToPandas
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def _read(self, table: str, selection: Selection, limit: int | None = None) -> pd.DataFrame:
+        place = self._places[table]
+        frame, sql = place.frame(self._name(table), list(self._columns[table]), selection, limit)
+        sent = sum(map(len, selection.keys.values())), sum(map(size_of, selection.keys.values()))
+        size = sum(size_of(frame[column]) for column in frame.columns)
+        self._moved.append(Moved(table, place.kind, "rows", len(frame), size, *sent))
+        self._statements[table] = f"-- {table} from {place.kind}\n{sql}"
+        return frame
+
+    def _referenced(self, step: JoinStep) -> pd.DataFrame:
+        """The rows of a table that those of its base ask for."""
+        place, base = self._places[step.table], self._tables[step.base]
+        known = self._rows(step.table)
+        asked: dict[str, pd.Index] = {}
+        for mine, theirs in zip(step.base_columns, step.columns, strict=True):
+            keys = keys_of(base[mine])
+            if len(keys) <= MOST_KEYS and (known is None or len(keys) < known):
+                asked[theirs] = keys
+        found = self._read(step.table, Selection(self._tests(step.table), asked))
+        for theirs, keys in asked.items():
+            if place.key_kind(self._name(step.table), theirs) == "text":
+                lone = keys[~keys.isin(found[theirs])]
+                if len(lone):
+                    self._leave_if_near(step.table, theirs, keys, lone)
+        return found
+
+    def _parts(self, start: Selection, limit: int | None) -> Iterator[bool]:
+        """Read the tables, of a limit with more and more rows of the start table; whether these are all of its rows."""
+        table = self.plan.start
+        reach = None if limit is None else max(_FIRST_ROWS, 4 * limit)
+        for round in range(_ROUNDS + 1):
+            reach = None if round == _ROUNDS else reach
+            if table in self._places:
+                self._tables[table] = self._read(table, start, reach)
+            else:
+                self._tables[table] = self._here(table).iloc[:reach]
+            for step in self.plan.steps:
+                if step.table in self._places:
+                    self._tables[step.table] = self._referenced(step)
+                else:
+                    self._tables[step.table] = self._here(step.table)
+            is_whole = reach is None or len(self._tables[table]) < reach
+            yield is_whole
+            if is_whole:
+                return
+            assert reach is not None
+            reach *= _MORE
+
+    # --- CorpusRows, for the merge ------------------------------------------------------------------------------------
+
+    def may_pick(self, table: str) -> bool:
+        """Whether some rows of the table can be read without the others."""
+        return table not in self._places and self._local.may_pick(table)
+
+    def whole(self, table: str, columns: Sequence[str]) -> pd.DataFrame:
+        """The rows of the table that may stand in the result."""
+        if table not in self._places and not set(columns) <= set(self._columns[table]):
+            return self._local.whole(table, columns)
+        return self._tables[table][list(columns)]
+
+    def some(self, table: str, columns: Sequence[str], numbers: Positions) -> pd.DataFrame | None:
+        """These rows; None where they cannot be picked."""
+        return self._local.some(table, columns, numbers)
+
+    # --- the merge ----------------------------------------------------------------------------------------------------
+
+    def run(
+        self, limit: int | None, on_loss: Reaction, count: Callable[[], MergeReport]
+    ) -> tuple[pd.DataFrame, MergeReport]:
+        """The frame, and the report; counted already where all rows of the start table had to be read."""
+        counts_all = not self._filters and limit is None
+        if on_loss == "raise" and self.how == "inner" and not counts_all:
+            raise _LeftToPandas  # which has all the rows that are lost
+        start = Selection()
+        if not (on_loss == "raise" and self.how == "inner"):
+            start = self._selection(self.plan.start)
+        for is_whole in self._parts(start, limit):
+            merge = Merge(self.plan, self, self.plan.column_names(), self.how, self._early, self._late)
+            steps = [merge.advance(step, "allow", says=False) for step in self.plan.steps]
+            if any(step.coerced for step in steps):
+                raise _LeftToPandas
+            lost = len(merge.lost())
+            for key, value in self._filters.items():
+                merge.rows.select(np.flatnonzero(fits(merge.column(key), value)))
+            if is_whole or (limit is not None and merge.rows.length >= limit):
+                break
+        if limit is not None and limit < merge.rows.length:
+            merge.rows.select(np.arange(limit, dtype=np.int64))
+        frame = merge.frame(self._wanted)
+        kinds = dict.fromkeys(self._corpus.engine(table).kind for table in self.plan.tables)  # type: ignore[union-attr]
+        kind, sql = " + ".join(kinds), ";\n".join(self._statements.values())
+        ambiguous, moved = advice.ways_as_sure(self.plan), tuple(self._moved)
+        if counts_all:
+            self.start_rows = self._size(self.plan.start) if not start.is_whole else merge.sizes[self.plan.start]
+        if counts_all and start.is_whole:
+            if lost and on_loss == "raise":
+                raise _LeftToPandas
+            exact = tuple(map(self._with_unread, self.plan.steps, steps))
+            report = MergeReport(
+                self.plan.start,
+                self.start_rows,
+                exact,
+                len(frame),
+                lost,
+                engine=kind,
+                ambiguous=ambiguous,
+                plan=self.plan,
+                sql=sql,
+                moved=moved,
+            )
+            return frame, report
+
+        def counted() -> MergeReport:
+            return replace(count(), engine=kind, sql=sql, moved=moved)
+
+        return frame, LaterReport(self.plan, len(frame), kind, ambiguous, sql, counted, moved)
+
+    def _size(self, table: str) -> int:
+        if table in self._places:
+            return self._places[table].size(self._name(table))
+        return len(self._here(table))
+
+    def _with_unread(self, step: JoinStep, report: StepReport) -> StepReport:
+        """With the rows of the step's table that no row asked for."""
+        unread = self._size(step.table) - len(self._tables[step.table])
+        return replace(report, unmatched_right=report.unmatched_right + unread)
+
+
+def _has_null(value: Any) -> bool:
+    several = list(value) if pd.api.types.is_list_like(value) else [value]
+    return any(one is None or one is pd.NA or one != one for one in several)

@@ -1,0 +1,356 @@
+"""Merges across engines: the frame and the counts of pandas, and only rows travel that may stand in the result."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import psycopg
+import pytest
+
+import tagframe as tf
+from tagframe.corpus.naming import NamedTable
+from tagframe.engines.lake.selecting import LakeSelecting
+from tagframe.engines.postgres.selecting import PostgresSelecting
+from tagframe.errors import FanOut, RowsLost, RowsLostWarning, ServerGone, UnreadableTable
+from tagframe.joins import JoinPlan, keys_on
+from tagframe.merging import MergeReport, plan_tables, run_plan
+
+pytest.importorskip("duckdb")
+QUIET: dict[str, Any] = {"on_loss": "allow", "on_ambiguous": "allow"}
+ROWS = 3_000
+TEXTS = ["Rome", "Oslo", "Łódź", "007", "St. John's", 'a"b\\c', "x,{y}"]
+
+
+@pytest.fixture(scope="module")
+def tables() -> dict[str, pd.DataFrame]:
+    """A fact, two tables that it references, and one that one of these does; keys dangle, and are null."""
+    generator = np.random.default_rng(0)
+    fact = pd.DataFrame(
+        {
+            "sale_id": range(1, ROWS + 1),
+            "cust": pd.array(generator.integers(1, 700, ROWS), "Int64"),
+            "place": generator.choice(np.array([*TEXTS, "nowhere", None], dtype=object), ROWS),
+            "amount": generator.random(ROWS).round(3),
+            "paid": generator.integers(0, 2, ROWS) > 0,
+        }
+    )
+    fact.loc[::13, "cust"] = pd.NA
+    customer = pd.DataFrame(
+        {
+            "cust": range(1, 501),
+            "name": [f"c{n}" for n in range(500)],
+            "code": [["CZ", "DE", None][n % 3] for n in range(500)],
+        }
+    )
+    place = pd.DataFrame({"place": TEXTS, "people": range(len(TEXTS))})
+    country = pd.DataFrame({"code": ["CZ", "DE", "XX"], "country_name": ["Czechia", "Germany", None]})
+    return {"fact": fact, "customer": customer, "place": place, "country": country}
+
+
+TYPES = {
+    "fact": "sale_id int PRIMARY KEY, cust bigint, place text, amount float8, paid boolean",
+    "customer": "cust int PRIMARY KEY, name text, code text",
+    "place": "place varchar(20) UNIQUE, people int",
+    "country": "code text PRIMARY KEY, country_name text",
+}
+
+
+@pytest.fixture(scope="module")
+def sources(tables, postgres, tmp_path_factory) -> dict[str, tf.Corpus]:
+    """The same tables in each engine."""
+    with psycopg.connect(postgres.url(), autocommit=True) as owner:
+        owner.execute("DROP DATABASE IF EXISTS crossing WITH (FORCE)")
+        owner.execute("CREATE DATABASE crossing")
+    with psycopg.connect(postgres.url("crossing"), autocommit=True) as owner:
+        for name, frame in tables.items():
+            owner.execute(f"CREATE TABLE {name} ({TYPES[name]})")
+            plain = frame.astype(object).where(frame.notna(), None)
+            with owner.cursor() as cursor, cursor.copy(f"COPY {name} FROM STDIN") as copy:
+                for row in plain.itertuples(index=False):
+                    copy.write_row(row)
+        owner.execute("ANALYZE")
+    folder = tmp_path_factory.mktemp("crossing") / "lake"
+    (folder / "fact").mkdir(parents=True)
+    for name, frame in tables.items():
+        if name == "fact":
+            for part in range(3):
+                some = frame.iloc[part * 2_000 : (part + 1) * 2_000]
+                some.to_parquet(folder / "fact" / f"part-{part}.parquet", index=False)
+        else:
+            frame.to_parquet(folder / f"{name}.parquet", index=False)
+    file = folder.parent / "shop.sqlite"
+    with closing(sqlite3.connect(file)) as connection:
+        for name, frame in tables.items():
+            frame.to_sql(name, connection, index=False)
+    return {
+        "postgres": tf.open_corpus(postgres.url("crossing"), progress=False),
+        "lake": tf.open_corpus(folder, progress=False),
+        "sqlite": tf.open_corpus(file, progress=False),
+        "frames": tf.open_corpus({f"frames.{name}": frame for name, frame in tables.items()}),
+    }
+
+
+PREFIXES = {"postgres": "public", "lake": "lake", "sqlite": "shop", "frames": "frames"}
+KEYS = {"customer": "cust", "place": "place", "country": "code"}
+
+
+def planned(sources: dict[str, tf.Corpus], **places: str) -> tuple[JoinPlan, tf.Corpus]:
+    """``fact="postgres", customer="lake"``: the plan from the first table, and the corpus of both sources."""
+    parts = [sources[place].subset([f"{PREFIXES[place]}.{name}"]) for name, place in places.items()]
+    corpus = parts[0]
+    for part in parts[1:]:
+        corpus = corpus.union(part)
+    id_of = {name: f"{PREFIXES[place]}.{name}" for name, place in places.items()}
+    owner = {"country": "customer"}
+    on = [
+        f"{id_of[owner.get(name, 'fact')]}.{key} = {id_of[name]}.{key}" for name, key in KEYS.items() if name in places
+    ]
+    named = [NamedTable.of(profile) for profile in corpus.profiles]
+    return plan_tables(corpus, [*id_of.values()], given=keys_on(on, named)), corpus
+
+
+def by_pandas(monkeypatch: pytest.MonkeyPatch, *args: Any, **options: Any) -> tuple[pd.DataFrame, MergeReport]:
+    with monkeypatch.context() as patch:
+        patch.setattr("tagframe.merging.execution.merge_across", lambda *args, **options: None)
+        return run_plan(*args, **options)
+
+
+def counts(report: MergeReport) -> dict[str, Any]:
+    steps = [replace(step, seconds=0.0) for step in report.steps]
+    return {"start_rows": report.start_rows, "lost": report.lost, "filtered": report.filtered, "rows": report.rows,
+            "steps": steps}  # fmt: skip
+
+
+def plain(frame: pd.DataFrame) -> pd.DataFrame:
+    """With one null; of what widths integers are depends on the rows read."""
+    return frame.astype(object).where(frame.notna(), None)
+
+
+PLACES = [
+    {"fact": "postgres", "customer": "frames"},
+    {"fact": "postgres", "customer": "lake", "country": "postgres"},
+    {"fact": "lake", "customer": "postgres", "country": "postgres", "place": "lake"},
+    {"fact": "lake", "place": "postgres"},
+    {"fact": "postgres", "customer": "sqlite", "place": "lake", "country": "frames"},
+    {"fact": "frames", "customer": "postgres", "place": "lake"},
+    {"fact": "sqlite", "place": "postgres", "customer": "lake"},
+]
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"limit": 7},
+    {"limit": 0},
+    {"where": {"customer.name": ["c3", "c77", "nobody"]}},
+    {"where": {"place": "Oslo"}, "limit": 3},
+    {"where": {"place": 'a"b\\c', "people": 5}},
+    {"where": {"country_name": "Germany"}, "limit": 20},
+    {"where": {"country_name": None}},
+    {"where": {"code": [None, "CZ"]}},
+    {"where": {"amount": lambda column: column > 0.9, "cust": list(range(1, 60))}},
+    {"where": {"paid": True}, "columns": ["amount", "paid"], "limit": 5_000},
+]
+
+
+@pytest.mark.parametrize(
+    ("places", "how"),
+    [*((places, "inner") for places in PLACES), *((places, "left") for places in PLACES[2:5])],
+    ids=str,
+)
+def test_the_frame_and_the_counts_are_those_of_pandas(sources, monkeypatch, places, how):
+    plan, corpus = planned(sources, **places)
+    tried = 0
+    for options in OPTIONS:
+        names = {name.rpartition(".")[2] for name in options.get("where", {})}
+        known = {column for source in plan.sources for column in source.columns}
+        if not names <= known:
+            continue
+        frame, report = run_plan(plan, corpus, how=how, **QUIET, **options)
+        other, expected = by_pandas(monkeypatch, plan, corpus, how=how, **QUIET, **options)
+        pd.testing.assert_frame_equal(plain(frame), plain(other), obj=str(options))
+        assert counts(report) == counts(expected), options
+        assert report.moved, options
+        assert expected.engine == "pandas"
+        tried += 1
+    assert tried > 4
+
+
+def test_only_rows_that_match_travel_and_the_report_says_so(sources, tables):
+    few = tf.open_corpus({"frames.customer": tables["customer"].head(5)})
+    plan, corpus = planned({**sources, "frames": few}, fact="postgres", customer="frames")
+    frame, report = run_plan(plan, corpus, **QUIET)
+    (moved,) = report.moved
+    assert (moved.table, moved.engine, moved.rows, moved.keys) == ("public.fact", "postgres", len(frame), 5)
+    assert 0 < moved.rows < 0.02 * ROWS
+    assert moved.size < 100 * moved.rows
+    assert f"{moved.rows:,} rows of public.fact came from postgres" in repr(report)
+    assert "for 5 keys sent there (40 bytes)" in repr(report)
+    assert "IN (… 5 keys …)" in report.sql
+    assert report.to_dict()["moved"][0]["keys_size"] == 40
+    assert report.lost == ROWS - len(frame)
+
+
+def test_with_a_limit_no_table_is_read_whole_and_counts_come_later(sources, monkeypatch):
+    plan, corpus = planned(sources, fact="postgres", customer="lake", place="frames")
+    counted = []
+    real = tf.merging.execution._in_pandas
+    monkeypatch.setattr("tagframe.merging.execution._in_pandas", lambda *args: counted.append(1) or real(*args))
+    frame, report = run_plan(plan, corpus, limit=10)
+    read = {moved.table: moved.rows for moved in report.moved}
+    assert (len(frame), read["public.fact"]) == (10, 1_000)
+    assert read["lake.customer"] <= 500
+    assert not counted
+    assert report.start_rows == ROWS
+    assert counted
+
+
+def test_a_condition_on_one_engine_chooses_rows_of_the_next(sources):
+    plan, corpus = planned(sources, fact="lake", customer="postgres", country="postgres")
+    frame, report = run_plan(plan, corpus, where={"country_name": "Czechia", "name": ["c0", "c3", "c5"]}, **QUIET)
+    keys, fact, *_ = report.moved
+    assert (keys.what, keys.table, keys.rows) == ("keys", "public.customer", 3)
+    assert (fact.table, fact.keys) == ("lake.fact", 3)
+    assert set(frame["name"]) <= {"c0", "c3"}
+    narrow, report = run_plan(plan, corpus, where={"cust": 1}, **QUIET)
+    assert {moved.table: moved.rows for moved in report.moved}["lake.fact"] == len(narrow)
+
+
+def test_a_table_of_the_same_engine_chooses_rows_there(sources):
+    plan, corpus = planned(sources, fact="postgres", customer="postgres", place="frames")
+    frame, report = run_plan(plan, corpus, where={"name": "c7"}, **QUIET)
+    assert 'IN (SELECT t."cust" FROM "public"."customer" AS t WHERE' in report.sql
+    assert {moved.table: moved.rows for moved in report.moved}["public.fact"] <= len(frame) + 3
+
+
+NEAR = [
+    (["ROME", "Oslo"], ["rome", "Oslo", "Lima"]),
+    (["007", "12"], ["7", "12", "13"]),
+    (["007", "7", "x"], ["7", "12"]),
+    (["007", "7"], ["7", "x"]),
+    (["ab", "AB"], ["AB", "Ab"]),
+    (["STRASSE"], ["straße"]),
+    (["2020/3/1"], ["2020-03-01"]),
+    ([" a", "a"], ["a"]),
+    (["a\tb", "a"], ["a", "a\tb "]),
+    (["+5", "0.50"], ["5", ".5"]),
+    (["K"], ["\u212a"]),
+]
+
+
+@pytest.mark.filterwarnings("ignore::tagframe.errors.CoercedKeysWarning")
+def test_text_that_may_mean_the_same_is_left_to_pandas(database, monkeypatch):
+    near = {}
+    for number, (mine, theirs) in enumerate(NEAR):
+        near[f"a{number}"] = pd.DataFrame({"x": range(3 * len(mine)), "k": mine * 3})
+        near[f"b{number}"] = pd.DataFrame({"y": range(len(theirs)), "k": theirs})
+    script = "".join(
+        f"CREATE TABLE {name} ({frame.columns[0]} int, k text);"
+        + "".join(f"INSERT INTO {name} VALUES ({row}, '{text}');" for row, text in frame.itertuples(index=False))
+        for name, frame in near.items()
+    )
+    there = tf.open_corpus(database(script), progress=False)
+    here = tf.open_corpus({f"frames.{name}": frame for name, frame in near.items()})
+    for number in range(len(NEAR)):
+        for start, other in (("public", "frames"), ("frames", "public")):
+            ids = [f"{start}.a{number}", f"{other}.b{number}"]
+            far = {"public": there, "frames": here}
+            corpus = far[start].subset(ids[:1]).union(far[other].subset(ids[1:]))
+            named = [NamedTable.of(profile) for profile in corpus.profiles]
+            plan = plan_tables(corpus, ids, given=keys_on("k", named))
+            for options in ({"limit": 5, "how": "left"}, {"where": {"y": [0, 1]}}):
+                frame, report = run_plan(plan, corpus, **QUIET, **options)
+                expected, counted = by_pandas(monkeypatch, plan, corpus, **QUIET, **options)
+                pd.testing.assert_frame_equal(plain(frame), plain(expected), obj=str((NEAR[number], start, options)))
+                assert counts(report) == counts(counted), (NEAR[number], start, options)
+
+
+def test_what_is_refused_and_warned_of_is_as_in_pandas(sources, monkeypatch):
+    plan, corpus = planned(sources, customer="lake", fact="postgres")
+    refused = []
+    for run in (run_plan, lambda *args: by_pandas(monkeypatch, *args)):
+        with pytest.raises(FanOut) as caught:
+            run(plan, corpus)
+        refused.append((str(caught.value), caught.value.rows))
+    assert refused[0][0] == refused[1][0]
+    pd.testing.assert_frame_equal(refused[0][1], refused[1][1])
+    plan, corpus = planned(sources, fact="postgres", customer="lake")
+    plan = replace(plan, is_anchored=True)
+    with pytest.raises(RowsLost) as lost:
+        run_plan(plan, corpus, on_loss="raise")
+    for options in ({}, {"where": {"name": ["c1", "c2"]}}):
+        with pytest.warns(RowsLostWarning, match=f"{len(lost.value.rows):,} of {ROWS:,} rows of public.fact"):
+            run_plan(plan, corpus, **options)
+
+
+def test_a_server_that_goes_away_is_named_and_the_next_merge_goes_on(sources, postgres, monkeypatch):
+    plan, corpus = planned(sources, fact="postgres", customer="lake")
+    real = PostgresSelecting.frame
+
+    def cut(self: PostgresSelecting, *args: Any) -> Any:
+        pid = self._reads.fetch("SELECT pg_backend_pid() AS pid")["pid"][0].as_py()
+        with psycopg.connect(postgres.url(), autocommit=True) as owner:
+            owner.execute("SELECT pg_terminate_backend(%s)", [pid])
+        return real(self, *args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PostgresSelecting, "frame", cut)
+        with pytest.raises(ServerGone, match="went away"):
+            run_plan(plan, corpus, limit=3)
+    assert len(run_plan(plan, corpus, limit=3)[0]) == 3
+
+
+def lake_of(tmp_path: Path, name: str, frame: pd.DataFrame) -> Path:
+    """A folder with a table in two parts."""
+    folder = tmp_path / "lake"
+    (folder / name).mkdir(parents=True)
+    for part, rows in enumerate((slice(None, 2), slice(2, None))):
+        frame.iloc[rows].to_parquet(folder / name / f"part-{part}.parquet", index=False)
+    return folder
+
+
+def test_tables_that_changed_since_are_named(database, tmp_path):
+    url = database(
+        "CREATE TABLE a (id int PRIMARY KEY, k int); INSERT INTO a SELECT g, g % 5 FROM generate_series(1, 50) g"
+    )
+    there = tf.open_corpus(url, progress=False)
+    folder = lake_of(tmp_path, "b", pd.DataFrame({"k": range(5), "word": list("abcde")}))
+    corpus = there.union(tf.open_corpus(folder, progress=False))
+    plan = plan_tables(
+        corpus, ["public.a", "lake.b"], given=keys_on("a.k = b.k", [NamedTable.of(p) for p in corpus.profiles])
+    )
+    assert len(run_plan(plan, corpus)[0]) == 50
+    with psycopg.connect(url, autocommit=True) as owner:
+        owner.execute("ALTER TABLE a RENAME COLUMN k TO l")
+    with pytest.raises(tf.errors.ColumnNotFound, match=r"no column 'k' any more.*open_corpus"):
+        run_plan(plan, corpus, limit=3)
+    with psycopg.connect(url, autocommit=True) as owner:
+        owner.execute("ALTER TABLE a RENAME COLUMN l TO k; ALTER TABLE a RENAME TO c")
+    with pytest.raises(UnreadableTable, match=r"not in postgresql.* any more"):
+        run_plan(plan, corpus)
+    with psycopg.connect(url, autocommit=True) as owner:
+        owner.execute("ALTER TABLE c RENAME TO a")
+    (folder / "b" / "part-1.parquet").write_bytes(b"PAR1")
+    with pytest.raises(UnreadableTable, match="part-1"):
+        run_plan(plan, corpus)
+    (folder / "b" / "part-1.parquet").unlink()
+    with pytest.raises(UnreadableTable, match="not there any more"):
+        run_plan(plan, corpus)
+
+
+def test_a_file_that_is_exchanged_during_a_merge_is_noticed(sources, tables, tmp_path, monkeypatch):
+    folder = lake_of(tmp_path, "customer", tables["customer"])
+    lake = tf.open_corpus(folder, progress=False)
+    plan, corpus = planned({**sources, "lake": lake}, fact="postgres", customer="lake")
+    real = LakeSelecting.frame
+
+    def exchanged(self: LakeSelecting, *args: Any) -> Any:
+        tables["customer"].tail(3).to_parquet(folder / "customer" / "part-1.parquet", index=False)
+        return real(self, *args)
+
+    monkeypatch.setattr(LakeSelecting, "frame", exchanged)
+    with pytest.raises(UnreadableTable, match=r"changed while it was read|cannot be read"):
+        run_plan(plan, corpus, limit=3)
