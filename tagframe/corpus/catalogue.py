@@ -308,6 +308,14 @@ class Catalogue:
         except (DamagedArrays, OSError) as error:
             raise UnreadableCatalogue(str(error)) from error
 
+    def older_arrays(self) -> Iterator[dict[str, npt.NDArray[Any]]]:
+        """The arrays of all states that are kept, the newest first; those that are damaged are left out."""
+        for file in self._array_files():
+            with suppress(DamagedArrays, OSError):
+                found = read_arrays(file)
+                if found is not None:
+                    yield found
+
     def add_arrays(self, digest: str, arrays: Arrays) -> None:
         """Keep arrays in a file beside the catalogue, and those of the state before.
 
@@ -325,13 +333,17 @@ class Catalogue:
 
     def forget_arrays(self, kept: int = 0) -> None:
         """Remove the files of arrays but for the newest."""
+        for file in self._array_files()[kept:]:
+            with suppress(OSError):  # another process may be at the same; Windows keeps what somebody reads
+                file.unlink()
+
+    def _array_files(self) -> list[Path]:
+        """The newest first."""
         prefix, folder = f"{self.path.name}{_ARRAYS}", self.path.absolute().parent
-        with suppress(OSError):  # another process may be at the same; Windows keeps what somebody reads
-            found = [file for file in folder.iterdir() if file.name.startswith(prefix)]
-            ages = {file: -file.stat().st_mtime_ns for file in found}
-            for file in sorted(found, key=ages.__getitem__)[kept:]:
-                with suppress(OSError):
-                    file.unlink()
+        with suppress(OSError):
+            ages = {file: -file.stat().st_mtime_ns for file in folder.iterdir() if file.name.startswith(prefix)}
+            return sorted(ages, key=ages.__getitem__)
+        return []
 
     def delete(self) -> None:
         """Remove the file, what SQLite may have left beside it, and the arrays."""

@@ -10,6 +10,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from tagframe import results
@@ -390,6 +392,10 @@ class Corpus:
         """
         profiles = self.profiles if named is None else named
         return corpus_vectors(profiles, embedder, self._vectors, hide_database=hide_database)
+
+    def encode_more(self, embedder: Embedder, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """The vectors of texts, shape (n, d), that no table had when vectors were last made; kept in the catalogue."""
+        return self._vectors.encode_more(embedder, texts)
 
     def promise_vectors(self, read: Callable[[], object]) -> None:
         """Who has the vectors from elsewhere says how to read them: :meth:`save` does.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy.typing as npt
@@ -106,6 +106,10 @@ class FactStore:
         except UnreadableCatalogue as error:
             warnings.warn(f"{name} is worked out again: {error}", CatalogueWarning, stacklevel=3)
             return None
+
+    def older_arrays(self) -> Iterator[dict[str, npt.NDArray[Any]]]:
+        """Arrays of other states, the newest first; those that are damaged are left out."""
+        return iter(()) if self._catalogue is None else self._catalogue.older_arrays()
 
     def put_arrays(self, name: str, state: str, arrays: Arrays) -> None:
         """Keep arrays in a file beside the catalogue, where there is one.

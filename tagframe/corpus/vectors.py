@@ -119,6 +119,13 @@ class VectorStore:
             rows = np.array([held.rows[document] for document in documents], dtype=np.intp)
             return held.vectors, rows
 
+    def encode_more(self, embedder: Embedder, documents: Sequence[str]) -> npt.NDArray[np.float32]:
+        """The vectors of documents, shape (n, d), that are known to be new: what is in the catalogue is not read."""
+        with self._lock:
+            ordered, vectors = _encoded(embedder, list(dict.fromkeys(documents)), self.catalogue)
+        row = {document: number for number, document in enumerate(ordered)}
+        return vectors[[row[document] for document in documents]]
+
     def belong(self, table: str, documents: Iterable[str]) -> None:
         """These are documents of a table, under whatever names."""
         with self._lock:

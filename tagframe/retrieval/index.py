@@ -26,12 +26,21 @@ from tagframe.embed import ANONYMOUS, TextVectors, encode_words, vocabulary
 from tagframe.retrieval.database_keys import code_of_keys
 from tagframe.retrieval.families import Family, families, families_at
 from tagframe.retrieval.joinability import Joinability
-from tagframe.retrieval.lexical import LexicalIndex, Terms, WordIndex, database_index, said_terms, table_terms
+from tagframe.retrieval.lexical import (
+    LexicalIndex,
+    Terms,
+    WordIndex,
+    database_index,
+    database_terms,
+    said_terms,
+    table_terms,
+)
 from tagframe.retrieval.links import Links
 from tagframe.retrieval.once import once
 from tagframe.retrieval.overlay import Beside, Cut
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.question import Question
+from tagframe.retrieval.refreshed import arrays_of, part_of, refreshed
 from tagframe.retrieval.segment import WordsApart
 from tagframe.retrieval.values import ValueIndex
 from tagframe.retrieval.vocabulary import Vocabulary
@@ -43,8 +52,6 @@ if TYPE_CHECKING:
 _LAKE = 20_000
 """Columns beyond which all is made at once, while they are at hand, and kept in a file."""
 _NAME = "the index"
-_PARTS = ("lexical", "said", "database_words", "vocabulary", "values", "links")
-"""What of an index is kept of a lake, beside vectors, families and keys."""
 _REMEMBERED = 8
 _REMEMBERED_QUESTIONS = 256
 
@@ -64,6 +71,9 @@ class Searchable(Protocol):
         self, embedder: Embedder, *, hide_database: bool = False, named: Sequence[TableProfile] | None = None
     ) -> CorpusVectors:
         """The vectors of all tables and columns, under other names where given."""
+
+    def encode_more(self, embedder: Embedder, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """The vectors of texts that :meth:`vectors` has not made: shape (n, d)."""
 
     def promise_vectors(self, read: Callable[[], object]) -> None:
         """Say how to call :meth:`vectors`, where they are had from elsewhere."""
@@ -117,6 +127,7 @@ class RetrievalIndex:
 
     Attributes:
         families: the candidates: tables, and those that are one table in pieces as one.
+        profiles: of all tables of the corpus.
         tables: the profile of each candidate; of a family that of its first piece.
         named: the same under names with their words apart.
         database: a number for the database of each.
@@ -145,23 +156,37 @@ class RetrievalIndex:
         if over is not None:
             self._lay_over(*over, {table.id: table for table in corpus.profiles})
             return
-        state = ""
+        kind = state = ""
         is_whole = described is None and apart is None and self._facts.keeps_arrays(corpus.profiles)
         if is_whole and not (embedder is not None and embedder.name.startswith(ANONYMOUS)):
             name = "" if embedder is None else embedder.name
-            state = self._facts.state(corpus.profiles, code_of_keys(), _code(), name, str(declared_keys))
+            kind = self._facts.state((), code_of_keys(), _code(), name, str(declared_keys))
+            state = self._facts.state(corpus.profiles, kind)
             self._kept = self._facts.arrays(_NAME, state)
         with columns_at_hand():
-            self._prepare(corpus, corpus if described is None else described, apart)
+            self._know_tables(corpus, corpus if described is None else described, apart)
+            if kind and self._kept is None:
+                self._refresh(corpus, kind, state)
+            self._prepare(corpus if described is None else described)
             if self._kept is None and self._starts[-1] > _LAKE:
-                arrays = self._arrays()
+                arrays = arrays_of(self, kind)
                 self._read = None  # what was made of it is there
                 if state:
                     self._facts.put_arrays(_NAME, state, arrays)
 
-    def _prepare(self, corpus: Searchable, readable: Searchable, apart: str | None) -> None:
+    def _refresh(self, corpus: Searchable, kind: str, state: str) -> None:
+        """Take what an earlier state of the corpus has in common with this one."""
+        for before in self._facts.older_arrays():
+            arrays = refreshed(self, before, corpus, kind)
+            if arrays is not None:
+                self._facts.put_arrays(_NAME, state, arrays)
+                del self.__dict__["links"]  # those that follow from the arrays take their place
+                self._kept = self._facts.arrays(_NAME, state) or arrays
+                return
+
+    def _know_tables(self, corpus: Searchable, readable: Searchable, apart: str | None) -> None:
         kept, profiles = self._kept, corpus.profiles
-        self._profiles = profiles
+        self.profiles = profiles
         if kept is None:
             self.families = families(profiles, corpus.facts, apart=apart)
         else:
@@ -178,6 +203,9 @@ class RetrievalIndex:
         numbers = {name: number for number, name in enumerate(sorted({table.database for table in self.tables}))}
         self.database = np.array([numbers[table.database] for table in self.tables], dtype=np.intp)
         self.one_database = len(numbers) == 1
+
+    def _prepare(self, readable: Searchable) -> None:
+        kept = self._kept
         if kept is None:
             self._read = _Read(self.named.whole())
         widths = np.array([len(table.columns) for table in self.tables]) if kept is None else kept["widths"]
@@ -203,26 +231,25 @@ class RetrievalIndex:
         numbers = {name: number for number, name in enumerate(sorted({table.database for table in self.tables}))}
         self.database = np.array([numbers[table.database] for table in self.tables], dtype=np.intp)
         self.one_database = under.one_database
-        tables, start = Cut(at, gone, 1), int(under._starts[at])
-        columns = Cut(start, int(under._starts[at + gone]) - start, len(table.columns))
-        widths = tables.into(np.diff(under._starts), np.array([len(table.columns)]))
+        tables, start = Cut.at(at, gone, 1, len(others)), int(under._starts[at])
+        width = np.array([len(table.columns)])
+        columns = tables.of_parts(under.widths, width)
+        widths = tables.into(under.widths, width)
         self._starts = np.cumsum([0, *widths.tolist()])
         self._filled = np.flatnonzero(widths)
         before = under.tables[at].columns if gone else ()
         was_key = {column.name for column, is_key in zip(before, under.is_key[start:], strict=False) if is_key}
         words = table_terms(named, with_database=not self.one_database)
         is_new = table.database not in {one.database for one in under.tables}
-        databases = Cut(numbers[table.database], 0, 1)
+        databases = Cut.at(numbers[table.database], 0, 1, len(numbers) - 1)
         known: dict[str, object] = {
-            "lexical": under.lexical.laid_over(tables, words),
-            "said": under.said.laid_over(tables, said_terms(named)),
-            "database_words": under.database_words.laid_over(
-                databases, list(dict.fromkeys(table_terms(named, with_database=False)))
-            )
+            "lexical": under.lexical.laid_over(tables, [words]),
+            "said": under.said.laid_over(tables, [said_terms(named)]),
+            "database_words": under.database_words.laid_over(databases, [database_terms([named])])
             if is_new
             else under.database_words,
-            "vocabulary": under.vocabulary.laid_over(named, tables, columns),
-            "values": under.values.laid_over(table, tables, columns),
+            "vocabulary": under.vocabulary.laid_over([named], tables, columns, widths),
+            "values": under.values.laid_over([table], tables, columns),
             "links": under.links.laid_over(tables, self.tables),
             "is_key": columns.into(under.is_key, np.array([column.name in was_key for column in table.columns], bool)),
         }
@@ -267,31 +294,18 @@ class RetrievalIndex:
         """The names of all tables; once all is made of them nobody asks for them any more, as a rule."""
         return _Read(self.named.whole()) if self._read is None else self._read
 
-    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """All that is worked out of the tables, as ``_kept`` has it."""
-        place = {table.id: position for position, table in enumerate(self._profiles)}
-        pieces = [(number, place[id]) for number, one in enumerate(self.families) for id in one.parts]
-        parts = {name: getattr(self, name).arrays() for name in _PARTS}
-        found = {
-            "families": np.array([place[one.table.id] for one in self.families], dtype=np.int64),
-            "pieces": np.array(pieces, dtype=np.int64).reshape(-1, 2),
-            "widths": np.diff(self._starts),
-            "is_key": self.is_key,
-            **{f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()},
-        }
-        if self.vectors is not None:
-            vectors = self.vectors
-            found |= {
-                "tables": vectors.tables,
-                "distinct": vectors.distinct,
-                "column_row": vectors.column_row.astype(np.int32),
-            }
-        return found
+    @property
+    def readable(self) -> tuple[TableProfile, ...]:
+        """All tables under readable names."""
+        return self._reading.tables
+
+    @property
+    def widths(self) -> npt.NDArray[np.int64]:
+        """How many columns each table has: shape (n,)."""
+        return np.diff(self._starts)
 
     def _kept_part(self, name: str) -> dict[str, npt.NDArray[Any]] | None:
-        if self._kept is None:
-            return None
-        return {key.partition(".")[2]: array for key, array in self._kept.items() if key.startswith(f"{name}.")}
+        return None if self._kept is None else part_of(self._kept, name)
 
     def place(self, id: str) -> int:
         """The position of a candidate among ``tables``, by its id."""
@@ -518,7 +532,7 @@ def _code() -> str:
 
 
 _CODE = (
-    ("index", "families", "lexical", "segment", "values", "vocabulary", "words", "links"),
+    ("index", "families", "lexical", "segment", "values", "vocabulary", "words", "links", "overlay", "refreshed"),
     ("canonical", "documents", "vectors"),
 )
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain, compress
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tagframe.corpus.mapped import Arrays, text_array, texts_of
 from tagframe.corpus.profile import TableProfile
 from tagframe.retrieval.overlay import Cut
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.words import terms
+
+Numbers = npt.NDArray[Any]
 
 
 class Terms(dict[str, list[str]]):
@@ -46,7 +49,10 @@ def _said(table: TableProfile) -> list[str]:
 
 
 class WordIndex:
-    """BM25 (Lucene's variant, by bm25s) over documents.
+    """BM25 (Lucene's variant, searched by bm25s) over documents.
+
+    What is kept are the counts of words: what a word weighs follows from all documents, and is worked out again where
+    some of them are others.
 
     Args:
         documents: the words of each.
@@ -54,72 +60,85 @@ class WordIndex:
     """
 
     def __init__(self, documents: Sequence[Sequence[str]], kept: Arrays | None = None) -> None:
+        if kept is not None:
+            self._lengths = kept["lengths"]
+            self._words = {word: n for n, word in enumerate(texts_of(kept["words"], len(kept["starts"]) - 1))}
+            self._starts, self._documents, self._often = kept["starts"], kept["documents"], kept["often"]
+        else:
+            self._lengths = np.array([len(document) for document in documents], dtype=np.int64)
+            self._words = {}
+            self._put(*_pairs(documents, self._words))
+        self._index = self._weighed()
+
+    def _put(self, words: Numbers, documents: Numbers, often: Numbers) -> None:
+        """Take which words are how often in which documents; a word that is in none is not there."""
+        having = np.bincount(words, minlength=len(self._words))
+        self._words = {word: n for n, word in enumerate(compress(self._words, (having > 0).tolist()))}
+        order = np.lexsort((documents, words))
+        self._starts = np.cumsum(np.concatenate([[0], having[having > 0]])).astype(np.int64)
+        self._documents, self._often = documents[order].astype(np.int32), often[order].astype(np.int32)
+
+    def _weighed(self) -> Any:
         import bm25s
 
-        self._index: Any = bm25s.BM25(method="lucene", k1=_K1, b=_B)
-        if kept is not None:
-            self._count, words, self._length = kept["counts"].tolist()
-            self._words = {word: number for number, word in enumerate(texts_of(kept["words"], words))}
-            self._index.scores = {**{name: kept[name] for name in _MATRIX}, "num_docs": self._count}
-            self._index.nonoccurrence_array = None
-            return
-        self._count, self._length = len(documents), sum(map(len, documents))
-        self._words = {}
-        numbered = [[self._words.setdefault(word, len(self._words)) for word in document] for document in documents]
-        if self._words:
-            self._index.index((numbered, self._words), create_empty_token=False, show_progress=False)
+        count, having = len(self._lengths), np.diff(self._starts)
+        rarity = np.log1p((count - having + 0.5) / (having + 0.5))
+        mean = float(self._lengths.mean()) if self._lengths.any() else 1.0
+        often = self._often.astype(np.float64)
+        long = _K1 * (1 - _B + _B * self._lengths / mean)
+        scores = np.repeat(rarity, having) * often / (long[self._documents] + often)
+        index: Any = bm25s.BM25(method="lucene", k1=_K1, b=_B)
+        matrix = {"data": scores.astype(np.float32), "indices": self._documents, "indptr": self._starts}
+        index.scores = {**matrix, "num_docs": count}
+        index.nonoccurrence_array = None
+        return index
 
     def arrays(self) -> dict[str, Any]:
         """The index, to be kept; words have no line breaks."""
-        counts = np.array([self._count, len(self._words), self._length])
-        found = {"counts": counts, "words": text_array(list(self._words))}
-        nothing = {name: np.zeros(0, dtype=np.float32) for name in _MATRIX}
-        return {**found, **({name: self._index.scores[name] for name in _MATRIX} if self._words else nothing)}
+        found = {"starts": self._starts, "documents": self._documents, "often": self._often, "lengths": self._lengths}
+        return {"words": text_array(list(self._words)), **found}
 
-    def laid_over(self, cut: Cut, document: Sequence[str]) -> WordIndex:
-        """The index with one document more, or another, that is weighed by what is known of all.
+    def laid_over(self, cut: Cut, documents: Sequence[Sequence[str]]) -> WordIndex:
+        """The index with other documents, as if it were made of all that are there then.
 
         Args:
             cut: the documents' order.
-            document: its words.
+            documents: the words of those that come.
         """
-        kept = self.arrays()
-        starts, words = kept["indptr"].astype(np.int64), dict(self._words)
-        stay, places = cut.moved(kept["indices"].astype(np.int64))
-        numbers = np.repeat(np.arange(len(self._words)), np.diff(starts))[stay]
-        mine = Counter(words.setdefault(word, len(words)) for word in document)
-        found = np.fromiter(mine, dtype=np.int64, count=len(mine))
-        having = np.maximum(np.diff(starts)[np.minimum(found, len(starts) - 2)] if len(self._words) else found * 0, 1)
-        having = np.where(found < len(self._words), having, 1)
-        rarity = np.log1p((self._count - having + 0.5) / (having + 0.5))
-        often = np.fromiter(mine.values(), dtype=np.float64, count=len(mine))
-        mean = self._length / max(self._count, 1) or 1.0
-        scores = rarity * often / (_K1 * (1 - _B + _B * len(document) / mean) + often)
-        every = np.concatenate([numbers, found])
-        order = np.argsort(every, kind="stable")
-        length = self._length + len(document)
-        return WordIndex(
-            (),
-            {
-                "counts": np.array([self._count + cut.new - cut.gone, len(words), length]),
-                "words": text_array(list(words)),
-                "data": np.concatenate([kept["data"][stay], scores])[order].astype(np.float32),
-                "indices": np.concatenate([places, np.full(len(found), cut.at)])[order].astype(np.int32),
-                "indptr": np.searchsorted(every[order], np.arange(len(words) + 1)),
-            },
+        stay, places = cut.moved(self._documents)
+        held = np.repeat(np.arange(len(self._words)), np.diff(self._starts))[stay]
+        made = WordIndex(())
+        made._words = dict(self._words)
+        words, new, often = _pairs(documents, made._words)
+        made._put(
+            np.concatenate([held, words]),
+            np.concatenate([places, cut.new[new]]),
+            np.concatenate([self._often[stay], often]),
         )
+        made._lengths = cut.into(self._lengths, np.array([len(document) for document in documents], dtype=np.int64))
+        made._index = made._weighed()
+        return made
 
     def scores(self, asked: Sequence[str]) -> Floats:
         """BM25 of every document for the terms of a text: shape (n,), 0 for those that have none of them."""
         known = [self._words[word] for word in asked if word in self._words]
         if not known:
-            return np.zeros(self._count)
+            return np.zeros(len(self._lengths))
         return np.asarray(self._index.get_scores(known), dtype=np.float64)
+
+
+def _pairs(documents: Sequence[Sequence[str]], words: dict[str, int]) -> tuple[Numbers, Numbers, Numbers]:
+    """The words of documents by number, the document of each, and how often it is there; new words are numbered."""
+    lengths = list(map(len, documents))
+    numbers = (words.setdefault(word, len(words)) for document in documents for word in document)
+    every = np.fromiter(numbers, dtype=np.int64, count=sum(lengths))
+    several = every * max(len(documents), 1) + np.repeat(np.arange(len(documents)), lengths)
+    found, often = np.unique(several, return_counts=True)
+    return found // max(len(documents), 1), found % max(len(documents), 1), often
 
 
 _K1, _B = 1.5, 0.75
 """What bm25s takes where nothing is said."""
-_MATRIX = ("data", "indices", "indptr")
 
 
 class LexicalIndex(WordIndex):
@@ -139,7 +158,14 @@ def database_index(tables: Sequence[TableProfile], database: Sequence[int], cut:
         cut: the terms of texts that are known.
     """
     cut = Terms() if cut is None else cut
-    words: list[dict[str, None]] = [{} for _ in range(max(database, default=-1) + 1)]
+    members: list[list[TableProfile]] = [[] for _ in range(max(database, default=-1) + 1)]
     for table, number in zip(tables, database, strict=True):
-        words[number].update(dict.fromkeys(table_terms(table, with_database=False, cut=cut)))
-    return WordIndex([list(found) for found in words])
+        members[number].append(table)
+    return WordIndex([database_terms(its_tables, cut) for its_tables in members])
+
+
+def database_terms(tables: Iterable[TableProfile], cut: Terms | None = None) -> list[str]:
+    """The different words of the tables of a database."""
+    cut = Terms() if cut is None else cut
+    words = (table_terms(table, with_database=False, cut=cut) for table in tables)
+    return list(dict.fromkeys(chain.from_iterable(words)))

@@ -7,7 +7,7 @@ not the share of such pairs that turn out to be keys.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -77,18 +77,43 @@ class Links:
         self._pairs: dict[str, _Pairs] = {}
         self._between = self._given_between_databases()
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The scores of all tables, to be kept; of the pairs themselves nothing stays in memory."""
-        found: list[list[tuple[int, float]]] = []
-        for table in range(len(self._tables)):
-            found.append(self.of(table))
+    def arrays(
+        self, before: Arrays | None = None, cut: Cut | None = None, changed: Iterable[int] = ()
+    ) -> dict[str, npt.NDArray[Any]]:
+        """The scores of all tables, to be kept; of the pairs themselves nothing stays in memory.
+
+        Args:
+            before: what this gave of other tables; None where nothing is known.
+            cut: their order.
+            changed: the tables of databases that are not as they were.
+        """
+        held = None if before is None or cut is None else _carried(before, cut)
+        wanted = range(len(self._tables)) if held is None else sorted(changed)
+        found: list[tuple[int, int, float]] = []
+        for table in wanted:
+            found += ((table, other, score) for other, score in self.of(table))
             self._forget(_AT_HAND)
         self._forget(0)
+        owner, others, scores = (np.array(part) for part in (zip(*found, strict=True) if found else ((), (), ())))
+        if held is not None:
+            stay = ~np.isin(held[0], wanted)
+            owner, others, scores = (
+                np.concatenate([part[stay], new]) for part, new in zip(held, (owner, others, scores), strict=True)
+            )
+        order = np.argsort(owner, kind="stable")
         return {
-            "starts": np.cumsum([0, *map(len, found)]),
-            "others": np.array([other for one in found for other, _ in one], dtype=np.int32),
-            "scores": np.array([score for one in found for _, score in one], dtype=np.float64),
+            "starts": np.searchsorted(owner[order], np.arange(len(self._tables) + 1)),
+            "others": others[order].astype(np.int32),
+            "scores": scores[order].astype(np.float64),
         }
+
+    def states(self) -> dict[str, str]:
+        """By database what its keys follow from, those to other databases too."""
+        between: dict[str, list[str]] = defaultdict(list)
+        for ends, keys in self._between.items():
+            for end in ends:
+                between[self._tables[end].database] += [f"{key.left} {key.right}" for key in keys]
+        return {name: " ".join([self._source(name).state, *between[name]]) for name in self._databases}
 
     def laid_over(self, cut: Cut, tables: Sequence[TableProfile]) -> Links:
         """The links of these tables with one more, or another; those of its database are looked for anew.
@@ -99,14 +124,13 @@ class Links:
         """
         kept = self._kept
         if kept is not None:
-            owner = np.repeat(np.arange(len(kept["starts"]) - 1), np.diff(kept["starts"]))
-            stay, _ = cut.moved(owner)
-            also, others = cut.moved(kept["others"][stay])
-            _, owner = cut.moved(owner[stay][also])
-            counts = np.bincount(owner, minlength=len(tables))
-            scores = kept["scores"][stay][also]
-            kept = {"starts": np.cumsum([0, *counts.tolist()]), "others": others, "scores": scores}
-        database = tables[cut.at].database
+            owner, others, scores = _carried(kept, cut)
+            kept = {
+                "starts": np.searchsorted(owner, np.arange(len(tables) + 1)),
+                "others": others,
+                "scores": scores,
+            }
+        database = tables[cut.new[0]].database
         return Links(tables, declared=self._declared, facts=self._facts, kept=kept, but=database)
 
     def keys(self, tables: Iterable[int]) -> list[KeyPair]:
@@ -148,13 +172,19 @@ class Links:
                     best[other] = max(best.get(other, 0.0), link)
         return sorted(best, key=lambda table: (-best[table], table))[:limit]
 
-    def key_columns(self) -> set[tuple[int, str]]:
-        """The columns, as (table, name), of all key pairs that link tables."""
-        sources = {database: self._source(database) for database in self._databases}
+    def key_columns(self, databases: Collection[str] | None = None) -> set[tuple[int, str]]:
+        """The columns, as (table, name), of all key pairs that link tables.
+
+        Args:
+            databases: those that are looked at; None for all.
+        """
+        wanted = self._databases if databases is None else sorted(databases)
+        sources = {database: self._source(database) for database in wanted}
         kept = self._facts.get_all("key columns", [source.state for source in sources.values()])
         work = ((len(self._databases[database]), source) for database, source in sources.items())
         found: set[tuple[int, str]] = set()
-        for source in shown(work, len(self._tables), "looking for keys", "table"):
+        count = sum(len(self._databases[database]) for database in wanted)
+        for source in shown(work, count, "looking for keys", "table"):
             found |= {(self._index[table], name) for table, name in source.columns(kept.get(source.state))}
         return found | {
             (self._index[table], name)
@@ -227,3 +257,10 @@ class Links:
             if self._tables[left].database != self._tables[right].database:
                 found[min(left, right), max(left, right)].append(key)
         return dict(found)
+
+
+def _carried(kept: Arrays, cut: Cut) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+    """What stays of scores: the table, the other one, and the score of each, ordered by table."""
+    owner = np.repeat(np.arange(len(kept["starts"]) - 1), np.diff(kept["starts"]))
+    stay = (cut.places[owner] >= 0) & (cut.places[kept["others"]] >= 0)
+    return cut.places[owner[stay]], cut.places[kept["others"][stay]], kept["scores"][stay]

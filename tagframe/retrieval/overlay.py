@@ -1,7 +1,7 @@
-"""A table laid over an index: a frame that a question is anchored at is put among tables that are indexed already.
+"""Tables laid over an index: those that are new or have changed are put among tables that are indexed already.
 
-How rare a word is, how long tables are and what is known of every other table stay what they are for the corpus: one
-table more would change them by little, and to work them out anew takes as long as the first question.
+It takes what the new tables take: a frame that a question is anchored at, or what has changed of a lake since its index
+was kept.
 """
 
 from __future__ import annotations
@@ -16,30 +16,73 @@ T = TypeVar("T", bound=np.generic)
 Numbers = npt.NDArray[Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cut:
     """Where a row of things is cut open.
 
     Attributes:
-        at: the place of the first that is new.
-        gone: how many of those that were there go.
-        new: how many come.
+        places: of each that was there the place that it has now, ascending; -1 for those that go.
+        new: the places of those that come, ascending.
     """
 
-    at: int
-    gone: int
-    new: int
+    places: npt.NDArray[np.int64]
+    new: npt.NDArray[np.int64]
+
+    @classmethod
+    def at(cls, place: int, gone: int, new: int, of: int) -> Cut:
+        """A cut at one place of so many things, where some go and some come."""
+        places = np.arange(of, dtype=np.int64)
+        places[place + gone :] += new - gone
+        places[place : place + gone] = -1
+        return cls(places, np.arange(place, place + new, dtype=np.int64))
+
+    @classmethod
+    def between(cls, before: list[bytes], now: list[bytes]) -> Cut:
+        """What makes a row of things another one in which those that are in both have the same order."""
+        place = {thing: number for number, thing in enumerate(now)}
+        places = np.array([place.get(thing, -1) for thing in before], dtype=np.int64)
+        is_new = np.ones(len(now), dtype=bool)
+        is_new[places[places >= 0]] = False
+        return cls(places, np.flatnonzero(is_new))
+
+    @property
+    def count(self) -> int:
+        """How many there are then."""
+        return int((self.places >= 0).sum()) + len(self.new)
+
+    def of_parts(self, widths: Numbers, new: Numbers) -> Cut:
+        """The cut of what these things are made of, such as the columns of tables.
+
+        Args:
+            widths: how many parts each has that was there.
+            new: how many each has that comes.
+        """
+        stay = self.places >= 0
+        now = self.into(widths, new)
+        starts = np.cumsum(now) - now
+        return Cut(
+            np.where(np.repeat(stay, widths), _runs(np.where(stay, starts[self.places], 0), widths), -1),
+            _runs(starts[self.new], new),
+        )
 
     def into(self, values: npt.NDArray[T], new: npt.NDArray[Any]) -> npt.NDArray[T]:
         """The values with the new ones in place of those that go."""
-        parts = [values[: self.at], new.astype(values.dtype), values[self.at + self.gone :]]
-        return np.concatenate(parts)
+        stay = self.places >= 0
+        found = np.empty((self.count, *values.shape[1:]), dtype=values.dtype)
+        found[self.places[stay]] = values[stay]
+        found[self.new] = new
+        return found
 
     def moved(self, places: Numbers) -> tuple[npt.NDArray[np.bool_], Numbers]:
         """Which of some places stay, and where they are then."""
-        stay = (places < self.at) | (places >= self.at + self.gone)
-        kept = places[stay]
-        return stay, np.where(kept >= self.at, kept + (self.new - self.gone), kept)
+        now = self.places[places]
+        return now >= 0, now[now >= 0]
+
+
+def _runs(starts: Numbers, widths: Numbers) -> npt.NDArray[np.int64]:
+    """The numbers that follow each start, so many of each, one run after the other."""
+    ends = np.cumsum(widths)
+    return np.asarray(np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - widths), widths), np.int64)
 
 
 class Beside:

@@ -71,22 +71,23 @@ class ValueIndex:
         first = np.cumsum(self._widths) - self._widths
         self._column = (np.arange(self._widths.sum()) - np.repeat(first, self._widths)).astype(np.int32)
 
-    def laid_over(self, table: TableProfile, tables: Cut, columns: Cut) -> ValueIndex:
-        """The values with those of one table more, or another.
+    def laid_over(self, new: Sequence[TableProfile], tables: Cut, columns: Cut, *, of_lake: bool = False) -> ValueIndex:
+        """The values with those of other tables.
 
         Args:
-            table: its profile.
+            new: the profiles of those that come.
             tables: their order.
             columns: their order.
+            of_lake: whether these tables, too, are of a corpus so large that only some values are looked for.
         """
-        hashes, owners = _values(table.columns)
+        hashes, owners = _values([column for table in new for column in table.columns], of_lake=of_lake)
         stay, moved = columns.moved(self._owners)
         held = self._hashes[stay]
         places = np.searchsorted(held, hashes, side="right")
         kept = {
-            "widths": tables.into(self._widths, np.array([len(table.columns)])),
+            "widths": tables.into(self._widths, np.array([len(table.columns) for table in new], dtype=np.int64)),
             "hashes": np.insert(held, places, hashes),
-            "owners": np.insert(moved, places, owners + columns.at).astype(np.int32),
+            "owners": np.insert(moved, places, columns.new[owners]).astype(np.int32),
         }
         return ValueIndex((), kept)
 
@@ -130,13 +131,15 @@ class ValueIndex:
         return [hit for _, hit in sorted(found, key=lambda entry: entry[0])]
 
 
-def _values(columns: Sequence[ColumnProfile]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
+def _values(
+    columns: Sequence[ColumnProfile], *, of_lake: bool = False
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
     """The hashes of all values, ascending, and the place of the column that has each."""
     plain = np.array([column.family not in _FAMILIES for column in columns], dtype=bool)
     # All columns at once: a lake has a hundred thousand of them.
     none = np.zeros(0, dtype=np.uint64)
     sketches = [column.sketch for column in columns]
-    if len(columns) > _LAKE:
+    if of_lake or is_lake(len(columns)):
         sketches = [
             sketch if sketch is not None and sketch.complete and not is_plain else None
             for sketch, is_plain in zip(sketches, plain.tolist(), strict=True)
@@ -159,6 +162,11 @@ def _values(columns: Sequence[ColumnProfile]) -> tuple[npt.NDArray[np.uint64], n
     again = np.zeros(len(every), dtype=bool)
     again[1:] = (every[1:] == every[:-1]) & (owners[1:] == owners[:-1])
     return every[~again], owners[~again]
+
+
+def is_lake(columns: int) -> bool:
+    """Whether a corpus has so many columns that only some values are looked for."""
+    return columns > _LAKE
 
 
 def _may_be_value(words: Sequence[str]) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, compress
 from typing import Any
 
 import numpy as np
@@ -45,29 +46,32 @@ class Vocabulary:
             self.names, self.columns = (
                 _Postings(words, rarity, *(kept[f"{of}.{name}"] for name in _KEPT)) for of in ("names", "columns")
             )
-        else:
-            # Names come again and again: of a lake's columns one in five is called as no other.
-            distinct: dict[tuple[str, str], int] = {}
-            of_table, of_column = (
-                np.array([distinct.setdefault(name, len(distinct)) for name in names], dtype=np.int64)
-                for names in (
-                    [(table.name, table.description) for table in tables],
-                    [(column.name, column.description) for table in tables for column in table.columns],
-                )
-            )
-            names = _Names(list(distinct), Terms() if cut is None else cut)
-            words = list(names.words)
-            owner = np.repeat(np.arange(len(tables)), [len(table.columns) for table in tables])
-            (table, table_words), (column, column_words) = names.words_of(of_table), names.words_of(of_column)
-            having = np.concatenate([table_words, column_words]) * max(len(tables), 1)
-            once = np.unique(having + np.concatenate([table, owner[column]]))
-            count = np.bincount(once // max(len(tables), 1), minlength=len(words)).tolist()
-            most = math.log1p(max(len(tables), 1))
-            rarity = np.array([math.log1p(len(tables) / found) / most for found in count], dtype=np.float64)
-            totals = names.totals(rarity)
-            self.names = _Postings.of(words, rarity, table, table_words, totals[of_table])
-            self.columns = _Postings.of(words, rarity, column, column_words, totals[of_column])
-        self.rarity: dict[str, float] = dict(zip(words, rarity.tolist(), strict=True))
+            self.rarity: dict[str, float] = dict(zip(words, rarity.tolist(), strict=True))
+            return
+        names = _Names(tables, Terms() if cut is None else cut)
+        owner = np.repeat(np.arange(len(tables)), [len(table.columns) for table in tables])
+        self._put(list(names.words), names.of_tables, names.of_columns, owner, len(tables))
+
+    def _put(self, words: Sequence[str], names: _Held, columns: _Held, owner: Numbers, count: int) -> None:
+        """Take which words are where; a word that is nowhere is not there.
+
+        Args:
+            words: by number.
+            names: where they are in names of tables.
+            columns: where they are in those of columns.
+            owner: shape (columns,), the table of each.
+            count: how many tables there are.
+        """
+        having = np.concatenate([names.words, columns.words]) * max(count, 1)
+        once = np.unique(having + np.concatenate([names.places, owner[columns.places]]))
+        tables = np.bincount(once // max(count, 1), minlength=len(words))
+        there = tables > 0
+        number = np.cumsum(there) - 1
+        words = list(compress(words, there.tolist()))
+        rarity = np.log1p(count / tables[there]) / math.log1p(max(count, 1))
+        self.names = _Postings.of(words, rarity, replace(names, words=number[names.words]), count)
+        self.columns = _Postings.of(words, rarity, replace(columns, words=number[columns.words]), len(owner))
+        self.rarity = dict(zip(words, rarity.tolist(), strict=True))
 
     def arrays(self) -> dict[str, Any]:
         """The words and where they stand, to be kept."""
@@ -75,26 +79,26 @@ class Vocabulary:
         parts = {"names": self.names, "columns": self.columns}
         return found | {f"{of}.{name}": getattr(part, name) for of, part in parts.items() for name in _KEPT}
 
-    def laid_over(self, table: TableProfile, tables: Cut, columns: Cut) -> Vocabulary:
-        """The words with those of one table more, or another; a word that no other has is as rare as can be.
+    def laid_over(
+        self, named: Sequence[TableProfile], tables: Cut, columns: Cut, widths: npt.NDArray[np.int64]
+    ) -> Vocabulary:
+        """The words with those of other tables, as if it were made of all that are there then.
 
         Args:
-            table: under its readable names.
+            named: those that come, under their readable names.
             tables: their order.
             columns: their order.
+            widths: how many columns each table has then.
         """
-        said = [(table.name, table.description), *((column.name, column.description) for column in table.columns)]
-        names = _Names(said, Terms(), self.rarity)
-        rarity = {word: self.rarity.get(word, 1.0) for word in names.words}
-        totals = names.totals(np.array(list(rarity.values())))
+        names = _Names(named, Terms(), self.rarity)
         made = Vocabulary(())
-        made.rarity = rarity
-        for of, cut, mine in (("names", tables, slice(0, 1)), ("columns", columns, slice(1, None))):
-            setattr(
-                made,
-                of,
-                getattr(self, of).laid_over(rarity, cut, names.words_of(np.arange(len(said))[mine]), totals[mine]),
-            )
+        made._put(
+            list(names.words),
+            self.names.held(tables).beside(names.of_tables, tables.new),
+            self.columns.held(columns).beside(names.of_columns, columns.new),
+            np.repeat(np.arange(len(widths)), widths),
+            len(widths),
+        )
         return made
 
     def explains(self, text: str) -> bool:
@@ -103,38 +107,71 @@ class Vocabulary:
         return bool(words) and all(word in self.rarity for word in words)
 
 
-class _Names:
-    """Names that differ, and their words by numbers: the stems of each, and those of what its user says of it."""
+@dataclass(frozen=True, eq=False)
+class _Held:
+    """Words by number, the place of the name that each is in, and whether it is of the name itself."""
 
-    def __init__(self, names: Sequence[tuple[str, str]], cut: Terms, known: Iterable[str] = ()) -> None:
+    words: Numbers
+    places: Numbers
+    own: npt.NDArray[np.bool_]
+
+    def beside(self, other: _Held, places: Numbers) -> _Held:
+        """With those of other names, whose places are these."""
+        return _Held(
+            np.concatenate([self.words, other.words]),
+            np.concatenate([self.places, places[other.places]]),
+            np.concatenate([self.own, other.own]),
+        )
+
+
+class _Names:
+    """The words of names by numbers: the stems of each, and those of what its user says of it.
+
+    Args:
+        tables: that are called so.
+        cut: the terms of texts that are known.
+        known: words that have numbers already, from 0.
+
+    Attributes:
+        words: their numbers.
+        of_tables: the words of tables' names, once each.
+        of_columns: those of columns, table after table.
+    """
+
+    def __init__(self, tables: Sequence[TableProfile], cut: Terms, known: Iterable[str] = ()) -> None:
         self.words = {word: number for number, word in enumerate(known)}
+        # Names come again and again: of a lake's columns one in five is called as no other.
+        distinct: dict[tuple[str, str], int] = {}
+        of_table, of_column = (
+            np.array([distinct.setdefault(name, len(distinct)) for name in names], dtype=np.int64)
+            for names in (
+                [(table.name, table.description) for table in tables],
+                [(column.name, column.description) for table in tables for column in table.columns],
+            )
+        )
         number = self.words.setdefault
-        self._stems: list[list[int]] = []
+        own: list[int] = []
         every: list[list[int]] = []
-        for name, description in names:
+        for name, description in distinct:
             stems = dict.fromkeys(singular(word) for word in identifier_words(name))
             mine = [number(stem, len(self.words)) for stem in stems]
             said = dict.fromkeys(cut[description]) if description else {}
-            self._stems.append(mine)
+            own.append(len(mine))
             every.append([*mine, *(number(word, len(self.words)) for word in said if word not in stems)])
+        self._own = np.array(own, dtype=np.int64)
         self._starts = np.cumsum([0, *map(len, every)])
         self._flat = np.fromiter(chain.from_iterable(every), dtype=np.int64, count=self._starts[-1])
+        self.of_tables, self.of_columns = self._held(of_table), self._held(of_column)
 
-    def words_of(self, names: Numbers) -> tuple[Numbers, Numbers]:
-        """The words of each of some names, once each: the places among them, ascending, and the words."""
+    def _held(self, names: Numbers) -> _Held:
         starts = self._starts[names]
         counts = self._starts[names + 1] - starts
         places = np.repeat(np.arange(len(names)), counts)
         within = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return places, self._flat[starts[places] + within]
-
-    def totals(self, rarity: Floats) -> Floats:
-        """The rarity of the stems of each name."""
-        every = rarity.tolist()
-        return np.maximum([sum(sorted(every[stem] for stem in stems)) for stems in self._stems], 1e-9)
+        return _Held(self._flat[starts[places] + within], places, within < self._own[names][places])
 
 
-_KEPT = ("starts", "places", "total")
+_KEPT = ("starts", "places", "own", "total")
 
 
 class _Postings:
@@ -145,39 +182,44 @@ class _Postings:
         rarity: of each, shape (words,).
         starts: where the names of each word begin among ``places``: shape (words + 1,).
         places: of the names that have each word, word after word, ascending.
-        total: the rarity of each name's words: shape (names,).
+        own: whether the word is of the name itself, not of what is said of it: as ``places``.
+        total: the rarity of each name's own words: shape (names,).
     """
 
     def __init__(
-        self, words: Sequence[str], rarity: Floats, starts: Numbers, places: npt.NDArray[np.int32], total: Floats
+        self,
+        words: Sequence[str],
+        rarity: Floats,
+        starts: Numbers,
+        places: npt.NDArray[np.int32],
+        own: npt.NDArray[np.bool_],
+        total: Floats,
     ) -> None:
         self._number = {word: number for number, word in enumerate(words)}
         self._rarity = rarity
-        self.starts, self.places, self.total = starts, places, total
+        self.starts, self.places, self.own, self.total = starts, places, own, total
 
     @classmethod
-    def of(cls, words: Sequence[str], rarity: Floats, places: Numbers, numbers: Numbers, total: Floats) -> _Postings:
-        """Of words by number, and the name that each is in."""
-        order = np.argsort(numbers, kind="stable")
-        starts = np.searchsorted(numbers[order], np.arange(len(words) + 1))
-        return cls(words, rarity, starts, places[order].astype(np.int32), total)
+    def of(cls, words: Sequence[str], rarity: Floats, held: _Held, count: int) -> _Postings:
+        """Of what so many names hold."""
+        # The rarest last, whatever the numbers of words are: sums of the same are the same to the last digit.
+        own = held.words[held.own]
+        order = np.lexsort((rarity[own], held.places[held.own]))
+        total = np.bincount(held.places[held.own][order], rarity[own][order], minlength=count)
+        order = np.lexsort((held.places, held.words))
+        starts = np.searchsorted(held.words[order], np.arange(len(words) + 1))
+        places = held.places[order].astype(np.int32)
+        return cls(words, rarity, starts, places, held.own[order], np.maximum(total, 1e-9))
 
-    def laid_over(
-        self, rarity: Mapping[str, float], cut: Cut, new: tuple[Numbers, Numbers], total: Floats
-    ) -> _Postings:
-        """Where the words stand with some names more, or others.
+    def held(self, cut: Cut) -> _Held:
+        """What stays of it.
 
         Args:
-            rarity: of all words, those that were known first.
             cut: the names' order.
-            new: the places of words among the new names, and the words.
-            total: of the new names.
         """
-        stay, places = cut.moved(self.places.astype(np.int64))
-        numbers = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))[stay]
-        places, numbers = np.concatenate([places, new[0] + cut.at]), np.concatenate([numbers, new[1]])
-        values = np.fromiter(rarity.values(), dtype=np.float64, count=len(rarity))
-        return _Postings.of(list(rarity), values, places, numbers, cut.into(self.total, total))
+        stay, places = cut.moved(self.places)
+        words = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))[stay]
+        return _Held(words, places, self.own[stay])
 
     def matched(self, words: Sequence[str]) -> tuple[Floats, Floats]:
         """Of each name the rarity of the words that it has, and their share of the name's rarity, at most 1."""

@@ -20,6 +20,7 @@ from tagframe.corpus import TableProfile
 from tagframe.corpus import indexing as index_module
 from tagframe.corpus.catalogue import VERSION, Catalogue, Contents, is_catalogue
 from tagframe.corpus.profile import ColumnProfile
+from tagframe.corpus.stored_profiles import StoredColumns
 from tagframe.engines.sqlite.engine import SQLiteEngine
 from tagframe.errors import CatalogueWarning, InvalidArgument, SourceNotFound, UnreadableCatalogue
 
@@ -355,3 +356,18 @@ def test_no_file_is_an_empty_catalogue(tmp_path):
     assert Catalogue(tmp_path / "none").vectors("e")[0] == []
     assert Catalogue(tmp_path / "none").facts("keys", ["x"]) == {}
     assert os.listdir(tmp_path) == []
+
+
+def test_profiles_of_a_catalogue_are_compared_unread(tmp_path, monkeypatch):
+    (tmp_path / "t.csv").write_text("a,b\n1,x\n")
+    first = tf.open_corpus(tmp_path, catalogue=tmp_path / "c").profiles
+    again = tf.open_corpus(tmp_path, catalogue=tmp_path / "c").profiles
+    assert again == (replace(first[0], columns=first[0].columns),)
+    (tmp_path / "t.csv").write_text("a,b\n1,y\n")
+    changed = tf.open_corpus(tmp_path, catalogue=tmp_path / "c").profiles
+    with monkeypatch.context() as patch:
+        patch.setattr(StoredColumns, "columns", lambda _: pytest.fail("columns are read"))
+        assert first == again
+        assert first != changed
+        assert first != (again[0].called("u"),)
+    assert first[0] != "t"

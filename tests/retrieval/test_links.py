@@ -128,6 +128,9 @@ def test_kept_scores_with_a_table_more_or_another(bank):
     others = bank.subset(id for id in bank.ids if id != "bank.disp")
     before = Links(others.profiles, kept=Links(others.profiles).arrays())
     place = bank.ids.index("bank.disp")
-    for over in (kept.laid_over(Cut(place, 1, 1), bank.profiles), before.laid_over(Cut(place, 0, 1), bank.profiles)):
+    for over in (
+        kept.laid_over(Cut.at(place, 1, 1, len(bank)), bank.profiles),
+        before.laid_over(Cut.at(place, 0, 1, len(others)), bank.profiles),
+    ):
         assert over.matrix(range(len(bank))).tolist() == plain.matrix(range(len(bank))).tolist()
         assert over.keys(range(len(bank))) == plain.keys(range(len(bank)))

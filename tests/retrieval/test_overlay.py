@@ -28,11 +28,11 @@ def fresh(monkeypatch):
 
 
 def test_a_row_of_things_is_cut_open():
-    assert Cut(1, 1, 2).into(np.array([10, 11, 12]), np.array([7, 8])).tolist() == [10, 7, 8, 12]
-    stay, places = Cut(1, 1, 2).moved(np.array([0, 1, 2, 1, 0]))
+    assert Cut.at(1, 1, 2, 3).into(np.array([10, 11, 12]), np.array([7, 8])).tolist() == [10, 7, 8, 12]
+    stay, places = Cut.at(1, 1, 2, 3).moved(np.array([0, 1, 2, 1, 0]))
     assert stay.tolist() == [True, False, True, False, True]
     assert places.tolist() == [0, 3, 0]
-    assert Cut(3, 0, 1).moved(np.array([0, 2]))[1].tolist() == [0, 2]
+    assert Cut.at(3, 0, 1, 3).moved(np.array([0, 2]))[1].tolist() == [0, 2]
 
 
 def test_rows_beside_others():
@@ -46,16 +46,16 @@ def test_rows_beside_others():
 def test_a_document_put_in_its_own_place_changes_nothing(bank):
     index = LexicalIndex(bank.profiles)
     for place, table in enumerate(bank.profiles):
-        over = index.laid_over(Cut(place, 1, 1), table_terms(table))
+        over = index.laid_over(Cut.at(place, 1, 1, len(bank)), [table_terms(table)])
         for asked in (["client"], ["loan", "account", "nothing"], ["id", "id"], ["price"]):
             np.testing.assert_allclose(over.scores(asked), index.scores(asked), rtol=1e-6)
 
 
 def test_words_that_only_the_new_document_has(bank):
-    over = LexicalIndex(bank.profiles).laid_over(Cut(2, 0, 1), ["zebra", "client"])
+    over = LexicalIndex(bank.profiles).laid_over(Cut.at(2, 0, 1, len(bank)), [["zebra", "client"]])
     assert np.flatnonzero(over.scores(["zebra"])).tolist() == [2]
     assert len(over.scores(["zebra"])) == len(bank) + 1
-    assert LexicalIndex([]).laid_over(Cut(0, 0, 1), ["zebra"]).scores(["zebra"]).tolist() != [0.0]
+    assert LexicalIndex([]).laid_over(Cut.at(0, 0, 1, 0), [["zebra"]]).scores(["zebra"]).tolist() != [0.0]
 
 
 @pytest.mark.parametrize("id", ["bank.account", "bank.loan", "shop.product"])

@@ -1,0 +1,233 @@
+"""What is kept of the index of a lake, and how it is had from that of an earlier state: what has changed is made anew.
+
+A table that is as it was has the words, values, vectors and links that it had; what follows from all tables, such as
+how rare a word is, is worked out from the counts that are kept. The outcome is that of an index made anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tagframe.corpus.canonical import hash_texts
+from tagframe.corpus.documents import column_document, table_document
+from tagframe.corpus.mapped import Arrays
+from tagframe.corpus.profile import TableProfile
+from tagframe.corpus.stored_profiles import digest_of
+from tagframe.retrieval.lexical import WordIndex, database_terms, said_terms, table_terms
+from tagframe.retrieval.overlay import Cut
+from tagframe.retrieval.values import ValueIndex, is_lake
+from tagframe.retrieval.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from tagframe.retrieval.index import RetrievalIndex, Searchable
+
+_PARTS = ("lexical", "said", "database_words", "vocabulary", "values", "links")
+"""What of an index is kept, beside vectors, families and keys."""
+
+_MOST = 0.5
+"""The share of tables that are new from which everything is made anew."""
+
+_SPARSE = 2
+"""Vectors are left out once fewer than one in so many is a column's."""
+
+_DIGEST = 16
+
+Numbers = npt.NDArray[np.int64]
+
+
+def part_of(kept: Arrays, name: str) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of one part."""
+    return {key.partition(".")[2]: array for key, array in kept.items() if key.startswith(f"{name}.")}
+
+
+def arrays_of(index: RetrievalIndex, kind: str) -> dict[str, npt.NDArray[Any]]:
+    """All that is worked out of the tables.
+
+    Args:
+        index: which makes what is not made yet.
+        kind: what else it hangs on: code, embedder.
+    """
+    parts = {name: getattr(index, name).arrays() for name in _PARTS}
+    found = {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
+    found |= {"widths": index.widths, "is_key": index.is_key, **_families(index), **_state(index, kind)}
+    if index.vectors is not None:
+        vectors = index.vectors
+        of_tables, of_columns = _documents(index.readable, index.one_database)
+        documents = np.zeros(len(vectors.distinct), dtype=np.uint64)
+        documents[vectors.column_row] = hash_texts(of_columns)
+        found |= {
+            "tables": vectors.tables,
+            "distinct": vectors.distinct,
+            "column_row": vectors.column_row.astype(np.int32),
+            "table_documents": hash_texts(of_tables),
+            "documents": documents,
+        }
+    return found
+
+
+def refreshed(index: RetrievalIndex, before: Arrays, corpus: Searchable, kind: str) -> dict[str, Any] | None:
+    """The same from that of an earlier state; None where that is of other things, or most tables are new.
+
+    Args:
+        index: that knows its tables, and nothing of them yet.
+        before: what :func:`arrays_of` gave then.
+        corpus: encodes what is new.
+        kind: as there.
+    """
+    state = _state(index, kind)
+    if "kind" not in before or not np.array_equal(state["kind"], before["kind"]):
+        return None  # another tagframe's, or another embedder's
+    tables = Cut.between(_digests(before["states"]), _digests(state["states"]))
+    if len(tables.new) > _MOST * len(index.tables):
+        return None
+    # Keys of a database are inferred from all its tables.
+    databases = Cut.between(_digests(before["databases"]), _digests(state["databases"]))
+    changed = np.flatnonzero(np.isin(index.database, databases.new)).tolist()
+    shown = index.named.of([index.named.own[place] for place in changed]).whole()
+    named = dict(zip(changed, shown, strict=True))
+    new = _New(index, tables, [named[place] for place in tables.new.tolist()])
+    columns = tables.of_parts(before["widths"], new.widths)
+    widths = tables.into(before["widths"], new.widths)
+    of_lake = is_lake(int(widths.sum()))
+    if of_lake != is_lake(int(before["widths"].sum())):
+        return None
+    of_database: dict[int, list[TableProfile]] = {}
+    for place, table in named.items():
+        of_database.setdefault(int(index.database[place]), []).append(table)
+    parts: dict[str, dict[str, Any]] = {
+        "lexical": WordIndex((), part_of(before, "lexical"))
+        .laid_over(tables, [table_terms(table, with_database=not index.one_database) for table in new.named])
+        .arrays(),
+        "said": WordIndex((), part_of(before, "said")).laid_over(tables, list(map(said_terms, new.named))).arrays(),
+        "database_words": WordIndex((), part_of(before, "database_words"))
+        .laid_over(databases, [database_terms(of_database[number]) for number in databases.new.tolist()])
+        .arrays(),
+        "vocabulary": Vocabulary((), kept=part_of(before, "vocabulary"))
+        .laid_over(new.named, tables, columns, widths)
+        .arrays(),
+        "values": ValueIndex((), part_of(before, "values"))
+        .laid_over(new.own, tables, columns, of_lake=of_lake)
+        .arrays(),
+        "links": index.links.arrays(part_of(before, "links"), tables, changed),
+    }
+    found = {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
+    found |= {"widths": widths, **_families(index), **state}
+    found["is_key"] = columns.into(before["is_key"], np.zeros(len(columns.new), dtype=bool))
+    keys = index.links.key_columns({index.tables[place].database for place in changed})
+    starts = np.cumsum(widths) - widths
+    for place in changed:
+        held = [(place, column.name) in keys for column in index.tables[place].columns]
+        found["is_key"][starts[place] : starts[place] + len(held)] = held
+    return found | (_vectors(before, new, columns, corpus) if index.embedder is not None else {})
+
+
+@dataclass(frozen=True)
+class _New:
+    """The tables that are new, or have changed.
+
+    Attributes:
+        index: that they are of.
+        cut: its tables' order.
+        named: under their readable names.
+    """
+
+    index: RetrievalIndex
+    cut: Cut
+    named: Sequence[TableProfile]
+
+    @property
+    def own(self) -> list[TableProfile]:
+        """Under their own names."""
+        return [self.index.tables[place] for place in self.cut.new.tolist()]
+
+    @property
+    def widths(self) -> Numbers:
+        """How many columns each has."""
+        return np.array([len(table.columns) for table in self.named], dtype=np.int64)
+
+
+def _vectors(before: Arrays, new: _New, columns: Cut, corpus: Searchable) -> dict[str, Any]:
+    """The vectors, of which only texts are encoded that no table had."""
+    embedder = new.index.embedder
+    assert embedder is not None
+    of_tables, of_columns = _documents(new.named, new.index.one_database)
+    tables, own = (
+        _rows_of(before[name], texts) for name, texts in zip(_DOCUMENTS, (of_tables, of_columns), strict=True)
+    )
+    apart = [text for text, row in zip(of_tables, tables.tolist(), strict=True) if row < 0]
+    more = list(dict.fromkeys(text for text, row in zip(of_columns, own.tolist(), strict=True) if row < 0))
+    encoded = corpus.encode_more(embedder, [*apart, *more])
+    vectors = np.asarray(before["tables"][tables])
+    vectors[tables < 0] = encoded[: len(apart)]
+    place = {text: len(before["distinct"]) + number for number, text in enumerate(more)}
+    rows = np.array([place.get(text, row) for text, row in zip(of_columns, own.tolist(), strict=True)], dtype=np.int32)
+    found = {
+        "tables": new.cut.into(before["tables"], vectors),
+        "table_documents": new.cut.into(before["table_documents"], hash_texts(of_tables)),
+        "column_row": columns.into(before["column_row"], rows),
+        "distinct": before["distinct"],
+        "documents": before["documents"],
+    }
+    if more:
+        found["distinct"] = np.concatenate([before["distinct"], encoded[len(apart) :]])
+        found["documents"] = np.concatenate([before["documents"], hash_texts(more)])
+    used = np.unique(found["column_row"])
+    if _SPARSE * len(used) < len(found["distinct"]):
+        found["column_row"] = np.searchsorted(used, found["column_row"]).astype(np.int32)
+        found["distinct"], found["documents"] = found["distinct"][used], found["documents"][used]
+    return found
+
+
+_DOCUMENTS = ("table_documents", "documents")
+"""Hashes of the texts behind ``tables`` and ``distinct``."""
+
+
+def _rows_of(known: npt.NDArray[np.uint64], texts: Sequence[str]) -> Numbers:
+    """The row of each text among those that are known; -1 where it is none of them."""
+    hashes, order = hash_texts(texts), np.argsort(known, kind="stable")
+    rows = order[np.minimum(np.searchsorted(known, hashes, sorter=order), len(known) - 1)]
+    return np.where(known[rows] == hashes, rows, -1)
+
+
+def _documents(named: Sequence[TableProfile], hide_database: bool) -> tuple[list[str], list[str]]:
+    """The texts of tables and of their columns, as they are encoded."""
+    of_columns = [column_document(table, column) for table in named for column in table.columns]
+    return [table_document(table, hide_database=hide_database) for table in named], of_columns
+
+
+def _families(index: RetrievalIndex) -> dict[str, npt.NDArray[Any]]:
+    place = {table.id: position for position, table in enumerate(index.profiles)}
+    pieces = [(number, place[id]) for number, one in enumerate(index.families) for id in one.parts]
+    return {
+        "families": np.array([place[one.table.id] for one in index.families], dtype=np.int64),
+        "pieces": np.array(pieces, dtype=np.int64).reshape(-1, 2),
+    }
+
+
+def _state(index: RetrievalIndex, kind: str) -> dict[str, npt.NDArray[Any]]:
+    """What everything follows from.
+
+    Returns:
+        ``kind``, which concerns all tables; ``states`` of tables, and of ``databases`` with their keys: shape (n, 16).
+    """
+    links = index.links.states()
+    return {
+        "kind": _rows([f"{kind}\n{index.one_database}"]),
+        "states": _rows([f"{one.table.id}\n{one.name}\n{digest_of(one.table)}" for one in index.families]),
+        "databases": _rows([f"{name}\n{links[name]}" for name in sorted(links)]),
+    }
+
+
+def _rows(texts: Sequence[str]) -> npt.NDArray[np.uint8]:
+    digests = [hashlib.md5(text.encode("utf-8", "replace"), usedforsecurity=False).digest() for text in texts]
+    return np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(-1, _DIGEST)
+
+
+def _digests(rows: npt.NDArray[np.uint8]) -> list[bytes]:
+    return [row.tobytes() for row in rows]
