@@ -17,7 +17,7 @@ import pytest
 import tagframe
 from tag_bench.postgres_server import PostgresServer, postgres_server
 from tag_bench.server import Server
-from tagframe.engines.postgres.connection import close_connections
+from tagframe.engines.postgres.pool import close_connections
 
 # A slow machine is no failure: no test asserts a time on the clock. Derandomised: the same run every time.
 hypothesis.settings.register_profile("tagframe", deadline=None, derandomize=True)

@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -186,14 +187,24 @@ def profile_of(row: Mapping[str, Any], text: str, read: ReadSketch) -> TableProf
         database=row["database"],
         name=row["name"],
         rows=row["rows"],
-        primary_key=tuple(json.loads(row["primary_key"])),
-        foreign_keys=tuple(
-            ForeignKey(tuple(own), other, tuple(others), database)
-            for own, other, others, database in json.loads(row["foreign_keys"])
-        ),
+        primary_key=_names(row["primary_key"]),
+        foreign_keys=_references(row["foreign_keys"]),
         description=row["description"],
         estimated=bool(row["estimated"]),
         shape=row["shape"],
+    )
+
+
+# Thousands of tables have a few texts of these between them: most of them the same one.
+@lru_cache(maxsize=4096)
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text))
+
+
+@lru_cache(maxsize=4096)
+def _references(text: str) -> tuple[ForeignKey, ...]:
+    return tuple(
+        ForeignKey(tuple(own), other, tuple(others), database) for own, other, others, database in json.loads(text)
     )
 
 

@@ -21,8 +21,8 @@ import pytest
 
 import tagframe as tf
 from tagframe.engines.postgres.catalogue import place_of, table_key
-from tagframe.engines.postgres.connection import close_connections
 from tagframe.engines.postgres.engine import PostgresEngine, postgres_engine
+from tagframe.engines.postgres.pool import close_connections
 from tagframe.errors import (
     ColumnNotFound,
     InvalidArgument,

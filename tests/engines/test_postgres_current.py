@@ -8,9 +8,11 @@ import psycopg
 import pytest
 
 import tagframe as tf
+from tagframe.answer.guard import run_sql
 from tagframe.engines.postgres import current
-from tagframe.engines.postgres.connection import reading
+from tagframe.engines.postgres.connection import Reading
 from tagframe.engines.postgres.engine import postgres_engine
+from tagframe.engines.postgres.pool import close_connections, reading
 from tagframe.errors import FanOut, UnreadableTable
 from tagframe.merging import plan_tables, run_plan
 
@@ -43,7 +45,7 @@ def test_facts_are_looked_up_once_while_nothing_changes(star, monkeypatch):
     url, merge = star
     asked = []
     look_up = current.tables_now
-    monkeypatch.setattr(current, "tables_now", lambda reads, places: asked.append(places) or look_up(reads, places))
+    monkeypatch.setattr(current, "tables_now", lambda held, places: asked.append(places) or look_up(held, places))
     merge()
     run(url, "INSERT INTO shop.sale VALUES (101, 1, 1); ANALYZE shop.sale")
     assert len(merge(where={"sale_id": 101})) == 1
@@ -95,3 +97,33 @@ def test_exact_numbers_are_exact_whichever_way_they_come(star):
     query = "SELECT *, NULL::int AS nothing, ARRAY[1, 2] AS list, '2020-01-01'::date AS day FROM shop.customer"
     with reading(engine.server) as reads:
         assert reads.fetch(query, few=True).equals(reads.fetch(query))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "COMMENT ON COLUMN shop.sale.amount IS 'in crowns'",
+        "ALTER TABLE shop.sale ADD FOREIGN KEY (customer_id) REFERENCES shop.customer",
+        "CREATE UNIQUE INDEX ON shop.sale (amount)",
+        "ALTER TABLE shop.sale ALTER COLUMN amount SET NOT NULL",
+        "CREATE VIEW shop.named AS SELECT name FROM shop.customer",
+        "CREATE SCHEMA more",
+    ],
+)
+def test_what_changes_in_the_catalogue_changes_its_state(database, change):
+    engine = postgres_engine(database(SCRIPT), None)
+    run(engine.server.conninfo, "ANALYZE")
+    before = engine.fingerprint()
+    assert engine.fingerprint() == before
+    run(engine.server.conninfo, change)
+    assert engine.fingerprint() != before
+
+
+def test_a_database_is_opened_again_without_its_types(database, monkeypatch):
+    url = database(SCRIPT)
+    first = tf.open_corpus(url, progress=False)
+    close_connections()
+    monkeypatch.setattr(Reading, "made", lambda *_: pytest.fail("ADBC reads the types of all tables first"))
+    again = tf.open_corpus(url, progress=False)
+    assert again.ids == first.ids
+    assert run_sql("SELECT count(*) AS n FROM sale", again, {"sale": "shop.sale"})["n"].tolist() == [100]

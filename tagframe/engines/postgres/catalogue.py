@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 from tagframe.engines.base import ForeignKey, TableShape
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from tagframe.engines.postgres.connection import Held
 
-    from tagframe.engines.postgres.connection import Reading
+Row = Mapping[str, Any]
+"""By the names of the query's columns."""
 
 _SYSTEM = "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"
 
 _SCHEMAS = f"""
-SELECT n.nspname AS name, has_schema_privilege(n.oid, 'USAGE') AS usable
+SELECT n.nspname::text AS name, has_schema_privilege(n.oid, 'USAGE') AS usable
 FROM pg_namespace n WHERE {_SYSTEM} ORDER BY 1"""
 
 # A partitioned table is one table: what is counted of it is counted of its leaves.
@@ -228,94 +229,79 @@ def literal(text: str) -> str:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The server's catalogue of some tables, as it came."""
+    """The rows of the server's catalogue for some tables."""
 
-    schemas: pa.Table
-    tables: pa.Table
-    columns: pa.Table
-    unique: pa.Table
-    foreign: pa.Table
-
-    def fingerprint(self) -> str:
-        """Changes whenever anything of it does."""
-        import pyarrow as pa
-
-        digest = hashlib.sha256()
-        for table in (self.schemas, self.tables, self.columns, self.unique, self.foreign):
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, table.schema) as writer:
-                writer.write_table(table.combine_chunks())
-            digest.update(sink.getvalue())
-        return digest.hexdigest()
+    tables: Sequence[Row]
+    columns: Sequence[Row]
+    unique: Sequence[Row]
+    foreign: Sequence[Row] = ()
 
 
-def catalogue_of(reads: Reading, schemas: Sequence[str] | None) -> Catalogue:
-    """The catalogue of some schemas, or of all that may be read."""
-    known = reads.fetch(_SCHEMAS.strip(), "the catalogue")
-    chosen = [row["name"] for row in known.to_pylist() if row["usable"] and (schemas is None or row["name"] in schemas)]
-    where = f"c.relnamespace IN (SELECT oid FROM pg_namespace WHERE nspname IN ({_list(chosen)}))"
-    return _catalogue(reads, known, where)
+def state_of(held: Held, schemas: Sequence[str] | None) -> str:
+    """What changes whenever anything does that :func:`looked` tells of; the server computes it."""
+    known = held.rows(_SCHEMAS.strip(), "the catalogue")
+    parts = [
+        f"(SELECT md5(string_agg(row::text, ' ')) FROM ({_within(query, _chosen(known, schemas))}) AS row)"
+        for query in _QUERIES
+    ]
+    found = held.rows(f"SELECT concat_ws(' ', {', '.join(parts)}) AS state", "the catalogue")
+    return hashlib.sha256(f"{known}{found[0]['state']}".encode()).hexdigest()
 
 
-def _catalogue(reads: Reading, schemas: pa.Table, where: str) -> Catalogue:
-    return Catalogue(schemas, *(reads.fetch(_within(query, where), "the catalogue") for query in _QUERIES))
+def looked(held: Held, schemas: Sequence[str] | None) -> Looked:
+    """The tables of some schemas, or of all that may be read."""
+    known = held.rows(_SCHEMAS.strip(), "the catalogue")
+    where = _chosen(known, schemas)
+    catalogue = Catalogue(*(held.rows(_within(query, where), "the catalogue") for query in _QUERIES))
+    readable = [table for table, may_read in _tables(catalogue) if table.columns or may_read]
+    return Looked(tuple(readable), tuple(row["name"] for row in known))
+
+
+def _chosen(known: Sequence[Row], schemas: Sequence[str] | None) -> str:
+    chosen = [row["name"] for row in known if row["usable"] and (schemas is None or row["name"] in schemas)]
+    return f"c.relnamespace IN (SELECT oid FROM pg_namespace WHERE nspname IN ({_list(chosen)}))"
 
 
 def _within(query: str, where: str) -> str:
     return query.strip().replace("c.relnamespace = ANY({schemas})", where)
 
 
-def looked(catalogue: Catalogue) -> Looked:
-    """What a catalogue says."""
-    readable = [table for table, may_read in _tables(catalogue) if table.columns or may_read]
-    return Looked(tuple(readable), tuple(catalogue.schemas["name"].to_pylist()))
-
-
-def all_schemas(reads: Reading) -> list[str]:
+def all_schemas(held: Held) -> list[str]:
     """The names of all schemas, the system's too."""
-    found: list[str] = reads.fetch("SELECT nspname::text AS name FROM pg_namespace", "the catalogue")[
-        "name"
-    ].to_pylist()
-    return found
+    return [row["name"] for row in held.rows("SELECT nspname::text AS name FROM pg_namespace", "the catalogue")]
 
 
-def closed_to(reads: Reading, schemas: Sequence[str] | None) -> tuple[list[str], list[tuple[str, int]]]:
+def closed_to(held: Held, schemas: Sequence[str] | None) -> tuple[list[str], list[tuple[str, int]]]:
     """The schemas that may not be used, and by schema how many tables of the others may not be read."""
-    known = reads.fetch(_SCHEMAS.strip(), "the catalogue").to_pylist()
+    known = held.rows(_SCHEMAS.strip(), "the catalogue")
     wanted = [row for row in known if schemas is None or row["name"] in schemas]
     usable = _list(row["name"] for row in wanted if row["usable"])
-    tables = reads.fetch(_CLOSED.replace("{schemas}", usable), "the catalogue").to_pylist()
+    tables = held.rows(_CLOSED.replace("{schemas}", usable), "the catalogue")
     return [row["name"] for row in wanted if not row["usable"]], [(row["name"], row["tables"]) for row in tables]
 
 
-def some_tables(reads: Reading, tables: pa.Table) -> list[ServerTable]:
+def some_tables(held: Held, tables: Sequence[Row]) -> list[ServerTable]:
     """The tables of these rows of the catalogue, with their columns and keys, without foreign ones."""
-    where = f"c.oid IN ({', '.join(map(str, tables['oid'].to_pylist())) or 'NULL'})"
-    columns, unique = (reads.fetch(_within(query, where), "the catalogue") for query in (_COLUMNS, _UNIQUE))
-    known = Catalogue(tables.slice(0, 0), tables, columns, unique, tables.slice(0, 0))
-    return [table for table, _ in _tables(known)]
+    where = f"c.oid IN ({', '.join(str(row['oid']) for row in tables) or 'NULL'})"
+    columns, unique = (held.rows(_within(query, where), "the catalogue") for query in (_COLUMNS, _UNIQUE))
+    return [table for table, _ in _tables(Catalogue(tables, columns, unique))]
 
 
 def _tables(catalogue: Catalogue) -> list[tuple[ServerTable, bool]]:
-    def rows(found: pa.Table) -> list[dict[str, Any]]:
-        columns = [column.to_pylist() for column in found.columns]
-        return [dict(zip(found.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
-
     columns: dict[int, list[tuple[int, ServerColumn]]] = defaultdict(list)
-    for row in rows(catalogue.columns):
+    for row in catalogue.columns:
         base = row["base"] if row["kind"] in ("b", "d") else ""
         column = ServerColumn(
             row["name"], row["declared"], base, row["modifier"], row["exact"], row["filled"], row["comment"]
         )
         columns[row["oid"]].append((row["place"], column))
     unique: dict[int, list[tuple[bool, str]]] = defaultdict(list)
-    for row in rows(catalogue.unique):
+    for row in catalogue.unique:
         unique[row["oid"]].append((row["is_primary"], row["columns"]))
-    foreign: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    for row in rows(catalogue.foreign):
+    foreign: dict[int, list[Row]] = defaultdict(list)
+    for row in catalogue.foreign:
         foreign[row["oid"]].append(row)
-    tables = rows(catalogue.tables)
-    places = {row["oid"]: (row["schema"], row["name"]) for row in tables}
+    places = {row["oid"]: (row["schema"], row["name"]) for row in catalogue.tables}
     named = {oid: {place: column.name for place, column in known} for oid, known in columns.items()}
 
     def names(oid: int, numbers: str) -> tuple[str, ...] | None:
@@ -325,7 +311,7 @@ def _tables(catalogue: Catalogue) -> list[tuple[ServerTable, bool]]:
         return None if None in found else tuple(name for name in found if name is not None)
 
     result = []
-    for row in tables:
+    for row in catalogue.tables:
         oid = row["oid"]
         keys = [(is_primary, found) for is_primary, text in unique[oid] if (found := names(oid, text)) is not None]
         references = []
@@ -362,7 +348,7 @@ def _tables(catalogue: Catalogue) -> list[tuple[ServerTable, bool]]:
     return result
 
 
-def _grown(row: Mapping[str, Any]) -> float:
+def _grown(row: Row) -> float:
     """The rows of which the server knows, as many more as the table has grown since, as its planner counts them."""
     pages = row["bytes"] / 8192
     return float(row["rows"] * pages / row["pages"]) if row["pages"] and pages > row["pages"] else float(row["rows"])

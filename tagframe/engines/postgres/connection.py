@@ -1,21 +1,20 @@
 """Connections to a PostgreSQL server that can only read, and what is said where one fails.
 
-A connection is made with ADBC, which brings rows as Arrow tables, or with psycopg, which can stop between rows. Each is
-told, before anything else, to read only, to stop a statement after a time and not to wait for locks; the server holds
-to that, whatever a statement says. Connections that are free again wait for the next call of the process.
+A connection is made with ADBC, which brings rows as Arrow tables, or with psycopg, which can stop between rows, and is
+there at once: ADBC reads the types of the whole database first, one of them for each table. Each is told, before
+anything else, to read only, to stop a statement after a time and not to wait for locks; the server holds to that,
+whatever a statement says.
 """
 
 from __future__ import annotations
 
-import atexit
-import os
 import re
-import threading
 import urllib.parse
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from tagframe.errors import InvalidArgument, MissingExtra, ServerGone, UnreadableTable
 
@@ -26,8 +25,7 @@ SECONDS = 600.0
 """A statement of our own may take so long; those of profiles, less."""
 _LOCK_SECONDS = 10
 _CONNECT_SECONDS = 10
-_WAITING = 4
-"""Free connections of a kind that are kept."""
+SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _KEYWORDS = {"postgresql", "postgres"}
 
 
@@ -117,25 +115,86 @@ def settings(seconds: float) -> list[str]:
     ]
 
 
-class Reading:
-    """One connection of ADBC's, in the hands of one call."""
+class Held(ABC):
+    """One connection, in the hands of one call."""
 
     def __init__(self, connection: Any, server: Server) -> None:
         self.connection, self.server = connection, server
+
+    @classmethod
+    @abstractmethod
+    def made(cls, server: Server) -> Self:
+        """A new one; raises what the driver raises."""
+
+    @abstractmethod
+    def run(self, sql: str) -> None:
+        """Statements without rows, of our own, in one round trip."""
+
+    @abstractmethod
+    def rows(self, sql: str, what: str = "") -> list[dict[str, Any]]:
+        """The rows of a query of our own, which are few or small; ``what`` is read, for messages.
+
+        Raises:
+            ServerGone: it cannot be reached, or went away.
+            UnreadableTable: it cannot answer.
+        """
 
     def close(self) -> None:
         """Whatever has become of it."""
         with suppress(Exception):
             self.connection.close()
 
-    def run(self, sql: str) -> None:
-        """Statements without rows, of our own, in one round trip."""
-        with self.connection.cursor() as cursor:
-            cursor.executescript(sql)
-
     def limit(self, seconds: float, then: str = "") -> None:
         """From here on the server stops statements after so long; ``then`` is run in the same round trip."""
         self.run(f"SET statement_timeout = {max(1, int(seconds * 1000))}{f'; {then}' if then else ''}")
+
+    @contextmanager
+    def errors(self, what: str = "") -> Iterator[None]:
+        """The drivers' errors by our names."""
+        try:
+            yield
+        except Exception as error:
+            raise named(error, self.server, what) from None
+
+
+class Looking(Held):
+    """A connection of psycopg's, for the catalogue."""
+
+    @classmethod
+    def made(cls, server: Server) -> Self:
+        """With rows by name."""
+        psycopg = _psycopg()
+        return cls(psycopg.connect(server.conninfo, autocommit=True, prepare_threshold=None), server)
+
+    def run(self, sql: str) -> None:
+        """Statements without rows."""
+        self.connection.execute(sql)
+
+    def rows(self, sql: str, what: str = "") -> list[dict[str, Any]]:
+        """The rows of a query, by the names of their columns."""
+        with self.errors(what):
+            cursor = self.connection.execute(sql)
+            names = [column.name for column in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in cursor]
+
+
+class Reading(Held):
+    """A connection of ADBC's, for rows."""
+
+    @classmethod
+    def made(cls, server: Server) -> Self:
+        """Each statement by itself, unless a transaction is begun."""
+        return cls(_adbc().connect(server.conninfo, autocommit=True), server)
+
+    def run(self, sql: str) -> None:
+        """Statements without rows."""
+        with self.connection.cursor() as cursor:
+            cursor.executescript(sql)
+
+    def rows(self, sql: str, what: str = "") -> list[dict[str, Any]]:
+        """As :meth:`fetch`, of few rows."""
+        found: list[dict[str, Any]] = self.fetch(sql, what, few=True).to_pylist()
+        return found
 
     def fetch(self, sql: str, what: str = "", *, few: bool = False) -> pa.Table:
         """The rows of a query of our own.
@@ -161,14 +220,6 @@ class Reading:
         with self.errors(what), self.connection.cursor() as cursor:
             cursor.execute(sql)
             yield cursor.fetch_record_batch()
-
-    @contextmanager
-    def errors(self, what: str = "") -> Iterator[None]:
-        """The drivers' errors by our names."""
-        try:
-            yield
-        except Exception as error:
-            raise named(error, self.server, what) from None
 
 
 def named(error: Exception, server: Server, what: str = "") -> Exception:
@@ -203,114 +254,6 @@ def _words(error: BaseException) -> str:
     return line.strip().rstrip(".")
 
 
-class _Pool:
-    """Connections of this process that are free."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._free: dict[str, list[Reading]] = {}
-        self._inherited: list[dict[str, list[Reading]]] = []
-        self._process = os.getpid()
-
-    def taken(self, server: Server) -> Reading | None:
-        """One that is free, or None."""
-        with self._lock:
-            self._mine()
-            free = self._free.get(server.conninfo)
-            return free.pop() if free else None
-
-    def put(self, reads: Reading) -> None:
-        """Keep one that is free again, or close it."""
-        with self._lock:
-            self._mine()
-            free = self._free.setdefault(reads.server.conninfo, [])
-            if len(free) < _WAITING:
-                free.append(reads)
-                return
-        reads.close()
-
-    def close(self) -> None:
-        """Close all."""
-        with self._lock:
-            self._mine()
-            gone = [reads for free in self._free.values() for reads in free]
-            self._free.clear()
-        for reads in gone:
-            reads.close()
-
-    def _mine(self) -> None:
-        if self._process != os.getpid():
-            # A child must not speak on its parent's connections, nor close them, as forgetting them would.
-            self._inherited.append(self._free)
-            self._free, self._process = {}, os.getpid()
-
-
-_pool = _Pool()
-
-
-def close_connections() -> None:
-    """Close the connections that wait for a next call."""
-    _pool.close()
-
-
-atexit.register(close_connections)
-
-
-_SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-
-
-@contextmanager
-def reading(server: Server, seconds: float = SECONDS, *, snapshot: bool = False) -> Iterator[Reading]:
-    """A connection for a block, in which statements are stopped after so many seconds.
-
-    Args:
-        server: whose.
-        seconds: after which the server stops a statement.
-        snapshot: whether all statements see one state.
-
-    Raises:
-        ServerGone: there is none.
-    """
-    reads = _lent(server, seconds, _SNAPSHOT if snapshot else "")
-    try:
-        yield reads
-    except BaseException:
-        reads.close()
-        raise
-    try:
-        if snapshot:
-            reads.run("COMMIT")
-    except Exception:  # all that was asked for is there
-        reads.close()
-    else:
-        _pool.put(reads)
-
-
-def _lent(server: Server, seconds: float, then: str) -> Reading:
-    while (known := _pool.taken(server)) is not None:
-        try:
-            known.limit(seconds, then)  # tells too whether it is still there
-            return known
-        except Exception:
-            known.close()
-    fresh = _connected(server)
-    with fresh.errors():
-        fresh.limit(seconds, then)
-    return fresh
-
-
-def _connected(server: Server) -> Reading:
-    try:
-        connection = _adbc().connect(server.conninfo, autocommit=True)
-        reads = Reading(connection, server)
-        reads.run("; ".join(settings(SECONDS)))
-    except MissingExtra:
-        raise
-    except Exception as error:
-        raise named(error, server) from None
-    return reads
-
-
 @contextmanager
 def stepping(server: Server, seconds: float) -> Iterator[Any]:
     """A connection of psycopg's for a block, in a transaction that only reads; closed after it.
@@ -325,7 +268,7 @@ def stepping(server: Server, seconds: float) -> Iterator[Any]:
         raise named(error, server) from None
     try:
         connection.execute("; ".join(settings(seconds)))
-        connection.execute(_SNAPSHOT)
+        connection.execute(SNAPSHOT)
         yield connection
     finally:
         with suppress(Exception):

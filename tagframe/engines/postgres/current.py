@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tagframe.engines.postgres.catalogue import ServerTable, literal, some_tables
 
 if TYPE_CHECKING:
-    from tagframe.engines.postgres.connection import Reading
+    from tagframe.engines.postgres.connection import Held
 
 Place = tuple[str, str]
 """Schema and name."""
@@ -38,29 +38,29 @@ _lock = threading.Lock()
 _kept: dict[tuple[str, frozenset[Place]], tuple[str, dict[str, ServerTable]]] = {}
 
 
-def tables_now(reads: Reading, places: Collection[Place]) -> dict[str, ServerTable]:
+def tables_now(held: Held, places: Collection[Place]) -> dict[str, ServerTable]:
     """Some tables, by what the engine calls them; those that are not there any more are left out.
 
     What is counted of them, and their foreign keys, are not looked up.
     """
-    found = reads.fetch(_of(_PLACES, places), "the catalogue")
-    return {table.key: table for table in some_tables(reads, found)}
+    found = held.rows(_of(_PLACES, places), "the catalogue")
+    return {table.key: table for table in some_tables(held, found)}
 
 
-def tables_kept(reads: Reading, places: Collection[Place]) -> dict[str, ServerTable]:
+def tables_kept(held: Held, places: Collection[Place]) -> dict[str, ServerTable]:
     """As :func:`tables_now`, looked up once for as long as nothing changes.
 
     Args:
-        reads: a connection in a transaction of one snapshot, so that what is kept is of the state that it is kept for.
+        held: a connection in a transaction of one snapshot, so that what is kept is of the state that it is kept for.
         places: of the tables.
     """
-    known_as = (reads.server.conninfo, frozenset(places))
-    state = reads.fetch(_of(_STATE, places), "the catalogue", few=True)["state"][0].as_py()
+    known_as = (held.server.conninfo, frozenset(places))
+    state = held.rows(_of(_STATE, places), "the catalogue")[0]["state"]
     with _lock:
         kept = _kept.get(known_as)
     if kept is not None and kept[0] == state:
         return kept[1]
-    tables = tables_now(reads, places)
+    tables = tables_now(held, places)
     with _lock:
         _kept.pop(known_as, None)
         _kept[known_as] = (state, tables)

@@ -24,19 +24,19 @@ from tagframe.engines.base import (
 )
 from tagframe.engines.frames import frame_chunk
 from tagframe.engines.postgres.catalogue import (
-    Catalogue,
     Looked,
     ServerColumn,
     ServerTable,
     all_schemas,
-    catalogue_of,
     closed_to,
     looked,
     place_of,
+    state_of,
 )
-from tagframe.engines.postgres.connection import Reading, Server, reading
+from tagframe.engines.postgres.connection import Held, Reading, Server
 from tagframe.engines.postgres.current import tables_kept, tables_now
 from tagframe.engines.postgres.joining import PostgresJoining
+from tagframe.engines.postgres.pool import looking, reading
 from tagframe.engines.postgres.selecting import PostgresSelecting
 from tagframe.engines.postgres.statement import POSTGRES, run_statement
 from tagframe.engines.postgres.statistics import SECONDS, statistics_of
@@ -84,9 +84,8 @@ class PostgresEngine:
             ServerGone: it cannot be reached.
             SourceNotFound: a schema that was asked for is not there.
         """
-        with reading(self.server) as reads:
-            catalogue = catalogue_of(reads, self.schemas)
-        found = _parsed(self, catalogue)
+        with looking(self.server) as held:
+            found = _looked(self, held)
         for name in self.schemas or ():
             if name not in found.schemas:
                 raise SourceNotFound(f"no schema {name!r} in {self.identity}: {did_you_mean(name, found.schemas)}")
@@ -98,8 +97,8 @@ class PostgresEngine:
 
     def closed(self) -> list[UnreadableTable]:
         """Schemas, and tables of the others, that the user who connects may not read."""
-        with reading(self.server) as reads:
-            schemas, tables = closed_to(reads, self.schemas)
+        with looking(self.server) as held:
+            schemas, tables = closed_to(held, self.schemas)
         return [
             *(UnreadableTable(f"schema {name!r} of {self.identity}: no right to use it") for name in schemas),
             *(
@@ -216,8 +215,8 @@ class PostgresEngine:
 
     def fingerprint(self, known: Stamp | None = None) -> Stamp:
         """The state of the catalogue and of the counters of all tables."""
-        with reading(self.server) as reads:
-            return Stamp(0, 0, catalogue_of(reads, self.schemas).fingerprint())
+        with looking(self.server) as held:
+            return Stamp(0, 0, state_of(held, self.schemas))
 
     @contextmanager
     def kept_open(self) -> Iterator[None]:
@@ -242,10 +241,9 @@ class PostgresEngine:
     @contextmanager
     def selecting(self, tables: Sequence[str]) -> Iterator[PostgresSelecting]:
         """All statements see one state of the tables."""
-        with reading(self.server) as reads:
-            reads.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            yield PostgresSelecting(self, reads, self.now(reads, tables))
-            reads.run("COMMIT")
+        with reading(self.server, snapshot=True) as reads:
+            known = tables_kept(reads, [place_of(table) for table in tables])
+            yield PostgresSelecting(self, reads, self._all_there(known, tables))
 
     def execute(
         self,
@@ -257,10 +255,10 @@ class PostgresEngine:
         explain: bool = False,
     ) -> pd.DataFrame:
         """In a transaction of its own that only reads; ``relations`` go along as values."""
-        with reading(self.server) as reads:
-            places = {readable.table: place_of(readable.table) for readable in tables.values()}
-            now = self._all_there(tables_now(reads, places.values()), list(places)) if places else {}
-            schemas = all_schemas(reads)
+        places = {readable.table: place_of(readable.table) for readable in tables.values()}
+        with looking(self.server) as held:
+            now = self._all_there(tables_now(held, places.values()), list(places)) if places else {}
+            schemas = all_schemas(held)
         columns = {
             name: (now[readable.table], [c.name for c in now[readable.table].columns if c.name not in readable.hidden])
             for name, readable in tables.items()
@@ -275,16 +273,8 @@ class PostgresEngine:
             explain=explain,
         )
 
-    def now(self, reads: Reading, tables: Sequence[str]) -> dict[str, ServerTable]:
-        """Some tables as they are now.
-
-        Raises:
-            UnreadableTable: one is not there any more.
-        """
-        return self._all_there(tables_now(reads, [place_of(table) for table in tables]), tables)
-
     def _now(self, reads: Reading, table: str) -> ServerTable:
-        return self.now(reads, [table])[table]
+        return self._all_there(tables_now(reads, [place_of(table)]), [table])[table]
 
     def _all_there(self, found: dict[str, ServerTable], tables: Sequence[str]) -> dict[str, ServerTable]:
         for table in tables:
@@ -316,12 +306,12 @@ class PostgresEngine:
 _last: dict[PostgresEngine, tuple[str, Looked]] = {}
 
 
-def _parsed(engine: PostgresEngine, catalogue: Catalogue) -> Looked:
-    """What a catalogue says; that of thousands of tables is taken apart once."""
-    state = catalogue.fingerprint()
+def _looked(engine: PostgresEngine, held: Held) -> Looked:
+    """What the catalogue says; that of thousands of tables is fetched and taken apart once."""
+    state = state_of(held, engine.schemas)  # before the look: what changes in between is looked at again
     known = _last.get(engine)
     if known is None or known[0] != state:
-        known = _last[engine] = (state, looked(catalogue))
+        known = _last[engine] = (state, looked(held, engine.schemas))
         while len(_last) > 1:
             del _last[next(iter(_last))]
     return known[1]

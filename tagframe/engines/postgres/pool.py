@@ -1,0 +1,132 @@
+"""Connections to PostgreSQL servers that are free again wait for the next call of the process."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from tagframe.engines.postgres.connection import SECONDS, SNAPSHOT, Held, Looking, Reading, Server, named, settings
+from tagframe.errors import MissingExtra
+
+_WAITING = 4
+"""Free connections of a kind that are kept."""
+
+
+class _Pool:
+    """Connections of this process that are free."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._free: dict[tuple[str, type[Held]], list[Held]] = {}
+        self._inherited: list[dict[tuple[str, type[Held]], list[Held]]] = []
+        self._process = os.getpid()
+
+    def taken(self, server: Server, kind: type[Held]) -> Held | None:
+        """One that is free, or None."""
+        with self._lock:
+            self._mine()
+            free = self._free.get((server.conninfo, kind))
+            return free.pop() if free else None
+
+    def put(self, held: Held) -> None:
+        """Keep one that is free again, or close it."""
+        with self._lock:
+            self._mine()
+            free = self._free.setdefault((held.server.conninfo, type(held)), [])
+            if len(free) < _WAITING:
+                free.append(held)
+                return
+        held.close()
+
+    def close(self) -> None:
+        """Close all."""
+        with self._lock:
+            self._mine()
+            gone = [held for free in self._free.values() for held in free]
+            self._free.clear()
+        for held in gone:
+            held.close()
+
+    def _mine(self) -> None:
+        if self._process != os.getpid():
+            # A child must not speak on its parent's connections, nor close them, as forgetting them would.
+            self._inherited.append(self._free)
+            self._free, self._process = {}, os.getpid()
+
+
+_pool = _Pool()
+
+
+def close_connections() -> None:
+    """Close the connections that wait for a next call."""
+    _pool.close()
+
+
+atexit.register(close_connections)
+
+
+@contextmanager
+def reading(server: Server, seconds: float = SECONDS, *, snapshot: bool = False) -> Iterator[Reading]:
+    """A connection for rows for a block, in which statements are stopped after so many seconds.
+
+    Args:
+        server: whose.
+        seconds: after which the server stops a statement.
+        snapshot: whether all statements see one state.
+
+    Raises:
+        ServerGone: there is none.
+    """
+    with _lent(Reading, server, seconds, snapshot) as held:
+        yield held
+
+
+@contextmanager
+def looking(server: Server, seconds: float = SECONDS) -> Iterator[Looking]:
+    """A connection for the catalogue; see :func:`reading`."""
+    with _lent(Looking, server, seconds, False) as held:
+        yield held
+
+
+H = TypeVar("H", bound=Held)
+
+
+@contextmanager
+def _lent(kind: type[H], server: Server, seconds: float, snapshot: bool) -> Iterator[H]:
+    held = _taken(kind, server, seconds, SNAPSHOT if snapshot else "")
+    try:
+        yield held
+    except BaseException:
+        held.close()
+        raise
+    try:
+        if snapshot:
+            held.run("COMMIT")
+    except Exception:  # all that was asked for is there
+        held.close()
+    else:
+        _pool.put(held)
+
+
+def _taken(kind: type[H], server: Server, seconds: float, then: str) -> H:
+    while (known := _pool.taken(server, kind)) is not None:
+        try:
+            known.limit(seconds, then)  # tells too whether it is still there
+        except Exception:
+            known.close()
+        else:
+            assert isinstance(known, kind)
+            return known
+    try:
+        fresh = kind.made(server)
+        fresh.run("; ".join(settings(SECONDS)))
+        fresh.limit(seconds, then)
+    except MissingExtra:
+        raise
+    except Exception as error:
+        raise named(error, server) from None
+    return fresh
