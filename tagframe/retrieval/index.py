@@ -38,7 +38,7 @@ from tagframe.retrieval.lexical import (
 from tagframe.retrieval.links import Links
 from tagframe.retrieval.once import once
 from tagframe.retrieval.overlay import Beside, Cut
-from tagframe.retrieval.problem import Floats
+from tagframe.retrieval.problem import LINKED, Floats
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.refreshed import arrays_of, part_of, refreshed
 from tagframe.retrieval.segment import WordsApart
@@ -384,6 +384,18 @@ class RetrievalIndex:
             [(position, column.name) in keys for position, table in enumerate(self.tables) for column in table.columns],
             dtype=bool,
         )
+
+    def joined_on(self, table: int, column: int) -> list[int]:
+        """The tables whose best key pair with a table is on a column of it, by the column's position, alone."""
+        if not self.is_key[self._starts[table] + column]:
+            return []
+        id, name = self.tables[table].id, self.tables[table].columns[column].name
+        found = []
+        for other, score in self.links.of(table):
+            key = self.links.best(table, other) if score >= LINKED else None
+            if key is not None and (name,) == (key.left_columns if key.left_table == id else key.right_columns):
+                found.append(other)
+        return found
 
     def _column_terms(self, table: int) -> list[frozenset[str]]:
         named = self.named[table]

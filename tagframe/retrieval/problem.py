@@ -35,6 +35,8 @@ class RowKind(IntEnum):
     """A word of the question that is in names of tables and columns."""
     VALUE = 4
     """A value of the question that is in cells."""
+    HELD = 5
+    """A name of the question, against the tables that hold it (:mod:`tagframe.retrieval.held`)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,7 +37,10 @@ def _values(index: RetrievalIndex, table: int, hits: Sequence[ValueHit]) -> list
     for hit in hits:
         if table in hit.tables:
             column = index.tables[table].columns[hit.columns[hit.tables.index(table)]]
-            found.append(f"{hit.text!r} is in {column.name}")
+            here = [other for other in hit.tables if index.database[other] == index.database[table]]
+            # Of a column of many values a sample is known.
+            alone = ", which no other table is known to hold" if hit.is_name and here == [table] else ""
+            found.append(f"{hit.text!r} is in {column.name}{alone}")
     return found[:_MOST]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from tagframe.retrieval.held import held_names
 from tagframe.retrieval.problem import Floats, RowKind, best_first
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.values import ValueHit
@@ -30,6 +31,7 @@ SIGNALS = (
     "value",
     "plain_value",
     "only_value",
+    "only_here",
     "neighbour",
     "neighbour_alone",
     "database",
@@ -57,6 +59,7 @@ column_name           the product of both for the best column
 attribute_name        the same over columns that are no keys
 value, plain_value    rarity of names found in cells, and of other words found there
 only_value            names that no other table's cells have and no column's or table's name explains
+only_here             the same within the table's database; shared by tables that hold a name as one role
 neighbour             link score × (dense + lexical) of the best other table
 neighbour_alone       the same in a corpus of one database, where no other signal tells which tables belong together
 database              dense + lexical of the best table of the database
@@ -126,6 +129,7 @@ def gather(index: RetrievalIndex, question: Question) -> Evidence:
     neighbour = _neighbour(index, together)
     best, top3 = _by_database(index, together)
     named_rows, named_labels = _named_rows(index, stems)
+    names = held_names(index, hits, dict(zip(named_labels, named_rows, strict=True)))
     named_most = max(float(named_rows.max(axis=1).sum()) if len(named_rows) else 0.0, 1e-9)
     database_words = index.by_database(words)
     found = {
@@ -139,6 +143,7 @@ def gather(index: RetrievalIndex, question: Question) -> Evidence:
         "column_name": index.by_table(matched * share),
         "attribute_name": index.by_table(np.where(index.is_key, 0.0, matched * share)),
         **_of_values(index, hits),
+        "only_here": names.here,
         "neighbour": neighbour,
         "neighbour_alone": neighbour * index.one_database,
         "database": best,
@@ -161,15 +166,16 @@ def gather(index: RetrievalIndex, question: Question) -> Evidence:
         (RowKind.ATTRIBUTE, attributes, relevance.labels),
         (RowKind.NAME, named_rows, named_labels),
         (RowKind.VALUE, value_rows, [hit.text for hit in hits]),
+        (RowKind.HELD, names.rows, names.names),
     ]
     # A word's rows are means over words, a name's are shares of all that the corpus' names have of the question.
     each = float(max(len(words), 1))
-    scale = {RowKind.WORD: each, RowKind.ATTRIBUTE: each, RowKind.NAME: named_most, RowKind.VALUE: 1.0}
+    scale = {RowKind.WORD: each, RowKind.ATTRIBUTE: each, RowKind.NAME: named_most}
     evidence = Evidence(
         np.stack([found[name] for name in SIGNALS], axis=1),
         np.concatenate([rows for _, rows, _ in blocks]).reshape(-1, count),
         np.repeat([int(kind) for kind, _, _ in blocks], [len(rows) for _, rows, _ in blocks]),
-        np.repeat([1 / scale[kind] for kind, _, _ in blocks], [len(rows) for _, rows, _ in blocks]),
+        np.repeat([1 / scale.get(kind, 1.0) for kind, _, _ in blocks], [len(rows) for _, rows, _ in blocks]),
         tuple(label for _, _, labels in blocks for label in labels),
         tuple(hits),
     )

@@ -7,21 +7,23 @@ from tagframe.retrieval.methods.sets import FEATURES, index_sets, set_features, 
 from tagframe.retrieval.problem import RowKind, SelectionProblem, spanning_forest
 from tagframe.retrieval.signals import SIGNALS
 
+PLACES = [0, 2, 3, 4, 5]
+
 
 @pytest.fixture
 def problem():
     rng = np.random.default_rng(7)
     n = 6
     link, omega, alike = (np.triu(rng.random((n, n)), 1) for _ in range(3))
-    kind = np.repeat([RowKind.WORD, RowKind.ATTRIBUTE, RowKind.NAME, RowKind.VALUE], [3, 3, 2, 1])
+    kind = np.repeat([RowKind.WORD, RowKind.ATTRIBUTE, RowKind.NAME, RowKind.VALUE, RowKind.HELD], [3, 3, 2, 1, 2])
     return SelectionProblem(
         r=-rng.random(n),
-        fine=rng.random((9, n)),
+        fine=rng.random((11, n)),
         omega=omega + omega.T,
         link=link + link.T,
         similarity=alike + alike.T,
         kind=kind,
-        row_weight=rng.random(9),
+        row_weight=rng.random(11),
         signals=rng.random((n, len(SIGNALS))),
         source=np.array([0, 0, 0, 1, 1, 2]),
     )
@@ -32,7 +34,7 @@ def naive(problem, tables):
     tables = list(tables)
     found = {f"sum_{name}": problem.signals[tables, place].sum() for place, name in enumerate(SIGNALS)}
     found["sum_prior"], found["least_prior"] = problem.r[tables].sum(), problem.r[tables].min()
-    for kind in (RowKind.WORD, RowKind.ATTRIBUTE, RowKind.NAME, RowKind.VALUE):
+    for kind in (RowKind.WORD, RowKind.ATTRIBUTE, RowKind.NAME, RowKind.VALUE, RowKind.HELD):
         rows = problem.kind == kind
         values = problem.row_weight[rows, None] * problem.fine[rows]
 
@@ -43,6 +45,10 @@ def naive(problem, tables):
         name = kind.name.lower()
         found[f"cover_{name}"] = cover(tables)
         found[f"cover_least_{name}"], found[f"cover_alone_{name}"] = min(adds), sum(adds)
+    held = problem.kind == RowKind.HELD
+    around = np.flatnonzero(np.isin(problem.source, problem.source[tables]) & np.isin(np.arange(6), PLACES))
+    names = problem.row_weight[held, None] * problem.fine[held]
+    found["lacking"] = (names[:, around].max(axis=1) - names[:, tables].max(axis=1)).sum()
     found["link_tree"] = spanning_forest(problem.link, tables)[1]
     edges, _ = spanning_forest(np.where(problem.link >= 0.5, problem.link, 0), tables)
     found["unlinked"] = len(tables) - 1 - len(edges)
@@ -55,7 +61,7 @@ def naive(problem, tables):
 
 
 def test_every_feature_of_every_set_by_its_definition(problem):
-    places = np.array([0, 2, 3, 4, 5])
+    places = np.array(PLACES)
     features = set_features(problem, places)
     sets = [tuple(chosen) for size in range(1, 6) for chosen in combinations(places.tolist(), size)]
     assert len(features) == len(sets)

@@ -15,13 +15,14 @@ from tagframe.retrieval.signals import SIGNALS
 LARGEST = 5
 """Tables in the largest set that is scored."""
 
-_KINDS = (RowKind.WORD, RowKind.ATTRIBUTE, RowKind.NAME, RowKind.VALUE)
+_KINDS = (RowKind.WORD, RowKind.ATTRIBUTE, RowKind.NAME, RowKind.VALUE, RowKind.HELD)
 
 FEATURES = (
     *(f"sum_{name}" for name in SIGNALS),
     "sum_prior",
     "least_prior",
     *(f"{what}_{kind.name.lower()}" for kind in _KINDS for what in ("cover", "cover_least", "cover_alone")),
+    "lacking",
     "link_tree",
     "unlinked",
     "connected",
@@ -34,6 +35,7 @@ FEATURES = (
 
 sum_*: the sum of a signal over S. prior: the first stage's score. cover_*: what S covers of the rows of a kind;
 cover_least: what the table that adds least to it adds, cover_alone: what single tables of S cover that no other does.
+lacking: how many names S does not hold that other tables of its databases do.
 link_tree: the maximum spanning tree over link scores. unlinked: how many links are missing to
 connect S; connected: 1 where none is. other_databases: how many beside the first; one_database: 1 for several of one.
 near_duplicate: the most similar pair. size_*: 1 for sets of that size.
@@ -85,6 +87,9 @@ def set_features(problem: SelectionProblem, places: npt.NDArray[np.intp]) -> Flo
     additive = np.concatenate([problem.signals[places], prior[:, None]], axis=1)
     summed, least = additive, prior
     covered = [_Covered.of_one(block) for block in rows]
+    names = rows[_KINDS.index(RowKind.HELD)]
+    near = np.stack([names[:, source == own].max(axis=1) for own in source.tolist()])
+    around = near  # what the databases of each set hold of the names
     databases, pair = np.ones(len(places)), similarity.diagonal()
     blocks = []
     for sets, smaller in zip(index_sets(len(places)), smaller_sets(len(places)), strict=True):
@@ -94,6 +99,7 @@ def set_features(problem: SelectionProblem, places: npt.NDArray[np.intp]) -> Flo
             summed = summed[smaller] + additive[last]
             least = np.minimum(least[smaller], prior[last])
             covered = [known.with_one_more(smaller, last) for known in covered]
+            around = np.maximum(around[smaller], near[last])
             same, alike = np.zeros(count, dtype=bool), pair[smaller]
             for member in sets[:, :-1].T:
                 same |= source[member] == source[last]
@@ -105,6 +111,7 @@ def set_features(problem: SelectionProblem, places: npt.NDArray[np.intp]) -> Flo
             summed,
             least[:, None],
             *(known.features() for known in covered),
+            (around - covered[_KINDS.index(RowKind.HELD)].best).sum(axis=1)[:, None],
             np.stack([tree, size - 1 - linked, linked == size - 1], axis=1),
             np.stack([databases - 1, (databases == 1) & (size > 1), pair], axis=1),
         ]
