@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -74,24 +74,32 @@ def join_statement(
     first: dict[str, tuple[str, str]] = {}
     for key in wanted:
         first.setdefault(names[key], key)
-    shown: list[exp.Expr] = [
-        tables.column(table, column)
-        if name == column
-        else exp.alias_(tables.column(table, column), name, quoted=True, copy=False)
-        for name, (table, column) in first.items()
-    ]
+    sharing: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for key, name in names.items():
+        sharing[name].append(key)
+
+    def value(key: tuple[str, str]) -> exp.Expr:
+        """The column; of an outer join, from whichever table of those that it is equal in has it."""
+        same = [tables.column(*other) for other in [key, *(one for one in sharing[names[key]] if one != key)]]
+        return same[0] if how != "outer" or len(same) == 1 else exp.Coalesce(this=same[0], expressions=same[1:])
+
+    shown: list[exp.Expr] = []
+    for name, key in first.items():
+        column = value(key)
+        is_named = isinstance(column, exp.Column) and name == key[1]
+        shown.append(column if is_named else exp.alias_(column, name, quoted=True, copy=False))
     query = exp.select(*shown or [exp.Literal.number(1)], copy=False).from_(tables.item(plan.start), copy=False)
     for step in plan.steps:
         pairs = zip(step.base_columns, step.columns, strict=True)
         equal = [tables.column(step.base, mine).eq(tables.column(step.table, theirs)) for mine, theirs in pairs]
         both = exp.and_(*equal, copy=False)
         query = query.join(tables.item(step.table), on=both, join_type=_JOINS[how], copy=False)
-    for name, value in (where or {}).items():
-        query = query.where(condition(tables.column(*plan.find_column(name)), value), copy=False)
+    for name, wanted_value in (where or {}).items():
+        query = query.where(condition(value(plan.find_column(name)), wanted_value), copy=False)
     return query if limit is None else query.limit(limit, copy=False)
 
 
-def condition(column: exp.Column, value: Any) -> exp.Expr:
+def condition(column: exp.Expr, value: Any) -> exp.Expr:
     """A column is a value, or one of several; None stands for what is missing.
 
     Raises:

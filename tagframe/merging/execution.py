@@ -15,6 +15,7 @@ from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How
 from tagframe.merging import advice
 from tagframe.merging.advice import Reaction
+from tagframe.merging.conditions import conditions_of
 from tagframe.merging.crossing import merge_across
 from tagframe.merging.lake import merge_in_lake
 from tagframe.merging.pushdown import merge_in_engine
@@ -47,7 +48,7 @@ def run_plan(
             all are in one file, no step repeats a row and no key needs coercion, SQLite joins them, and only the rows
             of the result are read (``where`` as a mapping to values, or none); the report's ``engine`` says so. Else
             the key columns are read whole, and of the others only the rows of the result. Where all tables are in one
-            PostgreSQL server, ``how`` is no outer join and ``where`` tests for values, one statement
+            PostgreSQL server and ``where`` tests for values, one statement
             (:attr:`MergeReport.sql`) joins them there: keys are compared as the server compares them, so that nothing
             matches by coercion, rows come in the server's order, and of a ``limit`` which ones they are is its choice.
             What the report counts is counted there when it is read; with a ``limit`` no loss is warned of before.
@@ -83,7 +84,7 @@ def run_plan(
     names = plan.column_names()
     wanted = _wanted(plan, names, columns)
     filters = {plan.find_column(name): value for name, value in where.items()} if isinstance(where, Mapping) else {}
-    if how != "outer" and not isinstance(where, str):
+    if not isinstance(where, str):
         served = merge_in_server(plan, corpus, wanted, where or {}, how, limit, on_fanout, on_loss)
         if served is not None:
             return served
@@ -94,9 +95,10 @@ def run_plan(
             if report.lost and on_loss == "warn" and plan.is_anchored:
                 advice.say_loss(plan.start, report.lost, report.start_rows, None)
             return frame, replace(report, plan=plan, ambiguous=advice.ways_as_sure(plan))
-    if not isinstance(where, str):
+    conditions = conditions_of(where, filters, _wanted(plan, names, None))
+    if conditions is not None:
         in_lake = merge_in_lake(
-            plan, corpus, wanted, filters, how=how, limit=limit, on_fanout=on_fanout, on_loss=on_loss
+            plan, corpus, wanted, conditions, how=how, limit=limit, on_fanout=on_fanout, on_loss=on_loss
         )
         if in_lake is not None:
             return in_lake

@@ -1,8 +1,9 @@
 """Joins of files that DuckDB reads where they are: one statement gives the rows, a second one the report's counts.
 
-A plan runs there where SQL's answer is the same as pandas': all tables are of one lake, no step repeats a row, keys are
-integers, or text of which none that finds no partner would find one in canonical form. What cannot be told is left to
-:func:`tagframe.merging.run_plan`. The counts are made when the report is first looked at.
+A plan runs there where SQL's answer is the same as pandas': all tables are of one lake, and keys are integers, or text
+of which none that finds no partner would find one in canonical form. Rows come in the order of the files: where a step
+repeats or adds some, in the order of its own. What cannot be told is left to :func:`tagframe.merging.run_plan`. The
+counts are made when the report is first looked at.
 """
 
 from __future__ import annotations
@@ -24,13 +25,12 @@ from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How, JoinStep
 from tagframe.merging import advice
 from tagframe.merging.advice import Reaction
+from tagframe.merging.conditions import ColumnKey, Condition
 from tagframe.merging.report import LaterReport, MergeReport
 from tagframe.merging.statements import SHOWN_ROWS, StatementMerge, one_engine
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-ColumnKey = tuple[str, str]
 
 _INTEGERS = frozenset("TINYINT SMALLINT INTEGER BIGINT UTINYINT USMALLINT UINTEGER UBIGINT".split())
 _NUMBERS = _INTEGERS | {"FLOAT", "DOUBLE"}
@@ -45,7 +45,7 @@ def merge_in_lake(
     plan: JoinPlan,
     corpus: Corpus,
     wanted: Mapping[str, ColumnKey],
-    filters: Mapping[ColumnKey, Any],
+    conditions: Sequence[Condition],
     *,
     how: How,
     limit: int | None,
@@ -58,10 +58,10 @@ def merge_in_lake(
         plan: how the tables are joined.
         corpus: where they are.
         wanted: name in the result → (table id, column), in order.
-        filters: (table id, column) → what :func:`tagframe.merging.run_plan` takes as a value of ``where``.
+        conditions: what ``where`` asks of a row.
         how: the kind of every join.
         limit: rows at most.
-        on_fanout: "raise" refuses here what repeats rows of the start table.
+        on_fanout: "raise" refuses here what repeats rows of the start table, "allow" has them repeated here.
         on_loss: "raise" has the counts made before the rows are.
 
     Raises:
@@ -69,35 +69,32 @@ def merge_in_lake(
         RowsLost: rows of the start table are lost, with ``on_loss="raise"``; the first of them are on it.
         UnreadableTable: a file cannot be read, or is not there any more.
     """
-    engine = None if how == "outer" else one_engine(plan, corpus)
+    engine = one_engine(plan, corpus)
     if not isinstance(engine, LakeEngine):
         return None
     merge = _Merge(plan, corpus, engine, how)
     with named_errors(*(opened.table for opened in merge.opened.values())):
-        tests = merge.tests(filters)
+        tests = merge.tests(conditions)
         if tests is None or not merge.is_plain():
             return None
-        if not merge.repeats_nothing(on_fanout):
+        if on_fanout != "allow" and not merge.repeats_nothing(on_fanout):
             return None
-        if on_loss == "raise":
+        if on_loss == "raise" and how == "inner":
+            if on_fanout == "allow" and not all(map(merge.is_unique, plan.steps)):
+                return None
             merge.refuse_loss()
         frame, report = merge.run(wanted, tests, limit)
-        if on_loss == "warn" and plan.is_anchored and limit is None and report.lost:
+        if on_loss == "warn" and how == "inner" and plan.is_anchored and limit is None and report.lost:
             advice.say_loss(plan.start, report.lost, report.start_rows, None)
         return frame, report
 
 
 @dataclass(frozen=True)
 class _Tests:
-    """The conditions in SQL, by the table that they are on, and the values of their placeholders."""
+    """The conditions in SQL, and the values of their placeholders."""
 
-    by_table: Mapping[str, Sequence[str]]
+    all: Sequence[str]
     values: Mapping[str, Any]
-
-    @property
-    def all(self) -> list[str]:
-        """All of them."""
-        return [test for tests in self.by_table.values() for test in tests]
 
 
 class _Merge(StatementMerge):
@@ -106,6 +103,7 @@ class _Merge(StatementMerge):
     def __init__(self, plan: JoinPlan, corpus: Corpus, engine: LakeEngine, how: How) -> None:
         super().__init__(plan, how, "duckdb")
         self._sql = ""
+        self._ordered = [plan.start]
         self._lake = engine.lake
         self.opened: dict[str, Opened] = {table: self._lake.opened(corpus.source_table(table)) for table in plan.tables}
         taken = {column.name for opened in self.opened.values() for column in opened.columns}
@@ -117,8 +115,8 @@ class _Merge(StatementMerge):
     # --- what may run -------------------------------------------------------------------------------------------------
 
     def is_plain(self) -> bool:
-        """Whether SQL joins as pandas does: rows are numbered, and keys are alike."""
-        if not self.opened[self.plan.start].number:
+        """Whether SQL joins as pandas does: keys are alike, and so are columns that an outer join makes one of."""
+        if self.how == "outer" and any(len({self._types[key] for key in same}) > 1 for same in self.sharing.values()):
             return False
         for step in self.plan.steps:
             for mine, theirs in zip(step.base_columns, step.columns, strict=True):
@@ -173,17 +171,18 @@ class _Merge(StatementMerge):
         forms = {form for form in canonical_all([key for key in theirs_now if key is not None])[0] if form is not None}
         return not forms.isdisjoint(canonical_all(lone)[0])
 
-    def tests(self, filters: Mapping[ColumnKey, Any]) -> _Tests | None:
+    def tests(self, conditions: Sequence[Condition]) -> _Tests | None:
         """The conditions; None where one is a function, or its values are not as plain as its column."""
-        by_table: dict[str, list[str]] = {}
+        tests: list[str] = []
         values: dict[str, Any] = {}
-        for (table, name), value in filters.items():
-            column, type = self.column(table, name), self._types[table, name]
+        for condition in conditions:
+            value, column, type = condition.value, self.value(condition.column), self._types[condition.column]
             if callable(value):
                 return None
+            # To DuckDB NaN is the greatest of all numbers.
+            nan = f"isnan({column})" if type in ("FLOAT", "DOUBLE") else "false"
             if value is None or value is pd.NA:
-                nan = f" OR isnan({column})" if type in ("FLOAT", "DOUBLE") else ""
-                by_table.setdefault(table, []).append(f"({column} IS NULL{nan})")
+                tests.append(f"({column} IS NULL OR {nan})")
                 continue
             several = list(value) if pd.api.types.is_list_like(value) else [value]
             plain = [one for one in several if _fits(one, type)]
@@ -191,13 +190,17 @@ class _Merge(StatementMerge):
                 len(several) > _MOST_VALUES
                 or not all(_is_plain(one) for one in several)
                 or type not in (_NUMBERS | {"VARCHAR", "BOOLEAN"})
+                or (condition.bound is not None and (not plain or type == "BOOLEAN"))
             ):
                 return None
             names = [f"v{len(values) + place}" for place in range(len(plain))]
             values.update(zip(names, plain, strict=True))
-            shown = ", ".join(f"${one}" for one in names)
-            by_table.setdefault(table, []).append(f"{column} IN ({shown})" if names else "false")
-        return _Tests(by_table, values)
+            if condition.bound is not None:
+                tests.append(f"({column} {condition.bound} ${names[0]} AND NOT {nan})")
+            else:
+                shown = ", ".join(f"${one}" for one in names)
+                tests.append(f"{column} IN ({shown})" if names else "false")
+        return _Tests(tests, values)
 
     # --- the statements -----------------------------------------------------------------------------------------------
 
@@ -205,18 +208,22 @@ class _Merge(StatementMerge):
         self, wanted: Mapping[str, ColumnKey], tests: _Tests, limit: int | None
     ) -> tuple[pd.DataFrame, MergeReport]:
         """The frame, and the report, which counts when it is looked at."""
-        shown = ", ".join(f"{self.column(*key)} AS c{place}" for place, key in enumerate(wanted.values()))
-        number = f"{self.aliases[self.plan.start]}.{self._number}"
+        self._ordered = self._tables_in_order()
+        shown = ", ".join(f"{self.value(key)} AS c{place}" for place, key in enumerate(wanted.values()))
         where = f" WHERE {' AND '.join(tests.all)}" if tests.all else ""
-        frame = None if limit is None else self._prefix(shown, where, tests, limit)
+        frame = None if limit is None or self.how == "outer" else self._prefix(shown, where, tests, limit)
         if frame is None:
             tail = "" if limit is None else f" LIMIT {limit}"
             joined = self.joined(self.plan.steps, self.join_word)
-            frame = self._frame(f"SELECT {shown or 'NULL'} FROM {joined}{where} ORDER BY {number}{tail}", tests)
+            frame = self._frame(f"SELECT {shown or 'NULL'} FROM {joined}{where} ORDER BY {self._order}{tail}", tests)
         frame = frame.set_axis(list(wanted), axis="columns") if wanted else frame.iloc[:, :0]
         for name, (table, column) in wanted.items():
             # As pandas has it where rows of a table are missing.
-            if table != self.plan.start and self._types[table, column] == "BOOLEAN" and frame[name].dtype == object:
+            if (
+                (table != self.plan.start or self.how == "outer")
+                and self._types[table, column] == "BOOLEAN"
+                and frame[name].dtype == object
+            ):
                 frame[name] = frame[name].astype("boolean")
         frame.index = pd.RangeIndex(len(frame))
         ambiguous, rows = advice.ways_as_sure(self.plan), len(frame)
@@ -225,12 +232,13 @@ class _Merge(StatementMerge):
 
     def _prefix(self, shown: str, where: str, tests: _Tests, limit: int) -> pd.DataFrame | None:
         """The rows of a limit from the first rows of the first file, where there are enough of them."""
-        number = f"{self.aliases[self.plan.start]}.{self._number}"
         reach = max(1, limit) * _PREFIX
+        places = bool(self.opened[self.plan.start].number)
         for _ in range(3):
-            start = self.item(self.plan.start, f" WHERE file_index = 0 AND file_row_number < {reach}")
+            first = f" WHERE file_index = 0 AND file_row_number < {reach}" if places else f" LIMIT {reach}"
+            start = self.item(self.plan.start, first)
             joined = self.joined(self.plan.steps, self.join_word, start=start)
-            query = f"SELECT {shown or 'NULL'} FROM {joined}{where} ORDER BY {number} LIMIT {limit}"
+            query = f"SELECT {shown or 'NULL'} FROM {joined}{where} ORDER BY {self._order} LIMIT {limit}"
             frame = self._frame(query, tests)
             if len(frame) == limit:
                 return frame
@@ -241,11 +249,20 @@ class _Merge(StatementMerge):
         self._sql = query
         return from_arrow(_with_plain_columns(self._lake.fetch(query, tests.values)))
 
-    def item(self, table: str, where: str = "") -> str:
-        """With what numbers its rows."""
+    def _tables_in_order(self) -> list[str]:
+        """The tables by whose rows those of the result are sorted: the start, and what repeats its rows, or adds to."""
+        adds = self.how == "outer"
+        return [self.plan.start, *(step.table for step in self.plan.steps if adds or not self.is_unique(step))]
+
+    @property
+    def _order(self) -> str:
+        return ", ".join(f"{self.aliases[table]}.{self._number} NULLS LAST" for table in self._ordered)
+
+    def item(self, table: str, rest: str = "") -> str:
+        """With what numbers its rows, where they are sorted by that."""
         opened = self.opened[table]
-        number = opened.number or "0"
-        return f"(SELECT *, {number} AS {self._number} FROM {opened.source}{where}) AS {self.aliases[table]}"
+        number = opened.number or ("row_number() OVER ()" if table in self._ordered else "0")
+        return f"(SELECT *, {number} AS {self._number} FROM {opened.source}{rest}) AS {self.aliases[table]}"
 
     # --- the account --------------------------------------------------------------------------------------------------
 

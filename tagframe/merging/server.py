@@ -51,16 +51,18 @@ def merge_in_server(
         if joining is None:
             return None
         join = _ServerJoin(plan, corpus, joining, how, where)
-        if not join.is_as_in_pandas() or not join.repeats_nothing(on_fanout):
+        if not join.is_as_in_pandas() or (on_fanout != "allow" and not join.repeats_nothing(on_fanout)):
             return None
-        if on_loss == "raise":
+        if on_loss == "raise" and how == "inner":
+            if on_fanout == "allow" and not all(map(join.is_unique, plan.steps)):
+                return None
             join.refuse_loss()
         columns = list(wanted)
         sql = plan.sql(columns=columns, how=how, where=where, limit=limit, dialect=joining.dialect)
         shown = [(corpus.source_table(table), column, name) for name, (table, column) in wanted.items()]
         frame = joining.frame(sql, shown, f"the merge of {', '.join(plan.tables)}", limit)
         kind = joining.kind
-        if on_loss == "warn" and plan.is_anchored and limit is None:
+        if on_loss == "warn" and how == "inner" and plan.is_anchored and limit is None:
             report = join.report(len(frame), sql)
             if report.lost:
                 advice.say_loss(plan.start, report.lost, report.start_rows, None)
@@ -159,9 +161,8 @@ class _ServerJoin(StatementMerge):
         from sqlglot import exp
 
         tests = [
-            condition(exp.column(exp.to_identifier(column, quoted=True), table=self.aliases[table]), value)
+            condition(exp.maybe_parse(self.value(self.plan.find_column(name)), dialect="postgres"), value)
             for name, value in self._where.items()
-            for table, column in [self.plan.find_column(name)]
         ]
         return self.counted(rows, [test.sql(dialect=self._joining.dialect) for test in tests], sql)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ from tagframe.merging.report import MergeReport, StepReport
 
 SHOWN_ROWS = 1_000
 """Rows of the start table that an error carries at most."""
-_TIMES = '"tagframe times"'
+_TIMES, _ROW = '"tagframe times"', '"tagframe row"'
 
 
 def one_engine(plan: JoinPlan, corpus: Corpus) -> Engine | None:
@@ -36,13 +37,17 @@ class StatementMerge(ABC):
 
     Args:
         plan: how the tables are joined.
-        how: the kind of every join, which is no outer one.
+        how: the kind of every join.
         kind: of the engine.
     """
 
     def __init__(self, plan: JoinPlan, how: How, kind: str) -> None:
         self.plan, self.how, self.kind = plan, how, kind
         self.aliases = {table: f"t{place}" for place, table in enumerate(plan.tables)}
+        self.names = plan.column_names()
+        self.sharing: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        for key, name in self.names.items():
+            self.sharing[name].append(key)
 
     @abstractmethod
     def place(self, table: str) -> str:
@@ -68,10 +73,17 @@ class StatementMerge(ABC):
         """A column of a table, by the table's alias."""
         return f"{self.aliases[table]}.{quoted(column)}"
 
+    def value(self, key: tuple[str, str]) -> str:
+        """A column of the joined rows: of an outer join, from whichever table of those that it is equal in has it."""
+        same = [key, *(other for other in self.sharing[self.names[key]] if other != key)]
+        if self.how != "outer" or len(same) == 1:
+            return self.column(*key)
+        return f"coalesce({', '.join(self.column(*one) for one in same)})"
+
     @property
     def join_word(self) -> str:
         """The join of the plan's kind."""
-        return "LEFT JOIN" if self.how == "left" else "JOIN"
+        return {"inner": "JOIN", "left": "LEFT JOIN", "outer": "FULL JOIN"}[self.how]
 
     def joined(self, steps: Sequence[JoinStep], word: str, *, start: str = "", only_alive: bool = False) -> str:
         """What stands after FROM: the start table and those of some steps.
@@ -135,7 +147,7 @@ class StatementMerge(ABC):
         Raises:
             RowsLost: the first of them are on it.
         """
-        if self.how == "left" or not self.plan.steps:
+        if self.how != "inner" or not self.plan.steps:
             return
         found = " AND ".join(map(self._found, self.plan.steps))
         lost = f"FROM {self.joined(self.plan.steps, 'LEFT JOIN')} WHERE NOT ({found})"
@@ -150,7 +162,7 @@ class StatementMerge(ABC):
     def counted(
         self, rows: int, tests: Sequence[str], sql: str, values: Mapping[str, Any] | None = None
     ) -> MergeReport:
-        """The report, from one pass over the tables.
+        """The report, from one pass over the tables; from one for each step where rows may be repeated or added.
 
         Args:
             rows: that the merge gave.
@@ -158,6 +170,8 @@ class StatementMerge(ABC):
             sql: of the merge.
             values: of the placeholders of ``tests``.
         """
+        if self.how == "outer" or not all(map(self.is_unique, self.plan.steps)):
+            return self._counted_by_step(rows, tests, sql, values)
         started = time.perf_counter()
         shown = ["count(*) AS n"]
         alive: list[str] = []
@@ -210,6 +224,71 @@ class StatementMerge(ABC):
             ambiguous=advice.ways_as_sure(self.plan),
             plan=self.plan,
             sql=sql,
+        )
+
+    def _counted_by_step(
+        self, rows: int, tests: Sequence[str], sql: str, values: Mapping[str, Any] | None
+    ) -> MergeReport:
+        """The report of a merge in which a row may have several partners, or come from a later table."""
+        steps = [self._counted_step(place) for place in range(len(self.plan.steps))]
+        start = f"(SELECT *, row_number() OVER () AS {_ROW} FROM {self.place(self.plan.start)})"
+        start = f"{start} AS {self.aliases[self.plan.start]}"
+        kept = f"count(*) FILTER (WHERE {' AND '.join(f'({test})' for test in tests)})" if tests else "count(*)"
+        counts = self.numbers(
+            f"SELECT count(*) AS n, {kept} AS kept, "
+            f"count(DISTINCT {self.aliases[self.plan.start]}.{_ROW}) AS present, "
+            f"(SELECT count(*) FROM {self.place(self.plan.start)}) AS size "
+            f"FROM {self.joined(self.plan.steps, self.join_word, start=start)}",
+            values,
+        )
+        found = {name: int(count) for name, count in counts.items()}
+        return MergeReport(
+            self.plan.start,
+            found["size"],
+            tuple(steps),
+            rows,
+            found["size"] - found["present"],
+            found["n"] - found["kept"],
+            self.kind,
+            ambiguous=advice.ways_as_sure(self.plan),
+            plan=self.plan,
+            sql=sql,
+        )
+
+    def _counted_step(self, place: int) -> StepReport:
+        started, step = time.perf_counter(), self.plan.steps[place]
+        before = self.joined(self.plan.steps[:place], self.join_word)
+        names = [quoted(column) for column in step.columns]
+        mine = [self.column(step.base, column) for column in step.base_columns]
+        pairs = list(zip(mine, names, strict=True))
+        partners = (
+            f"(SELECT {', '.join(names)}, count(*) AS {_TIMES} FROM {self.place(step.table)} "
+            f"WHERE {' AND '.join(f'{name} IS NOT NULL' for name in names)} GROUP BY {', '.join(names)}) AS partners"
+        )
+        one = self.numbers(
+            f"SELECT count(*) AS n, count(*) FILTER (WHERE {' OR '.join(f'{key} IS NULL' for key in mine)}) AS empty, "
+            f"count(partners.{_TIMES}) AS matched, coalesce(sum(partners.{_TIMES}), 0) AS pairs FROM {before} "
+            f"LEFT JOIN {partners} ON {' AND '.join(f'{key} = partners.{name}' for key, name in pairs)}"
+        )
+        other = self.numbers(
+            f"SELECT count(*) AS unused FROM {self.place(step.table)} AS brought WHERE NOT EXISTS "
+            f"(SELECT 1 FROM {before} WHERE {' AND '.join(f'{key} = brought.{name}' for key, name in pairs)})"
+        )
+        found = {name: int(count) for name, count in {**one, **other}.items()}
+        alone = found["n"] - found["matched"]
+        kept = {"inner": 0, "left": alone, "outer": alone + found["unused"]}[self.how]
+        return StepReport(
+            left=step.left,
+            right=step.right,
+            rows_in=found["n"],
+            rows_out=found["pairs"] + kept,
+            matched=found["matched"],
+            unmatched_left=alone,
+            unmatched_right=found["unused"],
+            fan_out=found["pairs"] / found["matched"] if found["matched"] else 0.0,
+            null_keys=found["empty"],
+            coerced=0,
+            seconds=time.perf_counter() - started,
         )
 
     def _found(self, step: JoinStep) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,17 @@ ALLOWED: dict[str, Any] = {"on_loss": "allow", "on_ambiguous": "allow"}
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Path:
-    folder, generator, rows = tmp_path / "dm", np.random.default_rng(0), 3_000
+    return written(tmp_path / "dm")
+
+
+@pytest.fixture(scope="module")
+def standing(tmp_path_factory: pytest.TempPathFactory) -> tuple[tf.Corpus, tf.Corpus]:
+    """The tables where they are, and in memory, of a lake that no test changes."""
+    return both(written(tmp_path_factory.mktemp("standing") / "dm"))
+
+
+def written(folder: Path) -> Path:
+    generator, rows = np.random.default_rng(0), 3_000
     (folder / "fact").mkdir(parents=True)
     fact = pd.DataFrame(
         {
@@ -61,15 +72,59 @@ CASES = [
     {}, {"limit": 10}, {"limit": 0}, {"how": "left"}, {"how": "left", "limit": 2_500}, {"columns": ["id", "x"]},
     {"where": {"id": [5, "a", 2.0, None]}}, {"where": {"x": None}}, {"where": {"place": "Rome", "x": None}, "limit": 3},
     {"where": {"id": "five"}}, {"how": "left", "where": {"cust": None}}, {"where": {"id": 2_999}, "limit": 5},
-    {"where": {"place": lambda place: place == "Oslo"}}, {"where": "id < 20"},
+    {"where": {"place": lambda place: place == "Oslo"}}, {"where": "id < 20"}, {"where": "id != 20"},
+    {"where": "x > .5 and 30 <= id < 2000 and place == 'Rome'", "how": "outer"}, {"how": "outer"},
+    {"where": "x < .5 and x in [1.5] or id == 1"}, {"where": "cust in (3, 4) and (x >= .25) & (id > 7.5)", "limit": 4},
+    {"how": "outer", "limit": 3_005}, {"how": "outer", "where": {"cust": [3, 110]}, "columns": ["cust", "id"]},
+]  # fmt: skip
+FANS = [
+    {}, {"how": "left"}, {"how": "outer"}, {"limit": 7}, {"how": "left", "limit": 60, "where": {"place": "Rome"}},
+    {"where": "x > .25 and ok == 1"}, {"where": "name >= 'c5' and x > .25"}, {"how": "outer", "where": "x < .25"},
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("tables", ["fact", "fact customers", "fact places", "fact customers places"])
 @pytest.mark.parametrize("options", CASES, ids=str)
-def test_what_duckdb_joins_is_what_pandas_joins(lake: Path, tables: str, options: dict[str, Any]):
+def test_what_duckdb_joins_is_what_pandas_joins(
+    standing: tuple[tf.Corpus, tf.Corpus], tables: str, options: dict[str, Any]
+):
+    where = options.get("where") or {}
+    if isinstance(where, str):
+        plain = "!=" not in where and " or " not in where
+    else:
+        plain = not any(map(callable, where.values()))
+    check_alike(standing, tables, options, plain)
+
+
+@pytest.mark.parametrize("tables", ["customers fact", "customers fact places", "places fact customers"])
+@pytest.mark.parametrize("options", FANS, ids=str)
+def test_rows_that_are_repeated_come_in_the_order_of_both_tables(
+    standing: tuple[tf.Corpus, tf.Corpus], tables: str, options: dict[str, Any]
+):
+    if "ok" in str(options) or "name" in str(options):
+        tables += "" if "customers" in tables else " customers"
+    check_alike(standing, tables, {**options, "on_fanout": "allow"}, plain=True)
+
+
+@pytest.mark.parametrize("options", [{}, {"limit": 20}, {"how": "outer"}, {"where": "x > .5"}], ids=str)
+@pytest.mark.parametrize("kind", ["csv", "delta"])
+def test_files_that_do_not_number_their_rows_start_a_merge_too(lake: Path, kind: str, options: dict[str, Any]):
+    fact = pd.read_parquet(lake / "fact")
+    shutil.rmtree(lake / "fact")
+    if kind == "delta":
+        pytest.importorskip("deltalake").write_deltalake(str(lake / "fact"), fact)
+    else:
+        (lake / "fact").mkdir()
+        for part in range(2):
+            fact.iloc[part * 1_500 :][:1_500].to_csv(lake / "fact" / f"part-{part}.csv", index=False)
+    for tables in ("fact customers places", "customers fact"):
+        check_alike(both(lake), tables, {**options, "on_fanout": "allow"}, plain=True)
+
+
+def check_alike(corpora: tuple[tf.Corpus, tf.Corpus], tables: str, options: dict[str, Any], plain: bool):
+    """That a merge there and one in memory have the same rows, and the same report."""
     results = []
-    for corpus in both(lake):
+    for corpus in corpora:
         frame, report = run_plan(
             plan_tables(corpus, [f"dm.{name}" for name in tables.split()]), corpus, **ALLOWED, **options
         )
@@ -85,8 +140,6 @@ def test_what_duckdb_joins_is_what_pandas_joins(lake: Path, tables: str, options
     plain_null = [frame.astype(object).where(frame.notna(), None) for frame in (mine, theirs)]
     pd.testing.assert_frame_equal(*plain_null)
     assert told == expected
-    where = options.get("where") or {}
-    plain = not isinstance(where, str) and not any(map(callable, where.values()))
     assert engine == ("duckdb" if plain else "pandas")
 
 

@@ -101,6 +101,26 @@ def test_the_frame_and_the_counts_are_those_of_pandas(corpus, chain, monkeypatch
     )
 
 
+@pytest.mark.parametrize(
+    "tables", [CHAIN, ["shop.customer", "shop.sale"], ["shop.customer", "shop.visit", "shop.sale"]]
+)
+@pytest.mark.parametrize("options", [{"how": "outer"}, {"how": "outer", "where": {"customer_id": [3, 39, 99]}},
+                                     {"how": "left"}, {"where": {"name": ["c1", "c5"]}}], ids=str)  # fmt: skip
+def test_rows_that_are_repeated_or_added_are_those_of_pandas(corpus, monkeypatch, tables, options):
+    plan = plan_tables(corpus, tables)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        frame, report = run_plan(plan, corpus, on_fanout="allow", **QUIET, **options)
+        other, expected = by_pandas(monkeypatch, plan, corpus, on_fanout="allow", **QUIET, **options)
+    assert (report.engine, expected.engine) == ("postgres", "pandas")
+    rows = [
+        sorted(map(tuple, one.astype(object).where(one.notna(), None).astype(str).values)) for one in (frame, other)
+    ]
+    assert rows[0] == rows[1]
+    assert list(frame) == list(other)
+    assert counts(report) == counts(expected)
+
+
 def test_with_a_limit_the_statement_stops_there_and_counts_come_later(corpus, chain, monkeypatch):
     sent = []
     real = PostgresEngine.fetched
@@ -137,9 +157,9 @@ def test_a_step_that_repeats_rows_is_refused_before(corpus, monkeypatch):
     with pytest.raises(FanOut, match=r"would repeat 1 rows of shop\.customer, 2 times at most") as caught:
         run_plan(plan, corpus, limit=5)
     assert caught.value.rows["customer_id"].tolist() == [1]
-    # Where the repetition is meant, pandas accounts for it.
+    # Where the repetition is meant, it is accounted for there.
     frame, report = run_plan(plan, corpus, on_fanout="allow", **QUIET)
-    assert (len(frame), report.engine) == (2, "pandas")
+    assert (len(frame), report.engine, report.steps[0].fan_out) == (2, "postgres", 2.0)
     # Keys that repeat and that no row meets repeat nothing.
     few = plan.use("customer.customer_id = visit.customer_id")
     with psycopg.connect(url_of(corpus), autocommit=True) as owner:
@@ -183,8 +203,6 @@ def test_what_sql_would_compare_otherwise_is_left_to_pandas(corpus, chain, monke
         frame, report = run_plan(chain, corpus, where=where, **QUIET)
         assert (len(frame), report.engine) == (0, "pandas")
     _, report = run_plan(chain, corpus, where="amount > 100", **QUIET)
-    assert report.engine == "pandas"
-    _, report = run_plan(chain, corpus, how="outer", **QUIET)
     assert report.engine == "pandas"
 
 
