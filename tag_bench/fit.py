@@ -23,7 +23,7 @@ import numpy.typing as npt
 from tqdm.auto import tqdm
 
 from tag_bench import SpreadCommand
-from tag_bench.fit_examples import Example, read_examples
+from tag_bench.fit_examples import Example, read_examples, read_names
 from tag_bench.fit_stages import fit_logistic, fit_sets, fit_tables
 from tag_bench.retrieval import reliability
 from tagframe.retrieval.methods.auto import MOST, POOL, confidence_of, fitted, of_size, posterior
@@ -212,6 +212,7 @@ def command(folders: tuple[Path, ...], questions: int, cache: Path | None, weigh
     Example: python -m tag_bench fit --data spider bird spider_train spider2 --weights tagframe/retrieval/weights.json
     """
     examples = [example for folder in folders for example in read_examples(folder, questions, cache)]
+    examples += read_names(folders, questions, cache)
     names = list(dict.fromkeys(example.data for example in examples))
     fold_of = folds(examples)
     out: list[Judged] = []

@@ -13,6 +13,8 @@ from tqdm.auto import tqdm
 
 from tag_bench.data import SEED, Dataset, Question, drawn, of_half, read_dataset
 from tag_bench.kept import Kept, KeptEmbedder, code_state
+from tagframe.corpus import Corpus
+from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.embed import Embedder, get_embedder
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.methods.weights import Weights
@@ -26,7 +28,10 @@ LIKELY = 80
 AT_RANDOM = 24
 
 DOUBLE = 0.2
-"""The weight of questions that say less than others: asked in other words, or of tables without rows."""
+"""The weight of questions asked in other words, among those as they were asked."""
+
+OF_NAMES = 0.5
+"""The weight of questions of a benchmark that has no rows: they draw the weights away from where values are known."""
 
 _FOLLOWS_FROM = (
     "tag_bench/data.py", "tag_bench/spider.py", "tag_bench/spider2.py", "tag_bench/fit_examples.py",
@@ -43,7 +48,7 @@ class Example:
 
     Attributes:
         data: the benchmark's name.
-        variant: "", "hidden", "synonyms" or "own".
+        variant: "", "hidden", "synonyms", "own" or "names".
         question: as asked.
         reported: whether it is one of those that figures are made of, where the data has a half for that.
         weight: among other questions.
@@ -94,40 +99,107 @@ def read_examples(folder: Path, count: int, cache: Path | None = None) -> list[E
         cache: a folder for what is costly: vectors of texts, and the questions as they are given here until the code
             that they follow from changes.
     """
-    kept = Kept(cache)
-    embedder = get_embedder()
-    if embedder is not None:
-        embedder = KeptEmbedder(embedder, kept)
-    state = " ".join([code_state(*_FOLLOWS_FROM), *map(str, (embedder and embedder.name, LIKELY, AT_RANDOM, count))])
+    maker = _Maker.of(cache)
     data = read_dataset(folder)
-    halves = (folder / "halves.json").is_file()
-    reported = (
-        frozenset(question.database.lower() for question in of_half(folder, "report", data.questions))
-        if halves
-        else None
-    )
-
-    def examples(variant: str, variants: Sequence[Dataset], most: int, weight: float) -> list[Example]:
-        def make() -> list[Example]:
-            made = [one for part in variants for one in _examples(part, embedder, variant, most, weight, reported)]
-            if isinstance(embedder, KeptEmbedder):
-                embedder.save()
-            return made
-
-        return kept.get("-".join(filter(None, (data.name, variant))), state, make)
-
-    with_rows = any(table.rows is not None for table in data.corpus.profiles)
-    weight = 1.0 if with_rows else DOUBLE
-    found = examples("", [data], count, weight)
+    reported = _reported(folder, data)
+    weight = 1.0 if _has_rows(data) else OF_NAMES
+    found = maker.examples(data.name, "", [data], count, weight, reported)
     if reported is not None:
-        return found + examples("synonyms", [read_dataset(folder, synonyms=True)], count, DOUBLE)
-    if with_rows:
-        return found + examples("hidden", [read_dataset(folder, hide_database=True)], count // 2, weight)
+        return found + maker.examples(
+            data.name, "synonyms", [read_dataset(folder, synonyms=True)], count, DOUBLE, reported
+        )
+    if _has_rows(data):
+        hidden = [read_dataset(folder, hide_database=True)]
+        return found + maker.examples(data.name, "hidden", hidden, count // 2, weight, None)
     parts: dict[str, list[Question]] = defaultdict(list)
     for question in drawn(data.questions, count):
         parts[question.database].append(question)
     own = [replace(data.of(database), questions=tuple(asked)) for database, asked in sorted(parts.items())]
-    return found + examples("own", own, count, weight)
+    return found + maker.examples(data.name, "own", own, count, weight, None)
+
+
+def read_names(folders: Sequence[Path], count: int, cache: Path | None = None) -> list[Example]:
+    """The questions of several benchmarks, asked of names alone: over all their tables in one corpus, without the rows.
+
+    So are lakes of which only the schema is known. Benchmarks that have no rows are none of these.
+
+    Args:
+        folders: as for :func:`read_examples`.
+        count: of questions of each way there; half as many are drawn.
+        cache: as there.
+    """
+    maker = _Maker.of(cache)
+    read = [(folder, read_dataset(folder)) for folder in folders]
+    read = [(folder, data) for folder, data in read if _has_rows(data)]
+    corpus = Corpus(_bare(table) for _, data in read for table in data.corpus.profiles)
+    described = Corpus(_bare(table) for _, data in read for table in data.described.profiles)
+    found = []
+    for folder, data in read:
+        asked = Dataset(data.name, corpus, described, data.questions)
+        among = "+".join(other.name for _, other in read)
+        found += maker.examples(data.name, "names", [asked], count // 2, 1.0, _reported(folder, data), among)
+    return found
+
+
+def _has_rows(data: Dataset) -> bool:
+    return any(table.rows is not None for table in data.corpus.profiles)
+
+
+def _reported(folder: Path, data: Dataset) -> frozenset[str] | None:
+    """The databases that figures are made of, where the data has a half for that."""
+    if not (folder / "halves.json").is_file():
+        return None
+    return frozenset(question.database.lower() for question in of_half(folder, "report", data.questions))
+
+
+def _bare(table: TableProfile) -> TableProfile:
+    """The table without what its rows have told."""
+    columns = (
+        ColumnProfile(one.name, one.position, one.family, one.declared_type, description=one.description)
+        for one in table.columns
+    )
+    return replace(table, columns=tuple(columns), rows=None)
+
+
+@dataclass(frozen=True)
+class _Maker:
+    """Makes examples, or takes those that are kept.
+
+    Attributes:
+        kept: the folder.
+        embedder: one that keeps its vectors there; None where there is none.
+    """
+
+    kept: Kept
+    embedder: KeptEmbedder | None
+
+    @classmethod
+    def of(cls, cache: Path | None) -> _Maker:
+        """One for a folder."""
+        kept, embedder = Kept(cache), get_embedder()
+        return cls(kept, None if embedder is None else KeptEmbedder(embedder, kept))
+
+    def examples(
+        self,
+        name: str,
+        variant: str,
+        parts: Sequence[Dataset],
+        count: int,
+        weight: float,
+        reported: frozenset[str] | None,
+        among: str = "",
+    ) -> list[Example]:
+        """So many questions of some datasets; ``among`` says whose tables there are, where it is not ``name`` alone."""
+        by = None if self.embedder is None else self.embedder.name
+        state = " ".join([code_state(*_FOLLOWS_FROM), *map(str, (by, LIKELY, AT_RANDOM, count, among))])
+
+        def make() -> list[Example]:
+            made = [one for part in parts for one in _examples(part, self.embedder, variant, count, weight, reported)]
+            if self.embedder is not None:
+                self.embedder.save()
+            return made
+
+        return self.kept.get("-".join(filter(None, (name, variant))), state, make)
 
 
 def _examples(

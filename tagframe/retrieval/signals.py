@@ -45,6 +45,9 @@ SIGNALS = (
     "words_apart",
     "dense_apart",
     "lexical_apart",
+    "width",
+    "database_width",
+    "database_apart",
 )
 """The signals of a table, in the order of ``SelectionProblem.signals``.
 
@@ -71,6 +74,9 @@ named                 what the names have of the question's words, over what all
 database_named        the same of the whole database
 words_apart           mean over the question's words of how far the cosine stands out from that of the other tables
 dense_apart           how far ``dense`` stands out, in standard deviations over the corpus; so lexical_apart
+width                 log of the table's columns: the best of many is near to any word; so database_width
+database_apart        how far database_words stands out among databases of its width; words that one database alone
+                      comes near to count most
 ====================  ================================================================================================
 
 What is measured in shares, ranks and standard deviations means the same in a corpus of ten tables and of ten thousand.
@@ -84,6 +90,9 @@ question's words that it has in names or cells."""
 _NEIGHBOURS_OF = 10
 _MULTIWORD = 1.5
 """What the rarity of a value of several words counts more."""
+
+_FEW_WIDTHS = 1.0
+"""What draws to 0 what is learned of widths from a few databases, or from such of one width."""
 
 _APART = (-4.0, 8.0)
 """How many standard deviations are told apart at most."""
@@ -132,6 +141,8 @@ def gather(index: RetrievalIndex, question: Question) -> Evidence:
     names = held_names(index, hits, dict(zip(named_labels, named_rows, strict=True)))
     named_most = max(float(named_rows.max(axis=1).sum()) if len(named_rows) else 0.0, 1e-9)
     database_words = index.by_database(words)
+    widths = index.widths
+    database_width = np.log(np.maximum(np.bincount(index.database, widths), 1.0))[index.database]
     found = {
         "dense": dense,
         "lexical": lexical,
@@ -157,6 +168,9 @@ def gather(index: RetrievalIndex, question: Question) -> Evidence:
         "words_apart": _mean(np.clip(_apart(words, least=1e-3), -2.0, 6.0)),
         "dense_apart": np.clip(_apart(dense), *_APART),
         "lexical_apart": np.clip(_apart(lexical), *_APART),
+        "width": np.log(np.maximum(widths, 1.0)),
+        "database_width": database_width,
+        "database_apart": _beyond_width(index, database_words, database_width),
     }
     value_rows = np.zeros((len(hits), count))
     for row, hit in zip(value_rows, hits, strict=True):
@@ -231,6 +245,24 @@ def _apart(values: Floats, least: float = 1e-6) -> Floats:
         return values
     spread = values.std(axis=-1, keepdims=True) + least
     return np.asarray((values - values.mean(axis=-1, keepdims=True)) / spread)
+
+
+def _beyond_width(index: RetrievalIndex, database_words: Floats, database_width: Floats) -> Floats:
+    """What each table's database covers of the words beyond what databases of its width do: shape (n,).
+
+    The nearest of many columns is nearer than that of few, whatever is asked. What a database's width leads to expect
+    (least squares over the databases of the corpus, word by word) is taken off, and a word counts by the square of how
+    far the best database is beyond that.
+    """
+    _, first = np.unique(index.database, return_index=True)
+    if not len(database_words) or len(first) < 2:
+        return np.zeros(len(index.tables))
+    best, width = database_words[:, first], database_width[first]
+    wider = width - width.mean()
+    slope = best @ wider / (wider @ wider + _FEW_WIDTHS)
+    beyond = best - best.mean(axis=1, keepdims=True) - slope[:, None] * wider
+    lead = beyond.max(axis=1) ** 2
+    return np.asarray((lead / max(float(lead.sum()), 1e-9)) @ beyond)[index.database]
 
 
 def _named_rows(index: RetrievalIndex, stems: Sequence[str]) -> tuple[Floats, list[str]]:

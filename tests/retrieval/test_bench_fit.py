@@ -1,14 +1,17 @@
 """tag_bench.fit on a small benchmark of our own: it learns what makes the gold sets, and says how well."""
 
 import json
+import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from tag_bench import fit, fit_stages
-from tag_bench.fit_examples import read_examples
+from tag_bench.fit_examples import read_examples, read_names
 from tagframe.retrieval.methods.weights import Weights, read_weights
+from tagframe.retrieval.signals import SIGNALS
 
 THINGS = ["client", "loan", "singer", "stadium", "teacher", "course", "car", "maker", "dog", "owner"]
 
@@ -96,3 +99,20 @@ def test_figures_are_made_of_one_half_where_there_are_two(folder):
     again = read_examples(folder, 2, folder / "cache")
     assert [one.question for one in again] == [one.question for one in found]
     assert len(list((folder / "cache").glob("*.pickle"))) == 4  # the questions of both ways, texts and their words
+
+
+def test_names_alone_are_asked_over_the_tables_of_all_data_with_rows(folder, tmp_path):
+    other = tmp_path / "other"
+    (other / "database" / "db0").mkdir(parents=True)
+    for file in ("dev.json", "dev_tables.json"):
+        (other / file).write_text((folder / file).read_text())
+    with closing(sqlite3.connect(other / "database" / "db0" / "db0.sqlite")) as connection:
+        connection.execute("CREATE TABLE client (client_id INTEGER, name TEXT)")
+        connection.execute("INSERT INTO client VALUES (1, 'Nobody of this name')")
+        connection.commit()
+    found = read_names([folder, other], 8)
+    assert {(one.data, one.variant, len(one.ids)) for one in found} == {("other", "names", 10)}
+    assert len(found) == 4
+    assert not any(one.problem.signals[:, SIGNALS.index("plain_value")].any() for one in found)
+    assert read_examples(folder, 1)[0].weight < found[0].weight  # of data that has no rows
+    assert read_names([folder], 8) == []

@@ -153,6 +153,24 @@ def test_what_stands_out_does_so_in_a_corpus_of_any_size(schema, words):
         assert 2 < apart(others).max() <= 8
 
 
+def test_what_many_columns_lead_to_expect_is_taken_off(schema, words):
+    fillers = ["height", "colour", "price", "street", "river", "planet", "doctor", "music", "paper", "engine"]
+    wide = {f"w{number}.t": fillers for number in range(3)}
+    narrow = {f"n{number}.t": fillers[number + 2 : number + 3] for number in range(3)}
+    index = RetrievalIndex(schema(**wide, **narrow, **{"z.t": ["salary"]}), words)
+    evidence = gather(index, Question.of("height, colour and salary"))
+    assert signal(evidence, "database_words").argmax() != row(index, "z.t")  # two words of three are in wide ones
+    assert signal(evidence, "database_apart").argmax() == row(index, "z.t")
+    found = gather(index, Question.of("the price"))
+    for of, gap in (("database_words", 0.0), ("database_apart", 0.1)):
+        scores = signal(found, of)
+        assert scores[row(index, "n0.t")] >= scores[row(index, "w0.t")] + gap
+    assert signal(evidence, "width")[row(index, "w0.t")] == pytest.approx(np.log(10))
+    assert signal(evidence, "database_width")[row(index, "z.t")] == 0.0
+    one = RetrievalIndex(schema(**{"a.x": ["salary"], "a.y": ["height"]}), words)
+    assert not signal(gather(one, Question.of("the salary")), "database_apart").any()
+
+
 def test_facts_say_how_well_the_best_fits(index):
     fitting = gather(index, Question.of("the gender of clients with a loan")).facts
     strange = gather(index, Question.of("the boiling point of helium")).facts
