@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from tagframe import config, results
-from tagframe.answer.guard import Reader, refuse_functions
+from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql import Staged, StageReport, has_functions
 from tagframe.answer.models import driver
 from tagframe.answer.plan import Plan, plan_of
@@ -73,7 +73,6 @@ class ExecSQL:
         reader = Reader(self.corpus, asked.tables, self.limits)
         tables = tuple(dict.fromkeys(reader.named(asked.sql).values()))
         if has_functions(asked.sql):
-            refuse_functions(reader)
             done = yield from Staged(asked.sql, reader, self.on_error, self.rows_per_call).steps()
             rows, execution = (
                 done.rows,

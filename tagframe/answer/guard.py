@@ -214,19 +214,6 @@ class Reader:
         return readable(rows) if self.engine.dialect.name == "duckdb" else relation(rows)
 
 
-def refuse_functions(reader: Reader) -> None:
-    """LM functions are staged where the tables are in files or in memory.
-
-    Raises:
-        UnsafeSQL: the statement would run in another kind of engine.
-    """
-    if reader.engine.dialect.name != SQLITE.name:
-        raise UnsafeSQL(
-            f"LM functions (sem_filter, …) do not run in statements over {reader.engine.identity}: select the rows "
-            "first, and use the operators on the frame, as frame.tag.sem_filter(…)"
-        )
-
-
 T = TypeVar("T")
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tagframe.answer.lm_sql.spoken import SPOKEN
 from tagframe.errors import AnswerRejected, SQLFailed, UnsafeSQL
 from tagframe.lm import Message, Prompt
 from tagframe.operators.answers import parse_block
@@ -57,19 +58,19 @@ _STRICT = {
 
 
 def _task(dialect: str) -> str:
-    """What is asked for, in the engine's dialect; LM functions are of SQLite's statements alone."""
+    """What is asked for, in the engine's dialect, with LM functions where they are staged."""
     if dialect not in _NAMES:
         return _TASK
     before, _, rest = _TASK.partition("What SQL cannot do,")
-    after = rest.partition("Knowledge of the world:")[2].partition("Where more values")[0].strip()
-    rules = rest.partition(FENCE_RULE)[2]
+    functions, _, world = rest.partition("Knowledge of the world:")
     if dialect == "duckdb":
         before = before.replace("integers divide to integers; ", "")
-    return (
-        f"{before.replace('SQLite', _NAMES[dialect])}"
-        f"{_STRICT[dialect]} Only functions that compute from their\narguments alone may be called.\n"
-        f"Knowledge of the world: {after}\n\n{FENCE_RULE}{rules}"
-    )
+    own = f"{_STRICT[dialect]} Only functions that compute from their\narguments alone may be called.\n"
+    if dialect in SPOKEN:
+        own += f"\nWhat SQL cannot do,{functions.replace('1 or 0, or NULL', 'true, false, or NULL')}"
+    else:
+        world = f"{world.partition('Where more values')[0].rstrip()}\n\n{FENCE_RULE}{world.partition(FENCE_RULE)[2]}"
+    return f"{before.replace('SQLite', _NAMES[dialect])}{own}Knowledge of the world:{world}"
 
 
 def syn_prompt(question: str, schema: str, joins: Sequence[str], note: str = "", dialect: str = "sqlite") -> Prompt:

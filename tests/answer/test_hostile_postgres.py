@@ -431,18 +431,13 @@ def test_where_rows_come_from_and_why_there_are_none(cinema):
     assert "ILIKE" in said
 
 
-def test_lm_functions_are_refused_by_name(cinema):
-    with pytest.raises(UnsafeSQL, match="LM functions"):
-        exec_sql(cinema)("SELECT title FROM film WHERE sem_filter('{title} is sad')")
-
-
 def test_a_question_is_answered_there(cinema, live):
     live.answers = lambda prompt: "```sql\nSELECT title FROM film WHERE made < '2000-01-01'\n```"
     query = Synthesizer(cinema)("Which films are from before 2000?")
     assert exec_sql(cinema)(query)["title"].tolist() == ["Low Tide"]
     system, user = (message["content"] for message in live.requests[0].messages)
     assert "one PostgreSQL SELECT" in system
-    assert "sem_filter" not in system
+    assert "true, false, or NULL" in system
     assert '"made" date,' in user
     assert "hidden_note" not in user
     live.answers = [

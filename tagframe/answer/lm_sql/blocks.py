@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from tagframe.answer.lm_sql.calls import OWN, calls_in, visible_tables
-from tagframe.answer.lm_sql.values import KEY, key_of
-from tagframe.answer.sql_tree import aggregates, conjuncts, is_grouped, written
+from tagframe.answer.lm_sql.calls import calls_in, visible_tables
+from tagframe.answer.lm_sql.spoken import KEY, OWN, Spoken
+from tagframe.answer.sql_tree import aggregates, conjuncts, is_grouped
 
 _STRICT = (exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 ARGUMENT = f"{OWN}argument_"
@@ -51,11 +51,13 @@ class Block:
 
     Attributes:
         select: the block, in its statement.
+        spoken: the dialect of the statement.
         pending: conditions that are taken out.
         answered: those of them whose calls have been answered.
     """
 
     select: exp.Select
+    spoken: Spoken
     pending: list[Pending] = field(default_factory=list)
     answered: list[Pending] = field(default_factory=list)
 
@@ -118,7 +120,7 @@ class Block:
             in_order: whether ORDER BY does.
         """
         select = self.select
-        shown = _shown(columns)
+        shown = _shown(columns, self.spoken)
         # WHERE and ORDER BY may name what SELECT names.
         grouped = is_grouped(select)
         shown += [
@@ -134,7 +136,7 @@ class Block:
         every: list[exp.Join] = select.args.get("joins") or []
         copied = [join.copy() for join in (every if joins is None else every[:joins])]
         if joins is not None and copied:
-            _without_calls(copied[-1])
+            _without_calls(copied[-1], self.spoken)
         built.set("joins", copied)
         if joins is None:
             where = [part.copy() for part in conjuncts(select.args.get("where"))]
@@ -157,8 +159,7 @@ class Block:
         assert isinstance(built, exp.Select)
         built.set("with_", None)
         named = [item for item in built.expressions if isinstance(item, exp.Alias) and not calls_in(item)]
-        keys = exp.Anonymous(this="json_group_array", expressions=[exp.Distinct(expressions=[key_of(columns)])])
-        built.set("expressions", [exp.alias_(keys, KEY), *named])
+        built.set("expressions", [exp.alias_(self.spoken.keys(self.spoken.key(columns)), KEY), *named])
         having = [part.copy() for part in conjuncts(built.args.get("having")) if not calls_in(part)]
         built.set("having", exp.Having(this=exp.and_(*having, copy=False)) if having else None)
         for clause in ("limit", "offset") if ordered else ("order", "limit", "offset"):
@@ -166,15 +167,27 @@ class Block:
         return built.limit(needed(self.select), copy=False) if ordered else built
 
 
-def read_from(block: exp.Select, inner: exp.Select, names: Sequence[str], *, distinct: bool, most: int) -> str:
-    """A statement that gives some columns of the rows of a block, each first column once where ``distinct``."""
-    group = f" GROUP BY {names[0]}" if distinct else ""
-    return standing_alone(block, f"SELECT {', '.join(names)} FROM ({written(inner)}) AS {_ROWS}{group} LIMIT {most}")
+def read_from(
+    block: exp.Select, inner: exp.Select, names: Sequence[str], spoken: Spoken, *, distinct: bool, most: int
+) -> list[str]:
+    """Statements of which the first that runs gives some columns of the rows of a block.
+
+    Args:
+        block: in its statement.
+        inner: its rows.
+        names: of the columns.
+        spoken: the dialect of the statement.
+        distinct: whether each first column comes once.
+        most: rows at most.
+    """
+    rows = f"({spoken.written(inner)}) AS {_ROWS}"
+    ways = spoken.distinct(names, rows) if distinct else [f"SELECT {', '.join(names)} FROM {rows}"]
+    return [standing_alone(block, f"{way} LIMIT {most}", spoken) for way in ways]
 
 
-def standing_alone(block: exp.Expr, sql: str) -> str:
+def standing_alone(block: exp.Expr, sql: str, spoken: Spoken) -> str:
     """A statement with the tables of WITH that a block may read."""
-    tables = [written(cte) for cte in visible_tables(block)]
+    tables = [spoken.written(cte) for cte in visible_tables(block)]
     return f"WITH RECURSIVE {', '.join(tables)} {sql}" if tables else sql
 
 
@@ -183,10 +196,10 @@ def names_of_call(number: int, width: int) -> list[str]:
     return [KEY if number == 0 else f"{KEY}_{number}", *(f"{ARGUMENT}{number}_{place}" for place in range(width))]
 
 
-def _shown(columns: Sequence[Sequence[exp.Expr]]) -> list[exp.Expr]:
+def _shown(columns: Sequence[Sequence[exp.Expr]], spoken: Spoken) -> list[exp.Expr]:
     shown: list[exp.Expr] = []
     for number, named in enumerate(columns):
-        values = [key_of(named), *(column.copy() for column in named)]
+        values = [spoken.key(named), *(column.copy() for column in named)]
         shown += [
             exp.alias_(value, name) for value, name in zip(values, names_of_call(number, len(named)), strict=True)
         ]
@@ -201,11 +214,11 @@ def _copied(clause: exp.Expr | None) -> exp.Expr | None:
     return None if clause is None else clause.copy()
 
 
-def _without_calls(join: exp.Join) -> None:
+def _without_calls(join: exp.Join, spoken: Spoken) -> None:
     on = join.args.get("on")
     if on is not None:
         plain = [part for part in conjuncts(on) if not calls_in(part)]
-        join.set("on", exp.and_(*plain) if plain else exp.Literal.number(1))
+        join.set("on", exp.and_(*plain) if plain else spoken.true())
 
 
 def undecided(condition: exp.Expr) -> exp.Expr | None:

@@ -10,11 +10,13 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
-from tagframe.answer.sql_tree import column_of, own_nodes, with_tables, written
+from tagframe.answer.lm_sql.spoken import OWN, Kind, Spoken
+from tagframe.answer.sql_tree import column_of, own_nodes, with_tables
 from tagframe.errors import UnsafeSQL
 
 DTYPES: dict[str, Any] = {"text": str, "number": float, "integer": int, "date": "date", "boolean": bool}
 """What the second argument of ``sem_map`` may be, and the dtype that it stands for."""
+_KINDS: dict[Any, Kind] = {float: "number", int: "integer", "date": "date", bool: "boolean"}
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,6 @@ FUNCTIONS = {
 
 LONGEST_INSTRUCTION = 4_000
 """Characters."""
-OWN = "tagframe_lm_"
-"""How the names begin that we put into a statement; none of the user's may."""
 
 _CALL = re.compile(rf"\b(?:{'|'.join(FUNCTIONS)})\s*\(", re.IGNORECASE)
 _BRACES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
@@ -65,6 +65,7 @@ class Call:
         function: which.
         instruction: with the labels of ``columns`` in its braces, as operators take it.
         columns: what the braces name, by label.
+        spoken: the dialect of the statement.
         dtype: of ``sem_map``, or None.
     """
 
@@ -72,16 +73,24 @@ class Call:
     function: Function
     instruction: str
     columns: tuple[tuple[str, exp.Expr], ...]
+    spoken: Spoken
     dtype: Any = None
+
+    @property
+    def kind(self) -> Kind:
+        """What its answers are."""
+        if self.function.name == "sem_filter":
+            return "boolean"
+        return "number" if self.function.name == "sem_score" else _KINDS.get(self.dtype, "text")
 
     @property
     def identity(self) -> tuple[Any, ...]:
         """What two calls of one block share that are the same."""
-        named = tuple((label, written(column)) for label, column in self.columns)
+        named = tuple((label, self.spoken.written(column)) for label, column in self.columns)
         return self.function.name, self.instruction, named, str(self.dtype)
 
     def __str__(self) -> str:
-        return written(self.node)
+        return self.spoken.written(self.node)
 
 
 def has_functions(sql: str) -> bool:
@@ -99,12 +108,13 @@ def calls_in(tree: exp.Expr) -> list[exp.Expr]:
     return [node for node in [tree, *own_nodes(tree)] if is_call(node)]
 
 
-def call_of(node: exp.Expr, block: exp.Select, is_column: Callable[[str], bool]) -> Call:
+def call_of(node: exp.Expr, block: exp.Select, is_column: Callable[[str], bool], spoken: Spoken) -> Call:
     """A call, understood.
 
     Args:
         node: the call.
         block: in which it stands.
+        spoken: the dialect of the statement.
         is_column: whether the tables of the block have a column of that name, which comes before a name of SELECT.
 
     Raises:
@@ -115,7 +125,7 @@ def call_of(node: exp.Expr, block: exp.Select, is_column: Callable[[str], bool])
     if not isinstance(first, exp.Literal) or not first.is_string:
         raise UnsafeSQL(
             f"{function.name} takes one text in single quotes, with columns in braces, as "
-            f"{function.name}('… {{column}} …'); got {_shown(node)}"
+            f"{function.name}('… {{column}} …'); got {_shown(node, spoken)}"
         )
     text = str(first.this)
     if len(text) > LONGEST_INSTRUCTION:
@@ -124,56 +134,68 @@ def call_of(node: exp.Expr, block: exp.Select, is_column: Callable[[str], bool])
         )
     named = list(dict.fromkeys(name.strip() for name in _BRACES.findall(text) if name.strip()))
     if not named:
-        raise UnsafeSQL(f"{function.name} names the columns that it is about in braces; {_shown(node)} names none")
-    columns = {name: _column(name, block, is_column) for name in named}
+        raise UnsafeSQL(
+            f"{function.name} names the columns that it is about in braces; {_shown(node, spoken)} names none"
+        )
+    columns = {name: _column(name, block, is_column, spoken) for name in named}
     labels = _labels(columns)
 
-    def spoken(token: re.Match[str]) -> str:
+    def shown(token: re.Match[str]) -> str:
         name = (token[1] or "").strip()
         return f"{{{labels[name]}}}" if name else token[0]
 
     return Call(
         node,
         function,
-        _BRACES.sub(spoken, text),
+        _BRACES.sub(shown, text),
         tuple((labels[name], column) for name, column in columns.items()),
-        _dtype(function, more, node),
+        spoken,
+        _dtype(function, more, node, spoken),
     )
 
 
-def _dtype(function: Function, more: Sequence[exp.Expr], node: exp.Expr) -> Any:
+def _dtype(function: Function, more: Sequence[exp.Expr], node: exp.Expr, spoken: Spoken) -> Any:
     if not more:
         cast = node.parent
         if function.typed and isinstance(cast, exp.Cast):
-            kind = written(cast.to).upper()
-            return float if kind in ("REAL", "NUMERIC") else int if kind == "INTEGER" else None
+            return spoken.casts.get(spoken.written(cast.to).upper().partition("(")[0])
         return None
     kind = str(more[0].this).lower() if isinstance(more[0], exp.Literal) and more[0].is_string else ""
     if not function.typed or len(more) > 1 or kind not in DTYPES:
         takes = f"a text and, if wanted, one of {', '.join(map(repr, DTYPES))}" if function.typed else "one text only"
-        raise UnsafeSQL(f"{function.name} takes {takes}; got {_shown(node)}")
+        raise UnsafeSQL(f"{function.name} takes {takes}; got {_shown(node, spoken)}")
     return DTYPES[kind]
 
 
-def _column(name: str, block: exp.Select, is_column: Callable[[str], bool]) -> exp.Expr:
+def _column(name: str, block: exp.Select, is_column: Callable[[str], bool], spoken: Spoken) -> exp.Expr:
     """What stands in braces: ``title``, ``f.title``, ``"year made"``, or a name of any letters without quotes."""
-    sources = {alias.casefold() for alias in _source_names(block)}
+
+    def spelled(part: str) -> str:
+        """A column as the engine has it, where names without quotes are in lower case there."""
+        bare = _bare(part)
+        return bare if bare != part or not spoken.folds or bare.islower() or is_column(bare) else bare.lower()
+
+    sources = {alias.casefold(): alias for alias in _source_names(block, spoken)}
     found = _NAMED.fullmatch(name)
     if found and _bare(found[1]).casefold() in sources:
-        return column_of(_bare(found[2]), _bare(found[1]))
+        owner = sources[_bare(found[1]).casefold()] if spoken.folds else _bare(found[1])
+        return column_of(spelled(found[2]), owner)
     if _WHOLE.fullmatch(name):
         return column_of(_bare(name))
     for item in block.expressions:
         if isinstance(item, exp.Alias) and item.alias.casefold() == name.casefold() and not calls_in(item):
             return column_of(name) if is_column(name) else item.this.copy()
-    return column_of(name)
+    return column_of(spelled(name))
 
 
-def _source_names(block: exp.Select) -> Iterator[str]:
+def _source_names(block: exp.Select, spoken: Spoken) -> Iterator[str]:
     for clause in (block.args.get("from_"), *(block.args.get("joins") or [])):
         if clause is not None:
             for node in clause.find_all(exp.Table, exp.Subquery, bfs=True):
-                yield node.alias_or_name
+                alias = node.args.get("alias")
+                named = alias.this if alias is not None else node.this
+                is_plain = isinstance(named, exp.Identifier) and not named.args.get("quoted")
+                yield node.alias_or_name.lower() if spoken.folds and is_plain else node.alias_or_name
 
 
 def _bare(name: str) -> str:
@@ -190,39 +212,41 @@ def _labels(columns: dict[str, exp.Expr]) -> dict[str, str]:
     return {name: label.replace("{", "(").replace("}", ")") for name, label in labels.items()}
 
 
-def check_places(tree: exp.Expr, sql: str) -> None:
+def check_places(tree: exp.Expr, sql: str, spoken: Spoken) -> None:
     """Refuse LM functions by name where they cannot be staged, and names that are ours.
 
     Raises:
         UnsafeSQL: in a window, a recursive table, LIMIT, VALUES, the ORDER BY of a UNION; an aggregate where none may
             be.
     """
-    if any(OWN in token.text.lower() for token in sqlglot.tokenize(sql, read="sqlite") if token.text):
+    if any(OWN in token.text.lower() for token in sqlglot.tokenize(sql, read=spoken.name) if token.text):
         raise UnsafeSQL(f"names that begin with {OWN!r} are taken")
     for node in tree.walk():
         if is_call(node):
-            _check_place(node)
+            _check_place(node, spoken)
 
 
-def _check_place(node: exp.Expr) -> None:
+def _check_place(node: exp.Expr, spoken: Spoken) -> None:
     name = node.name.lower()
     aggregates = FUNCTIONS[name].aggregates
     child, parent = node, node.parent
     while parent is not None and not isinstance(parent, exp.Query):
         if isinstance(parent, exp.Window | exp.WindowSpec):
-            raise UnsafeSQL(f"{name} may not stand in a window: compute it in a subquery first; {_shown(node)}")
+            raise UnsafeSQL(f"{name} may not stand in a window: compute it in a subquery first; {_shown(node, spoken)}")
         if isinstance(parent, exp.Limit | exp.Offset | exp.Values):
-            raise UnsafeSQL(f"{name} may not stand in {parent.key.upper()}: {_shown(node)}")
+            raise UnsafeSQL(f"{name} may not stand in {parent.key.upper()}: {_shown(node, spoken)}")
         if aggregates and isinstance(parent, exp.Where | exp.Join | exp.Group):
             places = "SELECT, HAVING or ORDER BY"
             raise UnsafeSQL(f"{name} is an aggregate: it stands in {places}, not in {parent.key.upper()}")
         if aggregates and isinstance(parent, exp.Filter | exp.Distinct):
             raise UnsafeSQL(f"{name} takes all rows of its group; choose them in WHERE, not by {parent.key.upper()}")
         if aggregates and isinstance(parent, exp.Anonymous):
-            raise UnsafeSQL(f"{name} may not stand inside another function: {_shown(parent)}")
+            raise UnsafeSQL(f"{name} may not stand inside another function: {_shown(parent, spoken)}")
         child, parent = parent, parent.parent
     if parent is not None and not isinstance(parent, exp.Select):
-        raise UnsafeSQL(f"{name} may not stand in the {child.key.upper()} of a {parent.key.upper()}: {_shown(node)}")
+        raise UnsafeSQL(
+            f"{name} may not stand in the {child.key.upper()} of a {parent.key.upper()}: {_shown(node, spoken)}"
+        )
     above: exp.Expr | None = node
     while above is not None:
         if isinstance(above, exp.CTE) and _reads_itself(above):
@@ -260,6 +284,6 @@ def visible_tables(block: exp.Expr) -> list[exp.CTE]:
     return found
 
 
-def _shown(node: exp.Expr) -> str:
-    text = written(node)
+def _shown(node: exp.Expr, spoken: Spoken) -> str:
+    text = spoken.written(node)
     return repr(text if len(text) <= 200 else f"{text[:200]}…")

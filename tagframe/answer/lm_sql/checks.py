@@ -10,8 +10,8 @@ from sqlglot import exp
 from tagframe.answer.guard import Reader, check_sql
 from tagframe.answer.lm_sql.blocks import blocks_with_calls, standing_alone
 from tagframe.answer.lm_sql.calls import FUNCTIONS, Call, call_of, calls_in, check_places
-from tagframe.answer.lm_sql.values import key_of
-from tagframe.answer.sql_tree import column_of, parsed, written
+from tagframe.answer.lm_sql.spoken import Spoken, spoken_of
+from tagframe.answer.sql_tree import column_of
 from tagframe.errors import SQLFailed, UnsafeSQL
 
 
@@ -22,25 +22,26 @@ def check_staged(sql: str, reader: Reader) -> str:
         UnsafeSQL: it is not one plain read of these tables, or a function stands where it cannot be staged.
         SQLFailed: it does not compile: an unknown column, in braces too.
     """
+    spoken = spoken_of(reader)
     checked = check_sql(sql, list(reader.tables), reader.engine.dialect, FUNCTIONS)
-    root = parsed(checked)
-    check_places(root, checked)
+    root = spoken.parsed(checked)
+    check_places(root, checked, spoken)
     for block in blocks_with_calls(root):
-        calls = [call_of(node, block, partial(is_column_of, block, reader)) for node in calls_in(block)]
+        calls = [call_of(node, block, partial(is_column_of, block, reader), spoken) for node in calls_in(block)]
         for call in calls:
-            # What compiles in the call's place, and names what its braces name.
-            stand_in = key_of([column for _, column in call.columns])
+            stand_in = spoken.stand_in(spoken.key([column for _, column in call.columns]), call.kind)
             if call.function.aggregates:
                 stand_in = exp.Anonymous(this="max", expressions=[stand_in])
             call.node.replace(stand_in)
         if block.parent is not None:
-            _refuse_correlated(block, calls, reader)
-    reader.compile(written(root))
+            _refuse_correlated(block, calls, reader, spoken)
+    reader.compile(spoken.written(root))
     return checked
 
 
 def is_column_of(block: exp.Select, reader: Reader, name: str) -> bool:
     """Whether the tables of a block have a column of that name."""
+    spoken = spoken_of(reader)
     alone = exp.Select(expressions=[column_of(name)])
     for clause in ("from_", "joins"):
         value = block.args.get(clause)
@@ -48,24 +49,24 @@ def is_column_of(block: exp.Select, reader: Reader, name: str) -> bool:
     for node in calls_in(alone):
         node.replace(exp.Null())
     try:
-        reader.compile(standing_alone(block, written(alone)))
+        reader.compile(standing_alone(block, spoken.written(alone), spoken))
     except SQLFailed:
         return False
     return True
 
 
-def _refuse_correlated(block: exp.Select, calls: Sequence[Call], reader: Reader) -> None:
+def _refuse_correlated(block: exp.Select, calls: Sequence[Call], reader: Reader, spoken: Spoken) -> None:
     """Refuse a block whose rows depend on those of another one: it has no values of its own to ask about."""
     alone = block.copy()
     assert isinstance(alone, exp.Select)
     alone.set("with_", None)
     try:
-        reader.compile(standing_alone(block, written(alone)))
+        reader.compile(standing_alone(block, spoken.written(alone), spoken))
     except SQLFailed as error:
-        if "no such column" not in str(error):
+        if not spoken.names_no_column(error):
             raise
         name = calls[0].function.name
         raise UnsafeSQL(
             f"{name} may not stand in a correlated subquery, nor name columns of a query around its own: join the "
-            f"tables, or use IN (SELECT …); in {written(calls[0].node)!r:.300} {str(error).partition(': ')[2]:.200}"
+            f"tables, or use IN (SELECT …); in {str(calls[0])!r:.300} {str(error).partition(': ')[2]:.200}"
         ) from error

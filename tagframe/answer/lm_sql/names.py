@@ -7,19 +7,22 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 
 from tagframe.answer.lm_sql.calls import calls_in
-from tagframe.answer.sql_tree import own_nodes, written
+from tagframe.answer.lm_sql.spoken import Spoken
+from tagframe.answer.sql_tree import own_nodes
 
 _LONGEST = 60
 
 
-def write_out(select: exp.Select, is_column: Callable[[str], bool]) -> None:
+def write_out(select: exp.Select, is_column: Callable[[str], bool], spoken: Spoken) -> None:
     """Put the function in place of its name, or of its place in SELECT, wherever a clause uses it.
 
-    As SQLite reads names: in ORDER BY those of SELECT come first, elsewhere columns do.
+    As engines read names: in ORDER BY those of SELECT come first (in PostgreSQL, of a name that stands by itself),
+    elsewhere columns do.
 
     Args:
         select: the block; it is changed.
         is_column: whether the tables of the block have a column of that name.
+        spoken: the dialect of the statement.
     """
     items = select.expressions
     named = {item.alias.casefold(): item.this for item in items if isinstance(item, exp.Alias) and calls_in(item)}
@@ -30,7 +33,8 @@ def write_out(select: exp.Select, is_column: Callable[[str], bool]) -> None:
         if clause in ("group", "order"):
             _places(tree, items, clause)
         for node in list(own_nodes(tree)):
-            if _names(node, named) and (clause == "order" or not is_column(node.name)):
+            comes_first = clause == "order" and (spoken.orders_by_names or isinstance(node.parent, exp.Ordered))
+            if _names(node, named) and (comes_first or not is_column(node.name)):
                 node.replace(_bracketed(named[node.name.casefold()]))
     for join in select.args.get("joins") or []:
         for node in list(own_nodes(join)):
@@ -58,10 +62,10 @@ def _bracketed(tree: exp.Expr) -> exp.Expr:
     return copied if isinstance(copied, exp.Column | exp.Anonymous) else exp.Paren(this=copied)
 
 
-def name_calls(select: exp.Select) -> None:
+def name_calls(select: exp.Select, spoken: Spoken) -> None:
     """Give what SELECT computes with a function the function's text for a name, where it has none."""
     for item in list(select.expressions):
         if not isinstance(item, exp.Alias) and calls_in(item):
-            text = written(item)
+            text = spoken.written(item)
             name = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
             item.replace(exp.alias_(item.copy(), exp.to_identifier(name, quoted=True)))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import pandas as pd
@@ -29,12 +29,13 @@ from tagframe.answer.lm_sql.blocks import (
     read_from,
     undecided,
 )
-from tagframe.answer.lm_sql.calls import OWN, call_of, calls_in
+from tagframe.answer.lm_sql.calls import call_of, calls_in
 from tagframe.answer.lm_sql.checks import check_staged, is_column_of
 from tagframe.answer.lm_sql.names import name_calls, write_out
-from tagframe.answer.lm_sql.values import KEY, StageReport, Values
+from tagframe.answer.lm_sql.spoken import KEY, OWN, Spoken, spoken_of
+from tagframe.answer.lm_sql.values import StageReport, Values
 from tagframe.answer.sources import group_keys
-from tagframe.answer.sql_tree import conjuncts, is_aggregate, is_grouped, parsed, written
+from tagframe.answer.sql_tree import conjuncts, is_aggregate, is_grouped
 from tagframe.engines.base import SQLLimits
 from tagframe.errors import SQLFailed, UnsafeSQL
 from tagframe.operators import OnError, RowsPerCall, Step, together
@@ -93,15 +94,20 @@ class Staged:
             RowsFailed: with ``on_error="raise"``, values have no answer.
         """
         checked = check_staged(self.sql, self.reader)
-        root = parsed(checked)
+        root = self.spoken.parsed(checked)
         blocks = blocks_with_calls(root)
         if not blocks:
             return Done(self.reader.run(checked), checked, self.reader, ())
         is_text = _is_text(root)
         for select in blocks:
             yield from self._block(select)
-        sql, reader = written(root), self._bringing()
+        sql, reader = self.spoken.written(root), self._bringing()
         return Done(reader.run(sql), sql, reader, tuple(values.report() for values in self._values.values()), is_text)
+
+    @cached_property
+    def spoken(self) -> Spoken:
+        """The dialect of the statement; raises :class:`~tagframe.errors.UnsafeSQL` where there are no LM functions."""
+        return spoken_of(self.reader)
 
     def _bringing(self) -> Reader:
         return self.reader.bringing({values.name: values.table() for values in self._values.values()})
@@ -109,9 +115,9 @@ class Staged:
     # --- a block --------------------------------------------------------------------------------------------------
 
     def _block(self, select: exp.Select) -> Step[None]:
-        write_out(select, lambda name: self._is_column(select, name))
-        name_calls(select)
-        block = Block(select)
+        write_out(select, lambda name: self._is_column(select, name), self.spoken)
+        name_calls(select, self.spoken)
+        block = Block(select, self.spoken)
         for place, condition in block.outer_conditions:
             nodes = calls_in(condition)
             values = [self._of(select, node) for node in nodes]
@@ -140,7 +146,7 @@ class Staged:
 
     def _of(self, select: exp.Select, node: exp.Expr) -> Values:
         """The answers to a call; calls of a block that are the same share them."""
-        call = call_of(node, select, partial(self._is_column, select))
+        call = call_of(node, select, partial(self._is_column, select), self.spoken)
         identity = (id(select), *call.identity)
         if identity not in self._values:
             columns: Sequence[exp.Expr] = [column for _, column in call.columns]
@@ -167,11 +173,21 @@ class Staged:
     ) -> pd.DataFrame:
         """Rows of a block, of which no more come than may be asked about; ``first`` may leave out those after them."""
         limits = SQLLimits(MOST_VALUES + 1, self.reader.limits.seconds, self.reader.limits.memory)
-        sql = read_from(select, inner, names, distinct=distinct, most=MOST_VALUES + 1)
-        rows = self._bringing().run(sql, limits)
+        *ways, last = read_from(select, inner, names, self.spoken, distinct=distinct, most=MOST_VALUES + 1)
+        rows = self._first_that_runs(ways, last, limits)
         if len(rows) > MOST_VALUES and not first:
             raise _too_many(what, "distinct values" if distinct else "rows")
         return rows
+
+    def _first_that_runs(self, ways: Sequence[str], last: str, limits: SQLLimits) -> pd.DataFrame:
+        reader = self._bringing()
+        for way in ways:
+            try:
+                return reader.run(way, limits)
+            except SQLFailed as error:
+                if "equality operator" not in str(error):
+                    raise
+        return reader.run(last, limits)
 
     def _asked(self, select: exp.Select, values: Sequence[Values], inner: exp.Select) -> Step[None]:
         """Ask each call of the distinct values in the rows of a statement; all of them at once."""
@@ -276,8 +292,8 @@ class Staged:
         keys = group_keys(select, lambda name: self._is_column(select, name))
         if not keys or any(_in_aggregate(node) for node in nodes):
             return False
-        grouped = {written(key) for key in keys}
-        return all(written(column) in grouped for one in cells for column in one.columns)
+        grouped = {self.spoken.written(key) for key in keys}
+        return all(self.spoken.written(column) in grouped for one in cells for column in one.columns)
 
     def _asked_of_groups(self, block: Block, one: Values, *, first: bool) -> Step[None]:
         """Ask of the values in groups that are left."""

@@ -11,14 +11,13 @@ import pandas as pd
 from sqlglot import exp
 
 from tagframe import results
-from tagframe.answer.lm_sql.calls import OWN, Call
+from tagframe.answer.lm_sql.calls import Call
+from tagframe.answer.lm_sql.spoken import KEY, OWN
 from tagframe.answer.metering import labelled
-from tagframe.engines.relations import looked_up_by, relation
 from tagframe.errors import RowsFailed
 from tagframe.lm import get_lm
 from tagframe.operators import OPERATORS, OnError, RowsPerCall, Step
 
-KEY, VALUE, FAILED = f"{OWN}key", f"{OWN}value", f"{OWN}failed"
 GROUP = f"{OWN}group"
 _SUFFIX = f"_{OWN}answer"
 
@@ -78,7 +77,7 @@ class Values:
 
     def key(self) -> exp.Expr:
         """The values as one text, which tells apart what SQL tells apart: 1 from '1', NULL from ''."""
-        return key_of(self.columns)
+        return self.call.spoken.key(self.columns)
 
     def ask(self, arguments: pd.DataFrame) -> Step[None]:
         """Ask of these values, once.
@@ -134,32 +133,21 @@ class Values:
 
     def lookup(self) -> exp.Expr:
         """The answer for a row of the block, in place of the call."""
-        found = self._found(VALUE, self.key())
+        found = self.call.spoken.lookup(self.name, self.key(), self.call.kind)
         return exp.Anonymous(this="max", expressions=[found]) if self.call.function.aggregates else found
 
     def was_asked(self) -> exp.Expr:
         """That there is an answer for a row."""
-        return exp.In(this=self.key(), query=exp.select(KEY).from_(self.name).subquery())
+        return self.call.spoken.was_asked(self.name, self.key())
 
     def has_not_failed(self) -> exp.Expr:
         """That the answer for a row is not missing."""
-        return exp.Is(this=self._found(FAILED, self.key()), expression=exp.Null()).not_()
-
-    def _found(self, column: str, key: exp.Expr) -> exp.Expr:
-        return exp.select(column).from_(self.name).where(exp.EQ(this=exp.column(KEY), expression=key)).subquery()
+        return self.call.spoken.has_not_failed(self.name, self.key())
 
     def table(self) -> Any:
         """The answers, to be brought along by the statement."""
-        keys = {**{key: key for key in self.answers}, **self.shared}
-        frame = pd.DataFrame(
-            {
-                KEY: pd.Series(list(keys), dtype=object),
-                VALUE: _values([self.answers[key] for key in keys.values()]),
-                # NULL where it failed, and 1 where it did not.
-                FAILED: pd.Series([None if key in self.failed else 1 for key in keys.values()], dtype="Int64"),
-            }
-        )
-        return looked_up_by(relation(frame), KEY)
+        answers = {**self.answers, **{key: self.answers[other] for key, other in self.shared.items()}}
+        return self.call.spoken.table(answers, self.failed, self.call.kind)
 
     def report(self) -> StageReport:
         """What was asked."""
@@ -174,18 +162,6 @@ class Values:
         )
 
 
-def key_of(columns: Sequence[exp.Expr]) -> exp.Expr:
-    """Columns as one text that is equal where all of them are, and of the same type."""
-    if not columns:
-        return exp.Literal.string("")
-    quoted: list[exp.Expr] = [exp.Anonymous(this="quote", expressions=[column.copy()]) for column in columns]
-    whole = quoted[0]
-    for part in quoted[1:]:
-        comma = exp.DPipe(this=whole, expression=exp.Literal.string(","), safe=True)
-        whole = exp.DPipe(this=comma, expression=part, safe=True)
-    return whole if len(quoted) == 1 else exp.Paren(this=whole)
-
-
 def _plain(cell: Any) -> Any:
     if cell is None or cell is pd.NA or cell is pd.NaT or (isinstance(cell, float) and math.isnan(cell)):
         return None
@@ -193,9 +169,3 @@ def _plain(cell: Any) -> Any:
         return cell.isoformat().removesuffix("T00:00:00")
     cell = cell.item() if hasattr(cell, "item") else cell
     return int(cell) if isinstance(cell, bool) else cell
-
-
-def _values(answers: Sequence[Any]) -> pd.Series:
-    kinds = {type(answer) for answer in answers if answer is not None}
-    dtype = "Int64" if kinds == {int} else "Float64" if kinds and kinds <= {int, float} else object
-    return pd.Series(list(answers), dtype=dtype)

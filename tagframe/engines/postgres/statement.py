@@ -46,7 +46,7 @@ _FUNCTIONS = frozenset(
     "regr_slope repeat replace reverse right rollup round row_number row_to_json rpad rtrim sign sin split_part sqrt "
     "starts_with stddev stddev_pop stddev_samp string_agg string_to_array strpos substr substring sum tan to_char "
     "to_date to_json to_jsonb to_number to_timestamp translate trim trunc unnest upper var_pop var_samp variance "
-    "width_bucket".split()
+    "width_bucket quote_nullable".split()
 )
 _GRAMMAR = frozenset(
     "all and any as between by case date distinct else except exists filter from group having ilike in intersect is "

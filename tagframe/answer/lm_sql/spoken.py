@@ -1,0 +1,258 @@
+"""How an engine's SQL says what a staged statement needs: the key of some values, and the look-up of an answer by it.
+
+SQLite has types for values: answers stand in a table with an index, each as it is. PostgreSQL has types for columns and
+no index on what a statement brings along: answers stand in one object of JSON, which is looked into by key, and each is
+cast to the type that its function gives.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import pandas as pd
+from sqlglot import TokenType, exp, tokenize
+
+from tagframe.answer.guard import Reader
+from tagframe.answer.sql_tree import parsed, written
+from tagframe.engines.relations import looked_up_by, relation
+from tagframe.errors import SQLFailed, UnsafeSQL
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+OWN = "tagframe_lm_"
+"""How the names begin that we put into a statement; none of the user's may."""
+KEY, VALUE, FAILED = f"{OWN}key", f"{OWN}value", f"{OWN}failed"
+
+_ODD_NUMBER = re.compile(r"0[xob]", re.IGNORECASE)
+
+Kind = Literal["text", "number", "integer", "date", "boolean"]
+"""What an answer is."""
+
+
+class Spoken(ABC):
+    """The dialect of one engine; see :data:`SPOKEN`.
+
+    Attributes:
+        name: as sqlglot calls it.
+        casts: the dtype that ``sem_map`` has inside a CAST to a type.
+        folds: whether a name without quotes is one in lower case.
+        orders_by_names: whether ORDER BY may name what SELECT does inside an expression, and not only by itself.
+    """
+
+    name: str
+    casts: Mapping[str, Any]
+    folds: bool
+    orders_by_names: bool
+
+    def parsed(self, sql: str) -> exp.Query:
+        """A statement that the guard has let through.
+
+        Raises:
+            UnsafeSQL: it would be another one, written again.
+        """
+        return parsed(sql, self.name)
+
+    def written(self, tree: exp.Expr) -> str:
+        """A tree as SQL."""
+        return written(tree, self.name)
+
+    def key(self, columns: Sequence[exp.Expr]) -> exp.Expr:
+        """Columns as one text that is equal where all of them are, and of the same type."""
+        if not columns:
+            return exp.Literal.string("")
+        quoted: list[exp.Expr] = [exp.Anonymous(this=self._quote, expressions=[column.copy()]) for column in columns]
+        whole = quoted[0]
+        for part in quoted[1:]:
+            comma = exp.DPipe(this=whole, expression=exp.Literal.string(","), safe=True)
+            whole = exp.DPipe(this=comma, expression=part, safe=True)
+        return whole if len(quoted) == 1 else exp.Paren(this=whole)
+
+    _quote: str
+
+    @abstractmethod
+    def true(self) -> exp.Expr:
+        """What always holds."""
+
+    @abstractmethod
+    def keys(self, key: exp.Expr) -> exp.Expr:
+        """All keys of a group, as a list of JSON."""
+
+    @abstractmethod
+    def distinct(self, names: Sequence[str], rows: str) -> Iterator[str]:
+        """Statements, of which the first that runs gives each first column once, with some of the others."""
+
+    @abstractmethod
+    def lookup(self, table: str, key: exp.Expr, kind: Kind) -> exp.Expr:
+        """The answer for a row, NULL where there is none."""
+
+    @abstractmethod
+    def was_asked(self, table: str, key: exp.Expr) -> exp.Expr:
+        """That there is an answer for a row."""
+
+    @abstractmethod
+    def has_not_failed(self, table: str, key: exp.Expr) -> exp.Expr:
+        """That the answer for a row is not missing."""
+
+    @abstractmethod
+    def table(self, answers: Mapping[str, Any], failed: Collection[str], kind: Kind) -> pa.Table:
+        """The answers by their keys, to be brought along by the statement; ``failed`` are keys of which none came."""
+
+    @abstractmethod
+    def stand_in(self, key: exp.Expr, kind: Kind) -> exp.Expr:
+        """What compiles in the place of a look-up, and names what the key does."""
+
+    @abstractmethod
+    def names_no_column(self, error: SQLFailed) -> bool:
+        """Whether a statement did not compile as it names a column that is not there."""
+
+
+class _SQLite(Spoken):
+    name = "sqlite"
+    casts: Mapping[str, Any] = {"REAL": float, "NUMERIC": float, "INTEGER": int}
+    folds = False
+    orders_by_names = True
+    _quote = "quote"
+
+    def true(self) -> exp.Expr:
+        return exp.Literal.number(1)
+
+    def keys(self, key: exp.Expr) -> exp.Expr:
+        return exp.Anonymous(this="json_group_array", expressions=[exp.Distinct(expressions=[key])])
+
+    def distinct(self, names: Sequence[str], rows: str) -> Iterator[str]:
+        yield f"SELECT {', '.join(names)} FROM {rows} GROUP BY {names[0]}"
+
+    def lookup(self, table: str, key: exp.Expr, kind: Kind) -> exp.Expr:
+        return self._found(VALUE, table, key)
+
+    def was_asked(self, table: str, key: exp.Expr) -> exp.Expr:
+        return exp.In(this=key, query=exp.select(KEY).from_(table).subquery())
+
+    def has_not_failed(self, table: str, key: exp.Expr) -> exp.Expr:
+        return exp.Is(this=self._found(FAILED, table, key), expression=exp.Null()).not_()
+
+    def _found(self, column: str, table: str, key: exp.Expr) -> exp.Expr:
+        return exp.select(column).from_(table).where(exp.EQ(this=exp.column(KEY), expression=key)).subquery()
+
+    def table(self, answers: Mapping[str, Any], failed: Collection[str], kind: Kind) -> pa.Table:
+        frame = pd.DataFrame(
+            {
+                KEY: pd.Series(list(answers), dtype=object),
+                VALUE: _values(list(answers.values())),
+                # NULL where it failed, and 1 where it did not.
+                FAILED: pd.Series([None if key in failed else 1 for key in answers], dtype="Int64"),
+            }
+        )
+        return looked_up_by(relation(frame), KEY)
+
+    def stand_in(self, key: exp.Expr, kind: Kind) -> exp.Expr:
+        return key
+
+    def names_no_column(self, error: SQLFailed) -> bool:
+        return "no such column" in str(error)
+
+
+class _Postgres(Spoken):
+    name = "postgres"
+    casts: Mapping[str, Any] = {
+        **dict.fromkeys(("DOUBLE PRECISION", "REAL", "DECIMAL"), float),
+        **dict.fromkeys(("INT", "BIGINT", "SMALLINT"), int),
+        "DATE": "date",
+        "BOOLEAN": bool,
+    }
+    folds = True
+    orders_by_names = False
+    _quote = "quote_nullable"
+    _types: Mapping[Kind, str] = {
+        "text": "text", "number": "double precision", "integer": "bigint", "date": "date", "boolean": "boolean",
+    }  # fmt: skip
+
+    def parsed(self, sql: str) -> exp.Query:
+        tokens = tokenize(sql, read=self.name)
+        for token, after in zip(tokens, [*tokens[1:], None], strict=True):
+            text = sql[token.start : token.end + 1]
+            is_cut = token.token_type == TokenType.NUMBER and after is not None and after.start == token.end + 1
+            if _ODD_NUMBER.match(text) or (is_cut and after is not None and after.text.startswith("_")):
+                raise UnsafeSQL(
+                    f"beside LM functions numbers are written in plain digits, not as {text!r}: {sql[:200]!r}"
+                )
+        return super().parsed(sql)
+
+    def true(self) -> exp.Expr:
+        return exp.true()
+
+    def keys(self, key: exp.Expr) -> exp.Expr:
+        return exp.Anonymous(this="jsonb_agg", expressions=[exp.Distinct(expressions=[key])])
+
+    def distinct(self, names: Sequence[str], rows: str) -> Iterator[str]:
+        shown = ", ".join(names)
+        yield f"SELECT {shown} FROM {rows} GROUP BY {shown} ORDER BY {names[0]}"
+        # Values of a type that has no equality, as json: sorted by their keys, which takes longer.
+        yield f"SELECT DISTINCT ON ({names[0]}) {shown} FROM {rows} ORDER BY {names[0]}"
+
+    def lookup(self, table: str, key: exp.Expr, kind: Kind) -> exp.Expr:
+        return exp.cast(self._found(VALUE, table, key), self._types[kind], dialect="postgres")
+
+    def was_asked(self, table: str, key: exp.Expr) -> exp.Expr:
+        return exp.Is(this=self._found(FAILED, table, key), expression=exp.Null()).not_()
+
+    def has_not_failed(self, table: str, key: exp.Expr) -> exp.Expr:
+        return exp.EQ(this=self._found(FAILED, table, key), expression=exp.Literal.string("no"))
+
+    def _found(self, column: str, table: str, key: exp.Expr) -> exp.Expr:
+        # Read once for a statement, whatever the number of its rows, as it depends on none.
+        whole = exp.select(exp.cast(exp.column(column), "jsonb", dialect="postgres")).from_(table).subquery()
+        return exp.Anonymous(this="jsonb_extract_path_text", expressions=[whole, key])
+
+    def table(self, answers: Mapping[str, Any], failed: Collection[str], kind: Kind) -> pa.Table:
+        values = {key: _text(answer, kind) for key, answer in answers.items()}
+        states = {key: "yes" if key in failed else "no" for key in answers}
+        return relation(pd.DataFrame({VALUE: [json.dumps(values)], FAILED: [json.dumps(states)]}, dtype=object))
+
+    def stand_in(self, key: exp.Expr, kind: Kind) -> exp.Expr:
+        nothing = exp.Anonymous(this="nullif", expressions=[key, key.copy()])
+        return exp.cast(nothing, self._types[kind], dialect="postgres")
+
+    def names_no_column(self, error: SQLFailed) -> bool:
+        said = str(error)
+        return (" column " in said and "does not exist" in said) or "FROM-clause entry for table" in said
+
+
+SPOKEN: dict[str, Spoken] = {spoken.name: spoken for spoken in (_SQLite(), _Postgres())}
+"""By the name of an engine's dialect: where LM functions are staged."""
+
+
+def spoken_of(reader: Reader) -> Spoken:
+    """The dialect of the engine that runs a reader's statements.
+
+    Raises:
+        UnsafeSQL: LM functions are not staged there.
+    """
+    spoken = SPOKEN.get(reader.engine.dialect.name)
+    if spoken is None:
+        raise UnsafeSQL(
+            f"LM functions (sem_filter, …) do not run in statements over {reader.engine.identity}: select the rows "
+            "first, and use the operators on the frame, as frame.tag.sem_filter(…)"
+        )
+    return spoken
+
+
+def _values(answers: Sequence[Any]) -> pd.Series:
+    kinds = {type(answer) for answer in answers if answer is not None}
+    dtype = "Int64" if kinds == {int} else "Float64" if kinds and kinds <= {int, float} else object
+    return pd.Series(list(answers), dtype=dtype)
+
+
+def _text(answer: Any, kind: Kind) -> str | None:
+    """An answer as PostgreSQL reads it in a cast."""
+    if answer is None:
+        return None
+    if kind == "boolean":
+        return "true" if answer else "false"
+    text = str(answer).encode("utf-8", "replace").decode()
+    return text.replace("\x00", "")
