@@ -60,6 +60,7 @@ def plan_text(plan: JoinPlan) -> str:
     through = f", through {', '.join(plan.bridges)}" if plan.bridges else ""
     lines = [f"JoinPlan of {len(plan.tables)} table{'s' * (len(plan.tables) != 1)}{through}:"]
     lines += [f"  {line}" for line in join_tree(plan).split("\n")]
+    lines += map(str, plan.moves)
     if plan.alternatives:
         lines += [f"{other_ways(plan)}:", *(f"  {line}" for line in alternative_lines(plan))]
     return "\n".join(lines)

@@ -1,8 +1,20 @@
 """How a set of tables connects: the plan that joins them."""
 
 from tagframe.joins.key_text import On, keys_on
+from tagframe.joins.moves import PlannedMove
+from tagframe.joins.placing import placed
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.planner import plan_joins
 from tagframe.joins.steps import How, JoinStep, PlanTable
 
-__all__ = ["How", "JoinPlan", "JoinStep", "On", "PlanTable", "keys_on", "plan_joins"]
+__all__ = [
+    "How",
+    "JoinPlan",
+    "JoinStep",
+    "On",
+    "PlanTable",
+    "PlannedMove",
+    "keys_on",
+    "placed",
+    "plan_joins",
+]

@@ -11,6 +11,7 @@ from typing import Any
 from tagframe.corpus.naming import NamedTable, find_table
 from tagframe.errors import ColumnNotFound, HiddenColumn, InvalidArgument, did_you_mean
 from tagframe.joins.key_text import key_of
+from tagframe.joins.moves import PlannedMove, planned_moves
 from tagframe.joins.steps import How, JoinStep, Order, PlanTable, path_between, steps_from, table_order
 from tagframe.keys.key_pair import KeyPair
 
@@ -73,6 +74,11 @@ class JoinPlan:
             TableNotFound: the plan has no such table, or two of that name.
         """
         return self._by_id(find_table(table, self._named()).id)
+
+    @property
+    def moves(self) -> list[PlannedMove]:
+        """What rows travel, where the tables are in several engines; see :mod:`tagframe.joins.moves`."""
+        return planned_moves(self.sources, self.steps)
 
     def _by_id(self, id: str) -> PlanTable:
         return next(source for source in self.sources if source.id == id)
@@ -178,13 +184,16 @@ class JoinPlan:
             limit: at most so many rows.
             dialect: of which database, by sqlglot's name: ``"sqlite"``, ``"postgres"``, ``"duckdb"``, ``"mysql"``, ….
 
+        Where the tables are in several engines, none of which could run it, comments before it say which rows move.
+
         Raises:
             InvalidArgument: a dialect that sqlglot does not know, or one that cannot say this: MySQL has no full outer
                 join of more than two tables.
         """
         from tagframe.joins.statement import statement_text
 
-        return statement_text(self, columns, how, limit, where, dialect)
+        moves = "".join(f"-- {move}\n" for move in self.moves)
+        return moves + statement_text(self, columns, how, limit, where, dialect)
 
     def use(self, key: str | KeyPair) -> JoinPlan:
         """A new plan in which two tables are joined on other columns.

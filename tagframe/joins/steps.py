@@ -28,6 +28,8 @@ class PlanTable:
         parts: the tables of one shape that it is the stack of; none for a table as it is in its source.
         origin: the column of a stack that says which part a row is from.
         hidden: columns that may be joined on, and are in no result.
+        place: the kind of the engine that holds it, where the tables of its plan are in several; else "".
+        row_bytes: about how many bytes a row of it is; 0 where ``place`` is "".
     """
 
     id: str
@@ -40,6 +42,8 @@ class PlanTable:
     parts: tuple[PlanTable, ...] = ()
     origin: str = ""
     hidden: tuple[str, ...] = ()
+    place: str = ""
+    row_bytes: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """Plain values that :meth:`from_json` reads."""

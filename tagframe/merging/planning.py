@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tagframe.corpus import Corpus
+from tagframe.joins.placing import placed
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.planner import plan_joins
 from tagframe.keys.inference import infer_key_pairs
@@ -45,4 +46,5 @@ def plan_tables(
         keys = []
         if len(given) < len(profiles) - 1:
             keys = infer_key_pairs([*profiles, *around], similarity=similarity, across_sources=True, read=corpus.read)
-    return plan_joins(profiles, keys, given=given, anchor=profiles[0].id, bridges=around, stack_unions=stack_unions)
+    plan = plan_joins(profiles, keys, given=given, anchor=profiles[0].id, bridges=around, stack_unions=stack_unions)
+    return placed(plan, corpus)

@@ -11,7 +11,7 @@ import pandas as pd
 from tagframe import results
 from tagframe.corpus.naming import NamedTable
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
-from tagframe.joins import How, JoinPlan, On, keys_on, plan_joins
+from tagframe.joins import How, JoinPlan, On, keys_on, placed, plan_joins
 from tagframe.keys import KeyPair
 from tagframe.merging import Reaction, Where, run_plan
 from tagframe.retrieval.families import shared_name
@@ -110,7 +110,7 @@ class RetrievedTables:
         around = links.of_databases(members)
         keys = links.keys([*members, *around])
         joined = [profiles[member] for member in members]
-        return plan_joins(
+        plan = plan_joins(
             joined,
             keys,
             given=[] if on is None else keys_on(on, list(map(NamedTable.of, joined))),
@@ -119,6 +119,7 @@ class RetrievedTables:
             bridges=[profiles[table] for table in around if table not in members],
             stack_unions=stack,
         )
+        return placed(plan, self.corpus)
 
     @property
     def joins(self) -> list[KeyPair]:
