@@ -3,7 +3,10 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import struct
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +19,15 @@ from tagframe.engines.base import Readable, SQLLimits
 from tagframe.engines.lake import statistics
 from tagframe.engines.lake.engine import LakeEngine
 from tagframe.engines.lake.tables import lake_tables
-from tagframe.errors import MissingExtra, SourceNotFound, SQLFailed, UnreadableTable, UnreadableTableWarning, UnsafeSQL
+from tagframe.errors import (
+    FanOut,
+    MissingExtra,
+    SourceNotFound,
+    SQLFailed,
+    UnreadableTable,
+    UnreadableTableWarning,
+    UnsafeSQL,
+)
 from tagframe.merging import plan_tables, run_plan
 
 pytest.importorskip("duckdb")
@@ -161,32 +172,157 @@ def test_delta_counts_by_its_log_and_reads_what_counts(tmp_path: Path, monkeypat
     assert tf.exec_sql(corpus)("SELECT count(*) AS n FROM sales WHERE day = 'mo'")["n"].tolist() == [450]
 
 
-def test_delta_with_deletion_vectors_is_refused_by_name(tmp_path: Path):
-    deltalake = pytest.importorskip("deltalake")
-    deltalake.write_deltalake(str(tmp_path / "sales"), pa.table({"id": [1, 2]}))
-    log = next((tmp_path / "sales" / "_delta_log").glob("*.json"))
+_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+
+
+def deletion_vector(rows: list[int]) -> dict[str, object]:
+    """As the protocol of Delta has it, in the log itself: a RoaringBitmapArray of one array, in Z85."""
+    array = struct.pack("<IIHHI", 12346, 1, 0, len(rows) - 1, 16) + struct.pack(f"<{len(rows)}H", *rows)
+    data = struct.pack("<IQI", 1681511377, 1, 0) + array
+    padded, text = data + bytes(-len(data) % 4), ""
+    for start in range(0, len(padded), 4):
+        number = int.from_bytes(padded[start : start + 4], "big")
+        text += "".join(_Z85[number // 85**place % 85] for place in (4, 3, 2, 1, 0))
+    return {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": len(data), "cardinality": len(rows)}
+
+
+def rewritten(place: Path, version: int, features: list[str], change: Callable[[dict[str, Any]], None]) -> None:
+    """The log of a Delta table with reader features, and each of its actions changed."""
+    log = place / "_delta_log" / f"{version:020}.json"
     entries = [json.loads(line) for line in log.read_text().splitlines()]
     for entry in entries:
         if "protocol" in entry:
-            entry["protocol"] = {
-                "minReaderVersion": 3, "minWriterVersion": 7,
-                "readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"],
-            }  # fmt: skip
+            entry["protocol"] = {"minReaderVersion": 3, "minWriterVersion": 7,
+                                 "readerFeatures": features, "writerFeatures": features}  # fmt: skip
+        change(entry)
     log.write_text("\n".join(map(json.dumps, entries)))
-    with pytest.raises(UnreadableTable, match="deletionVectors"):
+
+
+@pytest.fixture
+def with_deletions(tmp_path: Path) -> Path:
+    """Two files of a Delta table, of which a deletion vector each has two rows deleted."""
+    deltalake = pytest.importorskip("deltalake")
+    place = tmp_path / "lake" / "sales"
+    rows = pa.table({"id": range(20), "day": ["mo", "it's", "tu", 'w"e'] * 5})
+    deltalake.write_deltalake(str(place), rows.slice(0, 10))
+    deltalake.write_deltalake(str(place), rows.slice(10), mode="append")
+    for version in (0, 1):
+        rewritten(place, version, ["deletionVectors"],
+                  lambda entry: entry.get("add", {}).update(deletionVector=deletion_vector([2, 5])))  # fmt: skip
+    return place
+
+
+def test_rows_that_a_deletion_vector_deletes_are_not_there(with_deletions: Path):
+    corpus = tf.open_corpus(with_deletions.parent)
+    kept = [number for number in range(20) if number % 10 not in (2, 5)]
+    assert sorted(corpus.read("sales")["id"]) == kept
+    assert corpus.read("sales")["id"].tolist() == corpus.read("sales")["id"].tolist()
+    assert (corpus.profile("sales").rows, corpus.profile("sales").column("id").distinct) == (16, 16)
+    execute = tf.exec_sql(corpus)
+    assert execute("SELECT a.id FROM sales a JOIN sales b USING (id) WHERE a.day = 'it''s' ORDER BY 1")[
+        "id"
+    ].tolist() == [number for number in kept if number % 4 == 1]
+    assert execute("SELECT count(*) AS n FROM sales WHERE id >= 12 AND day <> 'tu'")["n"].tolist() == [
+        sum(number >= 12 and number % 4 != 2 for number in kept)
+    ]
+    found, report = run_plan(plan_tables(corpus, corpus.ids), corpus, where={"day": 'w"e'})
+    assert (found["id"].tolist(), report.engine) == ([n for n in corpus.read("sales")["id"] if n % 4 == 3], "duckdb")
+
+
+def test_columns_that_a_log_maps_are_read_by_their_names(tmp_path: Path):
+    deltalake = pytest.importorskip("deltalake")
+    place = tmp_path / "lake" / "sales"
+    deltalake.write_deltalake(str(place), pa.table({"a": [1, 2], "b": ["x", "y"]}))
+
+    def renamed(entry: dict[str, Any]) -> None:
+        if "metaData" in entry:
+            schema = json.loads(entry["metaData"]["schemaString"])
+            for number, (field, name) in enumerate(zip(schema["fields"], ("id", "called so"), strict=True), start=1):
+                field["metadata"] = {
+                    "delta.columnMapping.id": number, "delta.columnMapping.physicalName": field["name"],
+                }  # fmt: skip
+                field["name"] = name
+            entry["metaData"]["schemaString"] = json.dumps(schema)
+            entry["metaData"]["configuration"]["delta.columnMapping.mode"] = "name"
+
+    rewritten(place, 0, ["columnMapping"], renamed)
+    corpus = tf.open_corpus(tmp_path / "lake")
+    assert corpus.read("sales").to_dict("list") == {"id": [1, 2], "called so": ["x", "y"]}
+    assert tf.exec_sql(corpus)('SELECT "called so" AS c FROM sales WHERE id > 1')["c"].tolist() == ["y"]
+
+
+def test_delta_that_deltalake_does_not_read_is_refused_by_name(tmp_path: Path):
+    deltalake = pytest.importorskip("deltalake")
+    deltalake.write_deltalake(str(tmp_path / "sales"), pa.table({"id": [1, 2]}))
+    rewritten(tmp_path / "sales", 0, ["variantType", "deletionVectors"], lambda entry: None)
+    with pytest.raises(UnreadableTable, match="variantType"):
         tf.open_corpus(tmp_path)
+
+
+def iceberg(tmp_path: Path, rows: pa.Table) -> Any:
+    catalog = pytest.importorskip("pyiceberg.catalog.sql")
+    tables = catalog.SqlCatalog("c", uri=f"sqlite:///{tmp_path}/.c.db", warehouse=f"file://{tmp_path}/.w")
+    tables.create_namespace("n")
+    table = tables.create_table("n.t", schema=rows.schema, location=f"file://{tmp_path}/ice")
+    table.append(rows)
+    return table
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_iceberg_reads_what_counts(tmp_path: Path):
-    catalog = pytest.importorskip("pyiceberg.catalog.sql")
-    tables = catalog.SqlCatalog("c", uri=f"sqlite:///{tmp_path}/.c.db", warehouse=f"file://{tmp_path}/.w")
-    tables.create_namespace("n")
-    rows = pa.table({"a": [1, 2, 3]})
-    table = tables.create_table("n.t", schema=rows.schema, location=f"file://{tmp_path}/ice")
-    table.append(rows)
-    table.delete("a == 2")
+    iceberg(tmp_path, pa.table({"a": [1, 2, 3]})).delete("a == 2")
     assert sorted(tf.open_corpus(tmp_path).read("ice")["a"]) == [1, 3]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_of_iceberg_only_the_columns_and_files_are_read_that_a_statement_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    arrow = pytest.importorskip("pyiceberg.io.pyarrow")
+    parts = [
+        pa.table({"a": range(n, n + 100), "b": [f"{'xy'[n > 100]}(1)"] * 100, "c": [None, 1.5] * 50}) for n in (0, 200)
+    ]
+    table = iceberg(tmp_path, parts[0])
+    table.append(parts[1])
+    read: list[tuple[list[str], int]] = []
+    real = arrow.ArrowScan.to_record_batches
+
+    def noted(scan: Any, tasks: Any) -> Any:
+        read.append(([field.name for field in scan._projected_schema.fields], len(tasks)))
+        return real(scan, tasks)
+
+    corpus = tf.open_corpus(tmp_path)
+    monkeypatch.setattr(arrow.ArrowScan, "to_record_batches", noted)
+    execute = tf.exec_sql(corpus)
+    assert execute("SELECT sum(a) AS n FROM ice WHERE a >= 250 AND b = 'y(1)'")["n"].tolist() == [sum(range(250, 300))]
+    assert read == [(["a", "b"], 1)]
+    assert execute("SELECT count(*) AS n FROM ice x JOIN ice y USING (a) WHERE x.c IS NULL")["n"].tolist() == [100]
+    assert execute("SELECT count(*) AS n FROM ice WHERE a < 5 OR b = 'y(1)'")["n"].tolist() == [105]
+    assert execute("SELECT count(*) AS n FROM ice WHERE a IN (1, 2, 250) AND NOT b = 'z'")["n"].tolist() == [3]
+
+
+@pytest.mark.parametrize("kind", ["delta", "parquet"])
+def test_a_table_that_has_changed_is_opened_anew(tmp_path: Path, kind: str):
+    place = tmp_path / "lake" / "t"
+    place.mkdir(parents=True)
+    pd.DataFrame({"a": [1, 2], "x": [1, 2]}).to_parquet(tmp_path / "lake" / "other.parquet", index=False)
+
+    def put(rows: list[int]) -> None:
+        if kind == "delta":
+            pytest.importorskip("deltalake").write_deltalake(str(place), pa.table({"a": rows}), mode="overwrite")
+        else:
+            for part in range(2):
+                pd.DataFrame({"a": rows[part::2]}).to_parquet(place / f"part-{part}.parquet", index=False)
+
+    put([1, 2])
+    corpus = tf.open_corpus(tmp_path / "lake")
+    corpus.keys.add("other.a = t.a")
+    plan = plan_tables(corpus, ["lake.other", "lake.t"])
+    assert len(run_plan(plan, corpus, on_ambiguous="allow")[0]) == 2
+    put([1, 2, 2, 2])
+    assert corpus.read("t")["a"].tolist() == [1, 2, 2, 2]
+    with pytest.raises(FanOut):
+        run_plan(plan, corpus, on_ambiguous="allow")
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tagframe.engines.base import quoted
@@ -55,6 +55,8 @@ class Opened:
         columns: in order.
         number: SQL for what numbers its rows, in their order; "" where nothing does.
         logged: what its log tells, of Delta and Iceberg tables.
+        facts: what was found out of its rows.
+        state: of its files, or of those of its log, when it was opened.
     """
 
     table: LakeTable
@@ -63,6 +65,7 @@ class Opened:
     number: str = ""
     logged: Logged | None = None
     facts: dict[Any, Any] = field(default_factory=dict)
+    state: list[tuple[str, int, int]] = field(default_factory=list)
 
 
 class Lake:
@@ -70,33 +73,39 @@ class Lake:
 
     def __init__(self, tables: Sequence[LakeTable], *, memory: str = MEMORY, spills: bool = True) -> None:
         need_duckdb("a folder")
-        import duckdb
-
         self._tables = {table.name: table for table in tables}
         self._opened: dict[str, Opened] = {}
         self._registered: dict[str, Any] = {}
         self._lock = threading.RLock()
+        self._memory = memory
+        self._folder = tempfile.mkdtemp(prefix="tagframe-") if spills else ""
+        if spills:
+            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        self._connect()
+
+    def _connect(self) -> None:
+        """A new database, which knows nothing of what files held before."""
+        import duckdb
+
         options: dict[str, Any] = {
             "python_enable_replacements": False,
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
-            "memory_limit": memory,
+            "memory_limit": self._memory,
             "preserve_insertion_order": True,
             "threads": max(1, min(os.cpu_count() or 1, 8)),
+            "temp_directory": self._folder,
         }
-        folder = tempfile.mkdtemp(prefix="tagframe-") if spills else ""
-        options["temp_directory"] = folder
         self.connection = duckdb.connect(":memory:", config=options)
         self.run("SET GLOBAL TimeZone = 'UTC'")
         self.run("SET GLOBAL parquet_metadata_cache = true")
         # DuckDB 2.0 fails where it reads columns late of the first rows by file_row_number, which is filtered too.
         self.run("SET GLOBAL late_materialization_max_rows = 0")
         # All files of all tables: a table is opened when it is first read.
-        paths = [file for table in tables for file in table.files]
+        paths = [file for table in self._tables.values() for file in table.files]
         self.run(f"SET allowed_paths = {_texts(paths)}")
-        if spills:
-            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-            self.run(f"SET allowed_directories = {_texts([folder])}")
+        if self._folder:
+            self.run(f"SET allowed_directories = {_texts([self._folder])}")
         self.run("SET enable_external_access = false")
         self.run("SET lock_configuration = true")
 
@@ -120,16 +129,23 @@ class Lake:
         self.connection.close()
 
     def opened(self, name: str) -> Opened:
-        """A table, its columns looked up.
+        """A table, its columns looked up; anew where its files have changed.
 
         Raises:
             UnreadableTable: it cannot be read.
         """
         with self._lock:
+            if name not in self._tables:
+                raise UnreadableTable(f"there is no table {name!r} in this lake")
+            table = self._tables[name]
+            with named_errors(table):
+                state = table.listing()
+            if name in self._opened and self._opened[name].state != state:
+                # DuckDB keeps footers, by times in whole seconds.
+                self._opened.clear()
+                self._connect()
             if name not in self._opened:
-                if name not in self._tables:
-                    raise UnreadableTable(f"there is no table {name!r} in this lake")
-                self._opened[name] = self._open(self._tables[name])
+                self._opened[name] = replace(self._open(table), state=state)
             return self._opened[name]
 
     def _open(self, table: LakeTable) -> Opened:

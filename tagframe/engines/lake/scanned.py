@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -51,3 +52,50 @@ class Scanned(ds.Dataset):  # type: ignore[misc]
         except pa.ArrowInvalid:  # a name that is written otherwise there
             return list(self._all.names)
         return needed
+
+
+Comparison = tuple[str, str, int | str]
+"""A column, one of ``==``, ``<``, ``<=``, ``>``, ``>=``, and what it is compared with."""
+
+_COMPARISON = re.compile(r'([A-Za-z_]\w*) (==|<=|>=|<|>) (?:(-?\d{1,18})|"([^"\\]*)")')
+
+
+def comparisons(condition: ds.Expression | None, schema: pa.Schema) -> list[Comparison]:
+    """Some of what has to be true of a row for a condition to be: whole numbers and texts that columns compare with.
+
+    A reader that leaves out rows by these leaves out none of which the condition is true.
+    """
+    found: list[Comparison] = []
+    for part in _parts("" if condition is None else str(condition)):
+        match = _COMPARISON.fullmatch(part)
+        if match is None or match[1] not in schema.names:
+            continue
+        name, sign, number, text = match.groups()
+        type = schema.field(name).type
+        if number is not None and pa.types.is_integer(type):
+            found.append((name, sign, int(number)))
+        elif text is not None and (pa.types.is_string(type) or pa.types.is_large_string(type)):
+            found.append((name, sign, text))
+    return found
+
+
+def _parts(text: str) -> Iterator[str]:
+    """What ``and`` joins in an expression as Arrow writes it, each in its parentheses there."""
+    if not (text.startswith("(") and text.endswith(")")) or "\\" in text:
+        return
+    depth = start = 0
+    quoted, inner, parts = False, text[1:-1], []
+    for place, letter in enumerate(inner):
+        if letter == '"':
+            quoted = not quoted
+        elif not quoted:
+            depth += (letter == "(") - (letter == ")")
+            if depth < 0:
+                return
+            if depth == 0 and inner.startswith(" and ", place):
+                parts.append(inner[start:place])
+                start = place + 5
+    if not parts:
+        yield inner
+    for part in [*parts, inner[start:]] if parts else ():
+        yield from _parts(part)
