@@ -26,6 +26,7 @@ from tagframe.joins.steps import How, JoinStep
 from tagframe.merging import advice
 from tagframe.merging.advice import Reaction
 from tagframe.merging.conditions import ColumnKey, Condition
+from tagframe.merging.counting import counted
 from tagframe.merging.report import LaterReport, MergeReport
 from tagframe.merging.statements import SHOWN_ROWS, StatementMerge, one_engine
 
@@ -269,7 +270,7 @@ class _Merge(StatementMerge):
     def report(self, tests: _Tests, rows: int) -> MergeReport:
         """What became of every row, of a merge that gave so many."""
         with named_errors(*(opened.table for opened in self.opened.values())):
-            return self.counted(rows, tests.all, self._sql, tests.values)
+            return counted(self, rows, tests.all, self._sql, tests.values)
 
     def numbers(self, sql: str, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The one row of a statement that counts."""

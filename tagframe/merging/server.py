@@ -21,6 +21,7 @@ from tagframe.joins.statement import condition
 from tagframe.joins.steps import How, JoinStep
 from tagframe.merging import advice
 from tagframe.merging.advice import Reaction
+from tagframe.merging.counting import counted
 from tagframe.merging.report import LaterReport, MergeReport
 from tagframe.merging.statements import SHOWN_ROWS, StatementMerge, one_engine
 
@@ -164,7 +165,7 @@ class _ServerJoin(StatementMerge):
             condition(exp.maybe_parse(self.value(self.plan.find_column(name)), dialect="postgres"), value)
             for name, value in self._where.items()
         ]
-        return self.counted(rows, [test.sql(dialect=self._joining.dialect) for test in tests], sql)
+        return counted(self, rows, [test.sql(dialect=self._joining.dialect) for test in tests], sql)
 
     def place(self, table: str) -> str:
         """With its schema."""
