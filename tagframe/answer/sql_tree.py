@@ -43,6 +43,10 @@ class FaithfulPostgres(Postgres):
         """Knows those functions only that have a grammar of their own (EXTRACT, SUBSTRING … FROM, …)."""
 
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        # EXTRACT gives another type than date_part.
+        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+            name: parser for name, parser in Postgres.Parser.FUNCTION_PARSERS.items() if name != "DATE_PART"
+        }
 
 
 class FaithfulDuckDB(DuckDB):

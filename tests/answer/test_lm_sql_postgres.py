@@ -20,7 +20,7 @@ from scripted import Scripted, shown_rows
 
 import tagframe as tf
 from tagframe.answer.lm_sql import staging
-from tagframe.errors import LMError, RowsFailed, SQLFailed, UnsafeSQL
+from tagframe.errors import LMError, RowsFailed, ServerGone, SQLFailed, UnsafeSQL
 from tagframe.lm import Completion, Prompt
 
 SCRIPT = r"""
@@ -302,6 +302,8 @@ def test_a_budget_stops_before_the_call_that_would_pass_it(cinema, live):
         ("SELECT sem_filter('{name}') FROM film; DROP TABLE film", "one SELECT"),
         ("SELECT id AS tagframe_lm_key FROM film WHERE sem_filter('{name} x')", "are taken"),
         ("SELECT id FROM film WHERE sem_filter('{name} x') AND id < 0x10", "plain digits, not as '0x10'"),
+        (r"SELECT E'\x41' FROM film WHERE sem_filter('{name} x')", "single quotes, not as"),
+        ("SELECT id FROM film WHERE sem_filter($${name} x$$)", "single quotes, not as"),
         ("SELECT 1_000 FROM film WHERE sem_filter('{name} x')", "plain digits, not as '1'"),
         ("SELECT id FROM pg_class WHERE sem_filter('{relname} x')", "no table 'pg_class'"),
     ],
@@ -330,3 +332,49 @@ def test_more_values_than_may_be_asked_about_are_refused_before_any_is(cinema, l
     with pytest.raises(SQLFailed, match="would be asked of more than 20 distinct values"):
         run(cinema, "SELECT count(*) FROM film WHERE sem_filter('true of {id}')")
     assert lm.batches == []
+
+
+SLOW = """
+CREATE TABLE note (id int PRIMARY KEY, body text); INSERT INTO note SELECT g, 'note ' || g FROM generate_series(1, 5) g;
+CREATE VIEW slow AS SELECT id, body FROM note WHERE pg_sleep(2) IS NOT NULL;
+"""
+
+
+def at_work(url: str) -> int:
+    """Statements of ours that the server is at."""
+    with psycopg.connect(url, autocommit=True) as owner:
+        return owner.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'tagframe' AND state <> 'idle' "
+            "AND datname = current_database()"
+        ).fetchone()[0]
+
+
+def test_values_that_take_too_long_are_cancelled_on_the_server(database, lm):
+    url = database(SLOW)
+    corpus = tf.open_corpus(url, progress=False)
+    with pytest.raises(SQLFailed, match=r"stopped after 0.5 seconds, by the server"):
+        run(corpus, "SELECT id FROM slow WHERE sem_filter('true of {body}')", limits=tf.answer.SQLLimits(seconds=0.5))
+    assert at_work(url) == 0
+    assert lm.batches == []
+
+
+def test_a_server_that_goes_away_while_the_model_is_asked_costs_no_answer_twice(database, postgres, live, tmp_path):
+    corpus = tf.open_corpus(database(SLOW), progress=False)
+    sql = "SELECT count(*) AS n FROM note WHERE sem_filter('true of {body}')"
+    stopped = []
+
+    def answer(request: Any) -> str:
+        if not stopped:
+            stopped.append(postgres.stop())
+        return "True"
+
+    live.answers = answer
+    with tf.context(store=tmp_path / "store"):
+        try:
+            with pytest.raises(ServerGone):
+                tf.exec_sql(corpus)(sql)
+        finally:
+            postgres.start()
+        assert len(live.requests) == 5
+        assert run(corpus, sql) == [[5.0]]
+    assert len(live.requests) == 5

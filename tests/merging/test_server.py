@@ -7,6 +7,7 @@ import pickle
 import warnings
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -16,6 +17,7 @@ import pytest
 import tagframe as tf
 from tagframe.corpus.naming import NamedTable
 from tagframe.engines.postgres.engine import PostgresEngine
+from tagframe.engines.postgres.pool import reading
 from tagframe.errors import ColumnNotFound, FanOut, RowsLost, RowsLostWarning, ServerGone, UnreadableTable
 from tagframe.joins import JoinPlan, keys_on
 from tagframe.merging import MergeReport, plan_tables, run_plan
@@ -282,3 +284,21 @@ def test_a_server_that_goes_away_is_named(database, postgres):
         postgres.start()
     assert report.start_rows == 400
     assert len(run_plan(plan, own, limit=1)[0]) == 1
+
+
+def test_what_takes_too_long_is_cancelled_on_the_server(database, monkeypatch):
+    url = database(
+        f"{SCRIPT} CREATE VIEW shop.slow AS SELECT customer_id, code FROM shop.customer WHERE pg_sleep(1) IS NULL;"
+    )
+    own = tf.open_corpus(url, progress=False)
+    plan = plan_tables(own, ["shop.sale", "shop.customer"]).use("shop.sale.customer_id = shop.customer.customer_id")
+    _, report = run_plan(plan, own, limit=1)
+    with psycopg.connect(url, autocommit=True) as owner:
+        owner.execute("ALTER TABLE shop.customer RENAME TO person")
+        owner.execute("CREATE VIEW shop.customer AS SELECT * FROM shop.person WHERE pg_sleep(1) IS NOT NULL")
+        monkeypatch.setattr("tagframe.engines.postgres.engine.reading", partial(reading, seconds=0.4))
+        for work in (lambda: run_plan(plan, own, limit=1), lambda: report.lost):
+            with pytest.raises(UnreadableTable, match="was not read to the end"):
+                work()
+        busy = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'tagframe' AND state <> 'idle'"
+        assert owner.execute(busy).fetchone() == (0,)

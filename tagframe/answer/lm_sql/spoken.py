@@ -28,6 +28,12 @@ OWN = "tagframe_lm_"
 """How the names begin that we put into a statement; none of the user's may."""
 KEY, VALUE, FAILED = f"{OWN}key", f"{OWN}value", f"{OWN}failed"
 
+_ODD_TEXTS = frozenset(
+    (
+        TokenType.BIT_STRING, TokenType.BYTE_STRING, TokenType.HEREDOC_STRING, TokenType.NATIONAL_STRING,
+        TokenType.RAW_STRING, TokenType.UNICODE_STRING,
+    )
+)  # fmt: skip
 _ODD_NUMBER = re.compile(r"0[xob]", re.IGNORECASE)
 
 Kind = Literal["text", "number", "integer", "date", "boolean"]
@@ -176,6 +182,8 @@ class _Postgres(Spoken):
         tokens = tokenize(sql, read=self.name)
         for token, after in zip(tokens, [*tokens[1:], None], strict=True):
             text = sql[token.start : token.end + 1]
+            if token.token_type in _ODD_TEXTS:
+                raise UnsafeSQL(f"texts are written in single quotes, not as {text[:20]!r}: {sql[:200]!r}")
             is_cut = token.token_type == TokenType.NUMBER and after is not None and after.start == token.end + 1
             if _ODD_NUMBER.match(text) or (is_cut and after is not None and after.text.startswith("_")):
                 raise UnsafeSQL(
