@@ -430,7 +430,8 @@ def _put_tables(
     query = "SELECT table_name, digest, columns FROM tables WHERE source = ?"
     held = {row["table_name"]: (row["digest"], row["columns"]) for row in db.execute(query, [source])}
     # The text too: of a column that was hidden since, the file has less than the digest was made of.
-    states = {name: (digest_of(table), columns_text(table)) for name, table in tables.items()}
+    texts = {name: columns_text(table) for name, table in tables.items()}
+    states = {name: (digest_of(table, texts[name]), texts[name]) for name, table in tables.items()}
     gone = {name: state for name, state in held.items() if states.get(name, None if whole else state) != state}
     db.executemany("DELETE FROM tables WHERE source = ? AND table_name = ?", [(source, name) for name in gone])
     # The same table may have come from another source meanwhile: a folder that another engine reads now.

@@ -251,13 +251,19 @@ def keys_texts(profile: TableProfile) -> tuple[str, str]:
     return json.dumps(profile.primary_key), json.dumps(foreign)
 
 
-def digest_of(profile: TableProfile) -> str:
-    """Tells whether profiles are of one table in one state: 32 hexadecimal digits."""
+def digest_of(profile: TableProfile, text: str | None = None) -> str:
+    """Tells whether profiles are of one table in one state: 32 hexadecimal digits.
+
+    Args:
+        profile: of the table.
+        text: its :func:`columns_text`, where that is known.
+    """
     if profile.stored is not None:
         return str(profile.stored.digest)
     told = [[*map(str, vars(key).values())] for key in (*profile.foreign_keys, *profile.forbidden_keys)]
     facts = [profile.database, profile.name, profile.rows, profile.description, profile.primary_key, told]
-    return _md5(f"{json.dumps(facts)}{columns_text(profile)}".encode("utf-8", "replace"))
+    text = columns_text(profile) if text is None else text
+    return _md5(f"{json.dumps(facts)}{text}".encode("utf-8", "replace"))
 
 
 def _md5(data: bytes) -> str:
