@@ -23,11 +23,12 @@ import numpy.typing as npt
 from tqdm.auto import tqdm
 
 from tag_bench import SpreadCommand
+from tag_bench.fit_alone import read_alone
 from tag_bench.fit_examples import Example, read_examples, read_names
 from tag_bench.fit_stages import fit_logistic, fit_sets, fit_tables
 from tag_bench.retrieval import reliability
 from tagframe.retrieval.methods.auto import MOST, POOL, confidence_of, fitted, of_size, posterior
-from tagframe.retrieval.methods.confidence import COMPLETE, complete_features
+from tagframe.retrieval.methods.confidence import COMPLETE, complete_features, doubts
 from tagframe.retrieval.methods.posterior import Posterior
 from tagframe.retrieval.methods.weights import Weights
 from tagframe.retrieval.problem import SelectionProblem
@@ -70,12 +71,19 @@ class Judged:
         return frozenset(self.ids[place] for place in places)
 
     def sets(self) -> tuple[npt.NDArray[np.float64], list[bool]]:
-        """What is known of the best set of each size, shape (sizes, len(COMPLETE)), and whether it is complete."""
+        """What is known of the best set of some sizes, shape (sizes, len(COMPLETE)), and whether it is complete.
+
+        The sizes are those about which there is a question: what ``k="auto"`` would give by the posterior alone, one
+        less and one more.
+        """
         most = min(MOST, len(self.problem.r))
         sets = [of_size(self.problem, self.known, size) for size in range(1, most + 1)]
         contained = np.array([self.known.contained(self.known.mask(places)) for places in sets])
-        features = complete_features(contained, np.arange(1.0, most + 1), self.problem.facts)
-        return features, [self.example.question.gold <= self._named(places) for places in sets]
+        facts = {**self.problem.facts, **doubts(self.problem.r, self.known)}
+        features = complete_features(contained, np.arange(1.0, most + 1), facts)
+        size = len(fitted(self.problem, None, Weights({}, self.weights.set), self.known).indices)
+        around = slice(max(size - 2, 0), size + 1)
+        return features[around], [self.example.question.gold <= self._named(places) for places in sets[around]]
 
 
 def folds(examples: Iterable[Example]) -> dict[tuple[str, str], int]:
@@ -121,7 +129,7 @@ def fit_confidence(judged: Sequence[Judged]) -> tuple[dict[str, float], dict[str
             for found, is_there in ((one.problem.facts, True), (one.example.elsewhere, False)):
                 facts.append([1.0, *(found[name] for name in FACTS)])
                 fits.append(is_there)
-                fit_shares.append(share)
+                fit_shares.append(share / one.example.weight)
     complete_weights = fit_logistic(np.concatenate(features), np.array(truths), np.array(shares))
     if not facts:
         return dict(zip(COMPLETE, complete_weights, strict=True)), {}
@@ -213,6 +221,7 @@ def command(folders: tuple[Path, ...], questions: int, cache: Path | None, weigh
     """
     examples = [example for folder in folders for example in read_examples(folder, questions, cache)]
     examples += read_names(folders, questions, cache)
+    examples += [example for folder in folders for example in read_alone(folder, questions, cache)]
     names = list(dict.fromkeys(example.data for example in examples))
     fold_of = folds(examples)
     out: list[Judged] = []

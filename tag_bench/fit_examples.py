@@ -48,14 +48,14 @@ class Example:
 
     Attributes:
         data: the benchmark's name.
-        variant: "", "hidden", "synonyms", "own" or "names".
+        variant: "", "hidden", "synonyms", "own", "names" or "alone".
         question: as asked.
         reported: whether it is one of those that figures are made of, where the data has a half for that.
         weight: among other questions.
         ids: shape (n,), of the tables, in lower case.
         problem: over those, all but the first stage's score.
         gold: places among them that are needed, or None where the corpus lacks one.
-        elsewhere: the facts of the question in a corpus without its database; None where there is no other.
+        elsewhere: the facts of the question in a corpus without its database; None where they are not known.
     """
 
     data: str
@@ -99,16 +99,16 @@ def read_examples(folder: Path, count: int, cache: Path | None = None) -> list[E
         cache: a folder for what is costly: vectors of texts, and the questions as they are given here until the code
             that they follow from changes.
     """
-    maker = _Maker.of(cache)
+    maker = Maker.of(cache)
     data = read_dataset(folder)
     reported = _reported(folder, data)
-    weight = 1.0 if _has_rows(data) else OF_NAMES
+    weight = 1.0 if has_rows(data) else OF_NAMES
     found = maker.examples(data.name, "", [data], count, weight, reported)
     if reported is not None:
         return found + maker.examples(
             data.name, "synonyms", [read_dataset(folder, synonyms=True)], count, DOUBLE, reported
         )
-    if _has_rows(data):
+    if has_rows(data):
         hidden = [read_dataset(folder, hide_database=True)]
         return found + maker.examples(data.name, "hidden", hidden, count // 2, weight, None)
     parts: dict[str, list[Question]] = defaultdict(list)
@@ -128,9 +128,9 @@ def read_names(folders: Sequence[Path], count: int, cache: Path | None = None) -
         count: of questions of each way there; half as many are drawn.
         cache: as there.
     """
-    maker = _Maker.of(cache)
+    maker = Maker.of(cache)
     read = [(folder, read_dataset(folder)) for folder in folders]
-    read = [(folder, data) for folder, data in read if _has_rows(data)]
+    read = [(folder, data) for folder, data in read if has_rows(data)]
     corpus = Corpus(_bare(table) for _, data in read for table in data.corpus.profiles)
     described = Corpus(_bare(table) for _, data in read for table in data.described.profiles)
     found = []
@@ -141,7 +141,8 @@ def read_names(folders: Sequence[Path], count: int, cache: Path | None = None) -
     return found
 
 
-def _has_rows(data: Dataset) -> bool:
+def has_rows(data: Dataset) -> bool:
+    """Whether any of the tables has rows."""
     return any(table.rows is not None for table in data.corpus.profiles)
 
 
@@ -162,7 +163,7 @@ def _bare(table: TableProfile) -> TableProfile:
 
 
 @dataclass(frozen=True)
-class _Maker:
+class Maker:
     """Makes examples, or takes those that are kept.
 
     Attributes:
@@ -174,7 +175,7 @@ class _Maker:
     embedder: KeptEmbedder | None
 
     @classmethod
-    def of(cls, cache: Path | None) -> _Maker:
+    def of(cls, cache: Path | None) -> Maker:
         """One for a folder."""
         kept, embedder = Kept(cache), get_embedder()
         return cls(kept, None if embedder is None else KeptEmbedder(embedder, kept))

@@ -82,10 +82,13 @@ database_apart        how far database_words stands out among databases of its w
 What is measured in shares, ranks and standard deviations means the same in a corpus of ten tables and of ten thousand.
 """
 
-FACTS = ("log_tables", "dense", "words", "least_word", "known")
+_STANDING_OUT = ("dense_apart", "lexical_apart", "words_apart", "named", "database_named")
+
+FACTS = ("log_tables", "dense", "words", "least_word", "known", "length", *_STANDING_OUT)
 """What is known of a question as a whole, by name: the log of the number of tables; the best table's ``dense``; of the
 database of the best ``database_words`` that value, the cosine of the word that it covers least, and the share of the
-question's words that it has in names or cells."""
+question's words that it has in names or cells; the number of the question's words; and the best table's value of the
+signals that say how far it stands out."""
 
 _NEIGHBOURS_OF = 10
 _MULTIWORD = 1.5
@@ -215,7 +218,16 @@ def facts_of(
     covered = words[:, best] if len(words) else np.zeros(1)
     exact = rows[np.isin(evidence.kind, (RowKind.NAME, RowKind.VALUE))][:, index.database == index.database[best]]
     known = int((exact > 0).any(axis=1).sum()) / max(len(question.stems), 1)
-    values = math.log1p(int(there.sum())), dense.max(), covered.mean(), covered.min(), min(known, 1.0)
+    apart = (evidence.signals[there, SIGNALS.index(name)].max(initial=0.0) for name in _STANDING_OUT)
+    values = (
+        math.log1p(int(there.sum())),
+        dense.max(),
+        covered.mean(),
+        covered.min(),
+        min(known, 1.0),
+        len(words),
+        *apart,
+    )
     return dict(zip(FACTS, map(float, values), strict=True))
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tagframe.errors import InvalidArgument
-from tagframe.retrieval.methods.auto import Posterior, Weights, fitted, posterior
+from tagframe.retrieval.methods.auto import KNOWABLE, Posterior, Weights, fitted, posterior
 from tagframe.retrieval.problem import SelectionProblem
 from tagframe.retrieval.signals import SIGNALS
 
@@ -74,6 +74,32 @@ def test_a_question_that_nothing_fits_says_so():
     assert "nothing" not in fitting.note
     assert strange.confidence < 0.05 < fitting.confidence
     assert strange.probability.max() < 0.05 < fitting.probability.max()
+
+
+def test_of_thousands_of_tables_nobody_knows_that_nothing_fits():
+    weights = replace(WEIGHTS, fits={"one": -5.0})
+    problem = problem_of([2.0, 0.5, 0.1], [(0, 2)])
+    few, many = (
+        fitted(replace(problem, facts={"log_tables": np.log1p(count)}), weights=weights) for count in (KNOWABLE, 3334)
+    )
+    assert "nothing here seems to fit" in few.note
+    assert "nothing" not in many.note
+    assert few.confidence < many.confidence
+
+
+def test_a_further_table_is_dear_where_one_is_needed_and_cheap_where_more_are():
+    # The chance to be complete rises alike with the size: .40, .55, .69, .80.
+    weights = replace(WEIGHTS, complete={"one": -1.0, "size": 0.6})
+    problem = replace(problem_of([3.0, 0.5, 0.4, 0.3]), confidence=0.82)
+    one, several = (
+        replace(weights, set={"sum_dense": 1.0, **{f"size_{size}": (size - 1) * more for size in range(2, 6)}})
+        for more in (-6.0, 6.0)
+    )
+    needed = [known.probability @ known.sizes for known in (posterior(problem, one), posterior(problem, several))]
+    assert needed[0] < 1.1
+    assert needed[1] > 3.9
+    assert len(fitted(problem, weights=one).indices) == 2
+    assert len(fitted(problem, weights=several).indices) == 4
 
 
 def test_a_given_k_contains_what_is_needed_best():

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from tag_bench import fit, fit_stages
+from tag_bench.fit_alone import read_alone
 from tag_bench.fit_examples import read_examples, read_names
 from tagframe.retrieval.methods.weights import Weights, read_weights
 from tagframe.retrieval.signals import SIGNALS
@@ -64,6 +65,21 @@ def test_data_is_judged_by_the_fit_on_other_data(folder, tmp_path):
     assert set(json.loads(out.read_text())["left_out"]) == {
         f"{name}{variant}" for name in (folder.name, "other") for variant in ("", " own")
     }
+
+
+def test_questions_of_tables_with_rows_are_asked_of_their_database_alone_too(folder):
+    assert read_alone(folder, 100) == []  # there are no rows
+    (folder / "database" / "db0").mkdir(parents=True)
+    with closing(sqlite3.connect(folder / "database" / "db0" / "db0.sqlite")) as opened:
+        opened.execute("CREATE TABLE client (client_id INT, name TEXT)")
+        opened.execute("INSERT INTO client VALUES (1, 'Ann')")
+        opened.commit()
+    found = read_alone(folder, 100)
+    assert {one.variant for one in found} == {"alone"}
+    for one in found:
+        assert {id.split(".")[0] for id in one.ids} == {one.question.database}
+        assert one.elsewhere is not None
+        assert one.elsewhere["known"] < one.problem.facts["known"]
 
 
 def test_the_minimum_is_found():

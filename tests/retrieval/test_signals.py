@@ -178,3 +178,5 @@ def test_facts_say_how_well_the_best_fits(index):
     assert fitting["log_tables"] == strange["log_tables"] == pytest.approx(np.log(6))
     assert fitting["known"] > strange["known"] == 0.0
     assert fitting["least_word"] <= fitting["words"]
+    assert fitting["database_named"] > strange["database_named"] == 0.0
+    assert (fitting["length"], strange["length"]) == (3, 3)

@@ -8,6 +8,7 @@ for every table, how many tables to return, and the best set of any size.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from tagframe.retrieval.decompose import Decomposer
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.method import Method
-from tagframe.retrieval.methods.confidence import complete_features
+from tagframe.retrieval.methods.confidence import complete_features, doubts
 from tagframe.retrieval.methods.posterior import Posterior
 from tagframe.retrieval.methods.sets import LARGEST, set_features, set_masks
 from tagframe.retrieval.methods.weights import Weights, shipped_weights
@@ -35,12 +36,17 @@ POOL = 14
 MOST = 8
 """Tables that ``k="auto"`` gives at most."""
 
-PRICE = 0.6
-"""What a further table has to add to the chance of a complete set, over the chance of an incomplete one that is put up
-with: .06 where a set is to be complete with a chance of .9."""
+PRICE = 0.8
+"""What as many tables again as are needed have to add to the chance of a complete set, over the chance of an incomplete
+one that is put up with: .08 where a set is to be complete with a chance of .9. A second table is dear where one is
+needed, and cheap where four are."""
 
 UNFIT = 0.25
 """The chance that the corpus has what a question asks for, below which it is said that nothing fits."""
+
+KNOWABLE = 1000
+"""Tables of a corpus up to which it can be known that nothing fits: among thousands something always seems to. Of
+questions with their database there and taken out, the facts put .9 of the pairs in order at 500 tables, .6 at 3,000."""
 
 
 def posterior(problem: SelectionProblem, weights: Weights) -> Posterior:
@@ -125,6 +131,8 @@ def fitted(
 
 def _fits(problem: SelectionProblem, weights: Weights) -> float:
     """The chance that the corpus has what is asked for; what a second look says of the likeliest table counts."""
+    if not problem.looked.any() and problem.facts.get("log_tables", 0.0) > math.log1p(KNOWABLE):
+        return 1.0
     chance = min(max(weights.fit(problem.facts), 1e-9), 1 - 1e-9)
     looked = float(problem.looked.max(initial=-np.inf)) if problem.looked.any() else 0.0
     return float(1 / (1 + (1 / chance - 1) * np.exp(-looked)))
@@ -151,11 +159,12 @@ def _complete(problem: SelectionProblem, known: Posterior, weights: Weights, ava
     """The smallest of the best sets of each size that is surely enough complete, and how sure it is.
 
     A table that adds little to that costs more than it is worth: the set is the one whose chance, less a price for each
-    table, is the highest, or the first that is sure enough if that is smaller.
+    table over how many are needed, is the highest, or the first that is sure enough if that is smaller.
     """
     sets = [of_size(problem, known, size) for size in range(1, min(available, MOST) + 1)]
     sure = confidence_of(problem, known, weights, sets)
-    price = PRICE * (1 - problem.confidence)
+    needed = np.maximum(known.sizes - _fixed(problem, known.places).bit_count(), 1)
+    price = PRICE * (1 - problem.confidence) * float(known.probability @ (1 / needed))
     worth = [chance - price * size for size, chance in enumerate(sure, start=1)]
     reached = [place for place, chance in enumerate(sure) if chance >= problem.confidence]
     chosen = min([worth.index(max(worth)), *reached[:1]])
@@ -174,7 +183,8 @@ def confidence_of(
     if problem.looked.any():  # what is learned of sets without a second look says less than the posterior with it
         return [float(chance) for chance in contained]
     sizes = np.array([len(places) for places in sets], dtype=np.float64)
-    chances = weights.completeness(complete_features(contained, sizes, problem.facts), contained)
+    facts = {**problem.facts, **doubts(problem.r, known)}
+    chances = weights.completeness(complete_features(contained, sizes, facts), contained)
     return [float(chance) for chance in chances]
 
 
