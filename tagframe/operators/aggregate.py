@@ -9,7 +9,7 @@ import pandas as pd
 
 from tagframe.errors import InvalidArgument
 from tagframe.lm import get_lm
-from tagframe.operators.batches import takes_batches
+from tagframe.operators.batches import atakes_batches, takes_batches
 from tagframe.operators.cells import encode_rows
 from tagframe.operators.digest import KNOWLEDGE_MARK, Answer, Digest, Style
 from tagframe.operators.drivers import arun
@@ -183,6 +183,7 @@ def sem_agg(
     )
 
 
+@atakes_batches(AGG)
 async def asem_agg(
     frame: pd.DataFrame,
     instruction: str,

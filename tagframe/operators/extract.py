@@ -11,7 +11,7 @@ import pandas as pd
 from tagframe.errors import AnswerRejected, ColumnNotFound, InvalidArgument, did_you_mean
 from tagframe.lm import get_lm
 from tagframe.operators.answers import parse_block
-from tagframe.operators.batches import takes_batches
+from tagframe.operators.batches import atakes_batches, takes_batches
 from tagframe.operators.cells import FENCE_RULE, one_line
 from tagframe.operators.drivers import arun
 from tagframe.operators.instruction import Instruction
@@ -204,6 +204,7 @@ def sem_extract(
     )
 
 
+@atakes_batches(EXTRACT)
 async def asem_extract(
     frame: pd.DataFrame,
     input_cols: Hashable | Sequence[Hashable],

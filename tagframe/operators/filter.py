@@ -14,7 +14,7 @@ from tagframe.errors import InvalidArgument, UnsureWarning
 from tagframe.lm import get_lm
 from tagframe.operators import judging
 from tagframe.operators.answers import UNSURE, parse_word
-from tagframe.operators.batches import takes_batches
+from tagframe.operators.batches import atakes_batches, takes_batches
 from tagframe.operators.cascade import Cascade, decided_by, scores_of
 from tagframe.operators.cells import encode_rows
 from tagframe.operators.drivers import arun
@@ -273,6 +273,7 @@ def sem_filter(
     )
 
 
+@atakes_batches(FILTER)
 async def asem_filter(
     frame: pd.DataFrame,
     instruction: str,

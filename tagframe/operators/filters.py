@@ -13,7 +13,7 @@ from tagframe.errors import InvalidArgument
 from tagframe.lm import get_lm
 from tagframe.operators import judging
 from tagframe.operators.answers import UNSURE
-from tagframe.operators.batches import takes_batches
+from tagframe.operators.batches import atakes_batches, takes_batches
 from tagframe.operators.cells import encode_rows
 from tagframe.operators.drivers import arun
 from tagframe.operators.filter import RowsPerCall
@@ -189,6 +189,7 @@ def sem_filters(
     )
 
 
+@atakes_batches(FILTERS)
 async def asem_filters(
     frame: pd.DataFrame,
     instruction: str | Sequence[str],

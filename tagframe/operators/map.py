@@ -10,7 +10,7 @@ import pandas as pd
 
 from tagframe.errors import InvalidArgument
 from tagframe.lm import Message, Prompt, get_lm
-from tagframe.operators.batches import takes_batches
+from tagframe.operators.batches import atakes_batches, takes_batches
 from tagframe.operators.cells import FENCE_RULE, encode_rows, fence
 from tagframe.operators.drivers import arun
 from tagframe.operators.examples import example_turns
@@ -274,6 +274,7 @@ def sem_map(
     )
 
 
+@atakes_batches(MAP)
 async def asem_map(
     frame: pd.DataFrame,
     instruction: str,
@@ -343,6 +344,7 @@ def sem_score(
     )
 
 
+@atakes_batches(SCORE)
 async def asem_score(
     frame: pd.DataFrame,
     instruction: str,

@@ -15,7 +15,7 @@ import pandas as pd
 from tagframe import config
 from tagframe.errors import ColumnNotFound, InvalidArgument, NotConfigured, did_you_mean
 from tagframe.lm import get_lm
-from tagframe.operators.batches import takes_batches
+from tagframe.operators.batches import atakes_batches, takes_batches
 from tagframe.operators.drivers import arun, run
 from tagframe.operators.join.result import renamed
 from tagframe.operators.naming import label_text
@@ -256,6 +256,7 @@ def sem_search(
         return run(SEARCH.step(lm, *arguments, **options), lm, SEARCH.name)
 
 
+@atakes_batches(SEARCH)
 async def asem_search(
     frame: pd.DataFrame,
     col_name: Hashable,
@@ -330,6 +331,7 @@ def sem_sim_join(
         )
 
 
+@atakes_batches(SIM_JOIN)
 async def asem_sim_join(
     frame: pd.DataFrame,
     right: pd.DataFrame | pd.Series,

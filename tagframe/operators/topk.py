@@ -13,7 +13,7 @@ import pandas as pd
 from tagframe.errors import InvalidArgument
 from tagframe.lm import Prompt, get_lm
 from tagframe.operators import knockout, ranked_lists
-from tagframe.operators.batches import takes_batches
+from tagframe.operators.batches import atakes_batches, takes_batches
 from tagframe.operators.cells import encode_rows, shortened
 from tagframe.operators.contest import LIST_TASK, PAIR_TASK, Contest, Item
 from tagframe.operators.drivers import arun
@@ -283,6 +283,7 @@ def sem_topk(
     )
 
 
+@atakes_batches(TOPK)
 async def asem_topk(
     frame: pd.DataFrame,
     instruction: str,

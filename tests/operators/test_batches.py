@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import asyncio
 import warnings
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -11,7 +14,15 @@ from scripted import Scripted, shown_rows
 import tagframe as tf
 from tag_bench.server import Reply, Request, Server, error
 from tagframe.errors import ColumnNotFound, InvalidArgument, NotConfigured, RowsFailed
-from tagframe.operators import sem_filter, sem_map, sem_search, sem_sim_join, sem_topk
+from tagframe.operators import (
+    asem_filter,
+    asem_search,
+    sem_filter,
+    sem_map,
+    sem_search,
+    sem_sim_join,
+    sem_topk,
+)
 
 
 def even(message: str) -> str:
@@ -189,3 +200,104 @@ def test_no_warning_of_a_store_that_is_gone(live: Server, monkeypatch: pytest.Mo
         next(results)
         results.close()
         assert len(tf.sem_filter(frames(1)[0], "{n} is even")) == 1
+
+
+# --- awaited ----------------------------------------------------------------------------------------------------------
+
+
+def awaited(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    return asyncio.run(work())
+
+
+@pytest.mark.parametrize("source", ["frames", "iterator", "async iterator"])
+def test_awaited_batches_give_what_blocking_ones_give(source: str, live: Server):
+    live.answers = lambda request: even(request.prompt)
+    parts = frames(3, 4, 0, 1)
+    read = []
+
+    def told() -> Iterator[pd.DataFrame]:
+        for frame in parts:
+            read.append(len(frame))
+            yield frame
+
+    async def later() -> AsyncIterator[pd.DataFrame]:
+        for frame in told():
+            await asyncio.sleep(0)
+            yield frame
+
+    async def work() -> list[pd.DataFrame]:
+        given = {"frames": parts, "iterator": told(), "async iterator": later()}[source]
+        results = await asem_filter(given, "{n} is even")
+        assert (read, live.requests) == ([], [])
+        found = [await anext(results)]
+        assert len(live.requests) == 3
+        assert source == "frames" or read == [3]
+        return [*found, *[frame async for frame in results]]
+
+    expected = list(sem_filter(parts, "{n} is even", lm=Scripted(even)))
+    for mine, theirs in zip(awaited(work), expected, strict=True):
+        pd.testing.assert_frame_equal(mine, theirs)
+
+
+def test_awaited_results_go_to_a_folder_that_is_there_only_when_it_is_whole(live: Server, tmp_path: Path):
+    live.answers = lambda request: error(400) if '"n": 3' in request.prompt else "True"
+    with pytest.raises(RowsFailed):
+        awaited(lambda: asem_filter(iter(frames(2, 2)), "{n} is even", to=tmp_path / "out" / "kept"))
+    assert list((tmp_path / "out").iterdir()) == []
+    live.answers = lambda request: even(request.prompt)
+    path = awaited(lambda: asem_filter(iter(frames(2, 3)), "{n} is 2 or even", to=tmp_path / "out" / "kept"))
+    assert [frame["n"].tolist() for frame in tf.read_batches(path)] == [[0, 2, 4]]
+
+
+def test_the_best_and_the_nearest_of_all_batches_awaited(live: Server, texts: list[str]):
+    parts = [pd.DataFrame({"text": texts[:4]}), pd.DataFrame({"text": texts[4:]})]
+    asked: dict[str, Any] = {"col_name": "text", "query": "storms at sea", "K": 2}
+    pd.testing.assert_frame_equal(awaited(lambda: asem_search(iter(parts), **asked)), sem_search(iter(parts), **asked))
+
+    def order(request: Request) -> str:
+        rows = shown_rows(request.prompt)
+        return ", ".join(str(place + 1) for place in sorted(range(len(rows)), key=lambda place: -rows[place]["n"]))
+
+    live.answers = order
+    best = awaited(lambda: tf.asem_topk(iter(frames(5, 5, 5)), "Which {n} is largest?", 2))
+    assert best["n"].tolist() == [14, 13]
+
+
+def test_awaited_batches_pay_once_under_the_settings_of_the_call_and_stop_where_they_are_cancelled(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("TAGFRAME_STORE", raising=False)
+    same = pd.DataFrame({"colour": ["red", "blue", "red"]})
+    read = []
+
+    def source() -> Iterator[pd.DataFrame]:
+        for number in range(50):
+            read.append(number)
+            yield same if number < 3 else pd.DataFrame({"colour": [f"shade {number}"]})
+
+    async def work() -> None:
+        with tf.context(lm="openai/test", api_base=server.url, api_key="none", progress=False):
+            results = await tf.asem_filter(source(), "{colour} is warm")
+        for _ in range(3):
+            assert len(await anext(results)) == 3
+        assert len(server.requests) == 2
+        waiting = asyncio.create_task(anext(results))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        await results.aclose()
+
+    awaited(work)
+    assert len(read) <= 4
+    assert len(server.requests) <= 3
+
+
+def test_a_blocking_operator_does_not_take_async_batches():
+    async def later() -> AsyncIterator[pd.DataFrame]:
+        yield frames(1)[0]
+
+    with pytest.raises(InvalidArgument, match="asem_filter"):
+        sem_filter(later(), "{n} is even", lm=Scripted(even))
+    with pytest.raises(InvalidArgument, match="to="):
+        awaited(lambda: asem_filter(frames(2)[0], "{n} is even", to="somewhere"))

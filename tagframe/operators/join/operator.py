@@ -12,7 +12,7 @@ from tagframe import results
 from tagframe.errors import ColumnNotFound, InvalidArgument, RowsFailed, did_you_mean
 from tagframe.lm import get_lm
 from tagframe.operators.answers import parse_word
-from tagframe.operators.batches import takes_batches
+from tagframe.operators.batches import atakes_batches, takes_batches
 from tagframe.operators.cells import encode_rows
 from tagframe.operators.drivers import arun, run
 from tagframe.operators.examples import ANSWER
@@ -253,6 +253,7 @@ def sem_join(
     )
 
 
+@atakes_batches(JOIN)
 async def asem_join(
     frame: pd.DataFrame,
     right: pd.DataFrame | pd.Series,
