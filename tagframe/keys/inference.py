@@ -17,6 +17,7 @@ from tagframe.corpus.profile import TableProfile
 from tagframe.engines.base import ForeignKey
 from tagframe.errors import InvalidArgument
 from tagframe.keys.candidates import Mentions
+from tagframe.keys.checking import Contains, checked
 from tagframe.keys.competition import compete
 from tagframe.keys.composite import CONTAINED, Read, composite_keys
 from tagframe.keys.key_columns import Column, columns_of
@@ -152,6 +153,7 @@ def candidates_of(
     *,
     floor: float,
     weights: KeyWeights,
+    contains: Contains | None = None,
 ) -> list[Candidate]:
     """The pairs of single columns of one database that may be keys, after they have competed.
 
@@ -161,8 +163,11 @@ def candidates_of(
         similarity: likeness in meaning of two names, in [0, 1].
         floor: log odds below which nothing is wanted.
         weights: of what speaks for a pair.
+        contains: looks up values of which the profiles say nothing.
     """
     scored = score_all(columns, Mentions(tables), similarity, floor=floor, across=False, weights=weights)
+    if contains is not None:
+        scored = checked(scored, contains, weights)
     return compete(_joinable(scored, tables))
 
 
@@ -175,6 +180,7 @@ def infer_key_pairs(
     min_score: float = ACCEPTED,
     read: Read | None = None,
     weights: KeyWeights | None = None,
+    contains: Contains | None = None,
 ) -> list[KeyPair]:
     """Find the foreign keys between tables.
 
@@ -187,6 +193,8 @@ def infer_key_pairs(
         min_score: leave out what scores below.
         read: gives columns of a table, by its id: composite keys are then checked against the rows.
         weights: of what speaks for a pair; those that tagframe brings along where None.
+        contains: looks up values of which the profiles say nothing, where tables are too large to be read; see
+            :func:`tagframe.keys.checking.contains_in`.
 
     Returns:
         Key pairs, best first; the order does not depend on the order of ``profiles``.
@@ -209,7 +217,7 @@ def infer_key_pairs(
     composite: list[KeyPair] = []
     for group in by_database.values():
         columns = columns_of(group)
-        here = candidates_of(group, columns, similarity, floor=floor, weights=weights)
+        here = candidates_of(group, columns, similarity, floor=floor, weights=weights, contains=contains)
         likely = [_key_pair(candidate, weights.surest) for candidate in here if candidate.logit > 0]
         together = [*composite_keys(columns, likely, read)]
         composite += together
@@ -217,6 +225,8 @@ def infer_key_pairs(
     if across_sources and len(by_database) > 1:
         parents = {candidate.left.key for candidate in found if candidate.logit > 0}
         between = score_all(columns_of(tables), Mentions(tables), similarity, floor=floor, across=True, weights=weights)
+        if contains is not None:
+            between = checked(between, contains, weights)
         found += [candidate for candidate in compete(between, across=True) if candidate.left.key not in parents]
     inferred = [_key_pair(candidate, weights.surest) for candidate in found]
     pairs = {pair: pair for pair in [*inferred, *composite] if pair.score >= min_score}

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tagframe.corpus import Corpus
+from tagframe.corpus import ColumnProfile, Corpus, TableProfile
+from tagframe.corpus.sketching import with_whole_sketches
+from tagframe.joins.components import Components
 from tagframe.joins.placing import placed
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.planner import plan_joins
+from tagframe.keys.checking import contains_in
 from tagframe.keys.inference import infer_key_pairs
 from tagframe.keys.key_pair import KeyPair
 from tagframe.keys.names import Similarity
+
+_LONGEST_KEY = 64
+"""Texts that are longer on average are no keys."""
 
 
 def plan_tables(
@@ -45,6 +51,31 @@ def plan_tables(
         # Keys that leave no table apart need none beside them.
         keys = []
         if len(given) < len(profiles) - 1:
-            keys = infer_key_pairs([*profiles, *around], similarity=similarity, across_sources=True, read=corpus.read)
+            keys = _inferred(corpus, profiles, around, similarity)
     plan = plan_joins(profiles, keys, given=given, anchor=profiles[0].id, bridges=around, stack_unions=stack_unions)
     return placed(plan, corpus)
+
+
+def _inferred(
+    corpus: Corpus, profiles: Sequence[TableProfile], around: Sequence[TableProfile], similarity: Similarity | None
+) -> list[KeyPair]:
+    """From the profiles, and where these leave a key in doubt, as those of large tables do, from the values there."""
+    known = [*profiles, *around]
+    found = infer_key_pairs(known, similarity=similarity, across_sources=True, read=corpus.read)
+    parts = Components(profile.id for profile in known)
+    for key in found:
+        if key.evidence.origin != "inferred" or key.evidence.contained is not None:
+            parts.join(key.left_table, key.right_table)
+    if len({parts.root(profile.id) for profile in profiles}) <= 1 or not any(one.estimated for one in known):
+        return found
+    known = with_whole_sketches(corpus, known, _may_be_key)
+    return infer_key_pairs(
+        known, similarity=similarity, across_sources=True, read=corpus.read, contains=contains_in(corpus)
+    )
+
+
+def _may_be_key(column: ColumnProfile) -> bool:
+    """Whether it is worth a pass over a column to know its values."""
+    if column.family not in ("integer", "text"):
+        return False
+    return sum(map(len, column.samples)) <= _LONGEST_KEY * len(column.samples)

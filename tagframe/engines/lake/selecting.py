@@ -10,8 +10,9 @@ import pandas as pd
 
 from tagframe.engines.base import quoted
 from tagframe.engines.files import from_arrow
+from tagframe.engines.hashing import Form, Forms, bytes_form, float_form, text_form
 from tagframe.engines.lake.connection import Lake, Opened, named_errors
-from tagframe.engines.selecting import Selecting, Selection, is_plain
+from tagframe.engines.selecting import SAMPLED, Selecting, Selection, is_plain
 from tagframe.errors import ColumnNotFound, UnreadableTable, did_you_mean
 
 if TYPE_CHECKING:
@@ -137,6 +138,27 @@ class LakeSelecting(Selecting):
         found: list[str] = _plain(self._fetch(query)["k"]).to_pylist()
         return None if len(found) > most else found
 
+    def form(self, table: str, column: str) -> Form | None:
+        """By the column's type."""
+        made = _FORMS.get(self._type(table, column).partition("(")[0])
+        return None if made is None else made(f"t.{quoted(column)}")
+
+    def values(self, sql: str, table: str) -> list[Any]:
+        """As they are."""
+        return list(_plain(self._fetch(sql).column(0)).to_pylist())
+
+    def stop_after(self, seconds: float) -> None:
+        """Nothing stops DuckDB; what is asked of it is bounded by rows."""
+
+    def sample(self, table: str) -> tuple[str, str]:
+        """Rows from all over its files."""
+        return "", f" USING SAMPLE reservoir({SAMPLED} ROWS) REPEATABLE (1)"
+
+    def pair(self, sql: str, table: str) -> tuple[int, int]:
+        """As they are."""
+        found = self._fetch(sql)
+        return found.column(0)[0].as_py(), found.column(1)[0].as_py()
+
     def place(self, table: str) -> str:
         """The files."""
         return self._opened[table].source
@@ -161,6 +183,34 @@ class LakeSelecting(Selecting):
             finally:
                 for name in sent:
                     cursor.unregister(name)
+
+
+def _matches(text: str, pattern: str) -> str:
+    return f"regexp_matches({text}, '{pattern}')"
+
+
+def _of_moment(column: str) -> Form:
+    shown = f"strftime({column}, '%Y-%m-%dT%H:%M:%S.%f')"
+    bare = f"regexp_replace({shown}, '[.]000000$', '')"
+    text = f"regexp_replace({bare}, 'T00:00:00$', '')"
+    far = f"{column} < TIMESTAMP '0001-01-01' OR {column} >= TIMESTAMP '10000-01-01'"
+    return Form(text, far, f"{column}::VARCHAR")
+
+
+def _of_decimal(column: str) -> Form:
+    written = f"{column}::VARCHAR"
+    return Form(f"CASE WHEN contains({written}, '.') THEN rtrim(rtrim({written}, '0'), '.') ELSE {written} END")
+
+
+_FORMS: Forms = {
+    **dict.fromkeys([*_INTEGERS, "UBIGINT", "BOOLEAN"], lambda column: Form(f"{column}::VARCHAR")),
+    "DOUBLE": lambda column: float_form(column, f"regexp_replace({column}::VARCHAR, '[.]0$', '')"),
+    "DECIMAL": _of_decimal,
+    "VARCHAR": lambda column: text_form(column, _matches),
+    "DATE": lambda column: Form(f"{column}::VARCHAR", f"length({column}::VARCHAR) <> 10", f"{column}::VARCHAR"),
+    "TIMESTAMP": _of_moment,
+    "BLOB": lambda column: bytes_form(column, f"octet_length({column})", f"lower(hex({column}))", f"sha256({column})"),
+}
 
 
 def _plain(values: pa.ChunkedArray) -> pa.ChunkedArray:

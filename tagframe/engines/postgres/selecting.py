@@ -11,10 +11,11 @@ import numpy as np
 import pandas as pd
 
 from tagframe.engines.base import quoted
+from tagframe.engines.hashing import Form, Forms, bytes_form, float_form, text_form
 from tagframe.engines.postgres.catalogue import ServerColumn, ServerTable, literal
 from tagframe.engines.postgres.joining import PostgresJoining
 from tagframe.engines.postgres.types import INTEGERS, TEXTS
-from tagframe.engines.selecting import Selecting, Selection, is_plain
+from tagframe.engines.selecting import SAMPLED, Selecting, Selection, is_plain
 
 if TYPE_CHECKING:
     from tagframe.engines.postgres.connection import Reading
@@ -127,6 +128,41 @@ class PostgresSelecting(Selecting):
         found = self._reads.fetch(query, f"table {table!r}")["k"].to_pylist()
         return None if len(found) > most else found
 
+    def form(self, table: str, column: str) -> Form | None:
+        """By the column's type; of most others it is that of the server's text for them, which is what travels."""
+        known = self._column(table, column)
+        here = f"t.{quoted(column)}"
+        if known.base in _FORMS:
+            return _FORMS[known.base](here)
+        if known.base == "float4":
+            return None  # it is read as a float of its own width
+        return text_form(f'({here}::text COLLATE "C")', _matches)
+
+    def values(self, sql: str, table: str) -> list[Any]:
+        """In the one transaction."""
+        return list(self._reads.fetch(sql, f"table {table!r}").column(0).to_pylist())
+
+    def stop_after(self, seconds: float) -> None:
+        """By the server."""
+        self._reads.limit(seconds)
+
+    def sample(self, table: str) -> tuple[str, str]:
+        """Some of its pages; of a view, which has none, the first rows."""
+        known = self._tables[table]
+        if known.kind not in ("r", "m"):
+            return "", f" LIMIT {SAMPLED}"
+        oid = f"{literal(self.place(table))}::regclass"
+        # Of a table that was never analysed the size is known; rows of a hundred bytes are a guess.
+        rows = "CASE WHEN c.reltuples >= 0 THEN c.reltuples ELSE pg_relation_size(c.oid) / 100.0 END::float8"
+        (known_rows,) = self.values(f"SELECT {rows} FROM pg_class AS c WHERE c.oid = {oid}", table)
+        share = SAMPLED / max(1.0, known_rows)
+        return (f" TABLESAMPLE SYSTEM ({100 * share:.6f}) REPEATABLE (1)" if share < 1 else ""), ""
+
+    def pair(self, sql: str, table: str) -> tuple[int, int]:
+        """In the one transaction."""
+        found = self._reads.fetch(sql, f"table {table!r}")
+        return found.column(0)[0].as_py(), found.column(1)[0].as_py()
+
     def place(self, table: str) -> str:
         """With its schema."""
         known = self._tables[table]
@@ -145,6 +181,48 @@ class PostgresSelecting(Selecting):
             return f"{self.compared(table, column)} = ANY('{{{array}}}'::{kind}[])"
         texts = ",".join(f'"{_escaped(key)}"' for key in keys if _may_be_there(key))
         return f"{self.compared(table, column)} = ANY({literal(f'{{{texts}}}')}::text[])"
+
+
+def _matches(text: str, pattern: str) -> str:
+    return f"{text} ~ {literal(pattern)}"
+
+
+def _of_moment(column: str) -> Form:
+    parts = f"to_char({column}, 'YYYY-MM-DD\"T\"HH24:MI:SS')", f"to_char({column}, '.US')"
+    micro = f"CASE WHEN {parts[1]} = '.000000' THEN '' ELSE {parts[1]} END"
+    text = f"CASE WHEN {column}::time = '00:00' THEN to_char({column}, 'YYYY-MM-DD') ELSE {parts[0]} || {micro} END"
+    return Form(text, _far(column, "timestamp"), f"{column}::text")
+
+
+def _of_zoned_moment(column: str) -> Form:
+    there = f"({column} AT TIME ZONE 'UTC')"
+    micro = f"to_char({there}, '.US')"
+    shown = f"to_char({there}, 'YYYY-MM-DD\"T\"HH24:MI:SS') || CASE WHEN {micro} = '.000000' THEN '' ELSE {micro} END"
+    return Form(f"{shown} || '+00:00'", _far(column, "timestamptz"), f"{column}::text")
+
+
+def _far(column: str, kind: str) -> str:
+    """Whether Python's calendar does not have a moment."""
+    return f"{column} < '0001-01-01'::{kind} OR {column} >= '10000-01-01'::{kind}"
+
+
+def _of_numeric(column: str) -> Form:
+    text = f"trim_scale({column})::text"
+    return Form(text, f"length({text}) > 60 OR {column}::text ~ '[a-zA-Z]'", f"{column}::text", Decimal)
+
+
+_FORMS: Forms = {
+    **dict.fromkeys(INTEGERS, lambda column: Form(f"{column}::text")),
+    "bool": lambda column: Form(f"{column}::text"),
+    "numeric": _of_numeric,
+    "float8": lambda column: float_form(column, f"{column}::text"),
+    "date": lambda column: Form(f"{column}::text", f"length({column}::text) <> 10", f"{column}::text"),
+    "timestamp": _of_moment,
+    "timestamptz": _of_zoned_moment,
+    "bytea": lambda column: bytes_form(
+        column, f"length({column})", f"encode({column}, 'hex')", f"encode(sha256({column}), 'hex')"
+    ),
+}
 
 
 def _and(selection: Selection) -> str:

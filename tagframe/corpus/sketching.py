@@ -1,0 +1,94 @@
+"""Sketches that a place computes over all rows of a column, where its profile has those of a sample.
+
+The hash is the same everywhere (:func:`~tagframe.corpus.canonical.hash_texts`), so that the sketch is the one that the
+profiler would make of the same values, and is compared with those of other engines: bottom-k sketches are coordinated.
+A million values cost their place a second or a few (texts of digits most), so that a table of ten million rows and
+fifty columns would take a quarter of an hour and more: only columns are hashed that are asked for, of tables of few
+enough rows, and a statement is stopped after some seconds. Of what is larger the sample stays, which says that it is
+one, and :mod:`tagframe.keys.checking` asks for some of its values instead.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+
+from tagframe.corpus.canonical import canonical_all, hash_texts
+from tagframe.corpus.corpus import Corpus
+from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
+from tagframe.corpus.profiler import SKETCH_SIZE
+from tagframe.engines.hashing import Hashes
+from tagframe.errors import ColumnNotFound, UnreadableTable
+
+MOST_CELLS = 3_000_000
+"""Cells of a table that are hashed at most; columns beyond, in the table's order, keep the sketch of a sample."""
+SECONDS = 10.0
+"""A column may take so long."""
+_MOST_ODD = 100_000
+
+_known: weakref.WeakKeyDictionary[Corpus, dict[tuple[str, str], Sketch | None]] = weakref.WeakKeyDictionary()
+
+
+def with_whole_sketches(
+    corpus: Corpus, profiles: Sequence[TableProfile], wanted: Callable[[ColumnProfile], bool]
+) -> list[TableProfile]:
+    """The profiles, with sketches of all values in place of those of samples, where their places can tell.
+
+    Args:
+        corpus: of the tables.
+        profiles: some of them.
+        wanted: of which columns.
+
+    Raises:
+        ServerGone: a place is gone.
+    """
+    return [_with_sketches(corpus, profile, wanted) for profile in profiles]
+
+
+def _with_sketches(corpus: Corpus, profile: TableProfile, wanted: Callable[[ColumnProfile], bool]) -> TableProfile:
+    if not profile.estimated or not profile.rows:
+        return profile
+    lacking = [column for column in profile.columns if _is_sampled(column) and wanted(column)]
+    lacking = lacking[: MOST_CELLS // profile.rows]
+    known = _known.setdefault(corpus, {})
+    asked = [column.name for column in lacking if (profile.id, column.name) not in known]
+    if asked:
+        found = _asked(corpus, profile.id, asked)
+        known.update({(profile.id, name): found.get(name) for name in asked})
+    sketches = {column.name: known[profile.id, column.name] for column in lacking}
+    columns = tuple(
+        column if (sketch := sketches.get(column.name)) is None else replace(column, sketch=sketch)
+        for column in profile.columns
+    )
+    return replace(profile, columns=columns)
+
+
+def _is_sampled(column: ColumnProfile) -> bool:
+    return column.nulls != column.rows and (column.sketch is None or column.sketch.sampled)
+
+
+def _asked(corpus: Corpus, table: str, columns: Sequence[str]) -> dict[str, Sketch]:
+    engine, found = corpus.engine(table), {}
+    name = corpus.source_table(table)
+    # A place that cannot answer is no reason to know less than before.
+    with suppress(UnreadableTable, ColumnNotFound):
+        block = engine.selecting([name]) if engine is not None else None
+        if block is not None:
+            with block as place:
+                place.stop_after(SECONDS)
+                for column in columns:
+                    hashes = place.hashes(name, column, SKETCH_SIZE + 1, _MOST_ODD)
+                    if hashes is not None:
+                        found[column] = sketch_of(hashes)
+    return found
+
+
+def sketch_of(found: Hashes) -> Sketch:
+    """The sketch of all values, from the smallest hashes of most and the rest as they are."""
+    odd = [text for text in canonical_all(found.odd)[0] if text is not None] if found.odd else []
+    hashes = np.union1d(found.hashes, hash_texts(odd)) if odd else found.hashes
+    return Sketch(hashes[:SKETCH_SIZE].copy(), complete=len(hashes) <= SKETCH_SIZE)

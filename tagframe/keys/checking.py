@@ -1,0 +1,112 @@
+"""Whether a place holds one column's values in another one: asked there, where profiles cannot tell.
+
+The sketch of a sample does not say what is not in a column. So for a pair in doubt some of the referencing column's
+distinct values are looked up in the referenced one: within one place by one statement, between two by sending them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+
+from tagframe.corpus import Corpus
+from tagframe.engines.selecting import Selecting
+from tagframe.errors import ColumnNotFound, UnreadableTable
+from tagframe.keys.candidates import SHARE
+from tagframe.keys.containment import Overlap, log_ratio
+from tagframe.keys.scoring import Candidate
+from tagframe.keys.terms import KeyWeights, value_terms, weighted_sum
+
+Contains = Callable[[str, str, str, str], Overlap | None]
+"""(table id, column, other table's id, its column) → how much of the first the second holds; None where not known."""
+
+MOST_VALUES = 1_000
+"""Distinct values of a referencing column that are looked up at most."""
+MOST_CHECKS = 50
+"""Pairs that are checked at most, the likeliest ones."""
+SECONDS = 10.0
+"""A check may take so long."""
+
+
+def contains_in(corpus: Corpus) -> Contains:
+    """Ask the places of a corpus.
+
+    What is given back raises :class:`~tagframe.errors.ServerGone` where one is gone.
+    """
+
+    def contains(table: str, column: str, other: str, other_column: str) -> Overlap | None:
+        engines = corpus.engine(table), corpus.engine(other)
+        if engines[0] is None or engines[1] is None:
+            return None
+        mine, theirs = corpus.source_table(table), corpus.source_table(other)
+        with suppress(UnreadableTable, ColumnNotFound), ExitStack() as opened:
+            if engines[0] is engines[1] or engines[0] == engines[1]:
+                block = engines[0].selecting([mine, theirs])
+                if block is None:
+                    return None
+                here = there = opened.enter_context(block)
+            else:
+                blocks = engines[0].selecting([mine]), engines[1].selecting([theirs])
+                if blocks[0] is None or blocks[1] is None:
+                    return None
+                here, there = opened.enter_context(blocks[0]), opened.enter_context(blocks[1])
+            kind = here.key_kind(mine, column)
+            if kind != there.key_kind(theirs, other_column) or kind not in ("integer", "text"):
+                return None
+            return _found(here, there, (mine, column), (theirs, other_column), kind)
+        return None
+
+    return contains
+
+
+def _found(
+    here: Selecting, there: Selecting, mine: tuple[str, str], theirs: tuple[str, str], kind: str
+) -> Overlap | None:
+    for place in (here, there):
+        place.stop_after(SECONDS)
+    if here is there:
+        seen, held = here.contained(*mine, *theirs, MOST_VALUES)
+    else:
+        keys = here.keys(*mine, MOST_VALUES)
+        seen, held = len(keys), there.held(*theirs, keys) if len(keys) else 0
+    if not seen:
+        return None
+    share = held / seen
+    if kind == "text" and share < SHARE:
+        return None  # they may be written otherwise
+    smooth = (held + 1) / (seen + 2)
+    return Overlap(share, seen, math.sqrt(smooth * (1 - smooth) / seen))
+
+
+def checked(candidates: Sequence[Candidate], contains: Contains, weights: KeyWeights) -> list[Candidate]:
+    """The candidates, those of which values said nothing looked up; without those that are shown to be none."""
+    open_ones = [candidate for candidate in candidates if candidate.contained is None and _is_open(candidate)]
+    doubtful = {id(one) for one in sorted(open_ones, key=lambda one: -one.logit)[:MOST_CHECKS]}
+    found = []
+    for candidate in candidates:
+        if id(candidate) in doubtful:
+            left, right = candidate.left, candidate.right
+            held = contains(left.owner.id, left.profile.name, right.owner.id, right.profile.name)
+            if held is not None and held.share < SHARE:
+                continue
+            candidate = candidate if held is None else _with_values(candidate, held, weights)
+        found.append(candidate)
+    return found
+
+
+def _is_open(candidate: Candidate) -> bool:
+    """Whether the referenced column has values of which only some are known."""
+    sketch = candidate.right.profile.sketch
+    return bool(candidate.right.owner.rows) and (sketch is None or sketch.sampled)
+
+
+def _with_values(candidate: Candidate, held: Overlap, weights: KeyWeights) -> Candidate:
+    left, right = candidate.left, candidate.right
+    ratio = log_ratio(left.profile, right.profile, left.run, right.run, held)
+    of_values = value_terms(left, right, candidate.match, held, candidate.covered, ratio)
+    names = len(weights.of_names)
+    gained = weighted_sum(of_values, weights.of_values) - weighted_sum(candidate.terms[names:], weights.of_values)
+    terms = (*candidate.terms[:names], *of_values)
+    return replace(candidate, contained=held, ratio=ratio, terms=terms, logit=candidate.logit + gained)
