@@ -229,6 +229,14 @@ def test_rows_that_a_deletion_vector_deletes_are_not_there(with_deletions: Path)
     assert (found["id"].tolist(), report.engine) == ([n for n in corpus.read("sales")["id"] if n % 4 == 3], "duckdb")
 
 
+def test_a_file_of_a_log_that_is_gone_is_no_fault_of_the_statement(with_deletions: Path):
+    corpus = tf.open_corpus(with_deletions.parent)
+    next(with_deletions.glob("*.parquet")).unlink()
+    for work in (lambda: corpus.read("sales"), lambda: tf.exec_sql(corpus)("SELECT sum(id) AS n FROM sales")):
+        with pytest.raises(UnreadableTable, match=r"part-0000"):
+            work()
+
+
 def test_columns_that_a_log_maps_are_read_by_their_names(tmp_path: Path):
     deltalake = pytest.importorskip("deltalake")
     place = tmp_path / "lake" / "sales"

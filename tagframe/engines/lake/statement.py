@@ -60,6 +60,8 @@ def _fold(name: str) -> str:
 DUCKDB = Dialect("duckdb", _FUNCTIONS, _fold)
 """How DuckDB speaks."""
 
+_READING = "reading the stream registered"
+"""How DuckDB says that what gives it rows of a Delta or Iceberg table has failed."""
 _RESULT_SHARE = 4
 _ROWS_AT_ONCE = 2_048
 
@@ -122,6 +124,10 @@ def run_statement(
     except duckdb.Error as error:
         if expired.is_set():
             raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds: {shown}") from None
+        if _READING in str(error):
+            raise UnreadableTable(
+                f"the SQL cannot be answered: {_said(error)}; a file may be gone or damaged"
+            ) from error
         raise SQLFailed(f"DuckDB could not run the SQL: {_said(error, seen)}: {shown}") from error
     finally:
         timer.cancel()
