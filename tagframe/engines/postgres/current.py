@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tagframe.engines.postgres.catalogue import ServerTable, literal, some_tables
 
 if TYPE_CHECKING:
-    from tagframe.engines.postgres.connection import Held
+    from tagframe.engines.postgres.connection import Held, Server
 
 Place = tuple[str, str]
 """Schema and name."""
@@ -26,16 +27,30 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND (n.nspname, c.relname) IN ({places})"""
 
 _STATE = """
-SELECT coalesce(string_agg(concat_ws('.', c.oid, n.oid, n.xmin, c.xmin,
+SELECT md5(string_agg(concat_ws('.', c.oid, n.oid, n.xmin, c.xmin,
     (SELECT string_agg(concat_ws('.', a.attnum, a.xmin), ',' ORDER BY a.attnum)
         FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0),
     (SELECT string_agg(concat_ws('.', i.indexrelid, i.xmin), ',' ORDER BY i.indexrelid)
-        FROM pg_index i WHERE i.indrelid = c.oid)), ';' ORDER BY c.oid), '') AS state
+        FROM pg_index i WHERE i.indrelid = c.oid)), ';' ORDER BY c.oid)) AS state
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE (n.nspname, c.relname) IN ({places})"""
 
 _MOST_KEPT = 200
 _lock = threading.Lock()
-_kept: dict[tuple[str, frozenset[Place]], tuple[str, dict[str, ServerTable]]] = {}
+_kept: dict[tuple[str, frozenset[Place]], Kept] = {}
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What was known of some tables.
+
+    Attributes:
+        tables: by what the engine calls them.
+        check: a statement that fails (:data:`~tagframe.engines.postgres.pool.UNLIKE`) where they are not the same any
+            more.
+    """
+
+    tables: dict[str, ServerTable]
+    check: str
 
 
 def tables_now(held: Held, places: Collection[Place]) -> dict[str, ServerTable]:
@@ -47,23 +62,27 @@ def tables_now(held: Held, places: Collection[Place]) -> dict[str, ServerTable]:
     return {table.key: table for table in some_tables(held, found)}
 
 
-def tables_kept(held: Held, places: Collection[Place]) -> dict[str, ServerTable]:
-    """As :func:`tables_now`, looked up once for as long as nothing changes.
+def kept(server: Server, places: Collection[Place]) -> Kept | None:
+    """What was known of them when they were last looked at."""
+    with _lock:
+        return _kept.get((server.conninfo, frozenset(places)))
+
+
+def keep(held: Held, places: Collection[Place]) -> dict[str, ServerTable]:
+    """As :func:`tables_now`, and kept.
 
     Args:
         held: a connection in a transaction of one snapshot, so that what is kept is of the state that it is kept for.
         places: of the tables.
     """
-    known_as = (held.server.conninfo, frozenset(places))
-    state = held.rows(_of(_STATE, places), "the catalogue")[0]["state"]
-    with _lock:
-        kept = _kept.get(known_as)
-    if kept is not None and kept[0] == state:
-        return kept[1]
+    query = _of(_STATE, places)
+    state = held.rows(query, "the catalogue")[0]["state"]
     tables = tables_now(held, places)
+    same = f"coalesce(({query}), '') = {literal(state or '')}"
+    known_as = (held.server.conninfo, frozenset(places))
     with _lock:
         _kept.pop(known_as, None)
-        _kept[known_as] = (state, tables)
+        _kept[known_as] = Kept(tables, f"SELECT 1 / (CASE WHEN {same} THEN 1 ELSE 0 END)")
         while len(_kept) > _MOST_KEPT:
             del _kept[next(iter(_kept))]
     return tables

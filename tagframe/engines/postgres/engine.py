@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
@@ -34,9 +34,9 @@ from tagframe.engines.postgres.catalogue import (
     state_of,
 )
 from tagframe.engines.postgres.connection import Held, Reading, Server
-from tagframe.engines.postgres.current import tables_kept, tables_now
+from tagframe.engines.postgres.current import keep, kept, tables_now
 from tagframe.engines.postgres.joining import PostgresJoining
-from tagframe.engines.postgres.pool import looking, reading
+from tagframe.engines.postgres.pool import Unlike, looking, reading
 from tagframe.engines.postgres.selecting import PostgresSelecting
 from tagframe.engines.postgres.statement import POSTGRES, run_statement
 from tagframe.engines.postgres.statistics import SECONDS, statistics_of
@@ -230,20 +230,34 @@ class PostgresEngine:
     @contextmanager
     def joining(self, tables: Sequence[str]) -> Iterator[PostgresJoining]:
         """All statements see one state of the tables, and of one schema they need not be qualified."""
-        places = [place_of(table) for table in tables]
-        schemas = {schema for schema, _ in places}
-        with reading(self.server, snapshot=True) as reads:
-            known = self._all_there(tables_kept(reads, places), tables)
-            if len(schemas) == 1:
-                reads.run(f"SET LOCAL search_path = {quoted(schemas.pop())}")
+        schemas = {place_of(table)[0] for table in tables}
+        path = f"SET LOCAL search_path = {quoted(schemas.pop())}" if len(schemas) == 1 else ""
+        with self._one_state(tables, path) as (reads, known):
             yield PostgresJoining(self, reads, known)
 
     @contextmanager
     def selecting(self, tables: Sequence[str]) -> Iterator[PostgresSelecting]:
         """All statements see one state of the tables."""
-        with reading(self.server, snapshot=True) as reads:
-            known = tables_kept(reads, [place_of(table) for table in tables])
-            yield PostgresSelecting(self, reads, self._all_there(known, tables))
+        with self._one_state(tables) as (reads, known):
+            yield PostgresSelecting(self, reads, known)
+
+    @contextmanager
+    def _one_state(self, tables: Sequence[str], then: str = "") -> Iterator[tuple[Reading, dict[str, ServerTable]]]:
+        """A connection whose statements see one state of some tables, and what is known of these; ``then`` is run."""
+        places = [place_of(table) for table in tables]
+        known = kept(self.server, places)
+        with ExitStack() as stack:
+            if known is not None:
+                with suppress(Unlike):
+                    check = f"{known.check}; {then}" if then else known.check
+                    reads = stack.enter_context(reading(self.server, snapshot=True, check=check))
+                    yield reads, self._all_there(known.tables, tables)
+                    return
+            reads = stack.enter_context(reading(self.server, snapshot=True))
+            found = self._all_there(keep(reads, places), tables)
+            if then:
+                reads.run(then)
+            yield reads, found
 
     def execute(
         self,

@@ -16,6 +16,14 @@ _WAITING = 4
 """Free connections of a kind that are kept."""
 
 
+UNLIKE = "22012"
+"""How a check says that something has changed: a division by zero."""
+
+
+class Unlike(Exception):
+    """Something is not as it was."""
+
+
 class _Pool:
     """Connections of this process that are free."""
 
@@ -70,25 +78,27 @@ atexit.register(close_connections)
 
 
 @contextmanager
-def reading(server: Server, seconds: float = SECONDS, *, snapshot: bool = False) -> Iterator[Reading]:
+def reading(server: Server, seconds: float = SECONDS, *, snapshot: bool = False, check: str = "") -> Iterator[Reading]:
     """A connection for rows for a block, in which statements are stopped after so many seconds.
 
     Args:
         server: whose.
         seconds: after which the server stops a statement.
         snapshot: whether all statements see one state.
+        check: what is run before them in the same round trip.
 
     Raises:
         ServerGone: there is none.
+        Unlike: the check fails.
     """
-    with _lent(Reading, server, seconds, snapshot) as held:
+    with _lent(Reading, server, seconds, snapshot, check) as held:
         yield held
 
 
 @contextmanager
 def looking(server: Server, seconds: float = SECONDS) -> Iterator[Looking]:
     """A connection for the catalogue; see :func:`reading`."""
-    with _lent(Looking, server, seconds, False) as held:
+    with _lent(Looking, server, seconds, False, "") as held:
         yield held
 
 
@@ -96,8 +106,8 @@ H = TypeVar("H", bound=Held)
 
 
 @contextmanager
-def _lent(kind: type[H], server: Server, seconds: float, snapshot: bool) -> Iterator[H]:
-    held = _taken(kind, server, seconds, SNAPSHOT if snapshot else "")
+def _lent(kind: type[H], server: Server, seconds: float, snapshot: bool, check: str) -> Iterator[H]:
+    held = _taken(kind, server, seconds, "; ".join(filter(None, [SNAPSHOT if snapshot else "", check])))
     try:
         yield held
     except BaseException:
@@ -116,17 +126,28 @@ def _taken(kind: type[H], server: Server, seconds: float, then: str) -> H:
     while (known := _pool.taken(server, kind)) is not None:
         try:
             known.limit(seconds, then)  # tells too whether it is still there
-        except Exception:
+        except Exception as error:
             known.close()
+            _say_unlike(error)
         else:
             assert isinstance(known, kind)
             return known
     try:
         fresh = kind.made(server)
-        fresh.run("; ".join(settings(SECONDS)))
-        fresh.limit(seconds, then)
     except MissingExtra:
         raise
     except Exception as error:
         raise named(error, server) from None
+    try:
+        fresh.run("; ".join(settings(SECONDS)))
+        fresh.limit(seconds, then)
+    except Exception as error:
+        fresh.close()
+        _say_unlike(error)
+        raise named(error, server) from None
     return fresh
+
+
+def _say_unlike(error: Exception) -> None:
+    if getattr(error, "sqlstate", None) == UNLIKE:
+        raise Unlike from None
