@@ -36,7 +36,10 @@ def write_arrays(path: Path, arrays: Arrays) -> None:
     Raises:
         OSError: the file cannot be written.
     """
-    kept = {name: np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")) for name, array in arrays.items()}
+    kept = {  # of a lake's vectors no copy is made
+        name: np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
+        for name, array in arrays.items()
+    }
     places, at = {}, 0
     for name, array in kept.items():
         places[name] = {"dtype": array.dtype.str, "shape": array.shape, "at": at, "crc": zlib.crc32(_bytes(array))}

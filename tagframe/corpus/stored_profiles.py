@@ -11,9 +11,9 @@ import json
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -87,6 +87,20 @@ _hashes = _AtHand(_HASHES_AT_HAND)
 def columns_at_hand() -> AbstractContextManager[None]:
     """A block that looks at all columns of a corpus several times: they are read once."""
     return _columns.unbounded()
+
+
+def sketches_at_hand(tables: Iterable[TableProfile]) -> tuple[TableProfile, ...]:
+    """The tables with their sketches in memory, for who compares each with all others; of very many the first ones."""
+    found, held = [], 0
+    for table in tables:
+        if table.stored is not None and held < _HASHES_AT_HAND:
+            sketches = [column.sketch for column in table.columns]
+            read = [one and Sketch(one.hashes, one.complete, one.sampled) for one in sketches]
+            held += sum(len(one.hashes) for one in read if one is not None)
+            columns = zip(table.columns, read, strict=True)
+            table = replace(table, columns=tuple(replace(column, sketch=one) for column, one in columns))
+        found.append(table)
+    return tuple(found)
 
 
 @dataclass(frozen=True, eq=False)

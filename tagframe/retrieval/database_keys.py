@@ -11,6 +11,7 @@ from importlib import resources
 
 from tagframe.corpus.facts import FactStore
 from tagframe.corpus.profile import TableProfile
+from tagframe.corpus.stored_profiles import sketches_at_hand
 from tagframe.keys import KeyPair, evidence_share, infer_key_pairs
 from tagframe.retrieval.once import once
 from tagframe.retrieval.problem import LINKED
@@ -23,6 +24,12 @@ every column would be a candidate for every other."""
 
 _WIDE = 5_000
 """Columns of a database from which it is large, however few its tables."""
+
+MANY = 800
+"""Columns of a database from which the very faintest pairs are left out: of fifty tables there are ten thousand, one in
+a thousand of them a key, and a question would read them all."""
+
+_FAINTEST = 0.005
 
 _FAINT = 0.2
 """The least score of a pair in a large database."""
@@ -52,8 +59,8 @@ class DatabaseKeys:
         if kept is not None:
             return kept
         columns = sum(len(table.columns) for table in self._tables)
-        floor = _FAINT if len(self._tables) > LARGE or columns > _WIDE else 0.0
-        found = infer_key_pairs(self._tables, declared=self._declared, min_score=floor)
+        floor = _FAINT if len(self._tables) > LARGE or columns > _WIDE else _FAINTEST if columns >= MANY else 0.0
+        found = infer_key_pairs(sketches_at_hand(self._tables), declared=self._declared, min_score=floor)
         plain = json.dumps([pair.to_json() for pair in found], separators=(",", ":"))
         self._facts.put("keys", self._name, self.state, plain)
         return found

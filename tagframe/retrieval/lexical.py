@@ -126,6 +126,15 @@ class WordIndex:
             return np.zeros(len(self._lengths))
         return np.asarray(self._index.get_scores(known), dtype=np.float64)
 
+    def words_of(self, document: int, asked: Iterable[str]) -> list[str]:
+        """Those of some words that a document has."""
+        return [word for word in asked if word in self._words and self._has(self._words[word], document)]
+
+    def _has(self, word: int, document: int) -> bool:
+        part = self._documents[self._starts[word] : self._starts[word + 1]]
+        place = int(np.searchsorted(part, document))
+        return place < len(part) and int(part[place]) == document
+
 
 def _pairs(documents: Sequence[Sequence[str]], words: dict[str, int]) -> tuple[Numbers, Numbers, Numbers]:
     """The words of documents by number, the document of each, and how often it is there; new words are numbered."""

@@ -7,7 +7,6 @@ from typing import Any
 
 from tagframe.keys import evidence_share
 from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.lexical import table_terms
 from tagframe.retrieval.prepare import Prepared
 from tagframe.retrieval.problem import LINKED, Selection
 from tagframe.retrieval.question import Question
@@ -45,8 +44,7 @@ def _values(index: RetrievalIndex, table: int, hits: Sequence[ValueHit]) -> list
 
 
 def _words(index: RetrievalIndex, table: int, asked: Sequence[str]) -> list[str]:
-    held = set(table_terms(index.named[table], with_database=not index.one_database))
-    shared = [word for word in asked if word in held]
+    shared = index.lexical.words_of(table, asked)
     return [f"named in the question: {', '.join(shared[:_MOST])}"] if shared else []
 
 

@@ -4,6 +4,7 @@ from contextlib import closing
 import pytest
 
 import tagframe as tf
+from tagframe.corpus.stored_profiles import StoredColumns
 from tagframe.keys import evidence_share
 from tagframe.retrieval import database_keys
 from tagframe.retrieval import links as module
@@ -134,3 +135,34 @@ def test_kept_scores_with_a_table_more_or_another(bank):
     ):
         assert over.matrix(range(len(bank))).tolist() == plain.matrix(range(len(bank))).tolist()
         assert over.keys(range(len(bank))) == plain.keys(range(len(bank)))
+
+
+def test_a_database_of_many_columns_has_no_pairs_of_nothing(bank, monkeypatch):
+    def pairs():
+        database_keys._known.clear()
+        return Links(bank.profiles).keys(range(len(bank)))
+
+    everything = pairs()
+    assert min(key.score for key in everything) < 0.5 < everything[0].score
+    monkeypatch.setattr(database_keys, "_FAINTEST", 0.5)
+    assert pairs() == everything
+    monkeypatch.setattr(database_keys, "MANY", 12)  # the bank has as many columns, the shop three
+    kept = pairs()
+    assert kept[0] == everything[0]
+    assert all(key.score >= 0.5 for key in kept if key.left_table.startswith("bank."))
+    assert len(kept) < len(everything)
+
+
+def test_sketches_are_read_once_where_keys_are_looked_for(bank, tmp_path, monkeypatch):
+    expected = Links(bank.profiles).keys(range(len(bank)))
+    kept = tf.open_corpus(bank.save(tmp_path / "c"))
+    read = []
+    real = StoredColumns.hashes
+    monkeypatch.setattr(
+        StoredColumns, "hashes", lambda self, place: read.append((self.table, place)) or real(self, place)
+    )
+    database_keys._known.clear()
+    found = Links(kept.profiles).keys(range(len(kept)))
+    assert [(key, key.score) for key in found] == [(key, key.score) for key in expected]
+    assert read
+    assert len(read) == len(set(read))
