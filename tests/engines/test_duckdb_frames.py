@@ -104,6 +104,19 @@ def test_cells_that_are_no_column_there_are_texts_as_in_sqlite():
         asked_of(pd.DataFrame({"a": [1], "A": [2]}))
 
 
+def test_moments_with_a_zone_nan_beside_nulls_and_frames_without_columns():
+    frame = pd.DataFrame({"x": pd.array([0.0, 1.0, None], "Float64") / 0})
+    assert asked_of(frame)("SELECT count(*) AS n, count(x) AS c FROM t WHERE x > 0.5").values.tolist() == [[1, 1]]
+    noon = pd.to_datetime(["2020-01-01 12:00", None]).tz_localize("Europe/Prague")
+    found = asked_of(pd.DataFrame({"moment": noon}))(
+        "SELECT moment FROM t WHERE moment > TIMESTAMPTZ '2020-01-01 10:30:00+00'"
+    )
+    assert found["moment"].tolist() == [noon[0]]
+    plain = asked_of(pd.DataFrame({"moment": noon.tz_localize(None)}))
+    assert plain("SELECT count(*) AS n FROM t WHERE moment < TIMESTAMP '2020-01-01 12:00:01'")["n"].tolist() == [1]
+    assert asked_of(pd.DataFrame(index=range(3)))("SELECT count(*) AS n FROM t")["n"].tolist() == [3]
+
+
 def asked_of(frame: pd.DataFrame) -> tf.answer.ExecSQL:
     return tf.exec_sql(tf.open_corpus({"t": frame}, engine="duckdb"))
 

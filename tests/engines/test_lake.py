@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import json
 import os
 import pickle
@@ -17,6 +18,7 @@ import pytest
 import tagframe as tf
 from tagframe.engines.base import Readable, SQLLimits
 from tagframe.engines.lake import statistics
+from tagframe.engines.lake.connection import Lake
 from tagframe.engines.lake.engine import LakeEngine
 from tagframe.engines.lake.tables import lake_tables
 from tagframe.errors import (
@@ -30,7 +32,7 @@ from tagframe.errors import (
 )
 from tagframe.merging import plan_tables, run_plan
 
-pytest.importorskip("duckdb")
+duckdb = pytest.importorskip("duckdb")
 
 
 @pytest.fixture
@@ -331,6 +333,20 @@ def test_a_table_that_has_changed_is_opened_anew(tmp_path: Path, kind: str):
     assert corpus.read("t")["a"].tolist() == [1, 2, 2, 2]
     with pytest.raises(FanOut):
         run_plan(plan, corpus, on_ambiguous="allow")
+
+
+def test_what_passes_the_memory_goes_through_a_folder_that_is_removed():
+    large = "SELECT count(*) AS n FROM (SELECT DISTINCT hash(i) FROM range(500000) r(i))"
+    with pytest.raises(duckdb.OutOfMemoryException):
+        Lake([], memory="12MB", spills=False).fetch(large)
+    lake = Lake([], memory="12MB")
+    folder = Path(lake.connection.execute("SELECT current_setting('temp_directory')").fetchone()[0])
+    assert folder.is_dir()
+    assert lake.fetch(large)["n"].to_pylist() == [500_000]
+    lake.close()
+    del lake
+    gc.collect()
+    assert not folder.exists()
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------

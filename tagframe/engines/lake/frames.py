@@ -82,6 +82,8 @@ def readable(frame: pd.DataFrame, hidden: Sequence[str] = ()) -> Any:
     from tagframe.engines.lake.scanned import Scanned
 
     columns = {str(name): frame.iloc[:, place] for place, name in enumerate(frame.columns) if str(name) not in hidden}
+    # A table has one column at least.
+    columns = columns or {"nothing": pd.Series(np.nan, index=frame.index)}
     _check_names(list(columns))
     made: dict[str, pa.Array] = {}
     fields = []
@@ -125,13 +127,28 @@ def _array(name: str, values: pd.Series) -> pa.Array:
 
     type = _plain_type(values)
     cells = values if type is not None or _is_column(values) else storable(values)
+    if type is None and pd.api.types.is_float_dtype(values.dtype):
+        # Such columns can hold NaN beside nulls, which to DuckDB is the greatest of all numbers.
+        cells = pd.Series(values.to_numpy(dtype=np.float64, na_value=np.nan))
     try:
         found = pa.array(cells, type, from_pandas=True)
     except OverflowError as error:
         raise SQLFailed(f"column {name!r} holds an integer beyond 64 bits") from error
     except (UnicodeEncodeError, pa.ArrowException):  # half characters, or cells that only look alike
         found = pa.array(storable(values), from_pandas=True)
-    return found.cast(pa.float32()) if pa.types.is_float16(found.type) else found
+    return _comparable(found)
+
+
+def _comparable(found: pa.Array) -> pa.Array:
+    """Nanoseconds with a zone as microseconds, where that loses nothing: DuckDB compares no moments with them."""
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(found.type) and found.type.tz is not None and found.type.unit == "ns":
+        try:
+            return found.cast(pa.timestamp("us", found.type.tz))
+        except pa.ArrowInvalid:
+            return found
+    return found
 
 
 def _is_column(values: pd.Series) -> bool:
