@@ -52,6 +52,9 @@ def run_plan(
             (:attr:`MergeReport.sql`) joins them there: keys are compared as the server compares them, so that nothing
             matches by coercion, rows come in the server's order, and of a ``limit`` which ones they are is its choice.
             What the report counts is counted there when it is read; with a ``limit`` no loss is warned of before.
+            Where the tables are in several engines, one of them PostgreSQL or DuckDB, and keys are integers or text,
+            keys are sent there and only rows come that may stand in the result; :attr:`MergeReport.moved` says how
+            many. What comes is joined as pandas joins it, and counted later where not all rows were needed.
         how: the kind of every join. "left" keeps the rows of the start table.
         on_fanout: what to do where a step repeats rows of the start table.
         on_loss: what to do where rows of the anchor are lost; other tables lose rows by nature. Where the planner chose
