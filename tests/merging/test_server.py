@@ -116,7 +116,8 @@ def test_rows_that_are_repeated_or_added_are_those_of_pandas(corpus, monkeypatch
         other, expected = by_pandas(monkeypatch, plan, corpus, on_fanout="allow", **QUIET, **options)
     assert (report.engine, expected.engine) == ("postgres", "pandas")
     rows = [
-        sorted(map(tuple, one.astype(object).where(one.notna(), None).astype(str).values)) for one in (frame, other)
+        sorted(tuple(map(str, row)) for row in one.astype(object).where(one.notna(), None).to_numpy().tolist())
+        for one in (frame, other)
     ]
     assert rows[0] == rows[1]
     assert list(frame) == list(other)
