@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from tagframe.retrieval.index import RetrievalIndex
 
 
+_COMMON = 50
+"""Tables that hold a name beyond which nobody asks for what is joined to them: it tells little, and takes long."""
+
+
 @dataclass(frozen=True, eq=False)
 class Held:
     """Which tables hold the names of a question; n tables, h names.
@@ -55,7 +59,8 @@ def held_names(index: RetrievalIndex, hits: Sequence[ValueHit], named: Mapping[s
         of_database: dict[int, dict[int, frozenset[int]]] = {}
         for table, column in zip(hit.tables, hit.columns, strict=True):
             database = of_database.setdefault(int(index.database[table]), {})
-            database[table] = frozenset({table, *index.joined_on(table, column)})
+            others = index.joined_on(table, column) if len(hit.tables) <= _COMMON else ()
+            database[table] = frozenset({table, *others})
         for roles in of_database.values():
             if row[next(iter(roles))]:
                 continue  # explained

@@ -87,6 +87,13 @@ def test_of_thousands_of_tables_nobody_knows_that_nothing_fits():
     assert few.confidence < many.confidence
 
 
+def test_without_an_embedder_nobody_knows_that_nothing_fits():
+    weights = replace(WEIGHTS, fits={"one": -5.0})
+    problem = problem_of([2.0, 0.5, 0.1], [(0, 2)])
+    assert "nothing" not in fitted(replace(problem, facts={"dense": 0.0}), weights=weights).note
+    assert "nothing" in fitted(replace(problem, facts={"dense": 0.2}), weights=weights).note
+
+
 def test_a_further_table_is_dear_where_one_is_needed_and_cheap_where_more_are():
     # The chance to be complete rises alike with the size: .40, .55, .69, .80.
     weights = replace(WEIGHTS, complete={"one": -1.0, "size": 0.6})

@@ -130,10 +130,15 @@ def fitted(
 
 
 def _fits(problem: SelectionProblem, weights: Weights) -> float:
-    """The chance that the corpus has what is asked for; what a second look says of the likeliest table counts."""
-    if not problem.looked.any() and problem.facts.get("log_tables", 0.0) > math.log1p(KNOWABLE):
+    """The chance that the corpus has what is asked for; what a second look says of the likeliest table counts.
+
+    Where it cannot be known, of a lake or without an embedder, it is taken to.
+    """
+    facts = problem.facts
+    is_unknown = facts.get("log_tables", 0.0) > math.log1p(KNOWABLE) or facts.get("dense") == 0.0
+    if is_unknown and not problem.looked.any():
         return 1.0
-    chance = min(max(weights.fit(problem.facts), 1e-9), 1 - 1e-9)
+    chance = min(max(weights.fit(facts), 1e-9), 1 - 1e-9)
     looked = float(problem.looked.max(initial=-np.inf)) if problem.looked.any() else 0.0
     return float(1 / (1 + (1 / chance - 1) * np.exp(-looked)))
 
