@@ -454,7 +454,9 @@ class RetrievalIndex:
         if question.told:
             each = np.concatenate([each, self.encode([plain(subquery) for subquery in question.told])])
             labels = (*labels, *question.told)
-        # Of each distinct text once, and as narrow as the vectors are: a lake has a hundred thousand columns.
+        # Of each distinct text once, and as narrow as the vectors are: a lake has a hundred thousand columns. Of all of
+        # them, for signals compare every table with all others. FAISS would give the nearest alone: among 193,000 texts
+        # 98 % of a thousand in half the product's 47 ms (``tag_bench speed vectors``).
         near = self._distinct.products(np.concatenate([known.text[None, :], each]).astype(np.float32))
         rows, first, filled = self._parts
         most = np.full((len(near), 2 * count), -np.inf, dtype=np.float32)

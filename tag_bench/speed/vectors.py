@@ -1,0 +1,129 @@
+"""``tag_bench speed vectors``: the exact product with all vectors of a lake, beside FAISS.
+
+A question asks for *every* table's best column, for each of its words; how far a table stands out from all others is a
+signal. An approximate index gives the nearest columns of each word, and nothing of the others.
+
+The vectors are those of a lake's columns, as texts of table and column: each word at random, a text the mean of its
+words, so that what shares words is near. Larger lakes are several of them, each turned by a reflection.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import numpy.typing as npt
+
+from tag_bench import SpreadCommand
+from tag_bench.speed import lakes
+from tagframe.corpus.documents import identifier_words
+
+Vectors = npt.NDArray[np.float32]
+
+_DIMENSION = 384
+_TEXTS = 12
+"""Texts of a question: itself and its words."""
+_QUESTIONS = 4
+_NOISE = 0.05
+"""How far each text of a question is from a column's, in standard deviations a dimension."""
+_SHARES = (16, 8, 4)
+"""One list in so many is looked at."""
+
+
+def texts(place: str, count: int | None) -> list[str]:
+    """The distinct texts of the columns of a lake, at most so many."""
+    tables = lakes.synthetic_tables() if place == lakes.SYNTHETIC else lakes.spider2_tables(Path(place))
+    found: dict[str, None] = {}
+    for table in tables:
+        if count is not None and len(found) >= count:
+            break
+        words = " ".join(identifier_words(table.name))
+        found.update(dict.fromkeys(f"{words} {' '.join(identifier_words(name))}" for name, _ in table.columns))
+    return list(found)[:count]
+
+
+def vectors_of(texts: Sequence[str], random: np.random.Generator) -> Vectors:
+    """Unit vectors: shape (n, 384)."""
+    numbers: dict[str, int] = {}
+    cut = [[numbers.setdefault(word, len(numbers)) for word in text.split()] or [0] for text in texts]
+    words = random.standard_normal((max(len(numbers), 1), _DIMENSION)).astype(np.float32)
+    return _unit(np.stack([words[row].mean(axis=0) for row in cut]))
+
+
+def repeated(vectors: Vectors, times: int, random: np.random.Generator) -> Vectors:
+    """Several lakes of the same kind, each elsewhere."""
+    parts = [vectors]
+    for _ in range(times - 1):
+        mirror = _unit(random.standard_normal((1, _DIMENSION)).astype(np.float32))
+        parts.append(vectors - 2 * (vectors @ mirror.T) @ mirror)
+    return np.concatenate(parts)
+
+
+def _unit(vectors: Vectors) -> Vectors:
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32)
+
+
+def compare(vectors: Vectors, nearest: int, random: np.random.Generator) -> dict[str, Any]:
+    """CPU milliseconds a question, exactly and with an inverted file, and the share of the nearest that it finds."""
+    import faiss
+
+    faiss.omp_set_num_threads(1)
+    nearest = min(nearest, len(vectors) // 2)
+    near = vectors[random.choice(len(vectors), _QUESTIONS * _TEXTS)]
+    asked = _unit(near + _NOISE * random.standard_normal(near.shape).astype(np.float32))
+    each = [asked[start : start + _TEXTS] for start in range(0, len(asked), _TEXTS)]
+    products, exact_ms = _timed(lambda texts: texts @ vectors.T, each)
+    expected = np.argpartition(-products, nearest, axis=1)[:, :nearest]
+    lists = max(1, int(2 * len(vectors) ** 0.5))
+    started = time.process_time()
+    index = faiss.IndexIVFFlat(faiss.IndexFlatIP(_DIMENSION), _DIMENSION, lists, faiss.METRIC_INNER_PRODUCT)
+    index.cp.niter = 8
+    index.train(vectors[random.choice(len(vectors), min(len(vectors), 40 * lists), replace=False)])
+    index.add(vectors)
+    built, rows = _rounded(started, 1.0), []
+    for share in _SHARES:
+        index.nprobe = max(1, lists // share)
+        found, ms = _timed(lambda texts: index.search(texts, nearest)[1], each)
+        hits = [len(set(one) & set(other)) for one, other in zip(found.tolist(), expected.tolist(), strict=True)]
+        recall = round(float(np.mean(hits)) / nearest, 3)
+        rows.append({"nearest": nearest, "lists": f"1/{share}", "ms": ms, "recall": recall})
+    return {"vectors": len(vectors), "exact_ms": exact_ms, "built_cpu_seconds": built, "faiss": rows}
+
+
+def _timed(find: Callable[[Vectors], Any], each: Sequence[Vectors]) -> tuple[Any, float]:
+    """What is found for all questions, and CPU milliseconds for one of them, the second time."""
+    found = np.concatenate([find(texts) for texts in each])
+    started = time.process_time()
+    for texts in each:
+        find(texts)
+    return found, _rounded(started, 1000 / len(each))
+
+
+def _rounded(started: float, times: float) -> float:
+    return round((time.process_time() - started) * times, 2)
+
+
+@click.command("vectors", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--lake", "place", default=lakes.SYNTHETIC, show_default=True, help="Or a folder of Spider 2's tables.")
+@click.option("--texts", "count", type=click.IntRange(min=50), help="Of the lake, at most; all of them if not given.")
+@click.option("--times", type=click.IntRange(min=1), multiple=True, default=(1, 2, 4), help="Sizes, in such lakes.")
+@click.option("--nearest", type=click.IntRange(min=1), default=1000, show_default=True, help="Columns for each text.")
+@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
+def command(place: str, count: int | None, times: tuple[int, ...], nearest: int, output: Any) -> None:
+    """CPU milliseconds a question for the vectors of a lake, exactly and with FAISS, on one core.
+
+    Example: python -m tag_bench speed vectors --lake ../shared/bench/spider2 --json -
+    """
+    random = np.random.default_rng(0)
+    vectors = vectors_of(texts(place, count), random)
+    json.dump({"lakes": [compare(repeated(vectors, one, random), nearest, random) for one in times]}, output, indent=2)
+    output.write("\n")
+
+
+if __name__ == "__main__":
+    command()
