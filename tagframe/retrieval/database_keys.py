@@ -109,7 +109,10 @@ def database_keys(tables: tuple[TableProfile, ...], declared: bool, facts: FactS
 @functools.cache
 def code_of_keys() -> str:
     """Changes with the code that infers keys: what another version inferred is inferred again."""
-    files = [resources.files("tagframe.keys"), resources.files("tagframe.corpus") / "profiler.py"]
-    found = [*sorted(files[0].iterdir(), key=lambda file: file.name), files[1]]
+    others = [
+        resources.files("tagframe.corpus") / "profiler.py",
+        resources.files("tagframe.retrieval") / "database_keys.py",
+    ]
+    found = [*sorted(resources.files("tagframe.keys").iterdir(), key=lambda file: file.name), *others]
     data = [file.read_bytes() for file in found if file.is_file()]
     return hashlib.md5(b"\n".join(data), usedforsecurity=False).hexdigest()
