@@ -30,7 +30,7 @@ AT_RANDOM = 24
 DOUBLE = 0.2
 """The weight of questions asked in other words, among those as they were asked."""
 
-OF_NAMES = 0.5
+OF_NAMES = 0.25
 """The weight of questions of a benchmark that has no rows: they draw the weights away from where values are known."""
 
 _FOLLOWS_FROM = (
