@@ -71,7 +71,8 @@ def run_plan(
         The frame, in the order of the start table's rows, with a fresh index; and the report. Columns that the plan
         makes equal appear once, under the name in the table that was joined first; other names stay as they are where
         unique and become ``table.column`` where not. Dtypes are kept; integers beside missing rows become ``Int64``,
-        booleans ``boolean``. What is read from SQLite for a ``where`` or ``limit`` has the dtypes of the rows read.
+        booleans ``boolean``. What is read in part, for a ``where``, a ``limit`` or the keys of another engine, has the
+        dtypes of the rows read.
 
     Raises:
         FanOut: a step would repeat rows of the start table; they are on the exception.

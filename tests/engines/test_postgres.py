@@ -20,9 +20,9 @@ import psycopg
 import pytest
 
 import tagframe as tf
-from tagframe.engines.postgres.catalogue import place_of, table_key
 from tagframe.engines.postgres.engine import PostgresEngine, postgres_engine
 from tagframe.engines.postgres.pool import close_connections
+from tagframe.engines.schemas import place_of, table_key
 from tagframe.errors import (
     ColumnNotFound,
     InvalidArgument,

@@ -9,6 +9,7 @@ import pandas as pd
 from tagframe.engines.base import ColumnStatistics, TableStatistics, quoted
 from tagframe.engines.files import from_arrow
 from tagframe.engines.lake.connection import Lake, LakeColumn, Opened
+from tagframe.engines.sampling import distinct_of_sample
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -152,10 +153,7 @@ def _column(
     except TypeError:  # lists and structs
         counts = filled.astype(str).value_counts()
     values = counts.index.tolist()
-    distinct, once = len(counts), int((counts == 1).sum())
-    if len(filled):
-        # Haas and Stokes' Duj1.
-        distinct = round(len(filled) * distinct / (len(filled) - once + once * len(filled) / max(1, rows - nulls)))
+    distinct = distinct_of_sample(len(filled), len(counts), int((counts == 1).sum()), rows - nulls)
     if low is not None and high is not None and type(low) is int and type(high) is int:
         distinct = min(distinct, high - low + 1)
     distinct = max(min(distinct, rows - nulls), len(values))

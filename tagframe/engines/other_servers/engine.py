@@ -23,6 +23,7 @@ from tagframe.engines.other_servers.connection import Address
 from tagframe.engines.other_servers.reflection import digest, shape_of, shapes_of
 from tagframe.engines.other_servers.types import column_of, frame_of
 from tagframe.engines.rows_only import RowsOnly
+from tagframe.engines.sampling import distinct_of_sample
 from tagframe.errors import ColumnNotFound, UnreadableTable, did_you_mean
 
 if TYPE_CHECKING:
@@ -239,12 +240,8 @@ def _of_sample(cells: pd.Series, nulls: int, filled: int, rows: int, *, is_uniqu
     """What is known of a column of which some cells were read, and nulls counted."""
     seen = cells.dropna()
     counts = seen.value_counts()
-    distinct, once = len(counts), int((counts == 1).sum())
-    if is_unique:
-        distinct = filled
-    elif len(seen):
-        # Haas and Stokes' Duj1, as a PostgreSQL server's ANALYZE estimates.
-        distinct = round(len(seen) * distinct / (len(seen) - once + once * len(seen) / max(1, filled)))
+    once = int((counts == 1).sum())
+    distinct = filled if is_unique else distinct_of_sample(len(seen), len(counts), once, filled)
     return ColumnStatistics(counts.index.tolist(), len(cells) >= rows, nulls, max(min(distinct, filled), len(counts)))
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tagframe.engines.base import ForeignKey, TableShape
+from tagframe.engines.schemas import table_key
 
 if TYPE_CHECKING:
     from tagframe.engines.postgres.connection import Held
@@ -181,28 +181,6 @@ class ServerTable:
             column_comments=tuple(column.comment for column in self.columns),
             state=self.state,
         )
-
-
-def table_key(schema: str, name: str) -> str:
-    """Schema and table as one name, which can be taken apart again.
-
-    >>> table_key("sales", "orders"), table_key("old.sales", "orders")
-    ('sales.orders', '"old.sales".orders')
-    """
-    return f"{json.dumps(schema) if '.' in schema or schema.startswith(chr(34)) else schema}.{name}"
-
-
-def place_of(key: str) -> tuple[str, str]:
-    """Schema and table of such a name.
-
-    >>> place_of("sales.orders"), place_of('"old.sales".orders')
-    (('sales', 'orders'), ('old.sales', 'orders'))
-    """
-    if key.startswith('"'):
-        schema, end = json.JSONDecoder().raw_decode(key)
-        return schema, key[end + 1 :]
-    schema, _, name = key.partition(".")
-    return schema, name
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,6 @@ from tagframe.engines.postgres.catalogue import (
     all_schemas,
     closed_to,
     looked,
-    place_of,
     state_of,
 )
 from tagframe.engines.postgres.connection import Held, Reading, Server
@@ -41,6 +40,7 @@ from tagframe.engines.postgres.selecting import PostgresSelecting
 from tagframe.engines.postgres.statement import POSTGRES, run_statement
 from tagframe.engines.postgres.statistics import SECONDS, statistics_of
 from tagframe.engines.postgres.types import INTEGERS, MOMENTS, frame_of, out_of_calendar, travels_as
+from tagframe.engines.schemas import place_of
 from tagframe.errors import ColumnNotFound, SourceNotFound, UnreadableTable, did_you_mean
 
 if TYPE_CHECKING:

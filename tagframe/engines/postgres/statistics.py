@@ -18,6 +18,7 @@ from tagframe.engines.base import ColumnStatistics, TableStatistics, quoted
 from tagframe.engines.postgres.catalogue import ServerColumn, ServerTable, literal
 from tagframe.engines.postgres.connection import TookTooLong
 from tagframe.engines.postgres.types import MOMENTS, frame_of, read_text, travels_as
+from tagframe.engines.sampling import distinct_of_sample
 from tagframe.errors import UnreadableTable
 
 if TYPE_CHECKING:
@@ -183,8 +184,7 @@ def _of_column(column: ServerColumn, cells: pd.Series, total: int, table: Server
     distinct, once = len(counts), int((counts == 1).sum())
     if (column.name,) in table.unique:
         distinct = total - nulls
-    elif seen < total and len(filled):
-        # Haas and Stokes' Duj1, which the server's own ANALYZE estimates with.
-        distinct = round(len(filled) * distinct / (len(filled) - once + once * len(filled) / max(1, total - nulls)))
+    elif seen < total:
+        distinct = distinct_of_sample(len(filled), distinct, once, total - nulls)
     ends = (min(values), max(values)) if values and len({*map(type, values)}) == 1 else (None, None)
     return ColumnStatistics(values, seen >= total, nulls, min(distinct, total), *ends)

@@ -1,0 +1,27 @@
+"""Tables of servers that have schemas, by one name."""
+
+from __future__ import annotations
+
+import json
+
+
+def table_key(schema: str, name: str) -> str:
+    """Schema and table as one name, which can be taken apart again.
+
+    >>> table_key("sales", "orders"), table_key("old.sales", "orders")
+    ('sales.orders', '"old.sales".orders')
+    """
+    return f"{json.dumps(schema) if '.' in schema or schema.startswith(chr(34)) else schema}.{name}"
+
+
+def place_of(key: str) -> tuple[str, str]:
+    """Schema and table of such a name.
+
+    >>> place_of("sales.orders"), place_of('"old.sales".orders')
+    (('sales', 'orders'), ('old.sales', 'orders'))
+    """
+    if key.startswith('"'):
+        schema, end = json.JSONDecoder().raw_decode(key)
+        return schema, key[end + 1 :]
+    schema, _, name = key.partition(".")
+    return schema, name
