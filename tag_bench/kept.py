@@ -19,7 +19,7 @@ from tagframe.embed import Embedder, TextVectors, encode_words, vocabulary
 T = TypeVar("T")
 
 _AT_ONCE = 4096
-"""Texts that are encoded before they are kept."""
+"""New texts after which all are kept."""
 
 
 class Kept:
@@ -85,7 +85,7 @@ class KeptEmbedder:
         for start in range(0, len(missing), _AT_ONCE):
             part = missing[start : start + _AT_ONCE]
             self._texts.update(zip(part, self._embedder.encode(part), strict=True))
-            if len(part) == _AT_ONCE:  # a run that is ended goes on from here
+            if len(self._texts) - self._saved[0] >= _AT_ONCE:  # a run that is ended goes on from here
                 self.save()
         return np.stack([self._texts[text] for text in texts]) if len(texts) else self._embedder.encode([])
 

@@ -18,6 +18,7 @@ from tqdm.auto import tqdm
 
 from tag_bench import SpreadCommand
 from tag_bench.data import Dataset, Question, drawn, of_half, read_coarse, read_dataset, read_decompositions
+from tag_bench.kept import Kept, KeptEmbedder
 from tag_bench.published import beside, plot
 from tagframe.embed import SentenceTransformerEmbedder, get_embedder
 from tagframe.errors import ReplayMiss
@@ -287,6 +288,13 @@ _VARIANTS = "Of JAR, for exact and mip: D without joins, F in full, G with the k
 )
 @click.option("--every-question", is_flag=True, help="Count the questions of one table too, as MURRE does.")
 @click.option("--embedder", help="A sentence-transformers model, by name or folder.")
+@click.option(
+    "--cache",
+    "kept_in",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="A folder for vectors, so that a second run encodes nothing; the times leave that out, too. It holds pickles, "
+    "and nobody else may write there.",
+)
 @click.option("--coarse", type=click.Path(exists=True, path_type=Path), help="Relevance of your own: see read_coarse.")
 @click.option("--limit", type=click.IntRange(min=1), help="The first so many questions only.")
 @click.option("--questions", type=click.IntRange(min=1), help="So many questions, drawn at random.")
@@ -309,6 +317,7 @@ def command(
     weights: Path | None,
     every_question: bool,
     embedder: str | None,
+    kept_in: Path | None,
     coarse: Path | None,
     limit: int | None,
     questions: int | None,
@@ -330,6 +339,8 @@ def command(
     if not several:
         raise click.ClickException(f"none of the {len(counted)} questions needs more than one table")
     encoder = get_embedder() if embedder is None else SentenceTransformerEmbedder(embedder)
+    if encoder is not None and kept_in is not None:
+        encoder = KeptEmbedder(encoder, Kept(kept_in))
     if own_database and (coarse is not None or hide_database):
         raise click.ClickException("--own-database has no place for --coarse or --hide-database")
 
@@ -364,6 +375,8 @@ def command(
     else:
         found = asked(several, sizes)
         result = report(dataset, method, decompositions, sizes, found)
+    if isinstance(encoder, KeptEmbedder):
+        encoder.save()
     ours = {size: (result["all"][str(size)]["R"], result["all"][str(size)]["CR"]) for size in sizes}
     if compare:
         click.echo(beside(dataset.name, method, ours), err=True)

@@ -57,5 +57,15 @@ def test_a_text_is_encoded_once_in_the_life_of_a_folder(kept):
     assert other.encode_words("big cat", [(0, 3)]).words.shape == (1, 2)
 
 
+def test_many_texts_are_kept_before_a_run_ends(kept, monkeypatch):
+    monkeypatch.setattr("tag_bench.kept._AT_ONCE", 3)
+    embedder = KeptEmbedder(Counting(), kept)
+    for text in ("a", "b", "c", "d"):  # one by one, as an index asks
+        embedder.encode([text])
+    other = Counting()
+    KeptEmbedder(other, kept).encode(["a", "b", "c", "d"])
+    assert other.asked == ["d"]
+
+
 def test_the_state_of_code_is_that_of_its_files():
     assert code_state("tagframe/keys") == code_state("tagframe/keys") != code_state("tagframe/embed.py")

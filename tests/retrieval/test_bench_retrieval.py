@@ -57,6 +57,17 @@ def test_how_many_tables_is_asked_of_all_questions(folder):
     assert 0 <= report["auto"]["exact"] <= 100
 
 
+def test_vectors_are_kept_for_a_second_run(folder, tmp_path, monkeypatch):
+    cache = ["--cache", str(tmp_path / "cache"), "--method", "dense", "-k", "2"]
+    first, _ = run(folder, *cache)
+
+    def encodes(self, texts):
+        raise AssertionError(f"encoded again: {texts[:3]}")
+
+    monkeypatch.setattr("tagframe.embed.SentenceTransformerEmbedder.encode", encodes)
+    assert run(folder, *cache)[0]["all"] == first["all"]
+
+
 def test_ours_stands_beside_the_published_figures(folder):
     spider = folder / "spider"
     spider.mkdir()
