@@ -7,6 +7,7 @@ import secrets
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -88,6 +89,23 @@ def postgres() -> Iterator[PostgresServer]:
     with postgres_server() as running:
         yield running
         close_connections()
+
+
+@pytest.fixture
+def statements_left(postgres: PostgresServer) -> Callable[[], list[str]]:
+    """The statements of tagframe's that the server is at, once it has had time to see that connections are closed."""
+    import psycopg
+
+    query = "SELECT query FROM pg_stat_activity WHERE application_name = 'tagframe' AND state <> 'idle'"
+
+    def left() -> list[str]:
+        deadline = time.monotonic() + 10
+        with psycopg.connect(postgres.url(), autocommit=True) as owner:
+            while (found := [text for (text,) in owner.execute(query)]) and time.monotonic() < deadline:
+                time.sleep(0.05)
+        return found
+
+    return left
 
 
 @pytest.fixture

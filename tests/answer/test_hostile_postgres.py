@@ -320,14 +320,14 @@ def test_the_engine_holds_without_the_parser(cinema, state, sql):
     assert state() == before
 
 
-def test_nothing_is_left_running(cinema, postgres):
+def test_nothing_is_left_running(cinema, statements_left):
     for sql in HUNGRY[2:6]:
         with pytest.raises((UnsafeSQL, SQLFailed)):
             run_sql(sql, cinema, TABLES, LIMITS)
-        assert running(postgres) == []
+        assert statements_left() == []
 
 
-def test_an_interrupted_statement_is_cancelled_in_the_server(cinema, postgres):
+def test_an_interrupted_statement_is_cancelled_in_the_server(cinema, postgres, statements_left):
     slow = HUNGRY[2]
 
     def interrupt() -> None:
@@ -344,10 +344,7 @@ def test_an_interrupted_statement_is_cancelled_in_the_server(cinema, postgres):
         thread.join()
     finally:
         signal.signal(signal.SIGINT, before)
-    deadline = time.monotonic() + 10
-    while running(postgres) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert running(postgres) == []
+    assert statements_left() == []
     assert len(run_sql("SELECT * FROM film", cinema, TABLES)) == 3
 
 
