@@ -95,7 +95,7 @@ def index(corpus: Path, output: Path) -> None:
     Example: tagframe index lake/ -o lake.catalogue
     """
     from tagframe.embed import get_embedder
-    from tagframe.retrieval.index import index_of
+    from tagframe.retrieval.remembered import index_of
 
     opened = tagframe.open_corpus(corpus)
     index_of(opened, get_embedder())

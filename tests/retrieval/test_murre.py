@@ -8,7 +8,6 @@ from tagframe.corpus import ColumnProfile, TableProfile
 from tagframe.errors import NotConfigured
 from tagframe.lm import LM
 from tagframe.retrieval import retrieve_tables
-from tagframe.retrieval.index import index_of
 from tagframe.retrieval.methods.murre import (
     ModelRewriter,
     Removal,
@@ -20,6 +19,7 @@ from tagframe.retrieval.methods.murre import (
     relevance,
 )
 from tagframe.retrieval.question import Question
+from tagframe.retrieval.remembered import index_of
 
 
 def table(id, *columns):

@@ -11,7 +11,7 @@ import tagframe as tf
 from tagframe.corpus.mapped import write_arrays
 from tagframe.corpus.stored_profiles import StoredColumns
 from tagframe.corpus.vectors import VectorStore
-from tagframe.retrieval import Question
+from tagframe.retrieval import Question, remembered
 from tagframe.retrieval import index as module
 from tagframe.retrieval import values as values_module
 from tagframe.retrieval.index import RetrievalIndex
@@ -68,7 +68,7 @@ def change(folder, database, script):
 
 
 def opened(folder, catalogue, monkeypatch):
-    monkeypatch.setattr(module, "_slots", OrderedDict())
+    monkeypatch.setattr(remembered, "_slots", OrderedDict())
     return tf.open_corpus(folder, catalogue=catalogue)
 
 
