@@ -18,9 +18,10 @@ from tagframe.retrieval.methods.weights import Weights
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.signals import SIGNALS
 
-PENALTY = 1e-2
-"""What the squares of both stages' weights cost, per standard deviation: with less, what helps on the databases of the
-fit costs on others."""
+TABLE_PENALTY, SET_PENALTY = 1e-2, 1e-3
+"""What the squares of the weights of the first and of the second stage cost, per standard deviation. The first is held
+back more: with less, what helps on the databases of the fit costs on others. Sets that are held back as much cover too
+little of a question in worlds that no fit has seen (FIBEN's)."""
 
 _SOME_PENALTY = 1e-3  # logistic regressions have few weights and many rows
 
@@ -70,10 +71,10 @@ def fit_tables(group: Sequence[Example]) -> dict[str, float]:
         odds = np.exp(scores - np.maximum.reduceat(scores, first)[owner])
         rest = (np.add.reduceat(np.where(gold, 0.0, odds), first) + 1e-300)[owner]
         share = np.where(gold, odds / (odds + rest), 1.0)
-        loss = -float(each[gold] @ np.log(share[gold] + 1e-300)) + PENALTY * float(weights @ weights)
+        loss = -float(each[gold] @ np.log(share[gold] + 1e-300)) + TABLE_PENALTY * float(weights @ weights)
         lacking = np.where(gold, each * (1 - share), 0.0)
         slope = np.where(gold, -lacking, odds / rest * np.add.reduceat(lacking, first)[owner])
-        return loss, slope @ rows + 2 * PENALTY * weights
+        return loss, slope @ rows + 2 * TABLE_PENALTY * weights
 
     return dict(zip(SIGNALS, (minimised(step, len(SIGNALS)) / scale).tolist(), strict=True))
 
@@ -104,13 +105,13 @@ def fit_sets(group: Sequence[Example], first_stage: Weights) -> dict[str, float]
     def step(weights: Floats) -> _Step:
         scores = (every @ weights.astype(np.float32)).astype(np.float64)
         odds = np.exp(scores - np.repeat(np.maximum.reduceat(scores, first), counts))
-        loss, slope = PENALTY * float(weights @ weights), np.zeros(len(every))
+        loss, slope = SET_PENALTY * float(weights @ weights), np.zeros(len(every))
         for among in (odds, np.where(alike, odds, 0.0)):
             total = np.add.reduceat(among, first)
             loss -= float(weight @ np.log(np.maximum(among[goal] / total, 1e-300)))
             slope += among * np.repeat(weight / total, counts)
         slope[goal] -= 2 * weight
-        return loss, (every.T @ slope.astype(np.float32)).astype(np.float64) + 2 * PENALTY * weights
+        return loss, (every.T @ slope.astype(np.float32)).astype(np.float64) + 2 * SET_PENALTY * weights
 
     return dict(zip(FEATURES, (minimised(step, len(FEATURES)) / scale).tolist(), strict=True))
 
