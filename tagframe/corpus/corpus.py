@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -92,6 +93,7 @@ class Corpus:
         self._whole: Future[Corpus] | None = None
         self._under: Corpus | None = None
         self._told: tuple[Knowledge, tuple[TableProfile, ...], dict[str, TableProfile]] | None = None
+        self._names: tuple[tuple[TableProfile, ...], list[tuple[str, ...]]] | None = None
 
     @property
     def profiles(self) -> tuple[TableProfile, ...]:
@@ -215,7 +217,7 @@ class Corpus:
 
     def __getstate__(self) -> dict[str, Any]:
         # A process that it is sent to has nothing to wait for.
-        return {**self.__dict__, "_whole": None}
+        return {**self.__dict__, "_whole": None, "_names": None}
 
     @property
     def problems(self) -> tuple[UnreadableTable, ...]:
@@ -229,7 +231,12 @@ class Corpus:
         Columns are id, database, table, rows (Int64, NA where only the schema is known), columns (how many) and
         column_names (a list).
         """
-        return tables_frame(self)
+        profiles = self.profiles
+        if self._names is None or self._names[0] is not profiles:
+            # Of a lake they are read from its catalogue, and a question begins with this frame. Many are alike.
+            names = [tuple(sys.intern(str(column.name)) for column in profile.columns) for profile in profiles]
+            self._names = profiles, names
+        return tables_frame(self, self._names[1])
 
     def __len__(self) -> int:
         return len(self.profiles)

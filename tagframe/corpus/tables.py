@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -31,8 +31,13 @@ class TablesFrame(pd.DataFrame):
         return self
 
 
-def tables_frame(corpus: Corpus) -> TablesFrame:
-    """The catalogue of a corpus: see :attr:`tagframe.corpus.Corpus.tables`."""
+def tables_frame(corpus: Corpus, names: Sequence[Sequence[str]]) -> TablesFrame:
+    """The catalogue of a corpus: see :attr:`tagframe.corpus.Corpus.tables`.
+
+    Args:
+        corpus: which the frame remembers.
+        names: of the columns of each table.
+    """
     profiles = corpus.profiles
     frame = TablesFrame(
         {
@@ -40,10 +45,8 @@ def tables_frame(corpus: Corpus) -> TablesFrame:
             "database": pd.Series([profile.database for profile in profiles], dtype=_TEXT),
             "table": pd.Series([profile.name for profile in profiles], dtype=_TEXT),
             "rows": pd.array([profile.rows for profile in profiles], dtype="Int64"),
-            "columns": pd.Series([len(profile.columns) for profile in profiles], dtype="int64"),
-            "column_names": pd.Series(
-                [[column.name for column in profile.columns] for profile in profiles], dtype=object
-            ),
+            "columns": pd.Series([len(several) for several in names], dtype="int64"),
+            "column_names": pd.Series([list(several) for several in names], dtype=object),
         }
     )
     object.__setattr__(frame, "_corpus", corpus)
