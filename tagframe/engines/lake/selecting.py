@@ -148,7 +148,7 @@ class LakeSelecting(Selecting):
         return list(_plain(self._fetch(sql).column(0)).to_pylist())
 
     def stop_after(self, seconds: float) -> None:
-        """Nothing stops DuckDB; what is asked of it is bounded by rows."""
+        """Nothing stops DuckDB; at most it reads a column or two of the tables that are compared."""
 
     def sample(self, table: str) -> tuple[str, str]:
         """Rows from all over its files."""

@@ -214,13 +214,6 @@ class Reading(Held):
             cursor.execute(sql)
             return cursor.fetch_arrow_table()
 
-    @contextmanager
-    def batches(self, sql: str, what: str = "") -> Iterator[Iterator[pa.RecordBatch]]:
-        """As :meth:`fetch`, a part at a time."""
-        with self.errors(what), self.connection.cursor() as cursor:
-            cursor.execute(sql)
-            yield cursor.fetch_record_batch()
-
 
 def named(error: Exception, server: Server, what: str = "") -> Exception:
     """An error of a driver by our names; others are themselves."""
