@@ -69,7 +69,10 @@ class Address:
                 try:
                     _pools[self.url] = sa.create_engine(self.url, pool_pre_ping=True, **_pool_size(self.url))
                 except ImportError as error:
-                    raise MissingExtra(f"the driver of {self.identity} is not installed: {error}") from error
+                    raise MissingExtra(
+                        f"the driver of {self.identity} is not installed ({error}): install it with pip, or name "
+                        "another one in the URL, as mysql+pymysql://…"
+                    ) from error
             return _pools[self.url]
 
     @contextmanager
