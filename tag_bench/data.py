@@ -22,7 +22,7 @@ from tag_bench import spider2
 from tag_bench.spider import jar_tables, read_json, schema_tables
 from tagframe.corpus import Corpus, open_corpus
 from tagframe.corpus.profile import TableProfile
-from tagframe.corpus.schema import schema_profiles
+from tagframe.corpus.schema_only import schema_profiles
 from tagframe.retrieval.problem import Floats
 
 SEPARATOR = "#sep#"

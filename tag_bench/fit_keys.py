@@ -24,7 +24,7 @@ from tqdm.auto import tqdm
 from tag_bench import SpreadCommand
 from tag_bench.databases import Database, key_scores, read_databases, read_halves, reliability
 from tag_bench.perturbed import HARD, perturbations
-from tagframe.corpus.schema import schema_profiles
+from tagframe.corpus.schema_only import schema_profiles
 from tagframe.keys import infer_key_pairs
 from tagframe.keys.inference import candidates_of
 from tagframe.keys.key_columns import columns_of

@@ -21,7 +21,7 @@ from tagframe.engines.base import quoted
 from tagframe.engines.sqlite.engine import connect_readonly
 from tagframe.errors import AmbiguousJoinWarning, DoubtfulJoinWarning, JoinError
 from tagframe.joins import JoinPlan
-from tagframe.keys.names import words
+from tagframe.keys.column_names import words
 
 ROWS = (2, 12)
 """Rows of a frame, at least and at most."""

@@ -20,7 +20,7 @@ from tagframe.config import configure, context
 if TYPE_CHECKING:
     from tagframe.answer import TAG, Answer, SQLLimits, aask, ask, ask_many, exec_sql, rag, text2sql
     from tagframe.corpus import Corpus, open_corpus
-    from tagframe.engines.batches import read_batches
+    from tagframe.engines.file_batches import read_batches
     from tagframe.lm import LM, Budget, Price, Prompt, RetryPolicy, usage
     from tagframe.merging import stack
     from tagframe.merging.frames import infer_keys, join_plan, merge
@@ -86,7 +86,7 @@ _HOMES = {
     "open_corpus": ("tagframe.corpus", "open_corpus"),
     "plan_sem_join": ("tagframe.operators", "plan_sem_join"),
     "rag": ("tagframe.answer", "rag"),
-    "read_batches": ("tagframe.engines.batches", "read_batches"),
+    "read_batches": ("tagframe.engines.file_batches", "read_batches"),
     "sem_agg": ("tagframe.operators", "sem_agg"),
     "sem_extract": ("tagframe.operators", "sem_extract"),
     "sem_filter": ("tagframe.operators", "sem_filter"),

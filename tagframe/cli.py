@@ -95,7 +95,7 @@ def index(corpus: Path, output: Path) -> None:
     Example: tagframe index lake/ -o lake.catalogue
     """
     from tagframe.embed import get_embedder
-    from tagframe.retrieval.remembered import index_of
+    from tagframe.retrieval.index_cache import index_of
 
     opened = tagframe.open_corpus(corpus)
     index_of(opened, get_embedder())
@@ -168,7 +168,7 @@ def merge(
 
     Example: tagframe merge bank.sqlite loan client --how left -o loans.csv
     """
-    from tagframe.corpus.naming import NamedTable
+    from tagframe.corpus.references import NamedTable
     from tagframe.joins import keys_on
     from tagframe.merging import plan_tables, run_plan
 

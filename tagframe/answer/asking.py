@@ -9,7 +9,7 @@ from tagframe import config
 from tagframe.answer.answer import Answer
 from tagframe.answer.execution import exec_sql
 from tagframe.answer.generation import Generator
-from tagframe.answer.plan import Plan
+from tagframe.answer.query_quote import Plan
 from tagframe.answer.synthesis import Synthesizer
 from tagframe.answer.tag import TAG
 from tagframe.engines.base import SQLLimits

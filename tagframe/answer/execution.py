@@ -10,10 +10,10 @@ import pandas as pd
 from tagframe import config, results
 from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql import Staged, StageReport, has_functions
-from tagframe.answer.models import driver
-from tagframe.answer.plan import Plan, plan_of
 from tagframe.answer.query import Query, names_of
+from tagframe.answer.query_quote import Plan, plan_of
 from tagframe.answer.sources import sources_of, why_empty
+from tagframe.answer.step_models import driver
 from tagframe.engines.base import SQLLimits
 from tagframe.operators import OnError, RowsPerCall, Step, run
 from tagframe.operators.outcome import check_on_error

@@ -13,12 +13,12 @@ import pandas as pd
 
 from tagframe import results
 from tagframe.answer.answer import Generated
-from tagframe.answer.models import driver
+from tagframe.answer.step_models import driver
 from tagframe.errors import AnswerRejected
 from tagframe.lm import Batch, Message, Prompt
 from tagframe.lm.prompt import Accept
 from tagframe.operators import OPERATORS, Step, gather, run
-from tagframe.operators.answers import parse_block
+from tagframe.operators.answer_grammar import parse_block
 from tagframe.operators.cells import FENCE_RULE, encode_rows, fence
 
 GEN_CHARACTERS = 40_000

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pandas as pd
 
 from tagframe.engines.base import Dialect, Readable, SQLLimits
-from tagframe.engines.lake.frames import readable
+from tagframe.engines.duckdb.frame_scans import readable
 from tagframe.engines.relations import relation
 from tagframe.engines.rows_only import RowsOnly
 from tagframe.engines.sqlite.statement import SQLITE

@@ -14,14 +14,14 @@ import pandas as pd
 
 from tagframe.answer.answer import Generated
 from tagframe.answer.generation import one_value, plain_value
-from tagframe.answer.models import driver
 from tagframe.answer.row_vectors import CACHE, catalogue_of_rows, vectors_of_rows
+from tagframe.answer.step_models import driver
 from tagframe.answer.tag import TAG
 from tagframe.embed import get_embedder
 from tagframe.errors import AnswerRejected, EmbedderNotFound, EmptyCorpus, EmptyQuestion, InvalidArgument
 from tagframe.lm import Batch, Label, Prompt
 from tagframe.operators import Step, gather, run
-from tagframe.operators.answers import parse_block, without_reasoning
+from tagframe.operators.answer_grammar import parse_block, without_reasoning
 from tagframe.operators.cells import fence
 
 if TYPE_CHECKING:

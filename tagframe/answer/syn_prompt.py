@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tagframe.answer.lm_sql.spoken import SPOKEN
+from tagframe.answer.lm_sql.dialects import SPOKEN
 from tagframe.errors import AnswerRejected, SQLFailed, UnsafeSQL
 from tagframe.lm import Message, Prompt
-from tagframe.operators.answers import parse_block
+from tagframe.operators.answer_grammar import parse_block
 from tagframe.operators.cells import FENCE_RULE, fence
 
 _TASK = f"""You write one SQLite SELECT statement whose rows answer a question about tables.

@@ -9,9 +9,9 @@ from tagframe import config
 from tagframe.answer.generation import one_value
 from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql import check_staged, has_functions
-from tagframe.answer.models import driver
 from tagframe.answer.query import Query, names_in_sql
 from tagframe.answer.schema_text import are_few, describe_keys, describe_tables
+from tagframe.answer.step_models import driver
 from tagframe.answer.syn_prompt import Missing, parse_statement, revised_prompt, syn_prompt
 from tagframe.errors import EmptyCorpus, EmptyQuestion
 from tagframe.operators import Step, run

@@ -12,8 +12,8 @@ from tagframe import config
 from tagframe.answer.answer import Answer, Generated, StepUse
 from tagframe.answer.generation import plain_values, rows_as_text
 from tagframe.answer.metering import as_step, metered
-from tagframe.answer.models import driver
-from tagframe.answer.plan import Plan, plan_of
+from tagframe.answer.query_quote import Plan, plan_of
+from tagframe.answer.step_models import driver
 from tagframe.errors import InvalidArgument, LMError, SQLFailed
 from tagframe.operators import Step, arun, run, run_many
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Literal
 from tagframe.answer.execution import exec_sql
 from tagframe.answer.generation import one_value
 from tagframe.answer.guard import Reader
-from tagframe.answer.models import driver
 from tagframe.answer.query import Query, names_in_sql
+from tagframe.answer.step_models import driver
 from tagframe.answer.tag import TAG, Gen
 from tagframe.engines.base import SQLLimits
 from tagframe.errors import AnswerRejected, InvalidArgument, SQLFailed, UnsafeSQL
 from tagframe.lm import Prompt
 from tagframe.operators import Step, run
-from tagframe.operators.answers import parse_block
+from tagframe.operators.answer_grammar import parse_block
 from tagframe.retrieval import RetrievedTables
 
 if TYPE_CHECKING:

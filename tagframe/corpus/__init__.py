@@ -1,9 +1,9 @@
 """Tables to search and to join: their profiles, their vectors, and the catalogue that keeps both."""
 
 from tagframe.corpus.corpus import Corpus
-from tagframe.corpus.index import open_corpus, with_frame
+from tagframe.corpus.opening import open_corpus, with_frame
 from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
-from tagframe.corpus.tables import corpus_of
+from tagframe.corpus.tables_frame import corpus_of
 from tagframe.corpus.vectors import CorpusVectors
 from tagframe.engines.base import ForeignKey
 

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.corpus.knowledge import Knowledge
-from tagframe.corpus.mapped import Arrays, DamagedArrays, read_arrays, write_arrays
+from tagframe.corpus.mapped_arrays import Arrays, DamagedArrays, read_arrays, write_arrays
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import (
     Hashes,

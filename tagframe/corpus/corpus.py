@@ -20,10 +20,10 @@ from tagframe.corpus.catalogue import Contents, IndexedSource
 from tagframe.corpus.documents import column_document, table_document
 from tagframe.corpus.facts import FactStore
 from tagframe.corpus.knowledge import CorpusKeys, Knowledge, KnowledgeStore
-from tagframe.corpus.naming import Column, NamedTable, find_column
 from tagframe.corpus.profile import TableProfile
+from tagframe.corpus.references import Column, NamedTable, find_column
 from tagframe.corpus.saving import Origin, save
-from tagframe.corpus.tables import TablesFrame, tables_frame
+from tagframe.corpus.tables_frame import TablesFrame, tables_frame
 from tagframe.corpus.vectors import CorpusVectors, VectorStore, corpus_vectors
 from tagframe.engines.base import Engine
 from tagframe.errors import (

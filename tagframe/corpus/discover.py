@@ -12,8 +12,8 @@ from pathlib import Path
 
 from tagframe.corpus.catalogue import is_catalogue
 from tagframe.engines.base import Engine
-from tagframe.engines.lake.engine import LakeEngine
-from tagframe.engines.lake.tables import LakeTable, has_duckdb, lake_tables, need_duckdb, table_of_pattern
+from tagframe.engines.duckdb.engine import LakeEngine
+from tagframe.engines.duckdb.tables import LakeTable, has_duckdb, lake_tables, need_duckdb, table_of_pattern
 from tagframe.engines.registry import SUFFIXES, engine_of
 from tagframe.errors import EmptyCorpus, SourceNotFound, UnreadableTable, UnreadableTableWarning
 
@@ -42,7 +42,7 @@ def discover(path: Path, engine: str | None = None) -> list[SourceFile]:
     """The files with tables at ``path``, sorted by their paths.
 
     Tables of partitioned folders and of large files are one place, which DuckDB reads
-    (:func:`~tagframe.engines.lake.tables.lake_tables`); so are all Parquet, CSV and JSON files where ``engine`` is
+    (:func:`~tagframe.engines.duckdb.tables.lake_tables`); so are all Parquet, CSV and JSON files where ``engine`` is
     "duckdb", and the files that a pattern finds, which are one table.
 
     A SQLite file is a database named after its stem. A subfolder is a database of the CSV and Parquet files in it, and

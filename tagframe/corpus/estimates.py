@@ -9,7 +9,7 @@ from typing import Any
 from tagframe.corpus.canonical import canonical
 from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
 from tagframe.corpus.profiler import profile_table, shown_text
-from tagframe.corpus.schema import declared_family
+from tagframe.corpus.schema_only import declared_family
 from tagframe.engines.base import Chunk, ColumnStatistics, TableShape, TableStatistics
 
 

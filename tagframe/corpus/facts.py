@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy.typing as npt
 
 from tagframe.corpus.catalogue import Catalogue
-from tagframe.corpus.mapped import Arrays
+from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import digest_of
 from tagframe.errors import CatalogueWarning, UnreadableCatalogue

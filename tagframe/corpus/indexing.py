@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby, repeat
 
 from tagframe.corpus.catalogue import Contents, IndexedSource
+from tagframe.corpus.catalogue_file import Draft, Keeper
 from tagframe.corpus.discover import SourceFile
 from tagframe.corpus.estimates import estimated_profile, of_source
-from tagframe.corpus.keeper import Draft, Keeper
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
 from tagframe.engines.base import TableShape, TableStatistics

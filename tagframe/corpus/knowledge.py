@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from tagframe.corpus.naming import Column, NamedTable, column_pairs
 from tagframe.corpus.profile import ColumnProfile, TableProfile
+from tagframe.corpus.references import Column, NamedTable, column_pairs
 from tagframe.engines.base import ForeignKey
 from tagframe.errors import CatalogueWarning, UnreadableCatalogue
 

@@ -23,15 +23,15 @@ from dask.dataframe.dispatch import make_meta
 from dask.dataframe.extensions import register_dataframe_accessor
 
 from tagframe import operators
-from tagframe.dask.asking import Asking, BestAsking, RowAsking, WholeAsking
-from tagframe.dask.distinct import Shown
+from tagframe.dask.client import Asking, BestAsking, RowAsking, WholeAsking
 from tagframe.dask.expressions import Answered, Best, Whole
 from tagframe.dask.merging import DaskMergeReport, merge, report_of
+from tagframe.dask.workers import Shown
 from tagframe.errors import InvalidArgument
 from tagframe.lm import get_lm
 from tagframe.operators.groups import group_keys
 from tagframe.operators.instruction import Instruction
-from tagframe.operators.naming import shown_names
+from tagframe.operators.prompt_names import shown_names
 
 __all__ = ["DaskMergeReport", "TagAccessor"]
 

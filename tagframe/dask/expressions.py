@@ -15,8 +15,8 @@ from dask.dataframe import from_pandas
 from dask.dataframe.dask_expr._collection import new_collection
 from dask.dataframe.dask_expr._expr import Expr, Head, Partitions
 
-from tagframe.dask.asking import Asking, BestAsking, RowAsking
-from tagframe.dask.distinct import GROUP, RANK, best_of_all, best_rows, distinct_rows, with_answers
+from tagframe.dask.client import Asking, BestAsking, RowAsking
+from tagframe.dask.workers import GROUP, RANK, best_of_all, best_rows, distinct_rows, with_answers
 
 
 class _Asked(Expr):  # type: ignore[misc]

@@ -4,7 +4,7 @@ No script, no network, no fixed colours: lines and text take the colour of the p
 on light and dark themes alike. The functions are called with results and import none of their classes.
 """
 
-from tagframe.display.answers import answer_html, answer_text
+from tagframe.display.answer_view import answer_html, answer_text
 from tagframe.display.join_graph import join_graph
 from tagframe.display.notebook import found_html, plan_html, report_html
 from tagframe.display.outcomes import outcomes_html

@@ -10,8 +10,8 @@ from typing import Any
 
 from tagframe.corpus.profile import TableProfile
 from tagframe.joins.steps import Order
+from tagframe.keys.column_names import column_name, table_entity
 from tagframe.keys.key_pair import Evidence, KeyPair
-from tagframe.keys.names import column_name, table_entity
 from tagframe.keys.scoring import log_odds, probability
 
 _ENOUGH = 6.0

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tagframe.corpus.naming import FORM, NamedTable, column_pairs
+from tagframe.corpus.references import FORM, NamedTable, column_pairs
 from tagframe.errors import ColumnNotFound, InvalidArgument, did_you_mean
 from tagframe.keys.key_pair import Evidence, KeyPair
 
@@ -47,7 +47,7 @@ def keys_on(on: On, tables: Sequence[NamedTable]) -> list[KeyPair]:
 
 
 def key_of(text: str, tables: Sequence[NamedTable]) -> KeyPair:
-    """The key pair ``"a.x = b.y"``; see :func:`~tagframe.corpus.naming.column_pairs`, which raises the same."""
+    """The key pair ``"a.x = b.y"``; see :func:`~tagframe.corpus.references.column_pairs`, which raises the same."""
     return KeyPair(*column_pairs(text, tables), 1.0, _GIVEN)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tagframe.corpus.naming import NamedTable, find_table
+from tagframe.corpus.references import NamedTable, find_table
 from tagframe.errors import ColumnNotFound, HiddenColumn, InvalidArgument, did_you_mean
 from tagframe.joins.key_text import key_of
 from tagframe.joins.moves import PlannedMove, planned_moves

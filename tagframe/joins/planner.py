@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tagframe.corpus.naming import NamedTable
 from tagframe.corpus.profile import TableProfile
+from tagframe.corpus.references import NamedTable
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
 from tagframe.joins.components import Components
 from tagframe.joins.edges import Edge, edges_of, siblings
@@ -19,9 +19,9 @@ from tagframe.joins.nearest import nearest_pairs
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.stacks import Stack, best_of, renamed_hints, renamed_keys, stacks_of
 from tagframe.joins.steps import Order, PlanTable, table_order
+from tagframe.keys.column_names import column_name, is_measure, mean_unlike
 from tagframe.keys.inference import ACCEPTED, infer_key_pairs
 from tagframe.keys.key_pair import KeyPair
-from tagframe.keys.names import column_name, is_measure, mean_unlike
 from tagframe.keys.scoring import log_odds
 from tagframe.keys.terms import FAINT_NAME
 from tagframe.keys.unions import infer_unions

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tagframe.corpus.profile import TableProfile
+from tagframe.keys.column_names import table_entity
 from tagframe.keys.key_pair import KeyPair, column_id
-from tagframe.keys.names import table_entity
 
 Cardinality = Literal["many-to-one", "one-to-one", "one-to-many", "many-to-many"]
 How = Literal["inner", "left", "outer"]

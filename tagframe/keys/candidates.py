@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.corpus.profile import Sketch, TableProfile
-from tagframe.keys import names
+from tagframe.keys import column_names as names
 from tagframe.keys.key_columns import Column
 
 COMMON = 64

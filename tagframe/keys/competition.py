@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from tagframe.keys import names
+from tagframe.keys import column_names as names
 from tagframe.keys.scoring import UNLINKED, Candidate
 from tagframe.keys.terms import FAINT_NAME
 

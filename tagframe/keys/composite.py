@@ -17,11 +17,11 @@ from math import prod
 import pandas as pd
 
 from tagframe.keys.candidates import SHARE
+from tagframe.keys.column_names import MEASURES, calls, column_name
 from tagframe.keys.containment import overlap
 from tagframe.keys.key_columns import Column
 from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.keys.matching import hashable, match_rows
-from tagframe.keys.names import MEASURES, calls, column_name
 from tagframe.keys.terms import CALENDAR
 
 VERIFIED, PROPOSED = 0.95, 0.6

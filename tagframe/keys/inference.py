@@ -2,8 +2,8 @@
 
 Neither suffices alone: most ids are 1 … n, so that data without names recalls a fifth of the keys, and names without
 data miss every column that is called by its role. Each candidate pair of columns gets a log-odds score from both
-(:mod:`~tagframe.keys.containment`, :mod:`~tagframe.keys.names`); then the pairs compete, since a column references one
-table as a rule, and a table is referenced by one column as a rule.
+(:mod:`~tagframe.keys.containment`, :mod:`~tagframe.keys.column_names`); then the pairs compete, since a column
+references one table as a rule, and a table is referenced by one column as a rule.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from tagframe.engines.base import ForeignKey
 from tagframe.errors import InvalidArgument
 from tagframe.keys.candidates import Mentions
 from tagframe.keys.checking import Contains, checked
+from tagframe.keys.column_names import Similarity
 from tagframe.keys.competition import compete
 from tagframe.keys.composite import CONTAINED, Read, composite_keys
 from tagframe.keys.key_columns import Column, columns_of
 from tagframe.keys.key_pair import Evidence, KeyPair
-from tagframe.keys.names import Similarity
 from tagframe.keys.scoring import Candidate, log_odds, probability, score_all
 from tagframe.keys.terms import KeyWeights, default_weights
 from tagframe.keys.unions import infer_unions

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tagframe.corpus.profile import ColumnProfile, TableProfile
-from tagframe.keys import names
+from tagframe.keys import column_names as names
 from tagframe.keys.containment import Run, integer_run
 
 _UNNAMED = "frame_"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tagframe.keys import names
+from tagframe.keys import column_names as names
 from tagframe.keys.candidates import SHARE, Mentions, candidate_pairs
 from tagframe.keys.containment import MOST, Overlap, log_ratio, overlap
 from tagframe.keys.key_columns import Column

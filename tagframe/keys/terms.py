@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from importlib import resources
 from operator import mul
 
-from tagframe.keys import names
+from tagframe.keys import column_names as names
 from tagframe.keys.containment import MOST, Overlap
 from tagframe.keys.key_columns import Column, is_unnamed
 

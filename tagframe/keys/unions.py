@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tagframe.corpus.profile import TableProfile
-from tagframe.keys import names
+from tagframe.keys import column_names as names
 
 _DATE_PART = re.compile(
     r"\d+(-\d+)*|[qhwvy]\d+|fy\d+|"

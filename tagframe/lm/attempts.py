@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from tagframe.errors import BudgetExceeded, LMError, LMRequestFailed, RequestTimedOut, RunStopped
 from tagframe.lm.budget import NOTHING, NOTHING_BUT_A_CALL, Budget, Cost, dollars_of
-from tagframe.lm.lane import Lane, Rates
+from tagframe.lm.pacing import Lane, Rates
 from tagframe.lm.pricing import Price, estimate_answer, estimate_tokens, most_tokens
 from tagframe.lm.prompt import LENGTHS, Parameters, Prompt
 from tagframe.lm.retry import RetryPolicy

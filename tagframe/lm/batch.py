@@ -13,8 +13,8 @@ from typing import Any
 
 from tagframe.errors import InvalidArgument, LMRequestFailed
 from tagframe.lm.prompt import Label, Parameters, Prompt, former_keys, request_keys
-from tagframe.lm.schema import prompt_of, unlabelled
 from tagframe.lm.store import ResponseStore, StoredAnswer
+from tagframe.lm.store_schema import prompt_of, unlabelled
 from tagframe.lm.transport import read_reply
 
 BY_HAND = "by hand"

@@ -14,14 +14,14 @@ from tagframe.errors import DamagedStore, InvalidArgument, NotConfigured, did_yo
 from tagframe.lm.attempts import Route
 from tagframe.lm.budget import account_of
 from tagframe.lm.call import Batch, Job
-from tagframe.lm.lane import lane_of, rates_of
+from tagframe.lm.pacing import lane_of, rates_of
 from tagframe.lm.pricing import Price, price_of, window_of
 from tagframe.lm.prompt import Accept, Completions, Prompt
 from tagframe.lm.providers import TransportName, connect
-from tagframe.lm.recall import recall
 from tagframe.lm.replay import REPLAY, ReplayStream
 from tagframe.lm.retry import RetryPolicy
 from tagframe.lm.store import ResponseStore, open_store
+from tagframe.lm.stored_answers import recall
 from tagframe.lm.stream import Stream, warn_of_store
 from tagframe.lm.transport import Transport
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from tagframe.errors import ReplayMiss
 from tagframe.lm.call import Arrived, Batch, Job
 from tagframe.lm.prompt import Completion, Label, Parameters, Prompt, question_in_force, request_keys
-from tagframe.lm.recall import recall
-from tagframe.lm.schema import labelled
 from tagframe.lm.store import ResponseStore, StoredAnswer
+from tagframe.lm.store_schema import labelled
+from tagframe.lm.stored_answers import recall
 from tagframe.lm.stream import Stream
 from tagframe.lm.usage import FAILED_IN_STORE
 

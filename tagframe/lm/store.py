@@ -28,7 +28,7 @@ import tenacity
 from tagframe.config import DEFAULT_STORE
 from tagframe.errors import DamagedStore, NotAStore
 from tagframe.lm.prompt import TokenLogprob
-from tagframe.lm.schema import APPLICATION_ID, VERSION, create, is_migrated, migrate, version_of
+from tagframe.lm.store_schema import APPLICATION_ID, VERSION, create, is_migrated, migrate, version_of
 from tagframe.lm.writer import LOCK_SECONDS, Write, Writer, is_busy
 
 MAX_BYTES = 2 * 1024**3

@@ -20,7 +20,7 @@ from tagframe.lm import background
 from tagframe.lm.call import Arrived, Batch, Call, Job
 from tagframe.lm.dispatch import Run
 from tagframe.lm.flights import flights
-from tagframe.lm.progress import Bar
+from tagframe.lm.progress_bar import Bar
 from tagframe.lm.prompt import Completion, Completions, Parameters
 from tagframe.lm.store import ResponseStore
 from tagframe.lm.usage import Usage, ledger

@@ -15,15 +15,15 @@ from collections.abc import Sequence
 import pandas as pd
 
 from tagframe import results
-from tagframe.corpus.naming import NamedTable
+from tagframe.corpus.references import NamedTable
 from tagframe.errors import InvalidArgument
 from tagframe.joins.key_text import On, keys_on
 from tagframe.joins.meanings import column_meanings
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How
+from tagframe.keys.column_names import Similarity
 from tagframe.keys.inference import infer_key_pairs
 from tagframe.keys.key_pair import KeyPair
-from tagframe.keys.names import Similarity
 from tagframe.merging.advice import Reaction
 from tagframe.merging.execution import Where, run_plan
 from tagframe.merging.given_frames import Frames, GivenFrames

@@ -13,7 +13,7 @@ import pandas as pd
 
 from tagframe import results
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile
-from tagframe.corpus.index import FRAMES_DATABASE, open_frames
+from tagframe.corpus.opening import FRAMES_DATABASE, open_frames
 from tagframe.corpus.profile import TypeFamily
 from tagframe.corpus.profiler import FAMILY_SHARE, profile_table
 from tagframe.engines.base import Chunk, TableShape, Values

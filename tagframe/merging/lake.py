@@ -18,9 +18,9 @@ import pandas as pd
 from tagframe.corpus import Corpus
 from tagframe.corpus.canonical import canonical_all
 from tagframe.engines.base import quoted
+from tagframe.engines.duckdb.connection import Opened, named_errors
+from tagframe.engines.duckdb.engine import LakeEngine
 from tagframe.engines.files import from_arrow
-from tagframe.engines.lake.connection import Opened, named_errors
-from tagframe.engines.lake.engine import LakeEngine
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How, JoinStep
 from tagframe.merging import advice

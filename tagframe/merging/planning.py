@@ -11,9 +11,9 @@ from tagframe.joins.placing import placed
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.planner import plan_joins
 from tagframe.keys.checking import contains_in
+from tagframe.keys.column_names import Similarity
 from tagframe.keys.inference import infer_key_pairs
 from tagframe.keys.key_pair import KeyPair
-from tagframe.keys.names import Similarity
 
 _LONGEST_KEY = 64
 """Texts that are longer on average are no keys."""

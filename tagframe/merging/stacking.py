@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tagframe.corpus.index import FRAMES_DATABASE
+from tagframe.corpus.opening import FRAMES_DATABASE
 from tagframe.engines.dtypes import EXACT, nullable
 from tagframe.errors import ColumnNotFound, InvalidArgument, did_you_mean
 from tagframe.joins.plan import JoinPlan

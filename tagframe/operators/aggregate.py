@@ -15,9 +15,9 @@ from tagframe.operators.digest import KNOWLEDGE_MARK, Answer, Digest, Style
 from tagframe.operators.drivers import arun
 from tagframe.operators.groups import group_keys, group_places
 from tagframe.operators.instruction import Instruction
-from tagframe.operators.models import model_value
 from tagframe.operators.operator import Operator
 from tagframe.operators.outcome import Added, OnError, Outcome, check_on_error, finish, free_name, refuse_taken
+from tagframe.operators.pydantic_models import model_value
 from tagframe.operators.steps import Step, caught, together
 from tagframe.operators.values import Value
 

@@ -18,8 +18,8 @@ from tagframe.errors import InvalidArgument
 from tagframe.lm import Arrived, Batch
 from tagframe.operators.cascade_plan import Estimate, Floats, Targets, Truths, decide
 from tagframe.operators.chances import calibrated, trained
+from tagframe.operators.embeddings import similarities, vectors_of
 from tagframe.operators.judging import Verdict
-from tagframe.operators.nearness import similarities, vectors_of
 from tagframe.operators.steps import Step
 
 T = TypeVar("T")

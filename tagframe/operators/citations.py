@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tagframe.errors import AnswerRejected
-from tagframe.operators.answers import parse_block, parse_text
+from tagframe.operators.answer_grammar import parse_block, parse_text
 
 _LABEL = re.compile(r"^\W*sources?\W*:(?P<rest>[^:]*)$", re.IGNORECASE)
 _NOISE = re.compile(r"\b(?:rows?|nos?|numbers?)\b\.?|#", re.IGNORECASE)

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from tagframe.errors import AnswerRejected, BudgetExceeded, ContextTooLong, LMRequestFailed, RunStopped
 from tagframe.lm import Accept, Batch, Completion, Prompt
-from tagframe.operators.answers import parse_word, without_reasoning
+from tagframe.operators.answer_grammar import parse_word, without_reasoning
 from tagframe.operators.cells import FENCE_RULE, fence, shortened
 from tagframe.operators.fitting import SHORTEST, cut_note
 from tagframe.operators.instruction import FIELD_RULE
@@ -39,7 +39,7 @@ TOKENS_PER_NUMBER = 8
 
 
 def parse_choice(text: str) -> str:
-    """An answer as "A" or "B"; see :func:`tagframe.operators.answers.parse_word`.
+    """An answer as "A" or "B"; see :func:`tagframe.operators.answer_grammar.parse_word`.
 
     >>> parse_choice("Row b."), parse_choice("**A**")
     ('B', 'A')

@@ -10,15 +10,15 @@ import pandas as pd
 
 from tagframe.errors import AnswerRejected, ColumnNotFound, InvalidArgument, did_you_mean
 from tagframe.lm import get_lm
-from tagframe.operators.answers import parse_block
+from tagframe.operators.answer_grammar import parse_block
 from tagframe.operators.batches import atakes_batches, takes_batches
 from tagframe.operators.cells import FENCE_RULE, one_line
 from tagframe.operators.drivers import arun
 from tagframe.operators.instruction import Instruction
 from tagframe.operators.map import mapped
-from tagframe.operators.naming import shown_names
 from tagframe.operators.operator import Operator
 from tagframe.operators.outcome import OnError
+from tagframe.operators.prompt_names import shown_names
 from tagframe.operators.steps import Step
 from tagframe.operators.values import Column, Value
 

@@ -13,7 +13,7 @@ import pandas as pd
 from tagframe.errors import InvalidArgument, UnsureWarning
 from tagframe.lm import get_lm
 from tagframe.operators import judging
-from tagframe.operators.answers import UNSURE, parse_word
+from tagframe.operators.answer_grammar import UNSURE, parse_word
 from tagframe.operators.batches import atakes_batches, takes_batches
 from tagframe.operators.cascade import Cascade, decided_by, scores_of
 from tagframe.operators.cells import encode_rows

@@ -12,7 +12,7 @@ import pandas as pd
 from tagframe.errors import InvalidArgument
 from tagframe.lm import get_lm
 from tagframe.operators import judging
-from tagframe.operators.answers import UNSURE
+from tagframe.operators.answer_grammar import UNSURE
 from tagframe.operators.batches import atakes_batches, takes_batches
 from tagframe.operators.cells import encode_rows
 from tagframe.operators.drivers import arun

@@ -11,7 +11,7 @@ import pandas as pd
 
 from tagframe.errors import ColumnNotFound, InvalidArgument, did_you_mean
 from tagframe.operators.cells import one_line
-from tagframe.operators.naming import label_text, shown_names
+from tagframe.operators.prompt_names import label_text, shown_names
 
 FIELD_RULE = "A name in braces, as {title}, stands for what the row has in the field of that name."
 """The sentence that tells a model how to read an instruction: "a driver of {nationality} nationality" stays whole."""
@@ -29,7 +29,7 @@ class Instruction:
 
     Attributes:
         text: as it reads in a prompt beside :data:`FIELD_RULE`: as the user wrote it, with each column in braces by the
-            name that the rows have it under (:func:`~tagframe.operators.naming.shown_names`).
+            name that the rows have it under (:func:`~tagframe.operators.prompt_names.shown_names`).
         columns: labels of the columns that the model is shown: those named, in the order of naming; all of the
             frame's where none is named, or with ``all_cols``.
         positions: their places in the frame.

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from tagframe.lm import Message, Prompt, TokenLogprob
-from tagframe.operators.answers import UNSURE, UNSURE_RULE, Unsure, parse_labelled_word_or_unsure, parse_word_or_unsure
+from tagframe.operators.answer_grammar import (
+    UNSURE,
+    UNSURE_RULE,
+    Unsure,
+    parse_labelled_word_or_unsure,
+    parse_word_or_unsure,
+)
 from tagframe.operators.cells import FENCE_RULE, fence
 from tagframe.operators.fitting import ask_fitted, room
 from tagframe.operators.instruction import FIELD_RULE
@@ -110,7 +116,7 @@ def guess(prompt: Prompt) -> str:
 
 
 def parse_truth(text: str) -> Truth:
-    """An answer as True, False or unsure, and nothing in between; see :mod:`tagframe.operators.answers`.
+    """An answer as True, False or unsure, and nothing in between; see :mod:`tagframe.operators.answer_grammar`.
 
     >>> parse_truth("**True.**"), parse_truth("It is a river.\\nAnswer: False"), parse_truth("Maybe")
     (True, False, <Unsure.UNSURE: 'unsure'>)

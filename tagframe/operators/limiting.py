@@ -8,8 +8,8 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from tagframe.errors import InvalidArgument
+from tagframe.operators.embeddings import similarities
 from tagframe.operators.judging import Verdict
-from tagframe.operators.nearness import similarities
 from tagframe.operators.steps import Step
 
 LimitOrder: TypeAlias = Literal["rows", "likeliest"]

@@ -16,9 +16,9 @@ from tagframe.operators.drivers import arun
 from tagframe.operators.examples import example_turns
 from tagframe.operators.fitting import ask_fitted, room
 from tagframe.operators.instruction import FIELD_RULE, Instruction
-from tagframe.operators.models import model_value
 from tagframe.operators.operator import Operator
 from tagframe.operators.outcome import Added, OnError, Outcome, check_on_error, finish, refuse_taken
+from tagframe.operators.pydantic_models import model_value
 from tagframe.operators.steps import Step
 from tagframe.operators.values import (
     EXPLAINED,

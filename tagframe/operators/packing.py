@@ -23,7 +23,7 @@ from tagframe.errors import (
     ResponseTooLong,
 )
 from tagframe.lm import Batch, Completion, Prompt
-from tagframe.operators.answers import UNSURE, parse_word_or_unsure, without_reasoning
+from tagframe.operators.answer_grammar import UNSURE, parse_word_or_unsure, without_reasoning
 from tagframe.operators.cells import FENCE_RULE, fence, shortened
 from tagframe.operators.fitting import cut_note, room
 from tagframe.operators.instruction import FIELD_RULE

@@ -18,9 +18,9 @@ from tagframe.lm import get_lm
 from tagframe.operators.batches import atakes_batches, takes_batches
 from tagframe.operators.drivers import arun, run
 from tagframe.operators.join.result import renamed
-from tagframe.operators.naming import label_text
 from tagframe.operators.operator import Operator
 from tagframe.operators.outcome import OnError, check_on_error, free_name, refuse_taken
+from tagframe.operators.prompt_names import label_text
 from tagframe.operators.steps import Step, without_model
 from tagframe.operators.topk import TOPK
 

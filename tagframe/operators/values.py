@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from tagframe.errors import AnswerRejected, InvalidArgument
-from tagframe.operators.answers import is_unsure, last_line, parse_text, parse_word, without_reasoning
+from tagframe.operators.answer_grammar import is_unsure, last_line, parse_text, parse_word, without_reasoning
 
 SHORT = 32
 """Tokens for one number, truth or date, with "Answer:" and markdown around it."""

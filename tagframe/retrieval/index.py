@@ -18,13 +18,15 @@ import numpy.typing as npt
 
 from tagframe.corpus.documents import column_document, table_document
 from tagframe.corpus.facts import FactStore
-from tagframe.corpus.mapped import Arrays
+from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import columns_at_hand
 from tagframe.corpus.vectors import CorpusVectors
 from tagframe.embed import ANONYMOUS, TextVectors, encode_words, vocabulary
+from tagframe.retrieval.cell_values import ValueIndex
 from tagframe.retrieval.database_keys import code_of_keys
 from tagframe.retrieval.families import Family, families, families_at
+from tagframe.retrieval.index_refresh import arrays_of, part_of, refreshed
 from tagframe.retrieval.joinability import Joinability
 from tagframe.retrieval.lexical import (
     LexicalIndex,
@@ -40,9 +42,7 @@ from tagframe.retrieval.once import once
 from tagframe.retrieval.overlay import Beside, Cut
 from tagframe.retrieval.problem import LINKED, Floats
 from tagframe.retrieval.question import Question
-from tagframe.retrieval.refreshed import arrays_of, part_of, refreshed
 from tagframe.retrieval.segment import WordsApart
-from tagframe.retrieval.values import ValueIndex
 from tagframe.retrieval.vocabulary import Vocabulary
 from tagframe.retrieval.words import terms
 
@@ -545,6 +545,17 @@ def _code() -> str:
 
 
 _CODE = (
-    ("index", "families", "lexical", "segment", "values", "vocabulary", "words", "links", "overlay", "refreshed"),
+    (
+        "index",
+        "families",
+        "lexical",
+        "segment",
+        "cell_values",
+        "vocabulary",
+        "words",
+        "links",
+        "overlay",
+        "index_refresh",
+    ),
     ("canonical", "documents", "vectors"),
 )

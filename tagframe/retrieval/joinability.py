@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import ColumnProfile, TableProfile
-from tagframe.keys.names import singular
+from tagframe.keys.column_names import singular
 from tagframe.retrieval.overlay import Beside
 from tagframe.retrieval.problem import Floats
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.corpus.facts import FactStore
-from tagframe.corpus.mapped import Arrays
+from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.profile import TableProfile
 from tagframe.keys import KeyPair, evidence_share, given_keys
 from tagframe.progress import shown

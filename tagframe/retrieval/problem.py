@@ -36,7 +36,7 @@ class RowKind(IntEnum):
     VALUE = 4
     """A value of the question that is in cells."""
     HELD = 5
-    """A name of the question, against the tables that hold it (:mod:`tagframe.retrieval.held`)."""
+    """A name of the question, against the tables that hold it (:mod:`tagframe.retrieval.names_in_cells`)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from tagframe.keys import evidence_share
+from tagframe.retrieval.cell_values import ValueHit
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.prepare import Prepared
 from tagframe.retrieval.problem import LINKED, Selection
 from tagframe.retrieval.question import Question
-from tagframe.retrieval.values import ValueHit
 
 _MOST = 3
 

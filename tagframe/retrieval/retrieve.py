@@ -12,12 +12,12 @@ import numpy as np
 from tagframe import config
 from tagframe.errors import EmptyCorpus, InvalidArgument, TableNotFound, did_you_mean
 from tagframe.retrieval.index import RetrievalIndex
+from tagframe.retrieval.index_cache import index_of
 from tagframe.retrieval.methods import METHODS, Method
 from tagframe.retrieval.prepare import Prepared
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.reasons import reasons_for
-from tagframe.retrieval.remembered import index_of
 from tagframe.retrieval.retrieved import RetrievedTables, TableHit
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 import pandas as pd
 
 from tagframe import results
-from tagframe.corpus.naming import NamedTable
+from tagframe.corpus.references import NamedTable
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
 from tagframe.joins import How, JoinPlan, On, keys_on, placed, plan_joins
 from tagframe.keys import KeyPair

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from tagframe.keys.column_names import words as words_of
 from tagframe.keys.key_pair import KeyPair
-from tagframe.keys.names import words as words_of
 
 HINT = 3.0
 """What a role word adds to a key, in log odds."""

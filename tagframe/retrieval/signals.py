@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.retrieval.held import held_names
+from tagframe.retrieval.cell_values import ValueHit
+from tagframe.retrieval.names_in_cells import held_names
 from tagframe.retrieval.problem import Floats, RowKind, best_first
 from tagframe.retrieval.question import Question
-from tagframe.retrieval.values import ValueHit
 
 if TYPE_CHECKING:
     from tagframe.retrieval.index import RetrievalIndex

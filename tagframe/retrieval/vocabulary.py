@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.corpus.documents import identifier_words
-from tagframe.corpus.mapped import Arrays, text_array, texts_of
+from tagframe.corpus.mapped_arrays import Arrays, text_array, texts_of
 from tagframe.corpus.profile import TableProfile
-from tagframe.keys.names import singular
+from tagframe.keys.column_names import singular
 from tagframe.retrieval.lexical import Terms
 from tagframe.retrieval.overlay import Cut
 from tagframe.retrieval.problem import Floats

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from tagframe.corpus.documents import identifier_words
-from tagframe.keys.names import singular
+from tagframe.keys.column_names import singular
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 

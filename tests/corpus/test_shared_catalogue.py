@@ -24,8 +24,8 @@ KILLED_AT_THE_FOURTH_TABLE = """
 import os, signal, sys
 import tagframe as tf
 from tagframe.corpus import indexing as index
-from tagframe.corpus import keeper
-keeper._PUT_DOWN_EVERY = 0
+from tagframe.corpus import catalogue_file
+catalogue_file._PUT_DOWN_EVERY = 0
 real, done = index.profile_table, []
 
 def profile_table(database, shape, chunks, **options):

@@ -12,7 +12,7 @@ import pytest
 import tagframe as tf
 from tagframe.answer.sql_tree import parsed, written
 from tagframe.answer.syn_prompt import syn_prompt
-from tagframe.engines.lake import frames as lake_frames
+from tagframe.engines.duckdb import frame_scans as lake_frames
 from tagframe.errors import InvalidArgument, MissingExtra, SQLFailed, UnsafeSQL
 
 pytest.importorskip("duckdb")
@@ -157,7 +157,7 @@ def test_a_frame_beside_a_lake_keeps_its_dates(tmp_path: Path):
     days.to_parquet(tmp_path / "shop" / "days.parquet", index=False)
     corpus = tf.open_corpus(tmp_path / "shop", engine="duckdb")
     frame = pd.DataFrame({"day": pd.to_datetime(["2020-01-02"]), "what": ["market"]})
-    beside, id = tf.corpus.index.with_frame(corpus, frame)
+    beside, id = tf.corpus.opening.with_frame(corpus, frame)
     (name,) = {id.partition(".")[2]}
     found = tf.exec_sql(beside)(f"SELECT sum(n) AS n FROM days JOIN {name} AS f ON days.day = f.day")
     assert found["n"].tolist() == [1 + 4 + 7 + 10]
@@ -194,7 +194,7 @@ def test_syn_is_told_whose_dialect_it_is():
 
 
 def test_without_duckdb_it_is_said(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tagframe.engines.lake.tables.has_duckdb", lambda: False)
+    monkeypatch.setattr("tagframe.engines.duckdb.tables.has_duckdb", lambda: False)
     with pytest.raises(MissingExtra, match=r"tagframe\[duckdb\]"):
         tf.open_corpus({"film": film()}, engine="duckdb")
     with pytest.raises(InvalidArgument, match="engine="):

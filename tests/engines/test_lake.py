@@ -17,10 +17,10 @@ import pytest
 
 import tagframe as tf
 from tagframe.engines.base import Readable, SQLLimits
-from tagframe.engines.lake import statistics
-from tagframe.engines.lake.connection import Lake
-from tagframe.engines.lake.engine import LakeEngine
-from tagframe.engines.lake.tables import lake_tables
+from tagframe.engines.duckdb import statistics
+from tagframe.engines.duckdb.connection import Lake
+from tagframe.engines.duckdb.engine import LakeEngine
+from tagframe.engines.duckdb.tables import lake_tables
 from tagframe.errors import (
     FanOut,
     MissingExtra,
@@ -109,7 +109,7 @@ def test_csv_and_json_where_duckdb_is_asked(tmp_path: Path):
 
 def test_without_duckdb_files_are_read_as_before_and_it_is_said(shop: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("tagframe.corpus.discover.has_duckdb", lambda: False)
-    monkeypatch.setattr("tagframe.engines.lake.tables.has_duckdb", lambda: False)
+    monkeypatch.setattr("tagframe.engines.duckdb.tables.has_duckdb", lambda: False)
     with pytest.warns(UnreadableTableWarning, match=r"tagframe\[duckdb\]"):
         corpus = tf.open_corpus(shop)
     assert {corpus.engine(id).kind for id in corpus.ids} == {"parquet"}  # type: ignore[union-attr]

@@ -22,7 +22,7 @@ import pytest
 import tagframe as tf
 from tagframe.engines.postgres.engine import PostgresEngine, postgres_engine
 from tagframe.engines.postgres.pool import close_connections
-from tagframe.engines.schemas import place_of, table_key
+from tagframe.engines.schema_names import place_of, table_key
 from tagframe.errors import (
     ColumnNotFound,
     InvalidArgument,

@@ -147,7 +147,7 @@ def test_an_endpoint_that_reasons_gets_room_for_it_and_is_remembered(
     assert server.count == 20 + cut
     assert first.usage.retried == cut
     lm.complete([Prompt.of("another call")], max_tokens=8)
-    monkeypatch.setattr("tagframe.lm.lane._lanes", {})  # as in another process
+    monkeypatch.setattr("tagframe.lm.pacing._lanes", {})  # as in another process
     lm.complete([Prompt.of("another process")], max_tokens=8)
     assert server.count == 22 + cut
 

@@ -30,7 +30,7 @@ from tagframe.lm import (
     total_usage,
     usage,
 )
-from tagframe.lm.lane import AdaptiveLimit, rates_of
+from tagframe.lm.pacing import AdaptiveLimit, rates_of
 from tagframe.lm.pricing import estimate_tokens, most_tokens, price_of
 from tagframe.lm.usage import Ledger
 

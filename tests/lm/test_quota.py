@@ -12,7 +12,7 @@ import pytest
 
 from tag_bench.server import Reply, Request, Server, error
 from tagframe.lm import LM, Prompt, RetryPolicy
-from tagframe.lm.lane import Rates, lane_of
+from tagframe.lm.pacing import Rates, lane_of
 from tagframe.lm.pricing import estimate_tokens
 from tagframe.lm.quota import Allowance, Quota, ServerLimits, limits_of
 
@@ -196,7 +196,7 @@ def test_one_that_is_not_told_is_found_out(server: Server):
 
 def test_tokens_are_settled_as_the_server_counts(monkeypatch: pytest.MonkeyPatch):
     clock = Clock()
-    monkeypatch.setattr("tagframe.lm.lane.time.monotonic", clock)
+    monkeypatch.setattr("tagframe.lm.pacing.time.monotonic", clock)
     rates = Rates(None, 60_000)
 
     async def takes(counted: int) -> float:

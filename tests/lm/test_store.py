@@ -18,8 +18,8 @@ from tag_bench.server import Request, Server, error
 from tagframe.errors import AnswerRejected, DamagedStore, NotAStore, ReplayMiss, StoreWarning
 from tagframe.lm import LM, Parameters, Prompt, import_answers, open_store
 from tagframe.lm.prompt import former_keys
-from tagframe.lm.schema import APPLICATION_ID
 from tagframe.lm.store import ResponseStore, StoredAnswer
+from tagframe.lm.store_schema import APPLICATION_ID
 
 ROWS = [Prompt.of(f"row {i}") for i in range(30)]
 

@@ -25,7 +25,7 @@ from tag_bench.server import Reply, Request, Server, error
 from tagframe import errors
 from tagframe.errors import AnswerRejected, LMRequestFailed, RunStopped
 from tagframe.lm import LM, Prompt, RetryPolicy
-from tagframe.lm.lane import lane_of
+from tagframe.lm.pacing import lane_of
 
 PATIENT = RetryPolicy(faults=2, refusals=12, first_wait=0.002, longest_wait=0.005)
 LONG = 2.0

@@ -14,8 +14,8 @@ import psycopg
 import pytest
 
 import tagframe as tf
-from tagframe.corpus.naming import NamedTable
-from tagframe.engines.lake.selecting import LakeSelecting
+from tagframe.corpus.references import NamedTable
+from tagframe.engines.duckdb.selecting import LakeSelecting
 from tagframe.engines.postgres.selecting import PostgresSelecting
 from tagframe.errors import FanOut, RowsLost, RowsLostWarning, ServerGone, UnreadableTable
 from tagframe.joins import JoinPlan, keys_on

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 import tagframe as tf
-from tagframe.corpus.naming import NamedTable
+from tagframe.corpus.references import NamedTable
 from tagframe.engines.postgres.engine import PostgresEngine
 from tagframe.engines.postgres.pool import reading
 from tagframe.errors import ColumnNotFound, FanOut, RowsLost, RowsLostWarning, ServerGone, UnreadableTable

@@ -12,9 +12,9 @@ from scripted import Scripted
 import tagframe as tf
 from tagframe.errors import AnswerRejected, ColumnNotFound, InvalidArgument, RowsFailed
 from tagframe.operators import ClaimPlan, NoLabels, sem_join
-from tagframe.operators.join.candidates import most_missed
+from tagframe.operators.join.label_plan import parse_plan
+from tagframe.operators.join.pair_candidates import most_missed
 from tagframe.operators.join.pairs import pair_reader
-from tagframe.operators.join.plan import parse_plan
 
 MOODS = ("lovely", "awful", "plain")
 PLAN = {"left": "What is the mood?", "right": "What is the mood?", "labels": [*MOODS], "pairs": "equal"}

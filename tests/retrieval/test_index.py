@@ -12,14 +12,14 @@ import tagframe as tf
 from tagframe.corpus.catalogue import Catalogue
 from tagframe.corpus.stored_profiles import StoredColumns
 from tagframe.errors import CatalogueWarning
+from tagframe.retrieval import cell_values as values_module
 from tagframe.retrieval import database_keys as links_module
 from tagframe.retrieval import retrieve_tables
-from tagframe.retrieval import values as values_module
 from tagframe.retrieval.index import RetrievalIndex
+from tagframe.retrieval.index_cache import index_of
 from tagframe.retrieval.lexical import LexicalIndex
 from tagframe.retrieval.links import Links
 from tagframe.retrieval.once import once
-from tagframe.retrieval.remembered import index_of
 
 
 def test_threads_that_ask_at_once_wait_for_the_first():
@@ -153,7 +153,7 @@ def lake(tmp_path, monkeypatch):
         folder, catalogue = tmp_path / "lake", tmp_path / "c"
 
         def open(self):
-            monkeypatch.setattr("tagframe.retrieval.remembered._slots", OrderedDict())
+            monkeypatch.setattr("tagframe.retrieval.index_cache._slots", OrderedDict())
             return tf.open_corpus(self.folder, catalogue=self.catalogue)
 
         def files(self):
@@ -238,6 +238,6 @@ def test_a_copy_of_a_corpus_with_a_kept_index_has_its_vectors(lake, words, tmp_p
     corpus.save(tmp_path / "copy")
     lake.catalogue = tmp_path / "copy"
     monkeypatch.setattr("tagframe.corpus.vectors._encoded", lambda *_: pytest.fail("encoded again"))
-    monkeypatch.setattr("tagframe.retrieval.remembered._slots", OrderedDict())
+    monkeypatch.setattr("tagframe.retrieval.index_cache._slots", OrderedDict())
     found = retrieve_tables(tf.open_corpus(tmp_path / "copy"), "who lives in Porto?", k=2, embedder=words)
     assert [(hit.id, hit.score, hit.reasons) for hit in found.tables] == first

@@ -8,6 +8,7 @@ from tagframe.corpus import ColumnProfile, TableProfile
 from tagframe.errors import NotConfigured
 from tagframe.lm import LM
 from tagframe.retrieval import retrieve_tables
+from tagframe.retrieval.index_cache import index_of
 from tagframe.retrieval.methods.murre import (
     ModelRewriter,
     Removal,
@@ -19,7 +20,6 @@ from tagframe.retrieval.methods.murre import (
     relevance,
 )
 from tagframe.retrieval.question import Question
-from tagframe.retrieval.remembered import index_of
 
 
 def table(id, *columns):

@@ -10,9 +10,9 @@ import tagframe as tf
 from tagframe.corpus import Corpus, with_frame
 from tagframe.retrieval import Question, retrieve_tables
 from tagframe.retrieval.index import RetrievalIndex
+from tagframe.retrieval.index_cache import index_of
 from tagframe.retrieval.lexical import LexicalIndex, table_terms
 from tagframe.retrieval.overlay import Beside, Cut
-from tagframe.retrieval.remembered import index_of
 from tagframe.retrieval.signals import SIGNALS, gather
 
 QUESTIONS = (
@@ -25,7 +25,7 @@ QUESTIONS = (
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch):
-    monkeypatch.setattr("tagframe.retrieval.remembered._slots", OrderedDict())
+    monkeypatch.setattr("tagframe.retrieval.index_cache._slots", OrderedDict())
 
 
 def test_a_row_of_things_is_cut_open():

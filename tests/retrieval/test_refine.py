@@ -9,9 +9,9 @@ import tagframe as tf
 from tag_bench.server import Reply, Server
 from tagframe.errors import AnswerRejected, InvalidArgument, NotConfigured
 from tagframe.retrieval import quote_retrieval, retrieve_tables
+from tagframe.retrieval.index_cache import index_of
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.refine import COLUMNS, WEIGHT, Choice, lookup, parse_choice, refine_prompt
-from tagframe.retrieval.remembered import index_of
 
 SHOWN = ["music.singer", "music.concert", "shop.part"]
 

@@ -4,9 +4,9 @@
 apart, ``values`` asks the model and keeps its answers, ``staging`` runs the statement.
 """
 
+from tagframe.answer.lm_sql.asked_values import StageReport
 from tagframe.answer.lm_sql.calls import FUNCTIONS, has_functions
 from tagframe.answer.lm_sql.checks import check_staged
 from tagframe.answer.lm_sql.staging import Staged
-from tagframe.answer.lm_sql.values import StageReport
 
 __all__ = ["FUNCTIONS", "StageReport", "Staged", "check_staged", "has_functions"]

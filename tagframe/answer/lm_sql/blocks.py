@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from tagframe.answer.lm_sql.calls import calls_in, visible_tables
-from tagframe.answer.lm_sql.spoken import KEY, OWN, Spoken
+from tagframe.answer.lm_sql.dialects import KEY, OWN, Spoken
 from tagframe.answer.sql_tree import aggregates, conjuncts, is_grouped
 
 _STRICT = (exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)

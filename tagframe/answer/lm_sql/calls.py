@@ -10,7 +10,7 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
-from tagframe.answer.lm_sql.spoken import OWN, Kind, Spoken
+from tagframe.answer.lm_sql.dialects import OWN, Kind, Spoken
 from tagframe.answer.sql_tree import column_of, own_nodes, with_tables
 from tagframe.errors import UnsafeSQL
 

@@ -10,7 +10,7 @@ from sqlglot import exp
 from tagframe.answer.guard import Reader, check_sql
 from tagframe.answer.lm_sql.blocks import blocks_with_calls, standing_alone
 from tagframe.answer.lm_sql.calls import FUNCTIONS, Call, call_of, calls_in, check_places
-from tagframe.answer.lm_sql.spoken import Spoken, spoken_of
+from tagframe.answer.lm_sql.dialects import Spoken, spoken_of
 from tagframe.answer.sql_tree import column_of
 from tagframe.errors import SQLFailed, UnsafeSQL
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tagframe.engines.base import ForeignKey, TableShape
-from tagframe.engines.schemas import place_of, table_key
+from tagframe.engines.schema_names import place_of, table_key
 from tagframe.errors import SourceNotFound, did_you_mean
 
 if TYPE_CHECKING:

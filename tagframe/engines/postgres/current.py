@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tagframe.engines.postgres.catalogue import ServerTable, literal, some_tables
+from tagframe.engines.postgres.pg_catalog import ServerTable, literal, some_tables
 
 if TYPE_CHECKING:
     from tagframe.engines.postgres.connection import Held, Server

@@ -23,7 +23,10 @@ from tagframe.engines.base import (
     quoted,
 )
 from tagframe.engines.frames import frame_chunk
-from tagframe.engines.postgres.catalogue import (
+from tagframe.engines.postgres.connection import Held, Reading, Server
+from tagframe.engines.postgres.current import keep, kept, tables_now
+from tagframe.engines.postgres.joining import PostgresJoining
+from tagframe.engines.postgres.pg_catalog import (
     Looked,
     ServerColumn,
     ServerTable,
@@ -32,15 +35,12 @@ from tagframe.engines.postgres.catalogue import (
     looked,
     state_of,
 )
-from tagframe.engines.postgres.connection import Held, Reading, Server
-from tagframe.engines.postgres.current import keep, kept, tables_now
-from tagframe.engines.postgres.joining import PostgresJoining
 from tagframe.engines.postgres.pool import Unlike, looking, reading
 from tagframe.engines.postgres.selecting import PostgresSelecting
 from tagframe.engines.postgres.statement import POSTGRES, run_statement
 from tagframe.engines.postgres.statistics import SECONDS, statistics_of
 from tagframe.engines.postgres.types import INTEGERS, MOMENTS, frame_of, out_of_calendar, travels_as
-from tagframe.engines.schemas import place_of
+from tagframe.engines.schema_names import place_of
 from tagframe.errors import ColumnNotFound, SourceNotFound, UnreadableTable, did_you_mean
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from tagframe.engines.base import quoted
-from tagframe.engines.postgres.catalogue import ServerColumn, ServerTable
+from tagframe.engines.postgres.pg_catalog import ServerColumn, ServerTable
 from tagframe.engines.postgres.types import INTEGERS, TEXTS, is_whole
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import pandas as pd
 
 from tagframe.engines.base import quoted
 from tagframe.engines.hashing import Form, Forms, bytes_form, float_form, text_form
-from tagframe.engines.postgres.catalogue import ServerColumn, ServerTable, literal
 from tagframe.engines.postgres.joining import PostgresJoining
+from tagframe.engines.postgres.pg_catalog import ServerColumn, ServerTable, literal
 from tagframe.engines.postgres.types import INTEGERS, TEXTS
 from tagframe.engines.selecting import SAMPLED, Selecting, Selection, is_plain
 

@@ -20,8 +20,8 @@ import pandas as pd
 
 from tagframe.engines.base import Dialect, SQLLimits, quoted
 from tagframe.engines.dtypes import EXACT, typed_series
-from tagframe.engines.postgres.catalogue import ServerTable
 from tagframe.engines.postgres.connection import Server, named, stepping
+from tagframe.engines.postgres.pg_catalog import ServerTable
 from tagframe.engines.sqlite.statement import unique_names
 from tagframe.errors import ServerGone, SQLFailed, UnsafeSQL, did_you_mean
 

@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from tagframe.engines.base import ColumnStatistics, TableStatistics, quoted
-from tagframe.engines.postgres.catalogue import ServerColumn, ServerTable, literal
 from tagframe.engines.postgres.connection import TookTooLong
+from tagframe.engines.postgres.pg_catalog import ServerColumn, ServerTable, literal
 from tagframe.engines.postgres.types import MOMENTS, frame_of, read_text, travels_as
 from tagframe.engines.sampling import distinct_of_sample
 from tagframe.errors import UnreadableTable

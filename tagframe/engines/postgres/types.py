@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from tagframe.engines.base import quoted
-from tagframe.engines.postgres.catalogue import ServerColumn
+from tagframe.engines.postgres.pg_catalog import ServerColumn
 
 if TYPE_CHECKING:
     import pyarrow as pa

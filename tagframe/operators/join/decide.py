@@ -11,11 +11,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from tagframe.errors import InvalidArgument
-from tagframe.operators.join.candidates import ask_candidates
+from tagframe.operators.join.claim_report import ClaimReport
+from tagframe.operators.join.label_plan import ClaimPlan, ask_plan
 from tagframe.operators.join.labels import SAMPLE, Audit, Labels, ask_by_labels, joined_by
+from tagframe.operators.join.pair_candidates import ask_candidates
 from tagframe.operators.join.pairs import Judge, Verdicts, packs
-from tagframe.operators.join.plan import ClaimPlan, ask_plan
-from tagframe.operators.join.report import ClaimReport
 from tagframe.operators.steps import Step
 
 Way: TypeAlias = Literal["auto", "blocks", "pairs"]

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.lm import Batch, Message, Prompt
-from tagframe.operators.answers import UNSURE
+from tagframe.operators.answer_grammar import UNSURE
 from tagframe.operators.cells import FENCE_RULE, fence
+from tagframe.operators.join.label_plan import ClaimPlan
 from tagframe.operators.join.nearness import vectors_of
 from tagframe.operators.join.pairs import Judge
-from tagframe.operators.join.plan import ClaimPlan
 from tagframe.operators.join.sides import Side
 from tagframe.operators.steps import Step, gather, together
 from tagframe.operators.values import answer_form, choice_value, reader

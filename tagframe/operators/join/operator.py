@@ -11,14 +11,14 @@ import pandas as pd
 from tagframe import results
 from tagframe.errors import ColumnNotFound, InvalidArgument, RowsFailed, did_you_mean
 from tagframe.lm import get_lm
-from tagframe.operators.answers import parse_word
+from tagframe.operators.answer_grammar import parse_word
 from tagframe.operators.batches import atakes_batches, takes_batches
 from tagframe.operators.cells import encode_rows
 from tagframe.operators.drivers import arun, run
 from tagframe.operators.examples import ANSWER
 from tagframe.operators.join.decide import Decision, Way, check_plan, decide
+from tagframe.operators.join.label_plan import ClaimPlan, NoLabels, ask_plan
 from tagframe.operators.join.pairs import Judge
-from tagframe.operators.join.plan import ClaimPlan, NoLabels, ask_plan
 from tagframe.operators.join.result import (
     JoinHow,
     check_how,
@@ -28,9 +28,9 @@ from tagframe.operators.join.result import (
     with_unmatched,
 )
 from tagframe.operators.join.sides import LEFT, RIGHT, Side, resolve_sides
-from tagframe.operators.naming import label_text
 from tagframe.operators.operator import Operator
 from tagframe.operators.outcome import OnError, Outcome, check_on_error, error_column, free_name, outcome_frame
+from tagframe.operators.prompt_names import label_text
 from tagframe.operators.steps import Step
 
 

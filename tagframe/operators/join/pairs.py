@@ -17,7 +17,7 @@ from tagframe.errors import (
     RunStopped,
 )
 from tagframe.lm import Accept, Batch, Completion, Message, Prompt
-from tagframe.operators.answers import UNSURE, UNSURE_RULE, parse_block
+from tagframe.operators.answer_grammar import UNSURE, UNSURE_RULE, parse_block
 from tagframe.operators.cells import FENCE_RULE, fence
 from tagframe.operators.instruction import FIELD_RULE
 from tagframe.operators.join.sides import Side

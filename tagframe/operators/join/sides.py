@@ -13,7 +13,7 @@ from tagframe.errors import InvalidArgument
 from tagframe.operators.cells import encode_rows, shortened
 from tagframe.operators.fitting import cut_note
 from tagframe.operators.instruction import Instruction
-from tagframe.operators.naming import label_text
+from tagframe.operators.prompt_names import label_text
 
 LEFT, RIGHT = ":left", ":right"
 LONGEST = 4_000

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tagframe.engines.base import ForeignKey, TableShape
-from tagframe.engines.schemas import table_key
+from tagframe.engines.schema_names import table_key
 
 if TYPE_CHECKING:
     from tagframe.engines.postgres.connection import Held

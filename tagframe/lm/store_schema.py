@@ -48,7 +48,7 @@ def migrate(connection: sqlite3.Connection) -> None:
     """Bring a store of version 1 to this version, within the connection's transaction; it loses nothing.
 
     Answers keep their keys, which cannot be made anew without their prompts; they are looked for under both
-    (:func:`tagframe.lm.recall.recall`). Missing requests, whose prompts are there, get theirs.
+    (:func:`tagframe.lm.stored_answers.recall`). Missing requests, whose prompts are there, get theirs.
     """
     connection.execute(_MIGRATIONS)
     connection.execute(_REASONING)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from tagframe.engines.base import ColumnStatistics, TableStatistics, quoted
+from tagframe.engines.duckdb.connection import Lake, LakeColumn, Opened
 from tagframe.engines.files import from_arrow
-from tagframe.engines.lake.connection import Lake, LakeColumn, Opened
 from tagframe.engines.sampling import distinct_of_sample
 
 if TYPE_CHECKING:

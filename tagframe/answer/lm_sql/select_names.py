@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 
 from tagframe.answer.lm_sql.calls import calls_in
-from tagframe.answer.lm_sql.spoken import Spoken
+from tagframe.answer.lm_sql.dialects import Spoken
 from tagframe.answer.sql_tree import own_nodes
 
 _LONGEST = 60

@@ -21,8 +21,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tagframe.engines.base import quoted
-from tagframe.engines.lake.formats import Logged, logged
-from tagframe.engines.lake.tables import LakeTable, need_duckdb
+from tagframe.engines.duckdb.formats import Logged, logged
+from tagframe.engines.duckdb.tables import LakeTable, need_duckdb
 from tagframe.errors import UnreadableTable
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tagframe.corpus.mapped import DamagedArrays, read_arrays, text_array, texts_of, write_arrays
+from tagframe.corpus.mapped_arrays import DamagedArrays, read_arrays, text_array, texts_of, write_arrays
 
 ARRAYS = {
     "numbers": np.arange(12, dtype=np.int64).reshape(3, 4),

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 import tagframe as tf
-from tagframe.corpus.mapped import write_arrays
+from tagframe.corpus.mapped_arrays import write_arrays
 from tagframe.corpus.stored_profiles import StoredColumns
 from tagframe.corpus.vectors import VectorStore
-from tagframe.retrieval import Question, remembered
+from tagframe.retrieval import Question, index_cache
+from tagframe.retrieval import cell_values as values_module
 from tagframe.retrieval import index as module
-from tagframe.retrieval import values as values_module
 from tagframe.retrieval.index import RetrievalIndex
+from tagframe.retrieval.index_refresh import refreshed
 from tagframe.retrieval.lexical import LexicalIndex
-from tagframe.retrieval.refreshed import refreshed
 from tagframe.retrieval.signals import gather
 
 TABLES = {
@@ -68,7 +68,7 @@ def change(folder, database, script):
 
 
 def opened(folder, catalogue, monkeypatch):
-    monkeypatch.setattr(remembered, "_slots", OrderedDict())
+    monkeypatch.setattr(index_cache, "_slots", OrderedDict())
     return tf.open_corpus(folder, catalogue=catalogue)
 
 

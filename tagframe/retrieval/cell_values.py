@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.corpus.canonical import canonical, hash_texts
-from tagframe.corpus.mapped import Arrays
+from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.retrieval.overlay import Cut
 from tagframe.retrieval.question import Question

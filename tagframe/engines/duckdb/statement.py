@@ -4,7 +4,7 @@ A statement runs in a database of its own, which has a view for each table, with
 it, none of which trusts the others: the guard's allow-list over what sqlglot parses; an allow-list over what DuckDB's
 own parser makes of it, which is here (one SELECT, the named tables, no table function, known functions only); and the
 database's configuration, locked, which reaches no file but those of the tables. It can write nothing: what is no SELECT
-is refused before it runs. It runs in this process, see :mod:`tagframe.engines.lake.connection`.
+is refused before it runs. It runs in this process, see :mod:`tagframe.engines.duckdb.connection`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import pandas as pd
 
 from tagframe.engines.base import Dialect, SQLLimits, quoted
 from tagframe.engines.dtypes import typed_series
+from tagframe.engines.duckdb.connection import Lake, Opened, named_errors
 from tagframe.engines.files import from_arrow
-from tagframe.engines.lake.connection import Lake, Opened, named_errors
 from tagframe.engines.sqlite.statement import unique_names
 from tagframe.errors import SQLFailed, UnreadableTable, UnsafeSQL, did_you_mean
 

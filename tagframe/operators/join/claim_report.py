@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tagframe.operators.join.label_plan import ClaimPlan
 from tagframe.operators.join.labels import Audit
-from tagframe.operators.join.plan import ClaimPlan
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tagframe.errors import AnswerRejected
-from tagframe.operators.answers import (
+from tagframe.operators.answer_grammar import (
     UNSURE,
     is_unsure,
     parse_block,

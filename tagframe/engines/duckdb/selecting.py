@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from tagframe.engines.base import quoted
+from tagframe.engines.duckdb.connection import Lake, Opened, named_errors
 from tagframe.engines.files import from_arrow
 from tagframe.engines.hashing import Form, Forms, bytes_form, float_form, text_form
-from tagframe.engines.lake.connection import Lake, Opened, named_errors
 from tagframe.engines.selecting import SAMPLED, Selecting, Selection, is_plain
 from tagframe.errors import ColumnNotFound, UnreadableTable, did_you_mean
 

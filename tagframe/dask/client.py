@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from tagframe.dask.distinct import GROUP, RANK, Answers, Line, Shown
+from tagframe.dask.workers import GROUP, RANK, Answers, Line, Shown
 from tagframe.errors import InvalidArgument
 from tagframe.operators.groups import group_places
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tagframe.retrieval.cell_values import ValueHit
 from tagframe.retrieval.problem import Floats
-from tagframe.retrieval.values import ValueHit
 from tagframe.retrieval.words import terms
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tagframe.engines.base import quoted
-from tagframe.engines.lake.tables import LakeTable
+from tagframe.engines.duckdb.tables import LakeTable
 from tagframe.errors import MissingExtra, UnreadableTable
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _delta_by_itself(delta: Any) -> Logged:
     import pyarrow as pa
     from deltalake import QueryBuilder
 
-    from tagframe.engines.lake.scanned import Scanned, comparisons
+    from tagframe.engines.duckdb.scanned import Scanned, comparisons
 
     # One partition reads file after file: rows have the same order each time.
     query = QueryBuilder({"datafusion.execution.target_partitions": "1"}).register("rows", delta)
@@ -133,7 +133,7 @@ def _iceberg(place: Path) -> Logged:
         raise MissingExtra(
             f"{place} is an Iceberg table, and pyiceberg is not installed: pip install 'tagframe[iceberg]'"
         ) from error
-    from tagframe.engines.lake.scanned import Scanned
+    from tagframe.engines.duckdb.scanned import Scanned
 
     try:
         newest = max((place / "metadata").glob("*.metadata.json"), key=_version)
@@ -153,7 +153,7 @@ def _iceberg_rows(table: Any, schema: pa.Schema, names: Sequence[str], condition
     from pyiceberg.io.pyarrow import ArrowScan
     from pyiceberg.schema import Schema
 
-    from tagframe.engines.lake.scanned import comparisons
+    from tagframe.engines.duckdb.scanned import comparisons
 
     signs = {"==": "EqualTo", "<": "LessThan", "<=": "LessThanOrEqual", ">": "GreaterThan", ">=": "GreaterThanOrEqual"}
     test: Any = expressions.AlwaysTrue()

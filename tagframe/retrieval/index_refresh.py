@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from tagframe.corpus.canonical import hash_texts
 from tagframe.corpus.documents import column_document, table_document
-from tagframe.corpus.mapped import Arrays
+from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import digest_of
+from tagframe.retrieval.cell_values import ValueIndex, is_lake
 from tagframe.retrieval.lexical import WordIndex, database_terms, said_terms, table_terms
 from tagframe.retrieval.overlay import Cut
-from tagframe.retrieval.values import ValueIndex, is_lake
 from tagframe.retrieval.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

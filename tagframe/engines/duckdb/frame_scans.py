@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 
 from tagframe.engines.base import Dialect, Readable, SQLLimits, TableShape
+from tagframe.engines.duckdb.statement import DUCKDB, run_statement
+from tagframe.engines.duckdb.tables import need_duckdb
 from tagframe.engines.frames import FrameEngine
-from tagframe.engines.lake.statement import DUCKDB, run_statement
-from tagframe.engines.lake.tables import need_duckdb
 from tagframe.engines.relations import storable
 from tagframe.errors import SQLFailed
 
@@ -59,7 +59,7 @@ class DuckDBFrames(FrameEngine):
         limits: SQLLimits,
         explain: bool = False,
     ) -> pd.DataFrame:
-        """Over the frames as they are now, in this process; see :mod:`tagframe.engines.lake.connection`."""
+        """Over the frames as they are now, in this process; see :mod:`tagframe.engines.duckdb.connection`."""
         frames = {name: readable(self.frames[one.table], one.hidden) for name, one in tables.items()}
         return run_statement(sql, tables={}, relations={**frames, **relations}, limits=limits, explain=explain)
 
@@ -79,7 +79,7 @@ def readable(frame: pd.DataFrame, hidden: Sequence[str] = ()) -> Any:
     """
     import pyarrow as pa
 
-    from tagframe.engines.lake.scanned import Scanned
+    from tagframe.engines.duckdb.scanned import Scanned
 
     columns = {str(name): frame.iloc[:, place] for place, name in enumerate(frame.columns) if str(name) not in hidden}
     # A table has one column at least.

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from tagframe import results
 from tagframe.answer.lm_sql.calls import Call
-from tagframe.answer.lm_sql.spoken import KEY, OWN
+from tagframe.answer.lm_sql.dialects import KEY, OWN
 from tagframe.answer.metering import labelled
 from tagframe.errors import RowsFailed
 from tagframe.lm import get_lm

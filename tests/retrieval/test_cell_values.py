@@ -2,8 +2,8 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
+from tagframe.retrieval.cell_values import ValueIndex
 from tagframe.retrieval.question import Question
-from tagframe.retrieval.values import ValueIndex
 
 
 @pytest.fixture

@@ -14,21 +14,21 @@ from typing import Literal, Protocol
 import pandas as pd
 
 from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue
+from tagframe.corpus.catalogue_file import Keeper, cache_named, cache_of
 from tagframe.corpus.corpus import Corpus
 from tagframe.corpus.discover import ASKED, SourceFile, discover
 from tagframe.corpus.facts import FactStore
 from tagframe.corpus.first_look import first_look_at, in_background
 from tagframe.corpus.indexing import Indexed, index_files
-from tagframe.corpus.keeper import Keeper, cache_named, cache_of
 from tagframe.corpus.knowledge import Knowledge, KnowledgeStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
 from tagframe.corpus.saving import Origin
-from tagframe.corpus.schema import Schema, schema_profiles
+from tagframe.corpus.schema_only import Schema, schema_profiles
 from tagframe.corpus.vectors import VectorStore
 from tagframe.engines.base import Chunk, TableShape
+from tagframe.engines.duckdb.frame_scans import DuckDBFrames
 from tagframe.engines.frames import FrameEngine, frame_engines
-from tagframe.engines.lake.frames import DuckDBFrames
 from tagframe.engines.registry import is_url, server_of
 from tagframe.errors import (
     CatalogueWarning,
@@ -71,7 +71,7 @@ def open_corpus(
             Without being asked to it does so with all Parquet files where one is of 256 MB or more, or where there are
             partitioned folders, folders of numbered parts, Delta or Iceberg tables, each of which is one table.
             Statements over frames are DuckDB's then, in its dialect, and read them in place; else SQLite's, over a
-            copy. See :mod:`tagframe.engines.lake.frames` for what they answer differently.
+            copy. See :mod:`tagframe.engines.duckdb.frame_scans` for what they answer differently.
         schemas: of a server, those whose tables are opened; None for all that may be read, and of a server that is
             read through SQLAlchemy for its default one.
         catalogue: the file that keeps the profiles; None for one in the user's cache folder.

@@ -9,7 +9,7 @@ import types
 from typing import Any, Literal, Union, get_args, get_origin
 
 from tagframe.errors import AnswerRejected, InvalidArgument
-from tagframe.operators.answers import parse_block
+from tagframe.operators.answer_grammar import parse_block
 from tagframe.operators.values import SECONDS, Column, Value
 
 _DTYPES = {str: "string", bool: "boolean", int: "Int64", float: "Float64"}

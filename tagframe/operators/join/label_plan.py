@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tagframe.errors import AnswerRejected
 from tagframe.lm import Batch, Message, Prompt
-from tagframe.operators.answers import parse_block
+from tagframe.operators.answer_grammar import parse_block
 from tagframe.operators.cells import FENCE_RULE, fence, shortened
 from tagframe.operators.instruction import FIELD_RULE
 from tagframe.operators.join.sides import Side

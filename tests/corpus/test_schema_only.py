@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 import tagframe as tf
-from tagframe.corpus.schema import schema_profiles
+from tagframe.corpus.schema_only import schema_profiles
 from tagframe.engines.base import ForeignKey
 from tagframe.errors import EmptyCorpus, InvalidArgument, SourceNotFound
 

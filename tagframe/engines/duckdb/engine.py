@@ -23,13 +23,13 @@ from tagframe.engines.base import (
     TableStatistics,
     quoted,
 )
+from tagframe.engines.duckdb.connection import Lake, Opened, lake_of, named_errors
+from tagframe.engines.duckdb.selecting import LakeSelecting, selecting_in
+from tagframe.engines.duckdb.statement import DUCKDB, run_statement
+from tagframe.engines.duckdb.statistics import statistics_of
+from tagframe.engines.duckdb.tables import LakeTable, stamp_of
 from tagframe.engines.files import from_arrow
 from tagframe.engines.frames import frame_chunk
-from tagframe.engines.lake.connection import Lake, Opened, lake_of, named_errors
-from tagframe.engines.lake.selecting import LakeSelecting, selecting_in
-from tagframe.engines.lake.statement import DUCKDB, run_statement
-from tagframe.engines.lake.statistics import statistics_of
-from tagframe.engines.lake.tables import LakeTable, stamp_of
 from tagframe.errors import UnreadableTable
 
 if TYPE_CHECKING:
