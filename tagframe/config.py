@@ -19,14 +19,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from tagframe.errors import InvalidArgument, NotConfigured, did_you_mean
 
 if TYPE_CHECKING:
     from tagframe.corpus import Corpus
     from tagframe.embed import Embedder
-    from tagframe.lm import LM
+    from tagframe.lm import LM, Budget
 
 DEFAULT_STORE = "default"
 """The value of ``store`` that stands for the response store in the user's cache folder."""
@@ -99,6 +99,33 @@ class Settings:
     def model(self, step: str | None = None) -> str | LM | None:
         """The model of a step: that of ``lm_for`` where it has one, else ``lm``."""
         return self.lm if step is None or self.lm_for is None else self.lm_for.get(step, self.lm)
+
+
+class ModelSettings(TypedDict, total=False):
+    """The settings that an :class:`~tagframe.lm.LM` can have of its own; see :class:`Settings` for what they mean."""
+
+    store: str | os.PathLike[str] | None
+    budget: Budget | float | None
+    concurrency: int
+    rpm: float | None
+    tpm: float | None
+    context_window: int | None
+    progress: bool | None
+
+
+class CallSettings(ModelSettings, total=False):
+    """The settings that are keywords of a single call that asks a model: ``**settings: Unpack[CallSettings]``."""
+
+    lm: str | LM | None
+    lm_for: Mapping[str, str | LM] | None
+    api_base: str | None
+    api_key: str | None
+
+
+class SearchSettings(CallSettings, total=False):
+    """Those of a call that embeds texts, too."""
+
+    embedder: str | os.PathLike[str] | Embedder | None
 
 
 STEPS = ("syn", "gen", "retrieve")

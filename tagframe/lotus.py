@@ -10,12 +10,12 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pandas as pd
 
 from tagframe import config
-from tagframe.config import NOT_GIVEN
+from tagframe.config import CallSettings, SearchSettings
 from tagframe.errors import InvalidArgument, LMError, MissingExtra, NotConfigured
 from tagframe.lm import LM, Completions, Prompt, TokenLogprob, Usage, get_lm
 from tagframe.lm.pricing import estimate_tokens
@@ -34,7 +34,7 @@ def lm(
     max_tokens: int | None = None,
     max_ctx_len: int = MAX_CONTEXT,
     tokenizer: Any = None,
-    **settings: Any,
+    **settings: Unpack[CallSettings],
 ) -> LotusLM:
     """A ``lotus.models.LM`` whose requests go through :meth:`tagframe.lm.LM.complete`.
 
@@ -57,8 +57,8 @@ def lm(
     >>> import lotus, tagframe.lotus  # doctest: +SKIP
     >>> lotus.settings.configure(lm=tagframe.lotus.lm("openai/gpt-4o-mini", budget=2.0))  # doctest: +SKIP
     """
-    given = NOT_GIVEN if model is None else model
-    return _adapter()(get_lm(lm=given, **settings), temperature, max_tokens, max_ctx_len, tokenizer)  # type: ignore[no-any-return]
+    given: CallSettings = settings if model is None else {**settings, "lm": model}
+    return _adapter()(get_lm(**given), temperature, max_tokens, max_ctx_len, tokenizer)  # type: ignore[no-any-return]
 
 
 @cache
@@ -141,7 +141,9 @@ FROM_LOTUS = ("sem_cluster_by", "sem_dedup", "sem_partition_by")
 """The operators of ``df.tag`` that are LOTUS's own."""
 
 
-def sem_dedup(frame: pd.DataFrame, col_name: Hashable, threshold: float, **settings: Any) -> pd.DataFrame:
+def sem_dedup(
+    frame: pd.DataFrame, col_name: Hashable, threshold: float, **settings: Unpack[SearchSettings]
+) -> pd.DataFrame:
     """The rows without those whose text is nearly that of another row: LOTUS's ``sem_dedup``.
 
     Of texts that are alike, directly or through others, LOTUS keeps one, which need not be the first; equal texts it
@@ -169,7 +171,7 @@ def sem_dedup(frame: pd.DataFrame, col_name: Hashable, threshold: float, **setti
 
 
 def sem_cluster_by(
-    frame: pd.DataFrame, col_name: Hashable, ncentroids: int, *, niter: int = 20, **settings: Any
+    frame: pd.DataFrame, col_name: Hashable, ncentroids: int, *, niter: int = 20, **settings: Unpack[SearchSettings]
 ) -> pd.DataFrame:
     """The rows with a column ``cluster_id``, by the nearness of their texts: LOTUS's ``sem_cluster_by`` (k-means).
 
@@ -200,7 +202,7 @@ def sem_cluster_by(
 
 
 def sem_partition_by(
-    frame: pd.DataFrame, partition_fn: Callable[[pd.DataFrame], list[int]], **settings: Any
+    frame: pd.DataFrame, partition_fn: Callable[[pd.DataFrame], list[int]], **settings: Unpack[SearchSettings]
 ) -> pd.DataFrame:
     """The rows with the column ``_lotus_partition_id`` that a function of LOTUS's kind gives: ``sem_partition_by``.
 
@@ -231,7 +233,7 @@ def _lotus() -> Any:
 
 
 @contextmanager
-def _on_lotus(settings: dict[str, Any]) -> Iterator[Callable[[pd.DataFrame, str | None], pd.DataFrame]]:
+def _on_lotus(settings: SearchSettings) -> Iterator[Callable[[pd.DataFrame, str | None], pd.DataFrame]]:
     """For the block, LOTUS on our model and embedder; gives what indexes a column, or each that is asked for."""
     lotus = _lotus()
     from tagframe.embed import get_embedder

@@ -164,3 +164,8 @@ def test_a_key_does_not_show():
 def test_no_corpus_says_the_ways_out():
     with pytest.raises(NotConfigured, match=r"open_corpus.*configure\(corpus"):
         config.require_corpus()
+
+
+def test_the_keywords_of_a_call_are_settings():
+    assert set(config.ModelSettings.__annotations__) < set(config.CallSettings.__annotations__) < {*config.NAMES}
+    assert set(config.SearchSettings.__annotations__) == {*config.NAMES} - {"corpus"}

@@ -7,9 +7,9 @@ import copy
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, Unpack, overload
 
-from tagframe.config import Settings, checked, current
+from tagframe.config import CallSettings, ModelSettings, Settings, checked, current
 from tagframe.errors import DamagedStore, InvalidArgument, NotConfigured, did_you_mean
 from tagframe.lm.attempts import Route
 from tagframe.lm.budget import account_of
@@ -29,8 +29,8 @@ T = TypeVar("T")
 
 DEFAULT_TIMEOUT = 120.0
 """Seconds for one request."""
-_CONNECTION = ("lm", "lm_for", "api_base", "api_key")
-_CALL_SETTINGS = ("store", "budget", "concurrency", "rpm", "tpm", "context_window", "progress")
+_OWN = tuple(ModelSettings.__annotations__)
+_OF_CALLS = tuple(CallSettings.__annotations__)
 
 
 class LM:
@@ -74,7 +74,7 @@ class LM:
         price: Price | None = None,
         transport: TransportName = "auto",
         extra_body: Mapping[str, Any] | None = None,
-        **settings: Any,
+        **settings: Unpack[ModelSettings],
     ) -> None:
         if not isinstance(model, str) or not model.strip():
             raise InvalidArgument(f"a model is a name as 'openai/gpt-4o-mini'; got {model!r}")
@@ -96,7 +96,7 @@ class LM:
         extra = f", extra_body={self.extra_body!r}" if self.extra_body else ""
         return f"LM({self.model!r}{endpoint}{extra})"
 
-    def using(self, **settings: Any) -> LM:
+    def using(self, **settings: Unpack[ModelSettings]) -> LM:
         """The same model and connection with other settings: ``store``, ``budget``, ``concurrency``, …"""
         changed = copy.copy(self)
         changed._settings = self._settings | _checked(settings)
@@ -285,14 +285,14 @@ class LM:
         )
 
 
-def _checked(settings: dict[str, Any]) -> dict[str, Any]:
+def _checked(settings: Mapping[str, Any]) -> dict[str, Any]:
     for name in settings:
-        if name not in _CALL_SETTINGS:
-            raise InvalidArgument(f"a model has no setting {name!r} in {did_you_mean(name, _CALL_SETTINGS)}")
+        if name not in _OWN:
+            raise InvalidArgument(f"a model has no setting {name!r} in {did_you_mean(name, _OWN)}")
     return checked(settings)
 
 
-def get_lm(step: str | None = None, /, **overrides: Any) -> LM:
+def get_lm(step: str | None = None, /, **overrides: Unpack[CallSettings]) -> LM:
     """The model of the settings in force.
 
     Args:
@@ -305,10 +305,8 @@ def get_lm(step: str | None = None, /, **overrides: Any) -> LM:
     """
     given = checked(overrides)
     for name in given:
-        if name not in (*_CONNECTION, *_CALL_SETTINGS):
-            raise InvalidArgument(
-                f"{name}= is no setting of a call to a model in {did_you_mean(name, (*_CONNECTION, *_CALL_SETTINGS))}"
-            )
+        if name not in _OF_CALLS:
+            raise InvalidArgument(f"{name}= is no setting of a call to a model in {did_you_mean(name, _OF_CALLS)}")
     settings = current(**given)
     lm = settings.model(step)
     if lm is None:
@@ -317,7 +315,7 @@ def get_lm(step: str | None = None, /, **overrides: Any) -> LM:
             " environment variable TAGFRAME_LM, or --lm in the shell; with api_base= for a server of your own, and"
             " lm='replay:STORE' to answer from stored answers only"
         )
-    own = {name: value for name, value in given.items() if name in _CALL_SETTINGS}
+    own = {name: value for name, value in given.items() if name in _OWN}
     if isinstance(lm, str):
         made = LM(lm, api_base=settings.api_base, api_key=settings.api_key)
         return made.using(**own) if own else made

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
+from tagframe.config import ModelSettings
 from tagframe.errors import AnswerRejected, LMError
 from tagframe.lm.budget import dollars_of
 from tagframe.lm.call import Batch, Job
@@ -106,7 +107,7 @@ class QuotingLM(LM):
         self.quote = Quote()
         self._guess = guess
 
-    def using(self, **settings: Any) -> LM:
+    def using(self, **settings: Unpack[ModelSettings]) -> LM:
         """Itself with other settings; what it adds up stays one sum."""
         self._settings = self._settings | settings
         return self
