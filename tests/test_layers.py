@@ -1,11 +1,9 @@
-"""The map's import direction, and what ``import tagframe`` may load."""
+"""The map's import direction."""
 
 from __future__ import annotations
 
 import ast
 import graphlib
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -120,18 +118,3 @@ def is_self(node: ast.AST) -> bool:
 
 def is_name(node: ast.AST) -> bool:
     return isinstance(node, ast.Name)
-
-
-def test_importing_tagframe_loads_nothing_heavy():
-    """Only pandas: everything else is loaded at first use."""
-    program = (
-        "import pandas, sys; before = set(sys.modules); import tagframe; "
-        "print(*sorted({name.split('.')[0] for name in set(sys.modules) - before}))"
-    )
-    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
-    heavy = {
-        "torch", "transformers", "sentence_transformers", "faiss", "litellm", "lotus", "mip", "sqlglot", "bm25s",
-        "sqlite_utils", "aiohttp", "click", "tqdm", "pyarrow", "openai", "pydantic", "asyncio",
-    }  # fmt: skip
-    assert not heavy & set(loaded)
-    assert "tagframe" in loaded
