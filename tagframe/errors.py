@@ -161,6 +161,10 @@ class InexactKeys(JoinError, ValueError):
     """Keys were rounded before they came here: floats so large that unlike integers look alike."""
 
 
+class WayNotPossible(JoinError, ValueError):
+    """The merge cannot run where ``by=`` says: no engine holds all tables, or it might answer otherwise than pandas."""
+
+
 class AmbiguousJoin(JoinError, ValueError):
     """Tables join in several ways, each as sure as the others.
 

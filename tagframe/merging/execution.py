@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from tagframe.corpus import Corpus
-from tagframe.errors import InvalidArgument
+from tagframe.errors import InvalidArgument, WayNotPossible
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How
 from tagframe.merging import advice
@@ -26,6 +26,8 @@ from tagframe.merging.table_rows import CorpusRows
 from tagframe.merging.under_way import ColumnKey, Merge, fits
 
 Where = Mapping[str, Any] | str
+By = Literal["engine", "across", "memory"]
+"""Where a merge runs: in the engine that holds all tables, across several engines, or in memory."""
 
 
 def run_plan(
@@ -39,6 +41,7 @@ def run_plan(
     columns: Sequence[str] | None = None,
     where: Where | None = None,
     limit: int | None = None,
+    by: By | None = None,
 ) -> tuple[pd.DataFrame, MergeReport]:
     """Join the tables of a plan.
 
@@ -66,6 +69,8 @@ def run_plan(
             values or a function from the column to booleans; or an expression for :meth:`pandas.DataFrame.query` over
             the result's columns.
         limit: at most so many rows.
+        by: where the merge runs, instead of where it is best: "engine", all of it in the one engine that holds the
+            tables; "across", where engines give the rows that may stand in the result; or "memory", of whole tables.
 
     Returns:
         The frame, in the order of the start table's rows, with a fresh index; and the report. Columns that the plan
@@ -81,18 +86,20 @@ def run_plan(
         InexactKeys: keys are floats so large that unlike integers look alike.
         ColumnNotFound: ``columns`` or ``where`` name no column of the plan.
         InvalidArgument: an argument is none of its choices.
+        WayNotPossible: the merge cannot run where ``by`` says.
     """
-    _check(how, on_fanout, on_loss, on_ambiguous, columns, limit)
+    _check(how, on_fanout, on_loss, on_ambiguous, columns, limit, by)
     advice.say_ambiguity(plan, on_ambiguous)
     advice.say_doubt(plan)
     names = plan.column_names()
     wanted = _wanted(plan, names, columns)
     filters = {plan.find_column(name): value for name, value in where.items()} if isinstance(where, Mapping) else {}
-    if not isinstance(where, str):
+    in_engine, across = by in (None, "engine"), by in (None, "across")
+    if in_engine and not isinstance(where, str):
         served = merge_in_server(plan, corpus, wanted, where or {}, how, limit, on_fanout, on_loss)
         if served is not None:
             return served
-    if _picks(how, where, limit):
+    if in_engine and _picks(how, where, limit):
         pushed = merge_in_engine(plan, corpus, wanted, filters, how=how, limit=limit)
         if pushed is not None and not (pushed[1].lost and on_loss == "raise"):
             frame, report = pushed
@@ -100,19 +107,21 @@ def run_plan(
                 advice.say_loss(plan.start, report.lost, report.start_rows, None)
             return frame, replace(report, plan=plan, ambiguous=advice.ways_as_sure(plan))
     conditions = conditions_of(where, filters, _wanted(plan, names, None))
-    if conditions is not None:
+    if in_engine and conditions is not None:
         in_lake = merge_in_lake(
             plan, corpus, wanted, conditions, how=how, limit=limit, on_fanout=on_fanout, on_loss=on_loss
         )
         if in_lake is not None:
             return in_lake
+    if by == "engine":
+        raise WayNotPossible("no engine can run the whole of this merge: by=None takes the way that can")
 
     def in_pandas(
         wanted: Mapping[str, ColumnKey], on_fanout: Reaction, on_loss: Reaction
     ) -> tuple[pd.DataFrame, MergeReport]:
         return _in_pandas(plan, corpus, wanted, where, filters, how, limit, on_fanout, on_loss)
 
-    if not isinstance(where, str):
+    if across and not isinstance(where, str):
         crossed = merge_across(
             plan,
             corpus,
@@ -126,6 +135,8 @@ def run_plan(
         )
         if crossed is not None:
             return crossed
+    if by == "across":
+        raise WayNotPossible("no two engines can share this merge: by=None takes the way that can")
     return in_pandas(wanted, on_fanout, on_loss)
 
 
@@ -184,7 +195,9 @@ def _picks(how: How, where: Where | None, limit: int | None) -> bool:
     return how != "outer" and not isinstance(where, str) and not (where is None and limit is None)
 
 
-def _check(how: str, on_fanout: str, on_loss: str, on_ambiguous: str, columns: object, limit: object) -> None:
+def _check(
+    how: str, on_fanout: str, on_loss: str, on_ambiguous: str, columns: object, limit: object, by: object
+) -> None:
     for name, value, choices in (
         ("how", how, ("inner", "left", "outer")),
         ("on_fanout", on_fanout, ("raise", "warn", "allow")),
@@ -193,6 +206,8 @@ def _check(how: str, on_fanout: str, on_loss: str, on_ambiguous: str, columns: o
     ):
         if value not in choices:
             raise InvalidArgument(f"{name} is one of {', '.join(map(repr, choices))}; got {value!r}")
+    if by not in (None, "engine", "across", "memory"):
+        raise InvalidArgument(f"by is 'engine', 'across' or 'memory', or left out; got {by!r}")
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
         raise InvalidArgument(f"limit is a number of rows, 0 or more; got {limit!r}")
     if isinstance(columns, str):

@@ -1,17 +1,35 @@
-"""A merge and its report, as most tests want them."""
+"""Merges and their reports, as tests want them: the same rows, and the same account of them."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
 import tagframe as tf
 from tagframe.joins import JoinPlan
-from tagframe.merging import MergeReport
+from tagframe.merging import MergeReport, run_plan
 
 
 def merged(frames: Any, plan: JoinPlan | None = None, **options: Any) -> tuple[pd.DataFrame, MergeReport]:
     """``tf.merge`` of frames, and what its report says."""
     frame = tf.merge(frames, plan=plan, **options)
     return frame, frame.tag.merge_report
+
+
+def by_pandas(plan: JoinPlan, corpus: tf.Corpus, **options: Any) -> tuple[pd.DataFrame, MergeReport]:
+    """The merge of whole tables in memory, which every other way is held equal to."""
+    return run_plan(plan, corpus, **options, by="memory")
+
+
+def counts(report: MergeReport) -> dict[str, Any]:
+    """What a report counts, without where and how fast it was counted."""
+    steps = [replace(step, seconds=0.0) for step in report.steps]
+    return {"start_rows": report.start_rows, "lost": report.lost, "filtered": report.filtered, "rows": report.rows,
+            "steps": steps}  # fmt: skip
+
+
+def plain(frame: pd.DataFrame) -> pd.DataFrame:
+    """With one null; of what widths integers are depends on the rows that were read."""
+    return frame.astype(object).where(frame.notna(), None)

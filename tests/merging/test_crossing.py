@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import psycopg
 import pytest
+from accounted import by_pandas, counts, plain
 
 import tagframe as tf
 from tagframe.corpus.references import NamedTable
@@ -19,7 +20,7 @@ from tagframe.engines.duckdb.selecting import LakeSelecting
 from tagframe.engines.postgres.selecting import PostgresSelecting
 from tagframe.errors import FanOut, RowsLost, RowsLostWarning, ServerGone, UnreadableTable
 from tagframe.joins import JoinPlan, keys_on
-from tagframe.merging import MergeReport, plan_tables, run_plan
+from tagframe.merging import plan_tables, run_plan
 
 pytest.importorskip("duckdb")
 QUIET: dict[str, Any] = {"on_loss": "allow", "on_ambiguous": "allow"}
@@ -115,23 +116,6 @@ def planned(sources: dict[str, tf.Corpus], **places: str) -> tuple[JoinPlan, tf.
     return plan_tables(corpus, [*id_of.values()], given=keys_on(on, named)), corpus
 
 
-def by_pandas(monkeypatch: pytest.MonkeyPatch, *args: Any, **options: Any) -> tuple[pd.DataFrame, MergeReport]:
-    with monkeypatch.context() as patch:
-        patch.setattr("tagframe.merging.execution.merge_across", lambda *args, **options: None)
-        return run_plan(*args, **options)
-
-
-def counts(report: MergeReport) -> dict[str, Any]:
-    steps = [replace(step, seconds=0.0) for step in report.steps]
-    return {"start_rows": report.start_rows, "lost": report.lost, "filtered": report.filtered, "rows": report.rows,
-            "steps": steps}  # fmt: skip
-
-
-def plain(frame: pd.DataFrame) -> pd.DataFrame:
-    """With one null; of what widths integers are depends on the rows read."""
-    return frame.astype(object).where(frame.notna(), None)
-
-
 PLACES = [
     {"fact": "postgres", "customer": "frames"},
     {"fact": "postgres", "customer": "lake", "country": "postgres"},
@@ -161,7 +145,7 @@ OPTIONS: list[dict[str, Any]] = [
     [*((places, "inner") for places in PLACES), *((places, "left") for places in PLACES[2:5])],
     ids=str,
 )
-def test_the_frame_and_the_counts_are_those_of_pandas(sources, monkeypatch, places, how):
+def test_the_frame_and_the_counts_are_those_of_pandas(sources, places, how):
     plan, corpus = planned(sources, **places)
     tried = 0
     for options in OPTIONS:
@@ -170,7 +154,7 @@ def test_the_frame_and_the_counts_are_those_of_pandas(sources, monkeypatch, plac
         if not names <= known:
             continue
         frame, report = run_plan(plan, corpus, how=how, **QUIET, **options)
-        other, expected = by_pandas(monkeypatch, plan, corpus, how=how, **QUIET, **options)
+        other, expected = by_pandas(plan, corpus, how=how, **QUIET, **options)
         pd.testing.assert_frame_equal(plain(frame), plain(other), obj=str(options))
         assert counts(report) == counts(expected), options
         assert report.moved, options
@@ -258,7 +242,7 @@ NEAR = [
 
 
 @pytest.mark.filterwarnings("ignore::tagframe.errors.CoercedKeysWarning")
-def test_text_that_may_mean_the_same_is_left_to_pandas(database, monkeypatch):
+def test_text_that_may_mean_the_same_is_left_to_pandas(database):
     near = {}
     for number, (mine, theirs) in enumerate(NEAR):
         near[f"a{number}"] = pd.DataFrame({"x": range(3 * len(mine)), "k": mine * 3})
@@ -279,15 +263,15 @@ def test_text_that_may_mean_the_same_is_left_to_pandas(database, monkeypatch):
             plan = plan_tables(corpus, ids, given=keys_on("k", named))
             for options in ({"limit": 5, "how": "left"}, {"where": {"y": [0, 1]}}):
                 frame, report = run_plan(plan, corpus, **QUIET, **options)
-                expected, counted = by_pandas(monkeypatch, plan, corpus, **QUIET, **options)
+                expected, counted = by_pandas(plan, corpus, **QUIET, **options)
                 pd.testing.assert_frame_equal(plain(frame), plain(expected), obj=str((NEAR[number], start, options)))
                 assert counts(report) == counts(counted), (NEAR[number], start, options)
 
 
-def test_what_is_refused_and_warned_of_is_as_in_pandas(sources, monkeypatch):
+def test_what_is_refused_and_warned_of_is_as_in_pandas(sources):
     plan, corpus = planned(sources, customer="lake", fact="postgres")
     refused = []
-    for run in (run_plan, lambda *args: by_pandas(monkeypatch, *args)):
+    for run in (run_plan, lambda *args: by_pandas(*args)):
         with pytest.raises(FanOut) as caught:
             run(plan, corpus)
         refused.append((str(caught.value), caught.value.rows))

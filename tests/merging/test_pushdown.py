@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from accounted import by_pandas
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -61,12 +62,6 @@ def write(path: Path, rows: dict[str, list[tuple[Any, ...]]], declared: str = ""
             connection.executemany(f"INSERT INTO {name} VALUES ({marks})", rows[name])
         connection.commit()
     return corpus_of(path, TABLES)
-
-
-def by_pandas(monkeypatch: pytest.MonkeyPatch, *args: Any, **options: Any) -> tuple[pd.DataFrame, MergeReport]:
-    with monkeypatch.context() as patch:
-        patch.setattr("tagframe.merging.execution.merge_in_engine", lambda *args, **options: None)
-        return run_plan(*args, **options)
 
 
 def assert_same(one: tuple[pd.DataFrame, MergeReport], other: tuple[pd.DataFrame, MergeReport]) -> None:
@@ -145,23 +140,23 @@ def test_what_sql_would_compare_otherwise_is_left_to_pandas(tmp_path, mine, thei
         ("x > 1", "pandas"),
     ],
 )
-def test_conditions_keep_the_same_rows(tmp_path, monkeypatch, where, engine):
+def test_conditions_keep_the_same_rows(tmp_path, where, engine):
     corpus = write(tmp_path / "d.sqlite", WHOLE)
     options = {"where": where, "on_loss": "allow"}
     found = run_plan(CHAIN, corpus, **options)
     assert found[1].engine == engine
-    assert_same(found, by_pandas(monkeypatch, CHAIN, corpus, **options))
+    assert_same(found, by_pandas(CHAIN, corpus, **options))
 
 
 @pytest.mark.filterwarnings("ignore::tagframe.errors.CoercedKeysWarning")
-def test_declared_types_and_collations_change_nothing(tmp_path, monkeypatch):
+def test_declared_types_and_collations_change_nothing(tmp_path):
     rows = {**WHOLE, "fact": [(1, "a", "1", "x"), (2, "B", "2", "y")], "dim": [("a", "n", "1"), ("b", "o", "2")],
             "town": [("1", "n"), ("01", "o")]}  # fmt: skip
     for place, declared in enumerate(("TEXT COLLATE NOCASE", "BLOB", "INTEGER", "REAL", "NUMERIC")):
         corpus = write(tmp_path / f"{place}.sqlite", rows, declared)
         for plan in (CHAIN, STAR, COMPOSITE):
             options = {"on_loss": "allow", "on_fanout": "allow", "limit": 5}
-            assert_same(run_plan(plan, corpus, **options), by_pandas(monkeypatch, plan, corpus, **options))
+            assert_same(run_plan(plan, corpus, **options), by_pandas(plan, corpus, **options))
 
 
 NUMBERS = st.one_of(st.none(), st.integers(0, 5))
@@ -205,11 +200,11 @@ def test_both_ways_give_one_frame_and_one_report():
     )
     def compare(rows, plan, how, where, limit, declared):
         options = {"how": how, "where": where, "limit": limit, "on_loss": "allow", "on_fanout": "allow"}
-        with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        with tempfile.TemporaryDirectory() as folder:
             corpus = write(Path(folder) / "d.sqlite", rows, declared)
             found = run_plan(plan, corpus, **options)
             engines.add(found[1].engine)
-            assert_same(found, by_pandas(patch, plan, corpus, **options))
+            assert_same(found, by_pandas(plan, corpus, **options))
             for one in found[1].steps:
                 assert one.rows_in == one.matched + one.unmatched_left
 

@@ -8,11 +8,11 @@ import warnings
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
-from typing import Any
 
 import pandas as pd
 import psycopg
 import pytest
+from accounted import by_pandas, counts
 
 import tagframe as tf
 from tagframe.corpus.references import NamedTable
@@ -20,7 +20,7 @@ from tagframe.engines.postgres.engine import PostgresEngine
 from tagframe.engines.postgres.pool import reading
 from tagframe.errors import ColumnNotFound, FanOut, RowsLost, RowsLostWarning, ServerGone, UnreadableTable
 from tagframe.joins import JoinPlan, keys_on
-from tagframe.merging import MergeReport, plan_tables, run_plan
+from tagframe.merging import plan_tables, run_plan
 
 SCRIPT = """
 CREATE SCHEMA shop; CREATE SCHEMA geo;
@@ -55,22 +55,10 @@ def chain(corpus) -> JoinPlan:
     return plan_tables(corpus, CHAIN)
 
 
-def by_pandas(monkeypatch: pytest.MonkeyPatch, *args: Any, **options: Any) -> tuple[pd.DataFrame, MergeReport]:
-    with monkeypatch.context() as patch:
-        patch.setattr("tagframe.merging.execution.merge_in_server", lambda *args, **options: None)
-        return run_plan(*args, **options)
-
-
 def sorted_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """In one order, and with one null: pandas' own steps leave NaN in columns of objects."""
     plain = frame.sort_values(list(frame.columns[:1]), ignore_index=True).astype(object)
     return plain.where(plain.notna(), None)
-
-
-def counts(report: MergeReport) -> dict[str, Any]:
-    steps = [replace(step, seconds=0.0) for step in report.steps]
-    return {"start_rows": report.start_rows, "lost": report.lost, "filtered": report.filtered, "rows": report.rows,
-            "steps": steps}  # fmt: skip
 
 
 @pytest.mark.parametrize("how", ["inner", "left"])
@@ -90,9 +78,9 @@ def counts(report: MergeReport) -> dict[str, Any]:
     ],
     ids=str,
 )
-def test_the_frame_and_the_counts_are_those_of_pandas(corpus, chain, monkeypatch, how, options):
+def test_the_frame_and_the_counts_are_those_of_pandas(corpus, chain, how, options):
     frame, report = run_plan(chain, corpus, how=how, **QUIET, **options)
-    other, expected = by_pandas(monkeypatch, chain, corpus, how=how, **QUIET, **options)
+    other, expected = by_pandas(chain, corpus, how=how, **QUIET, **options)
     assert (report.engine, expected.engine) == ("postgres", "pandas")
     pd.testing.assert_frame_equal(sorted_rows(frame), sorted_rows(other))
     assert {str(dtype) for dtype in frame.dtypes} <= {"int32", "Int32", "object", "bool", "str"}
@@ -108,12 +96,12 @@ def test_the_frame_and_the_counts_are_those_of_pandas(corpus, chain, monkeypatch
 )
 @pytest.mark.parametrize("options", [{"how": "outer"}, {"how": "outer", "where": {"customer_id": [3, 39, 99]}},
                                      {"how": "left"}, {"where": {"name": ["c1", "c5"]}}], ids=str)  # fmt: skip
-def test_rows_that_are_repeated_or_added_are_those_of_pandas(corpus, monkeypatch, tables, options):
+def test_rows_that_are_repeated_or_added_are_those_of_pandas(corpus, tables, options):
     plan = plan_tables(corpus, tables)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         frame, report = run_plan(plan, corpus, on_fanout="allow", **QUIET, **options)
-        other, expected = by_pandas(monkeypatch, plan, corpus, on_fanout="allow", **QUIET, **options)
+        other, expected = by_pandas(plan, corpus, on_fanout="allow", **QUIET, **options)
     assert (report.engine, expected.engine) == ("postgres", "pandas")
     rows = [
         sorted(tuple(map(str, row)) for row in one.astype(object).where(one.notna(), None).to_numpy().tolist())
@@ -143,11 +131,11 @@ ALTER TABLE item ADD FOREIGN KEY (maker_id) REFERENCES maker NOT VALID,
 
 @pytest.mark.parametrize("how", ["inner", "left"])
 @pytest.mark.parametrize("where", [None, {"city": ["p2", "p3"], "owner": ["o1", "o2", "o3"]}], ids=["all", "where"])
-def test_each_step_is_counted_of_the_rows_that_those_before_it_leave(database, monkeypatch, how, where):
+def test_each_step_is_counted_of_the_rows_that_those_before_it_leave(database, how, where):
     own = tf.open_corpus(database(LOSING), progress=False)
     plan = plan_tables(own, [f"public.{name}" for name in ("item", "maker", "place", "lot", "shop")])
     frame, report = run_plan(plan, own, how=how, where=where, limit=3, on_loss="allow")
-    _, expected = by_pandas(monkeypatch, plan, own, how=how, where=where, on_loss="allow")
+    _, expected = by_pandas(plan, own, how=how, where=where, on_loss="allow")
     assert len(plan.steps) == 4
     assert report.engine == "postgres"
     assert counts(report) == {**counts(expected), "rows": len(frame)}
@@ -185,7 +173,7 @@ def test_one_schema_needs_no_qualified_names(corpus):
     assert len(frame) == 3
 
 
-def test_a_step_that_repeats_rows_is_refused_before(corpus, monkeypatch):
+def test_a_step_that_repeats_rows_is_refused_before(corpus):
     plan = plan_tables(corpus, ["shop.customer", "shop.visit"], given=keys_on("customer_id", names(corpus)))
     with pytest.raises(FanOut, match=r"would repeat 1 rows of shop\.customer, 2 times at most") as caught:
         run_plan(plan, corpus, limit=5)
@@ -228,7 +216,7 @@ def test_rows_that_are_lost_are_refused_or_said(corpus, chain):
         run_plan(anchored, corpus, how="left", on_loss="raise")
 
 
-def test_what_sql_would_compare_otherwise_is_left_to_pandas(corpus, chain, monkeypatch):
+def test_what_sql_would_compare_otherwise_is_left_to_pandas(corpus, chain):
     asked = {"where": lambda name: name.str.endswith("1")}
     _, report = run_plan(chain, corpus, where={"name": asked["where"]}, **QUIET)
     assert report.engine == "pandas"
