@@ -41,6 +41,10 @@ class InvalidArgument(TagframeError, ValueError):
     """An argument that cannot be used as it is."""
 
 
+class RenamedName(TagframeError, AttributeError):
+    """A public name that is called otherwise now; the message says how."""
+
+
 class FactUnknown(TagframeError, AttributeError):
     """Something is asked of a frame that it does not know of itself, as the merge report of one that is no merge.
 

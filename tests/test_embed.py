@@ -15,6 +15,7 @@ import pytest
 import tagframe as tf
 from tagframe import embed
 from tagframe.config import Settings
+from tagframe.corpus import corpus_vectors, vectors_of
 from tagframe.embed import DEFAULT_MODEL, Embedder, SentenceTransformerEmbedder, get_embedder
 from tagframe.errors import EmbedderNotFound, EmbedderWarning, InvalidArgument
 
@@ -192,11 +193,15 @@ class TestObjects:
         bare = Bare()
         embedder = get_embedder(Settings(embedder=bare))
         assert embedder.dimension == 3
-        tf.open_corpus(tmp_path / "t.csv").vectors(embedder)
-        tf.open_corpus(tmp_path / "t.csv").vectors(embedder)
+
+        def encode(corpus):
+            corpus_vectors(corpus.profiles, embedder, vectors_of(corpus))
+
+        encode(tf.open_corpus(tmp_path / "t.csv"))
+        encode(tf.open_corpus(tmp_path / "t.csv"))
         corpus = tf.open_corpus(tmp_path / "t.csv")
-        corpus.vectors(embedder)
-        tf.open_corpus(corpus.save(tmp_path / "saved")).vectors(embedder)
+        encode(corpus)
+        encode(tf.open_corpus(corpus.save(tmp_path / "saved")))
         assert len(bare.asked) == 5
 
     def test_rows_of_nothing_stay_nothing(self):

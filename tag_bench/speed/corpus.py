@@ -26,7 +26,7 @@ import numpy.typing as npt
 from tag_bench import SpreadCommand, new_figure
 from tag_bench.lake import synthetic_lake
 from tag_bench.speed import lakes
-from tagframe.corpus import Corpus, TableProfile
+from tagframe.corpus import Corpus, TableProfile, corpus_vectors, vectors_of
 from tagframe.retrieval import METHODS, Question
 from tagframe.retrieval.index import RetrievalIndex
 
@@ -63,7 +63,7 @@ def cost(tables: int, count: int) -> dict[str, Any]:
     """Seconds to index a lake and milliseconds a question, by method."""
     corpus = Corpus(synthetic_lake(tables, columns=COLUMNS).tables)
     embedder = RandomEmbedder()
-    corpus.vectors(embedder, hide_database=True)
+    corpus_vectors(corpus.profiles, embedder, vectors_of(corpus), hide_database=True)
     asked = questions(corpus.profiles, count)
     started = time.perf_counter()
     index = RetrievalIndex(corpus, embedder)

@@ -4,40 +4,35 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from tagframe import results
 from tagframe.corpus.catalogue import Contents, IndexedSource
-from tagframe.corpus.documents import column_document, table_document
 from tagframe.corpus.facts import FactStore
 from tagframe.corpus.knowledge import CorpusKeys, Knowledge, KnowledgeStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import Column, NamedTable, find_column
 from tagframe.corpus.saving import Origin, save
 from tagframe.corpus.tables_frame import TablesFrame, tables_frame
-from tagframe.corpus.vectors import CorpusVectors, VectorStore, corpus_vectors
+from tagframe.corpus.vectors import VectorStore
 from tagframe.engines.base import Engine
 from tagframe.errors import (
     ColumnNotFound,
     HiddenColumn,
     InvalidArgument,
+    RenamedName,
     SourceNotFound,
     TableNotFound,
     UnreadableTable,
     did_you_mean,
 )
-
-if TYPE_CHECKING:
-    from tagframe.embed import Embedder
 
 
 class Corpus:
@@ -110,11 +105,6 @@ class Corpus:
             profiles = known.applied(self._found)
             self._told = known, profiles, {profile.id: profile for profile in profiles}
         return self._told[1], self._told[2]
-
-    @property
-    def facts(self) -> FactStore:
-        """What is worked out of the tables and kept in the catalogue, such as the keys between them."""
-        return self._facts
 
     @property
     def keys(self) -> CorpusKeys:
@@ -200,20 +190,12 @@ class Corpus:
         """
         return self if self._whole is None else self._whole.result(timeout)
 
-    def with_whole(self, whole: Future[Corpus]) -> Corpus:
-        """This corpus, a first look at another that is to come."""
-        self._whole = whole
-        return self
+    if not TYPE_CHECKING:  # which would take any name for one of ours
 
-    @property
-    def under(self) -> Corpus | None:
-        """The corpus that one table of this one is laid over; None where there is none."""
-        return self._under
-
-    def laid_over(self, under: Corpus) -> Corpus:
-        """This corpus, which is another one but for one table more, or for another one of an id."""
-        self._under = under
-        return self
+        def __getattr__(self, name: str) -> Any:
+            if name in _RENAMED:
+                raise RenamedName(f"Corpus.{name} is called otherwise now: {_RENAMED[name]}")
+            raise AttributeError(f"a corpus has no attribute {name!r}: {did_you_mean(name, _public(self))}")
 
     def __getstate__(self) -> dict[str, Any]:
         # A process that it is sent to has nothing to wait for.
@@ -243,6 +225,22 @@ class Corpus:
 
     def __iter__(self) -> Iterator[TableProfile]:
         return iter(self.profiles)
+
+    def __getitem__(self, id: str) -> pd.DataFrame:
+        """``corpus["orders"]``: the rows of a table, as :meth:`read` gives them.
+
+        Raises:
+            TableNotFound: no such table, or several of that bare name.
+        """
+        if not isinstance(id, str):
+            raise InvalidArgument(
+                f"corpus[…] reads the table of a name; got {id!r}. corpus.read(…) takes columns and a limit, and "
+                "corpus.subset(…) gives the corpus of several tables"
+            )
+        return self.read(id)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self.ids)
 
     def __contains__(self, id: object) -> bool:
         return id in self._by_id
@@ -370,48 +368,6 @@ class Corpus:
             facts=self._facts,
         )
 
-    def text(self, id: str, *, hide_database: bool = False) -> str:
-        """A table as the text that is embedded for it: words of its database's, its own and its columns' names.
-
-        Raises:
-            TableNotFound: no such table.
-        """
-        return table_document(self.profile(id), hide_database=hide_database)
-
-    def column_texts(self, id: str) -> list[str]:
-        """The columns of a table as the texts that are embedded for them, in order.
-
-        Raises:
-            TableNotFound: no such table.
-        """
-        profile = self.profile(id)
-        return [column_document(profile, column) for column in profile.columns]
-
-    def vectors(
-        self, embedder: Embedder, *, hide_database: bool = False, named: Sequence[TableProfile] | None = None
-    ) -> CorpusVectors:
-        """The vectors of all tables and columns, computed once and kept in the catalogue.
-
-        Args:
-            embedder: see :func:`tagframe.embed.get_embedder`.
-            hide_database: whether the texts of tables leave out their database's name.
-            named: the same tables in the same order under other names, to be encoded in place of their own.
-        """
-        profiles = self.profiles if named is None else named
-        return corpus_vectors(profiles, embedder, self._vectors, hide_database=hide_database)
-
-    def encode_more(self, embedder: Embedder, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """The vectors of texts, shape (n, d), that no table had when vectors were last made; kept in the catalogue."""
-        return self._vectors.encode_more(embedder, texts)
-
-    def promise_vectors(self, read: Callable[[], object]) -> None:
-        """Who has the vectors from elsewhere says how to read them: :meth:`save` does.
-
-        Args:
-            read: calls :meth:`vectors`.
-        """
-        self._vectors.promise(read)
-
     def save(self, path: str | Path) -> Path:
         """Write the catalogue of this corpus to a file that :func:`tagframe.open_corpus` opens.
 
@@ -435,6 +391,53 @@ class Corpus:
             seen = dict.fromkeys(tables[origin.key], origin.stamp.sha256) if origin.stamp else {}
             sources[origin.key] = IndexedSource(origin.key, origin.kind, origin.stamp, tables[origin.key], seen)
         return Contents(self._root, None if self._is_whole else self.ids, sources, self._knowledge.known)
+
+
+# What the rooms above work with and no user needs.
+
+
+def facts_of(corpus: Corpus) -> FactStore:
+    """Where is kept what is worked out of a corpus' tables, such as the keys between them."""
+    return corpus._facts
+
+
+def vectors_of(corpus: Corpus) -> VectorStore:
+    """Where the vectors of a corpus' tables are kept, for :func:`tagframe.corpus.corpus_vectors`."""
+    return corpus._vectors
+
+
+def under(corpus: Corpus) -> Corpus | None:
+    """The corpus that one table of this one is laid over; None where there is none."""
+    return corpus._under
+
+
+def laid_over(corpus: Corpus, under: Corpus) -> Corpus:
+    """The corpus given first, which is the other but for one table more, or for another one of an id."""
+    corpus._under = under
+    return corpus
+
+
+def with_whole(corpus: Corpus, whole: Future[Corpus]) -> Corpus:
+    """The corpus given, a first look at another that is to come."""
+    corpus._whole = whole
+    return corpus
+
+
+_RENAMED = {
+    "column_texts": "tagframe.corpus.documents.column_document(corpus.profile(id), column)",
+    "encode_more": "tagframe.corpus.vectors_of(corpus).encode_more(embedder, texts)",
+    "facts": "tagframe.corpus.facts_of(corpus)",
+    "laid_over": "tagframe.corpus.corpus.laid_over(corpus, under)",
+    "promise_vectors": "tagframe.corpus.vectors_of(corpus).promise(read)",
+    "text": "tagframe.corpus.documents.table_document(corpus.profile(id))",
+    "under": "tagframe.corpus.under(corpus)",
+    "vectors": "tagframe.corpus.corpus_vectors(corpus.profiles, embedder, tagframe.corpus.vectors_of(corpus))",
+    "with_whole": "tagframe.corpus.corpus.with_whole(corpus, whole)",
+}
+
+
+def _public(corpus: Corpus) -> list[str]:
+    return [name for name in dir(corpus) if not name.startswith("_")]
 
 
 def _counted(number: int, noun: str) -> str:

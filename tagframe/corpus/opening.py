@@ -15,7 +15,7 @@ import pandas as pd
 
 from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue
 from tagframe.corpus.catalogue_file import Keeper, cache_named, cache_of
-from tagframe.corpus.corpus import Corpus
+from tagframe.corpus.corpus import Corpus, laid_over, with_whole
 from tagframe.corpus.discover import ASKED, SourceFile, discover
 from tagframe.corpus.facts import FactStore
 from tagframe.corpus.first_look import first_look_at, in_background
@@ -202,7 +202,7 @@ def with_frame(corpus: Corpus, frame: pd.DataFrame, id: str | None = None) -> tu
         )
         others = corpus.subset(other for other in corpus.ids if other != known.id)
     origin = Origin(key=profile.id, table=shape.name, kind=engine.kind, engine=engine)
-    return others.union(Corpus([profile], {profile.id: origin})).laid_over(corpus), profile.id
+    return laid_over(others.union(Corpus([profile], {profile.id: origin})), corpus), profile.id
 
 
 def _open_catalogue(catalogue: Catalogue, progress: bool | None, first_look: bool) -> Corpus:
@@ -233,8 +233,7 @@ def _open_files(
     looked = first_look_at(files, known) if first_look else None
     if looked is not None:
         whole = in_background(lambda: _open_files(root, files, known, keeper, progress))
-        corpus = _assembled(files, replace(known, root=root, sources=looked), (), keeper.catalogue)
-        return corpus.with_whole(whole)
+        return with_whole(_assembled(files, replace(known, root=root, sources=looked), (), keeper.catalogue), whole)
     indexed = index_files(files, known, keeper, progress)
     sources = _without_hidden(files, indexed.sources, known.knowledge)
     contents = Contents(root, known.ids, sources, known.knowledge)

@@ -157,9 +157,16 @@ class VectorStore:
 
 
 def corpus_vectors(
-    profiles: Sequence[TableProfile], embedder: Embedder, store: VectorStore, *, hide_database: bool
+    profiles: Sequence[TableProfile], embedder: Embedder, store: VectorStore, *, hide_database: bool = False
 ) -> CorpusVectors:
-    """Encode the tables and columns of ``profiles``."""
+    """The vectors of tables and their columns, each text encoded once.
+
+    Args:
+        profiles: the tables.
+        embedder: see :func:`tagframe.embed.get_embedder`.
+        store: where vectors are kept, see :func:`tagframe.corpus.vectors_of`.
+        hide_database: whether the texts of tables leave out their database's name.
+    """
     tables = [table_document(profile, hide_database=hide_database) for profile in profiles]
     columns = [[column_document(profile, column) for column in profile.columns] for profile in profiles]
     for profile, table, its_columns in zip(profiles, tables, columns, strict=True):

@@ -7,21 +7,20 @@ import hashlib
 import threading
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tagframe.corpus import Corpus, CorpusVectors, corpus_vectors, facts_of, vectors_of
 from tagframe.corpus.documents import column_document, table_document
-from tagframe.corpus.facts import FactStore
 from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import columns_at_hand
-from tagframe.corpus.vectors import CorpusVectors
 from tagframe.embed import ANONYMOUS, TextVectors, encode_words, vocabulary
 from tagframe.retrieval.cell_values import ValueIndex
 from tagframe.retrieval.database_keys import code_of_keys
@@ -53,33 +52,6 @@ _LAKE = 20_000
 """Columns beyond which all is made at once, while they are at hand, and kept in a file."""
 _NAME = "the index"
 _REMEMBERED_QUESTIONS = 256
-
-
-class Searchable(Protocol):
-    """What of a corpus retrieval looks at; :class:`tagframe.Corpus` is one."""
-
-    @property
-    def profiles(self) -> tuple[TableProfile, ...]:
-        """The profile of every table, sorted by id."""
-
-    @property
-    def facts(self) -> FactStore:
-        """Where is kept what is worked out of the tables."""
-
-    def vectors(
-        self, embedder: Embedder, *, hide_database: bool = False, named: Sequence[TableProfile] | None = None
-    ) -> CorpusVectors:
-        """The vectors of all tables and columns, under other names where given."""
-
-    def encode_more(self, embedder: Embedder, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """The vectors of texts that :meth:`vectors` has not made: shape (n, d)."""
-
-    def promise_vectors(self, read: Callable[[], object]) -> None:
-        """Say how to call :meth:`vectors`, where they are had from elsewhere."""
-
-    @property
-    def under(self) -> Searchable | None:
-        """What one table of it is laid over, where it is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,15 +108,15 @@ class RetrievalIndex:
 
     def __init__(
         self,
-        corpus: Searchable,
+        corpus: Corpus,
         embedder: Embedder | None,
         *,
         declared_keys: bool = True,
-        described: Searchable | None = None,
+        described: Corpus | None = None,
         apart: str | None = None,
         over: tuple[RetrievalIndex, str] | None = None,
     ) -> None:
-        self._facts = corpus.facts
+        self._facts = facts_of(corpus)
         self.embedder, self.declared_keys = embedder, declared_keys
         self._questions: OrderedDict[str, TextVectors] = OrderedDict()
         self._questions_lock = threading.Lock()
@@ -173,7 +145,7 @@ class RetrievalIndex:
                 if state:
                     self._facts.put_arrays(_NAME, state, arrays)
 
-    def _refresh(self, corpus: Searchable, kind: str, state: str) -> None:
+    def _refresh(self, corpus: Corpus, kind: str, state: str) -> None:
         """Take what an earlier state of the corpus has in common with this one."""
         for before in self._facts.older_arrays():
             arrays = refreshed(self, before, corpus, kind)
@@ -183,11 +155,11 @@ class RetrievalIndex:
                 self._kept = self._facts.arrays(_NAME, state) or arrays
                 return
 
-    def _know_tables(self, corpus: Searchable, readable: Searchable, apart: str | None) -> None:
+    def _know_tables(self, corpus: Corpus, readable: Corpus, apart: str | None) -> None:
         kept, profiles = self._kept, corpus.profiles
         self.profiles = profiles
         if kept is None:
-            self.families = families(profiles, corpus.facts, apart=apart)
+            self.families = families(profiles, self._facts, apart=apart)
         else:
             self.families = families_at(profiles, kept["families"], kept["pieces"])
         self.tables = tuple(family.table for family in self.families)
@@ -203,7 +175,7 @@ class RetrievalIndex:
         self.database = np.array([numbers[table.database] for table in self.tables], dtype=np.intp)
         self.one_database = len(numbers) == 1
 
-    def _prepare(self, readable: Searchable) -> None:
+    def _prepare(self, readable: Corpus) -> None:
         kept = self._kept
         if kept is None:
             self._read = _Read(self.named.whole())
@@ -216,7 +188,7 @@ class RetrievalIndex:
         elif self.embedder is not None and kept is not None:
             owner = np.repeat(np.arange(len(widths)), widths)
             self.vectors = CorpusVectors(kept["tables"], kept["distinct"], kept["column_row"].astype(np.intp), owner)
-            readable.promise_vectors(partial(self._read_vectors, readable))
+            vectors_of(readable).promise(partial(self._read_vectors, readable))
 
     def _lay_over(self, under: RetrievalIndex, id: str, profiles: Mapping[str, TableProfile]) -> None:
         """As the index under it, which is laid over none, but for one table."""
@@ -284,9 +256,9 @@ class RetrievalIndex:
         assert self.vectors is not None
         return Beside(self.vectors.distinct, self._more)
 
-    def _read_vectors(self, corpus: Searchable) -> CorpusVectors:
+    def _read_vectors(self, corpus: Corpus) -> CorpusVectors:
         assert self.embedder is not None
-        return corpus.vectors(self.embedder, hide_database=self.one_database, named=self._reading.tables)
+        return corpus_vectors(self._reading.tables, self.embedder, vectors_of(corpus), hide_database=self.one_database)
 
     @property
     def _reading(self) -> _Read:

@@ -6,8 +6,9 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+from tagframe.corpus import Corpus, under
 from tagframe.corpus.profile import TableProfile
-from tagframe.retrieval.index import RetrievalIndex, Searchable
+from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.once import once
 
 if TYPE_CHECKING:
@@ -19,14 +20,14 @@ _REMEMBERED = 8
 class _Slot:
     """The place of an index that is made by the first thread that asks for it, while others wait."""
 
-    def __init__(self, corpus: Searchable, embedder: Embedder | None, apart: str | None) -> None:
+    def __init__(self, corpus: Corpus, embedder: Embedder | None, apart: str | None) -> None:
         self._corpus, self._embedder, self._apart = corpus, embedder, apart
 
     @once
     def index(self) -> RetrievalIndex:
-        under = self._corpus.under
-        if under is not None and under.under is None and self._apart is not None:
-            known = index_of(under, self._embedder)
+        beneath = under(self._corpus)
+        if beneath is not None and under(beneath) is None and self._apart is not None:
+            known = index_of(beneath, self._embedder)
             if not known.is_piece(self._apart):
                 return RetrievalIndex(self._corpus, self._embedder, over=(known, self._apart))
         return RetrievalIndex(self._corpus, self._embedder, apart=self._apart)
@@ -50,7 +51,7 @@ _slots: OrderedDict[tuple[int, _Tables, str | None], _Slot] = OrderedDict()
 _lock = threading.Lock()
 
 
-def index_of(corpus: Searchable, embedder: Embedder | None, anchor: str | None = None) -> RetrievalIndex:
+def index_of(corpus: Corpus, embedder: Embedder | None, anchor: str | None = None) -> RetrievalIndex:
     """The index of a corpus, made once; corpora that are equal, such as those narrowed at each call, share one.
 
     Args:
@@ -59,7 +60,7 @@ def index_of(corpus: Searchable, embedder: Embedder | None, anchor: str | None =
         anchor: id of a table that stands for itself, although it may be a piece of a family.
     """
     apart = anchor
-    if corpus.under is None and anchor is not None:
+    if under(corpus) is None and anchor is not None:
         # Where the table is of no family the index is everybody's.
         may_be = any(letter.isdecimal() for letter in anchor)
         apart = anchor if may_be and index_of(corpus, embedder).is_piece(anchor) else None

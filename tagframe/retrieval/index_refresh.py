@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tagframe.corpus import Corpus, vectors_of
 from tagframe.corpus.canonical import hash_texts
 from tagframe.corpus.documents import column_document, table_document
 from tagframe.corpus.mapped_arrays import Arrays
@@ -25,7 +26,7 @@ from tagframe.retrieval.overlay import Cut
 from tagframe.retrieval.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from tagframe.retrieval.index import RetrievalIndex, Searchable
+    from tagframe.retrieval.index import RetrievalIndex
 
 _PARTS = ("lexical", "said", "database_words", "vocabulary", "values", "links")
 """What of an index is kept, beside vectors, families and keys."""
@@ -71,7 +72,7 @@ def arrays_of(index: RetrievalIndex, kind: str) -> dict[str, npt.NDArray[Any]]:
     return found
 
 
-def refreshed(index: RetrievalIndex, before: Arrays, corpus: Searchable, kind: str) -> dict[str, Any] | None:
+def refreshed(index: RetrievalIndex, before: Arrays, corpus: Corpus, kind: str) -> dict[str, Any] | None:
     """The same from that of an earlier state; None where that is of other things, or most tables are new.
 
     Args:
@@ -152,7 +153,7 @@ class _New:
         return np.array([len(table.columns) for table in self.named], dtype=np.int64)
 
 
-def _vectors(before: Arrays, new: _New, columns: Cut, corpus: Searchable) -> dict[str, Any]:
+def _vectors(before: Arrays, new: _New, columns: Cut, corpus: Corpus) -> dict[str, Any]:
     """The vectors, of which only texts are encoded that no table had."""
     embedder = new.index.embedder
     assert embedder is not None
@@ -162,7 +163,7 @@ def _vectors(before: Arrays, new: _New, columns: Cut, corpus: Searchable) -> dic
     )
     apart = [text for text, row in zip(of_tables, tables.tolist(), strict=True) if row < 0]
     more = list(dict.fromkeys(text for text, row in zip(of_columns, own.tolist(), strict=True) if row < 0))
-    encoded = corpus.encode_more(embedder, [*apart, *more])
+    encoded = vectors_of(corpus).encode_more(embedder, [*apart, *more])
     vectors = np.asarray(before["tables"][tables])
     vectors[tables < 0] = encoded[: len(apart)]
     place = {text: len(before["distinct"]) + number for number, text in enumerate(more)}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import pandas as pd
 
 from tagframe import results
+from tagframe.corpus import Corpus, facts_of
 from tagframe.corpus.references import NamedTable
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
 from tagframe.joins import How, JoinPlan, On, keys_on, placed, plan_joins
@@ -19,9 +20,6 @@ from tagframe.retrieval.links import Links
 from tagframe.retrieval.once import once
 from tagframe.retrieval.role_hints import role_hints
 from tagframe.retrieval.words import words_in
-
-if TYPE_CHECKING:
-    from tagframe.corpus import Corpus
 
 DOUBTFUL = 0.5
 """The chance to be needed below which a table is called doubtful."""
@@ -106,7 +104,7 @@ class RetrievedTables:
         profiles = self.corpus.profiles
         positions = {profile.id: position for position, profile in enumerate(profiles)}
         members = [positions[table] for table in self._members()]
-        links = Links(profiles, facts=self.corpus.facts)
+        links = Links(profiles, facts=facts_of(self.corpus))
         around = links.of_databases(members)
         keys = links.keys([*members, *around])
         joined = [profiles[member] for member in members]

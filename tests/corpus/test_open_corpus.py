@@ -12,10 +12,12 @@ import pytest
 import tagframe as tf
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.corpus.discover import discover
+from tagframe.corpus.documents import column_document, table_document
 from tagframe.errors import (
     ColumnNotFound,
     EmptyCorpus,
     InvalidArgument,
+    RenamedName,
     SourceNotFound,
     TableNotFound,
     UnreadableTable,
@@ -183,7 +185,7 @@ class TestFrames:
         assert (corpus.profile("rows").rows, corpus.profile("rows").columns) == (3, ())
         assert (corpus.profile("none").rows, corpus.profile("none").column("a").family) == (0, "empty")
         assert corpus.read("rows").shape == (3, 0)
-        assert corpus.text("rows") == "frames rows"
+        assert table_document(corpus.profile("rows")) == "frames rows"
 
     def test_names_of_columns_that_are_no_text(self):
         corpus = tf.open_corpus({"t": pd.DataFrame([[1, 2]], columns=[0, ("x", 1)])})
@@ -247,7 +249,7 @@ class TestCorpus:
         with pytest.raises(TableNotFound, match=f"no table '{re.escape(wrong)}' in") as raised:
             corpus.profile(wrong)
         assert (f"did you mean {right!r}?" in str(raised.value)) == (right is not None)
-        for call in (corpus.read, corpus.engine, corpus.source_table, corpus.text, corpus.column_texts):
+        for call in (corpus.read, corpus.engine, corpus.source_table, corpus.__getitem__):
             with pytest.raises(TableNotFound):
                 call(wrong)
 
@@ -258,6 +260,27 @@ class TestCorpus:
             corpus.read("Loan", "name")
         with pytest.raises(InvalidArgument, match="limit"):
             corpus.read("Loan", limit=-1)
+
+    def test_a_table_by_its_name(self, corpus):
+        assert corpus["Loan"].equals(corpus.read("bank.Loan"))
+        with pytest.raises(TableNotFound, match=r"did you mean 'Loan'"):
+            corpus["lone"]
+        for wrong in (0, ["Loan"], ("Loan", "name"), slice(2)):
+            with pytest.raises(InvalidArgument, match=r"corpus\[…\] reads the table of a name; got"):
+                corpus[wrong]
+
+    def test_a_user_sees_what_is_for_users(self, corpus):
+        """What the rooms above work with stands beside the class, and an old name says where."""
+        assert [name for name in dir(corpus) if not name.startswith("_")] == [
+            "describe", "engine", "hide", "ids", "keys", "problems", "profile", "profiles", "read", "save", "show",
+            "source_table", "subset", "tables", "union", "unprofiled", "whole",
+        ]  # fmt: skip
+        for old in ("encode_more", "promise_vectors", "laid_over", "under", "with_whole", "facts", "text"):
+            with pytest.raises(RenamedName, match=rf"Corpus\.{old} is called otherwise now: tagframe\.corpus"):
+                getattr(corpus, old)
+        assert not hasattr(corpus, "retreive")
+        with pytest.raises(AttributeError, match=r"no attribute 'descrbe'.* did you mean 'describe'"):
+            _ = corpus.descrbe
 
     def test_subset(self, corpus):
         subset = corpus.subset(["shop.client", "Loan", "bank.Loan"])
@@ -290,10 +313,10 @@ class TestCorpus:
 
     def test_texts_for_embedding(self):
         frame = pd.DataFrame(columns=["loanID", "client_id", "Total Amount"])
-        corpus = tf.open_corpus({"czech_bank.LoanTable": frame})
-        assert corpus.text("LoanTable") == "czech bank loan table: loan id, client id, total amount"
-        assert corpus.text("LoanTable", hide_database=True) == "loan table: loan id, client id, total amount"
-        assert corpus.column_texts("LoanTable")[0] == "loan table loan id"
+        table = tf.open_corpus({"czech_bank.LoanTable": frame}).profile("LoanTable")
+        assert table_document(table) == "czech bank loan table: loan id, client id, total amount"
+        assert table_document(table, hide_database=True) == "loan table: loan id, client id, total amount"
+        assert column_document(table, table.columns[0]) == "loan table loan id"
 
 
 def test_progress_is_shown_when_asked_for(bank, capsys, cache_folder):

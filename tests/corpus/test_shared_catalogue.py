@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 import tagframe as tf
-from tagframe.corpus import stored_profiles
+from tagframe.corpus import corpus_vectors, facts_of, stored_profiles, vectors_of
 from tagframe.corpus.catalogue import Catalogue
+from tagframe.corpus.documents import column_document, table_document
 from tagframe.retrieval import database_keys, retrieve_tables
 from tagframe.retrieval.links import Links
 
@@ -42,7 +43,7 @@ KILLED_AT_THE_THIRD_BATCH = """
 import os, signal, sys
 import numpy as np
 import tagframe as tf
-from tagframe.corpus import vectors
+from tagframe.corpus import vectors, vectors_of
 vectors._CHUNK, vectors._STORED_EVERY = 2, 0
 
 class Embedder:
@@ -54,7 +55,8 @@ class Embedder:
             os.kill(os.getpid(), signal.SIGKILL)
         return np.array([[0.6, 0.8]] * len(texts), dtype=np.float32)
 
-tf.open_corpus(sys.argv[1], catalogue=sys.argv[2]).vectors(Embedder())
+corpus = tf.open_corpus(sys.argv[1], catalogue=sys.argv[2])
+vectors.corpus_vectors(corpus.profiles, Embedder(), vectors_of(corpus))
 """
 
 
@@ -135,8 +137,9 @@ def test_what_was_encoded_before_a_kill_is_not_encoded_again(lake, tmp_path):
     killed(KILLED_AT_THE_THIRD_BATCH, lake, catalogue)
     embedder = Noting()
     corpus = tf.open_corpus(lake, catalogue=catalogue)
-    corpus.vectors(embedder)
-    documents = {corpus.text(id) for id in corpus.ids} | {text for id in corpus.ids for text in corpus.column_texts(id)}
+    corpus_vectors(corpus.profiles, embedder, vectors_of(corpus))
+    documents = {table_document(table) for table in corpus}
+    documents |= {column_document(table, column) for table in corpus for column in table.columns}
     assert len(set(embedder.asked)) == len(embedder.asked) == len(documents) - 4
 
 
@@ -153,8 +156,9 @@ def test_threads_and_processes_share_one_catalogue(lake, tmp_path):
     catalogue = tmp_path / "c.catalogue"
     program = (
         "import sys, warnings; warnings.simplefilter('error'); import tagframe as tf; "
+        "from tagframe.corpus import facts_of; "
         "from tagframe.retrieval.links import Links; corpus = tf.open_corpus(sys.argv[1], catalogue=sys.argv[2]); "
-        "Links(corpus.profiles, facts=corpus.facts).key_columns(); print(*(p.rows for p in corpus))"
+        "Links(corpus.profiles, facts=facts_of(corpus)).key_columns(); print(*(p.rows for p in corpus))"
     )
     arguments = [sys.executable, "-c", program, str(lake), str(catalogue)]
     other = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -220,7 +224,7 @@ def test_what_is_damaged_is_worked_out_again_or_named(tmp_path):
     def keys():
         database_keys._known.clear()
         corpus = tf.open_corpus(source, catalogue=catalogue)
-        links = Links(corpus.profiles, facts=corpus.facts)
+        links = Links(corpus.profiles, facts=facts_of(corpus))
         return links.key_columns(), links.best(0, 1)
 
     first = keys()
