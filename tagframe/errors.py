@@ -41,6 +41,10 @@ class InvalidArgument(TagframeError, ValueError):
     """An argument that cannot be used as it is."""
 
 
+class NameUnknown(TagframeError, AttributeError):
+    """A name that tagframe, or a frame's ``.tag``, does not have."""
+
+
 class RenamedName(TagframeError, AttributeError):
     """A public name that is called otherwise now; the message says how."""
 

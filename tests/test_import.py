@@ -5,6 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
+import tagframe as tf
+from tagframe import errors
+
 
 def test_importing_tagframe_loads_nothing_heavy():
     """Only pandas: everything else is loaded at first use."""
@@ -19,3 +24,12 @@ def test_importing_tagframe_loads_nothing_heavy():
     }  # fmt: skip
     assert not heavy & set(loaded)
     assert "tagframe" in loaded
+
+
+def test_every_public_name_is_loaded_from_where_the_stub_says():
+    assert {"sem_filter", "open_corpus", "configure", "LM"} < set(tf.__all__) <= set(dir(tf))
+    for name in tf.__all__:
+        assert getattr(tf, name).__name__.removeprefix("tagframe.") == name
+    with pytest.raises(errors.NameUnknown, match="did you mean 'sem_filter'"):
+        _ = tf.sem_filtr
+    assert not hasattr(tf, "sem_filtr")

@@ -1,0 +1,52 @@
+# The one list of tagframe's public names: type checkers read it, and lazy_loader loads what it names at first use.
+
+from . import accessor as accessor
+from . import errors as errors
+from .answer import TAG as TAG
+from .answer import Answer as Answer
+from .answer import SQLLimits as SQLLimits
+from .answer import aask as aask
+from .answer import ask as ask
+from .answer import ask_many as ask_many
+from .answer import exec_sql as exec_sql
+from .answer import rag as rag
+from .answer import text2sql as text2sql
+from .config import configure as configure
+from .config import context as context
+from .corpus import Corpus as Corpus
+from .corpus import open_corpus as open_corpus
+from .engines.file_batches import read_batches as read_batches
+from .lm import LM as LM
+from .lm import Budget as Budget
+from .lm import Price as Price
+from .lm import Prompt as Prompt
+from .lm import RetryPolicy as RetryPolicy
+from .lm import usage as usage
+from .merging import infer_keys as infer_keys
+from .merging import join_plan as join_plan
+from .merging import merge as merge
+from .merging import stack as stack
+from .operators import Cascade as Cascade
+from .operators import asem_agg as asem_agg
+from .operators import asem_extract as asem_extract
+from .operators import asem_filter as asem_filter
+from .operators import asem_filters as asem_filters
+from .operators import asem_join as asem_join
+from .operators import asem_map as asem_map
+from .operators import asem_score as asem_score
+from .operators import asem_search as asem_search
+from .operators import asem_sim_join as asem_sim_join
+from .operators import asem_topk as asem_topk
+from .operators import plan_sem_join as plan_sem_join
+from .operators import sem_agg as sem_agg
+from .operators import sem_extract as sem_extract
+from .operators import sem_filter as sem_filter
+from .operators import sem_filters as sem_filters
+from .operators import sem_join as sem_join
+from .operators import sem_map as sem_map
+from .operators import sem_score as sem_score
+from .operators import sem_search as sem_search
+from .operators import sem_sim_join as sem_sim_join
+from .operators import sem_topk as sem_topk
+
+__version__: str
