@@ -6,11 +6,8 @@ VENV := .venv
 VENV3 := .venv-pandas3
 BIN := $(VENV)/bin
 
-# Tests that kill processes, run notebooks, wait for rates or try hundreds of cases: not for every edit.
-SLOW := tests/lm/test_survival.py tests/lm/test_limits.py tests/lm/test_speed_command.py tests/retrieval/test_bench_fit.py \
-	tests/test_notebooks.py tests/test_demo.py tests/test_lotus.py tests/answer/test_hostile_sql.py \
-	tests/engines/test_sqlite_pool.py tests/merging/test_fuzz.py tests/joins/test_spelling.py \
-	tests/answer/test_lm_sql_differential.py tests/answer/test_hostile_ask.py tests/answer/test_hostile_postgres.py
+# A worker for each core; whoever is done takes tests from another. Tests marked slow are not for every edit.
+WORKERS := -n logical --maxprocesses 8 --dist worksteal
 
 .PHONY: help setup setup-pandas3 demo check test lint test-pandas3 constraints clean
 
@@ -45,13 +42,13 @@ lint: setup
 	$(BIN)/mypy
 
 check: lint
-	$(BIN)/python -m pytest -q $(SLOW:%=--ignore=%)
+	$(BIN)/python -m pytest -q $(WORKERS) -m "not slow"
 
 test: lint test-pandas3
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(WORKERS)
 
 test-pandas3: setup-pandas3
-	$(VENV3)/bin/python -m pytest
+	$(VENV3)/bin/python -m pytest $(WORKERS)
 
 constraints:
 	rm -rf $(VENV) $(VENV3)

@@ -20,6 +20,9 @@ from tag_bench.postgres_server import PostgresServer, postgres_server
 from tag_bench.server import Server
 from tagframe.engines.postgres.pool import close_connections
 
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # a worker has a core; more threads would wait on each other
+
 # A slow machine is no failure: no test asserts a time on the clock. Derandomised: the same run every time.
 hypothesis.settings.register_profile("tagframe", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("tagframe")

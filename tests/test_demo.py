@@ -6,8 +6,11 @@ import re
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 import tagframe as tf
+
+pytestmark = pytest.mark.slow
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 

@@ -15,6 +15,8 @@ import pytest
 from tag_bench.server import Reply, Request, Server, error
 from tagframe.errors import ColumnNotFound, InvalidArgument, MissingExtra
 
+pytestmark = pytest.mark.slow
+
 installed = importlib.util.find_spec("lotus") is not None
 
 SCRIPT = """

@@ -20,6 +20,8 @@ import pytest
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
+pytestmark = pytest.mark.slow
+
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[1] / "notebooks").glob("*.ipynb"))
 
 

@@ -17,6 +17,8 @@ import tagframe as tf
 from tagframe.errors import AnswerRejected, SQLFailed
 from tests.answer.test_hostile_sql import COUNT, HOSTILE, LIMITS, MANY, SCRIPT
 
+pytestmark = pytest.mark.slow
+
 NUMBERS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
 REFUSED = [
     "SELECT title FROM film WHERE sem_filter('{title} x') AND id IN (SELECT film_id FROM secret)",

@@ -25,6 +25,8 @@ from tagframe.answer.synthesis import Synthesizer
 from tagframe.engines.base import Readable
 from tagframe.errors import SQLFailed, UnsafeSQL
 
+pytestmark = pytest.mark.slow
+
 TABLES = {"film": "public.film", "Order": "public.Order", "ticket": "sales.ticket"}
 LIMITS = SQLLimits(rows=100, seconds=1.0, memory=64)
 

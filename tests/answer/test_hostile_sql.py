@@ -20,6 +20,8 @@ from tagframe.answer.guard import run_sql
 from tagframe.engines.base import Readable
 from tagframe.errors import SQLFailed, UnsafeSQL
 
+pytestmark = pytest.mark.slow
+
 TABLES = {"film": "cinema.film", "order": "cinema.order", "straße": "cinema.straße"}
 LIMITS = SQLLimits(rows=100, seconds=0.5, memory=128)
 

@@ -22,6 +22,8 @@ from scripted import Scripted, shown_rows
 import tagframe as tf
 from tagframe.lm import Completion, Prompt
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = """
 CREATE TABLE film (id INTEGER PRIMARY KEY, name TEXT COLLATE NOCASE, kind, year INTEGER, "odd name" TEXT);
 CREATE TABLE review (id INTEGER PRIMARY KEY, film_id INTEGER, body TEXT, stars REAL);

@@ -18,6 +18,8 @@ from tagframe.engines.frames import FrameEngine
 from tagframe.engines.sqlite import pool as sqlite_pool
 from tagframe.errors import InvalidArgument, SQLFailed
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 FOR_EVER = SQLLimits(seconds=600)

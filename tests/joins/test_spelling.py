@@ -12,6 +12,8 @@ import pytest
 from tagframe.joins import JoinPlan
 from tagframe.merging import join_plan, merge
 
+pytestmark = pytest.mark.slow
+
 Frames = dict[str, pd.DataFrame]
 
 NOUNS = (

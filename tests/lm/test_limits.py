@@ -34,6 +34,8 @@ from tagframe.lm.pacing import AdaptiveLimit, rates_of
 from tagframe.lm.pricing import estimate_tokens, most_tokens, price_of
 from tagframe.lm.usage import Ledger
 
+pytestmark = pytest.mark.slow
+
 ROWS = [Prompt.of(f"row {i}") for i in range(50)]
 
 

@@ -6,10 +6,13 @@ import json
 import subprocess
 import sys
 
+import pytest
 from click.testing import CliRunner
 
 from tag_bench.__main__ import main
 from tag_bench.server import ServerProcess
+
+pytestmark = pytest.mark.slow
 
 
 def test_commands_are_found_by_their_modules():

@@ -27,6 +27,8 @@ from tagframe.errors import AnswerRejected, LMRequestFailed, RunStopped
 from tagframe.lm import LM, Prompt, RetryPolicy
 from tagframe.lm.pacing import lane_of
 
+pytestmark = pytest.mark.slow
+
 PATIENT = RetryPolicy(faults=2, refusals=12, first_wait=0.002, longest_wait=0.005)
 LONG = 2.0
 """Seconds for a request among which some hang: many times what an answer takes, also on a busy machine."""

@@ -19,6 +19,8 @@ from tagframe.errors import (
     JoinError,
 )
 
+pytestmark = pytest.mark.slow
+
 Frames = dict[str, pd.DataFrame]
 Rows = Counter[tuple[Any, ...]]
 SAID = (AmbiguousJoinWarning, CoercedKeysWarning, DoubtfulJoinWarning)

@@ -14,6 +14,8 @@ from tag_bench.fit_examples import read_examples, read_names
 from tagframe.retrieval.methods.weights import Weights, read_weights
 from tagframe.retrieval.signals import SIGNALS
 
+pytestmark = pytest.mark.slow
+
 THINGS = ["client", "loan", "singer", "stadium", "teacher", "course", "car", "maker", "dog", "owner"]
 
 
