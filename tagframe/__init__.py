@@ -19,12 +19,14 @@ import lazy_loader
 
 from tagframe import accessor as accessor  # registers df.tag
 from tagframe.errors import NameUnknown, RenamedName, did_you_mean
+from tagframe.moved import find_moved_modules
 
 __version__ = "0.1.0"
 
 if "dask.dataframe" in sys.modules:
     importlib.import_module("tagframe.dask")  # registers ddf.tag
 
+find_moved_modules()
 _load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 _CHANGED: dict[str, str] = {}
