@@ -8,7 +8,7 @@ own that can be killed, with a memory of its own, in which nothing but the named
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
@@ -83,15 +83,52 @@ def _check_statement(
             raise UnsafeSQL(f"{node.key.upper()} may not stand in a SELECT that a model wrote: {node.sql()[:200]!r}")
         if isinstance(node, exp.Anonymous) and node.name.lower() not in functions:
             raise UnsafeSQL(f"the function {node.name!r} may not run in a SELECT that a model wrote: {sql[:200]!r}")
-    names = {dialect.fold(name) for name in tables}
-    names.update(dialect.fold(cte.alias_or_name) for cte in statement.find_all(exp.CTE))
-    for table in statement.find_all(exp.Table):
+    known = frozenset(map(dialect.fold, tables))
+    for table, names in _tables_and_names(statement, known, dialect):
         if not isinstance(table.this, exp.Identifier):
             raise UnsafeSQL(f"a table-valued function may not run: {table.sql()!r}")
         if dialect.fold(table.name) not in names or table.args.get("db") or table.args.get("catalog"):
             shown = ".".join(part.name for part in table.parts)
             bare = " (tables are named here without a schema)" if len(table.parts) > 1 else ""
             raise UnsafeSQL(f"no table {shown!r}{bare} in {did_you_mean(table.name, tables)}")
+
+
+def _tables_and_names(
+    statement: exp.Expr, known: frozenset[str], dialect: Dialect
+) -> Iterator[tuple[exp.Table, frozenset[str]]]:
+    """Each table that is named, with the names that count where it is.
+
+    Those of a WITH count in its own query, and in its entries as far as the dialect has it; outside of them the engine
+    would look for a table, or a file, of that name.
+    """
+    from sqlglot import exp
+
+    waiting = [(statement, known)]
+    while waiting:
+        node, names = waiting.pop()
+        if isinstance(node, exp.Table):
+            yield node, names
+        clause = node.args.get("with_")
+        if isinstance(clause, exp.With):
+            inside = names
+            for entry, seen in zip(clause.expressions, _seen_by_entries(clause, dialect), strict=True):
+                waiting.append((entry, names | seen))
+                inside |= {dialect.fold(entry.alias_or_name)}
+            names = inside
+        waiting += [(child, names) for child in node.iter_expressions() if child is not clause]
+
+
+def _seen_by_entries(clause: exp.With, dialect: Dialect) -> Iterator[frozenset[str]]:
+    """For each entry of a WITH the names of entries that count in it."""
+    from sqlglot import exp
+
+    own = [dialect.fold(entry.alias_or_name) for entry in clause.expressions]
+    for place, entry in enumerate(clause.expressions):
+        if dialect.entries_seen == "all" or (dialect.entries_seen == "all if recursive" and clause.recursive):
+            yield frozenset(own)
+        else:
+            calls_itself = clause.recursive and isinstance(entry.this, exp.SetOperation)
+            yield frozenset(own[: place + calls_itself])
 
 
 def dry_run(sql: str, corpus: Corpus, tables: Mapping[str, str]) -> str:

@@ -167,11 +167,14 @@ class Dialect:
         name: of its SQL, as sqlglot calls it.
         functions: those that a statement nobody trusts may call, in lower case.
         fold: a name as the engine compares it with others.
+        entries_seen: which entries of a WITH each of them may name: those before it, and itself where it is recursive
+            ("before"), or all of them.
     """
 
     name: str
     functions: frozenset[str]
     fold: Callable[[str], str]
+    entries_seen: Literal["before", "all if recursive", "all"] = "before"
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,9 @@ import tagframe as tf
 from tagframe.answer import SQLLimits
 from tagframe.answer.guard import check_sql, dry_run, run_sql
 from tagframe.engines import relations
+from tagframe.engines.duckdb.statement import DUCKDB
+from tagframe.engines.postgres.statement import POSTGRES
+from tagframe.engines.sqlite.statement import SQLITE
 from tagframe.errors import SourceNotFound, SQLFailed, UnsafeSQL
 
 TABLES = {"film": "cinema.film", "order": "cinema.order"}
@@ -53,6 +56,47 @@ GOOD = [
 @pytest.mark.parametrize("sql", GOOD)
 def test_reading_is_permitted(sql, corpus):
     run_sql(sql, corpus, TABLES)
+
+
+NO_NAMES_THERE = {
+    "SELECT * FROM x WHERE EXISTS (WITH x AS (SELECT 1) SELECT 1 FROM film)": "sqlite postgres duckdb",
+    "SELECT * FROM (WITH x AS (SELECT 1) SELECT * FROM x) AS q, x": "sqlite postgres duckdb",
+    "(WITH x AS (SELECT 1) SELECT * FROM x) UNION SELECT * FROM x": "sqlite postgres duckdb",
+    "SELECT 1 FROM film UNION SELECT * FROM x INTERSECT (WITH x AS (SELECT 1) SELECT * FROM x)": "postgres duckdb",
+    "WITH a AS (WITH x AS (SELECT 1) SELECT 1) SELECT * FROM x": "sqlite postgres duckdb",
+    "WITH a AS (WITH x AS (SELECT 1) SELECT 1), b AS (SELECT * FROM x) SELECT * FROM b": "sqlite postgres duckdb",
+    "SELECT (SELECT 1 FROM x) FROM film ORDER BY (WITH x AS (SELECT 1) SELECT 1 FROM x)": "sqlite postgres duckdb",
+    "SELECT * FROM film JOIN x ON (WITH x AS (SELECT 1) SELECT 1 FROM x) = 1": "sqlite postgres duckdb",
+    "WITH x AS (SELECT * FROM x) SELECT * FROM x": "postgres duckdb",
+    "WITH a AS (SELECT * FROM x), x AS (SELECT 1) SELECT * FROM a": "postgres duckdb",
+    "WITH RECURSIVE x AS (SELECT * FROM x) SELECT 1": "duckdb",
+    "WITH RECURSIVE a AS (SELECT * FROM x), x AS (SELECT 1) SELECT * FROM a": "duckdb",
+}
+"""By statement: the dialects in which an entry of its WITH does not count where its name stands."""
+NAMES_THERE = [
+    "WITH x AS (SELECT 1) SELECT * FROM x",
+    "WITH x AS (SELECT 1), y AS (SELECT * FROM x) SELECT * FROM y UNION SELECT * FROM x ORDER BY (SELECT 1 FROM y)",
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) SELECT * FROM n",
+    "WITH x AS (SELECT 1) SELECT * FROM film WHERE id IN (WITH y AS (SELECT * FROM x) SELECT * FROM y, x)",
+    "WITH film AS (SELECT id FROM film) SELECT * FROM film",
+    "WITH x AS (SELECT 1) SELECT * FROM (SELECT * FROM (SELECT * FROM x) AS a) AS b JOIN (x JOIN film ON true) ON true",
+    "WITH x AS (SELECT 1) (SELECT * FROM x) UNION (SELECT * FROM x)",
+]
+DIALECTS = {dialect.name: dialect for dialect in (SQLITE, POSTGRES, DUCKDB)}
+
+
+@pytest.mark.parametrize(
+    ("name", "sql"), [(name, sql) for sql, names in NO_NAMES_THERE.items() for name in names.split()]
+)
+def test_an_entry_of_a_with_counts_only_where_the_engine_sees_it(name, sql):
+    with pytest.raises(UnsafeSQL, match="no table 'x'"):
+        check_sql(sql, ["film"], DIALECTS[name])
+
+
+@pytest.mark.parametrize("sql", NAMES_THERE)
+@pytest.mark.parametrize("name", DIALECTS)
+def test_an_entry_of_a_with_counts_where_the_engine_sees_it(name, sql):
+    assert check_sql(sql, ["film"], DIALECTS[name]) == sql
 
 
 BAD = [

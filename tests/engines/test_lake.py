@@ -426,6 +426,14 @@ HOSTILE = [
     "SELECT write_log('x')", "SELECT * FROM range(10)", "SHOW TABLES", "DESCRIBE o", "SUMMARIZE o", "FROM o; FROM o",
     "PIVOT o ON text USING count(*)", "SELECT * FROM memory.main.o", "CHECKPOINT", "VACUUM", "BEGIN",
     "SELECT nextval('x')",
+    "SELECT * FROM '{own}' WHERE EXISTS (WITH \"{own}\" AS (SELECT 1) SELECT 1 FROM o)",
+    "WITH \"{own}\" AS (SELECT * FROM \"{own}\") SELECT * FROM \"{own}\"",
+    "WITH RECURSIVE \"{own}\" AS (SELECT * FROM \"{own}\") SELECT * FROM \"{own}\"",
+    "WITH RECURSIVE \"{own}\" AS (SELECT * FROM \"{own}\" UNION ALL SELECT * FROM \"{own}\") SELECT * FROM \"{own}\"",
+    "WITH a AS (SELECT * FROM \"{own}\"), \"{own}\" AS (SELECT 1) SELECT * FROM a",
+    "(WITH \"{own}\" AS (SELECT 1 AS n) SELECT n FROM \"{own}\") UNION ALL SELECT customer FROM \"{own}\"",
+    "SELECT (SELECT max(customer) FROM \"{own}\") FROM o ORDER BY (WITH \"{own}\" AS (SELECT 1) SELECT 1)",
+    "SELECT sql FROM duckdb_views WHERE EXISTS (WITH duckdb_views AS (SELECT 1) SELECT 1 FROM o)",
     "INSERT INTO o VALUES (1)", "UPDATE o SET text = ''", "DELETE FROM o", "SELECT * FROM frame_of_the_caller",
 ]  # fmt: skip
 

@@ -159,9 +159,7 @@ def _check(lake: Lake, sql: str, names: set[str]) -> None:
     tree = json.loads(text)
     if tree.get("error"):
         raise UnsafeSQL(f"DuckDB refused the SQL: {tree.get('error_message', 'it cannot be parsed')}: {sql[:200]!r}")
-    nodes = list(_nodes(tree))
-    known = names | {_fold(str(one["key"])) for node in nodes for one in _entries(node)}
-    for node in nodes:
+    for node, known in _nodes(tree, frozenset(names)):
         kind, name = node.get("type"), str(node.get("function_name", ""))
         if kind in ("TABLE_FUNCTION", "SHOW_REF", "COLUMN_DATA", "DELIM_GET"):
             raise UnsafeSQL(f"DuckDB refused the SQL: a table-valued function may not run: {sql[:200]!r}")
@@ -179,15 +177,27 @@ def _entries(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return list(found.get("map", [])) if isinstance(found, Mapping) else []
 
 
-def _nodes(tree: Any) -> Iterator[Mapping[str, Any]]:
-    waiting = [tree]
+def _nodes(tree: Any, names: frozenset[str]) -> Iterator[tuple[Mapping[str, Any], frozenset[str]]]:
+    """Each node, with the names of tables that count where it is.
+
+    An entry of a WITH counts in the entries after it and in the query that the WITH stands before; in itself only where
+    DuckDB takes it for recursive, and there only after the UNION. Elsewhere its name would be looked for among files.
+    """
+    waiting = [(tree, names)]
     while waiting:
-        one = waiting.pop()
+        one, known = waiting.pop()
         if isinstance(one, Mapping):
-            yield one
-            waiting += one.values()
+            yield one, known
+            for entry in _entries(one):
+                waiting.append((entry, known))
+                known |= {_fold(str(entry["key"]))}
+            for place, part in one.items():
+                if place == "right" and one.get("type") == "RECURSIVE_CTE_NODE":
+                    waiting.append((part, known | {_fold(str(one["cte_name"]))}))
+                elif place != "cte_map":
+                    waiting.append((part, known))
         elif isinstance(one, list):
-            waiting += one
+            waiting += [(part, known) for part in one]
 
 
 def _empty(cursor: Any, sql: str) -> pd.DataFrame:

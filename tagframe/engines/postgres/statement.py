@@ -66,7 +66,7 @@ def _lower(name: str) -> str:
     return name.lower()
 
 
-POSTGRES = Dialect("postgres", _FUNCTIONS, _lower)
+POSTGRES = Dialect("postgres", _FUNCTIONS, _lower, "all if recursive")
 """How PostgreSQL speaks."""
 
 _MEGABYTE = 2**20

@@ -28,7 +28,7 @@ _FUNCTIONS = frozenset(
     "total trim trunc typeof unicode unixepoch unlikely upper -> ->>".split()
 )
 
-SQLITE = Dialect("sqlite", _FUNCTIONS, worker.ascii_lower)
+SQLITE = Dialect("sqlite", _FUNCTIONS, worker.ascii_lower, "all")
 """How SQLite speaks."""
 
 _MEGABYTE = 2**20
