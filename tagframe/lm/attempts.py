@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, replace
 
 from tagframe.errors import BudgetExceeded, LMError, LMRequestFailed, RequestTimedOut, RunStopped
-from tagframe.lm.budget import NOTHING, NOTHING_BUT_A_CALL, Budget, Cost, dollars_of
+from tagframe.lm.budget import NOTHING, NOTHING_BUT_A_CALL, Budget, Cost, Window, dollars_of
 from tagframe.lm.pacing import Lane, Rates
 from tagframe.lm.pricing import Price, estimate_answer, estimate_tokens, most_tokens
 from tagframe.lm.prompt import LENGTHS, Parameters, Prompt
@@ -23,6 +23,8 @@ HOPELESS = 64
 other, each after all its retries."""
 ROOM_UNDER_A_BUDGET = 4096
 """The ``max_tokens`` of a request without, under a budget of tokens or dollars: what can be paid must be known."""
+LONG_ANSWER = 16_384
+"""Tokens of an answer that nobody bounds: the most that models of today write at once, as a rule."""
 ROOM_FOR_REASONING = 8192
 """Tokens beyond ``max_tokens``, once an endpoint is seen to reason before it answers (LOTUS's number for these)."""
 
@@ -187,8 +189,10 @@ class Attempts:
 
     async def _send(self, prompt: Prompt, meter: Meter, parameters: Parameters) -> Reply:
         route = self._route
-        reserved = await self._reserve(prompt, parameters, route.budget) if route.budget is not None else None
+        window = None if route.budget is None else self._window(prompt, route.budget)
+        reserved = None if route.budget is None else await self._reserve(prompt, parameters, route.budget, window)
         spent: Cost | None = None
+        lengths, allowed = route.lane.lengths, _allowed(parameters)
         expected = estimate_tokens(prompt) + estimate_answer(parameters)
         try:
             if route.rates is not None:
@@ -202,14 +206,18 @@ class Attempts:
                 spent = reserved  # what was sent counts as paid, until the server says what it took
                 reply = told = await route.transport.send(prompt, parameters, route.timeout)
                 self._answered = True
-                cost = self._charge(prompt, reply, meter)
+                cost, tokens_out = self._charge(prompt, reply, meter)
+                lengths.learn(allowed, tokens_out)
                 if reply.tokens_in is not None and reply.tokens_out is not None:
                     spent = cost
                     if route.rates is not None:
                         route.rates.settle(int(cost.tokens) - expected)
+                elif reserved is not None:
+                    spent = Cost(*map(max, reserved, cost))
                 return reply
             except LMRequestFailed as failed:
                 told = failed
+                lengths.learn(allowed, 0)
                 if self._is_hopeless(failed):
                     self.stop(failed)
                 if failed.status not in (None, 200):
@@ -220,7 +228,7 @@ class Attempts:
                 meter.seconds += time.monotonic() - started
         finally:
             if route.budget is not None and reserved is not None:
-                route.budget.settle(reserved, spent or NOTHING)
+                route.budget.settle(reserved, spent or NOTHING, window)
 
     def _is_hopeless(self, error: LMRequestFailed) -> bool:
         if error.stops_run:
@@ -230,24 +238,39 @@ class Attempts:
             self._timeouts += 1
         return not self._answered and self._timeouts >= HOPELESS
 
-    async def _reserve(self, prompt: Prompt, parameters: Parameters, budget: Budget) -> Cost:
+    async def _reserve(self, prompt: Prompt, parameters: Parameters, budget: Budget, window: Window | None) -> Cost:
         """Set aside the most that a request can cost; where that passes the budget, nothing more is sent."""
         if self._stopped is not None:
             raise _not_sent(self._stopped)
         extra = len(json.dumps(parameters.extra)) if parameters.extra else 0  # tools and schemas are read too
-        answers = parameters.extra.get("n", 1)
         tokens_in = most_tokens(prompt) + extra
-        tokens_out = estimate_answer(parameters) * (answers if isinstance(answers, int) else 1)
+        allowed = _allowed(parameters)
+
+        def most() -> Cost:
+            tokens_out = self._route.lane.lengths.most(allowed)
+            return budget.cost(tokens_in + tokens_out, dollars_of(self._route.price, tokens_in, tokens_out))
+
         try:
-            cost = budget.cost(tokens_in + tokens_out, dollars_of(self._route.price, tokens_in, tokens_out))
-            await budget.reserve(cost)
+            return await budget.reserve(most, window)
         except BudgetExceeded as exceeded:
             self.stop(exceeded)
             raise
-        return cost
 
-    def _charge(self, prompt: Prompt, reply: Reply, meter: Meter) -> Cost:
-        """Count a reply's tokens; those that the server does not give are estimated by length."""
+    def _window(self, prompt: Prompt, budget: Budget) -> Window | None:
+        """What bounds the requests under way; None where the length of answers costs nothing."""
+        if not budget.bounds_answers:
+            return None
+        tokens_in = most_tokens(prompt)
+        dollars = dollars_of(self._route.price, tokens_in, LONG_ANSWER)
+        long = Cost(1, tokens_in + LONG_ANSWER, dollars or 0.0)
+        return Window(self._route.lane, lambda: self._route.lane.lengths.seen, long)
+
+    def _charge(self, prompt: Prompt, reply: Reply, meter: Meter) -> tuple[Cost, int]:
+        """Count a reply's tokens; those that the server does not give are estimated by length.
+
+        Returns:
+            The cost, and the tokens of the answer.
+        """
         price = self._route.price
         tokens_in = estimate_tokens(prompt) if reply.tokens_in is None else reply.tokens_in
         tokens_out = estimate_tokens(Prompt.of(reply.text)) if reply.tokens_out is None else reply.tokens_out
@@ -257,7 +280,13 @@ class Attempts:
         meter.dollars = None if dollars is None or meter.dollars is None else meter.dollars + dollars
         if dollars is not None and self.dollars is not None:
             self.dollars += dollars
-        return Cost(1, tokens_in + tokens_out, dollars or 0.0)
+        return Cost(1, tokens_in + tokens_out, dollars or 0.0), tokens_out
+
+
+def _allowed(parameters: Parameters) -> int:
+    """The tokens that a request's answers may have together."""
+    answers = parameters.extra.get("n", 1)
+    return estimate_answer(parameters) * (answers if isinstance(answers, int) else 1)
 
 
 def _refuses_logprobs(error: LMRequestFailed) -> bool:

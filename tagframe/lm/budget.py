@@ -6,6 +6,8 @@ import asyncio
 import os
 import threading
 import weakref
+from collections import Counter
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tagframe.config import Dollars
@@ -21,6 +23,20 @@ class Cost(NamedTuple):
     dollars: float
 
 
+class Window(NamedTuple):
+    """How many requests to one server may be under way together, where an answer may be longer than it is allowed.
+
+    Attributes:
+        of: the server and model.
+        seen: how many requests to it have ended well, at any time.
+        long: what one request costs whose answer is as long as models write by themselves.
+    """
+
+    of: object
+    seen: Callable[[], int]
+    long: Cost
+
+
 NOTHING = Cost(0, 0, 0.0)
 NOTHING_BUT_A_CALL = Cost(1, 0, 0.0)
 
@@ -34,6 +50,10 @@ class Budget:
     the reservation counts as spent. A request that does not fit into what is left waits for those in flight; if it
     still does not fit, it and all after it end with :class:`~tagframe.errors.BudgetExceeded`, and what was answered is
     kept.
+
+    Some servers do not keep to ``max_tokens``. So that they cannot spend a budget many times over, no more requests go
+    out together than have ended before, and one, unless the budget could pay all of them at 16,384 tokens an answer;
+    and once an answer was longer than allowed, as much is reserved for each of the next.
 
     Args:
         calls: requests sent, with retries, repairs and hedges.
@@ -60,6 +80,7 @@ class Budget:
         """Have nothing in flight, as in the child of a fork: what is in flight is the parent's, and settled there."""
         self._lock = threading.Lock()
         self._reserved = NOTHING
+        self._under_way: Counter[object] = Counter()
         self._waiting: set[asyncio.Future[None]] = set()
 
     def __repr__(self) -> str:
@@ -104,19 +125,29 @@ class Budget:
             )
         return Cost(1, tokens, dollars or 0.0)
 
-    async def reserve(self, cost: Cost) -> None:
-        """Set the cost aside, after waiting for requests in flight where only they stand in the way.
+    async def reserve(self, most: Callable[[], Cost], window: Window | None = None) -> Cost:
+        """Set a request's cost aside, after waiting for those in flight where only they stand in the way.
+
+        Args:
+            most: gives the most that it can cost, as far as is known by now.
+            window: how many requests may be under way; None for any number.
+
+        Returns:
+            What was set aside.
 
         Raises:
             BudgetExceeded: where it does not fit into what is left.
         """
         while True:
             with self._lock:
+                cost = most()
                 short = [name for name, limit in self._limits.items() if self._with(name, cost) > limit]
-                if not short:
+                if not short and self._is_open(window):
                     self._reserved = _plus(self._reserved, cost)
-                    return
-                if not self._reserved.calls:
+                    if window is not None:
+                        self._under_way[window.of] += 1
+                    return cost
+                if short and not self._reserved.calls:
                     needs = ", ".join(f"{getattr(cost, name):.10g} {name}" for name in short)
                     raise BudgetExceeded(
                         f"the next call may take {needs} and would pass the budget ({self._state()});"
@@ -126,9 +157,22 @@ class Budget:
                 self._waiting.add(turn)
             await turn
 
-    def settle(self, reserved: Cost, spent: Cost) -> None:
+    def _is_open(self, window: Window | None) -> bool:
+        if window is None:
+            return True
+        under_way = self._under_way[window.of]
+        if under_way <= window.seen():
+            return True
+        return all(
+            getattr(self._spent, name) + (under_way + 1) * getattr(window.long, name) <= limit
+            for name, limit in self._limits.items()
+        )
+
+    def settle(self, reserved: Cost, spent: Cost, window: Window | None = None) -> None:
         """A reserved call has ended, and took what it took."""
         with self._lock:
+            if window is not None:
+                self._under_way[window.of] -= 1
             self._reserved = _plus(self._reserved, reserved, -1)
             if not self._reserved.calls:
                 self._reserved = NOTHING  # no rounding is left over

@@ -14,6 +14,8 @@ from tagframe.errors import LMRequestFailed, RateLimited
 from tagframe.lm.quota import Quota, Sleep
 from tagframe.lm.transport import Reply
 
+UNCOUNTED = 16
+"""Tokens by which an answer may be longer than ``max_tokens``: servers count its first and last ones differently."""
 CUT = 0.5
 """What a 429 multiplies the number in flight by (additive increase, multiplicative decrease, as TCP does)."""
 
@@ -135,6 +137,31 @@ class _Bucket:
         return max(0.0, self._empty_at - self._held - now)
 
 
+class Lengths:
+    """How long a server's answers are, against what they were allowed: not every server keeps to ``max_tokens``.
+
+    Attributes:
+        seen: requests that have ended since an answer was last longer than it was allowed to be.
+        longest: the tokens of the longest such answer; 0 where there was none.
+    """
+
+    def __init__(self) -> None:
+        self.seen = 0
+        self.longest = 0
+
+    def learn(self, allowed: int, tokens: int) -> None:
+        """A request has ended, with an answer of so many tokens."""
+        if tokens > allowed + UNCOUNTED:
+            self.longest = max(self.longest, tokens)
+            self.seen = 0
+        else:
+            self.seen += 1
+
+    def most(self, allowed: int) -> int:
+        """The tokens that an answer may have, as far as is known."""
+        return max(allowed, self.longest)
+
+
 class Lane:
     """All requests of this process to one model of one server pass through its lane.
 
@@ -143,6 +170,7 @@ class Lane:
         quota: what the server says of its limits a minute.
         reasoning: the tokens that its answers need beyond ``max_tokens``; 0 until one was cut off inside its reasoning.
         gives_logprobs: whether it gives log probabilities; True until a request was refused for asking.
+        lengths: of its answers.
     """
 
     def __init__(self) -> None:
@@ -150,6 +178,7 @@ class Lane:
         self.quota = Quota()
         self.reasoning = 0
         self.gives_logprobs = True
+        self.lengths = Lengths()
         self._paused_until = 0.0
 
     @property

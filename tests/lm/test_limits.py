@@ -125,6 +125,66 @@ def test_no_budget_is_overrun(server: Server, max_tokens: int | None, extra: dic
     assert {type(completion.error) for completion in completions} <= {type(None), BudgetExceeded}
 
 
+def whatever_it_is_told(request: Request) -> Reply:
+    """An answer of 16,000 tokens, which the server tells, although it is allowed a few."""
+    return Reply("True", changes={"usage": {"prompt_tokens": 20, "completion_tokens": 16_000}}, latency=0.005)
+
+
+@pytest.mark.parametrize("limit", [{"tokens": 50_000}, {"dollars": 0.05}])
+def test_a_server_that_ignores_max_tokens_spends_a_budget_once(server: Server, limit: dict[str, float]):
+    """The window of 64 requests is not opened before answers were seen; the long ones are then reserved for."""
+    server.answers = whatever_it_is_told
+    budget = Budget(**limit)  # type: ignore[arg-type]
+    lm = LM("openai/test", api_base=server.url, price=Price(1e-7, 1e-6), budget=budget, store=None)
+    completions = lm.complete([Prompt.of(f"row {i}") for i in range(300)], max_tokens=16)
+    (name,) = limit
+    assert getattr(budget.spent, name) <= limit[name]
+    assert server.count == sum(completion.ok for completion in completions) == 3
+    assert isinstance(completions[-1].error, BudgetExceeded)
+    # What is known of the server holds for the next budget, too: there is no room for one such answer.
+    assert not lm.using(budget=Budget(tokens=15_000)).complete(ROWS[:1], max_tokens=16)[0].ok
+    assert server.count == 3
+
+
+def test_a_server_that_begins_to_ignore_max_tokens_spends_no_more_than_its_window(server: Server):
+    server.answers = lambda request: (
+        Reply("True", changes={"usage": {"prompt_tokens": 20, "completion_tokens": 1}}, latency=0.005)
+        if request.number < 3
+        else whatever_it_is_told(request)
+    )
+    budget = Budget(dollars=0.01)
+    lm = LM("openai/test", api_base=server.url, price=Price(1e-7, 1e-6), budget=budget, store=None)
+    lm.complete([Prompt.of(f"row {i}") for i in range(300)], max_tokens=16)
+    assert server.count <= 3 + 4, "four may go out together once three have come back as they should"
+
+
+def test_the_window_grows_with_what_is_seen(server: Server):
+    """A budget that could not pay one long answer holds nobody up for long."""
+    counted = {"usage": {"prompt_tokens": 20, "completion_tokens": 1}}
+    server.answers = lambda request: Reply("True", changes=counted, latency=0.01)
+    lm = LM("openai/test", api_base=server.url, price=Price(1e-9, 1e-5), budget=Budget(dollars=0.1), store=None)
+    completions = lm.complete([Prompt.of(f"row {i}") for i in range(200)], max_tokens=16)
+    assert all(completion.ok for completion in completions)
+    together = [request.in_flight for request in server.requests]
+    assert together[0] == 1
+    assert max(together) > 32
+    assert all(number <= place + 1 for place, number in enumerate(together))
+
+
+def test_a_budget_that_can_pay_long_answers_waits_for_none(server: Server):
+    server.answers = lambda request: Reply("True", latency=0.05)
+    lm = LM("openai/test", api_base=server.url, price=Price(1e-7, 1e-6), budget=Budget(dollars=5.0), store=None)
+    lm.complete([Prompt.of(f"row {i}") for i in range(40)], max_tokens=16)
+    assert max(request.in_flight for request in server.requests) > 8
+
+
+def test_an_answer_that_is_too_long_and_not_counted_is_paid_by_its_length(server: Server):
+    server.answers = lambda request: Reply("True " * 4000, changes={"usage": None})
+    budget = Budget(tokens=1_000_000)
+    LM("openai/test", api_base=server.url, budget=budget, store=None).complete(ROWS[:1], max_tokens=16)
+    assert budget.spent.tokens > 4000
+
+
 def test_what_the_server_does_not_count_is_paid_in_full(server: Server, lm: LM):
     server.answers = lambda request: Reply("True", changes={"usage": None})
     budget = Budget(tokens=1000)
