@@ -337,8 +337,9 @@ def test_a_table_that_has_changed_is_opened_anew(tmp_path: Path, kind: str):
 
 def test_what_passes_the_memory_goes_through_a_folder_that_is_removed():
     large = "SELECT count(*) AS n FROM (SELECT DISTINCT hash(i) FROM range(500000) r(i))"
-    with pytest.raises(duckdb.OutOfMemoryException):
-        Lake([], memory="12MB", spills=False).fetch(large)
+    bare = duckdb.connect(config={"memory_limit": "12MB", "temp_directory": ""})
+    with bare, pytest.raises(duckdb.OutOfMemoryException):
+        bare.execute(large)
     lake = Lake([], memory="12MB")
     folder = Path(lake.connection.execute("SELECT current_setting('temp_directory')").fetchone()[0])
     assert folder.is_dir()

@@ -1,9 +1,8 @@
-"""DuckDB over the files of a lake: a database in memory that has a view for each table, and can reach nothing else.
+"""DuckDB over the files of a lake, for statements of our own: a database in memory that can reach nothing else.
 
-Once the views are made, ``enable_external_access`` is off but for the files of the tables, and the configuration is
-locked. No extension is loaded that is not part of DuckDB itself. What DuckDB runs, it runs in this process: a fault in
-DuckDB is a fault of the process, ``memory_limit`` bounds DuckDB's own buffers and not what a result takes here, and a
-statement that is interrupted stops at its next step.
+``enable_external_access`` is off but for the files of the tables, and the configuration is locked. No extension is
+loaded that is not part of DuckDB itself. It runs in this process; statements that nobody trusts do not:
+:mod:`tagframe.engines.duckdb.statement`.
 """
 
 from __future__ import annotations
@@ -71,41 +70,33 @@ class Opened:
 class Lake:
     """A DuckDB database over tables; see the module. Its methods are called from any thread."""
 
-    def __init__(self, tables: Sequence[LakeTable], *, memory: str = MEMORY, spills: bool = True) -> None:
+    def __init__(self, tables: Sequence[LakeTable], memory: str = MEMORY) -> None:
         need_duckdb("a folder")
         self._tables = {table.name: table for table in tables}
         self._opened: dict[str, Opened] = {}
         self._registered: dict[str, Any] = {}
         self._lock = threading.RLock()
         self._memory = memory
-        self._folder = tempfile.mkdtemp(prefix="tagframe-") if spills else ""
-        if spills:
-            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        self._folder = tempfile.mkdtemp(prefix="tagframe-")
+        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._connect()
 
     def _connect(self) -> None:
         """A new database, which knows nothing of what files held before."""
         import duckdb
 
-        options: dict[str, Any] = {
-            "python_enable_replacements": False,
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-            "memory_limit": self._memory,
-            "preserve_insertion_order": True,
-            "threads": max(1, min(os.cpu_count() or 1, 8)),
-            "temp_directory": self._folder,
-        }
+        from tagframe.engines.duckdb.worker import OPTIONS
+
+        options = {**OPTIONS, "memory_limit": self._memory, "temp_directory": self._folder}
         self.connection = duckdb.connect(":memory:", config=options)
         self.run("SET GLOBAL TimeZone = 'UTC'")
         self.run("SET GLOBAL parquet_metadata_cache = true")
         # DuckDB 2.0 fails where it reads columns late of the first rows by file_row_number, which is filtered too.
         self.run("SET GLOBAL late_materialization_max_rows = 0")
         # All files of all tables: a table is opened when it is first read.
-        paths = [file for table in self._tables.values() for file in table.files]
-        self.run(f"SET allowed_paths = {_texts(paths)}")
-        if self._folder:
-            self.run(f"SET allowed_directories = {_texts([self._folder])}")
+        paths = {file for table in self._tables.values() for file in (*table.files, *table.patterns)}
+        self.run(f"SET allowed_paths = {_texts(sorted(paths))}")
+        self.run(f"SET allowed_directories = {_texts([self._folder])}")
         self.run("SET enable_external_access = false")
         self.run("SET lock_configuration = true")
 
@@ -157,11 +148,11 @@ class Lake:
                 columns = self._columns(quoted(name))
                 return Opened(table, quoted(name), columns, logged=found)
             if table.format == "parquet":
-                source = f"read_parquet({_texts(table.files)}, {self._options(table)})"
+                source = f"read_parquet({_texts(table.patterns)}, {self._options(table)})"
                 number = "(file_index::BIGINT * 1099511627776 + file_row_number)"
                 return Opened(table, source, self._columns(source), number)
             if table.format == "json":
-                source = f"read_json({_texts(table.files)}, {self._options(table)})"
+                source = f"read_json({_texts(table.patterns)}, {self._options(table)})"
                 return Opened(table, source, self._columns(source))
             source, columns = self._csv(table)
             return Opened(table, source, columns)
@@ -172,10 +163,10 @@ class Lake:
     def _csv(self, table: LakeTable) -> tuple[str, list[LakeColumn]]:
         """Types that hold all rows, where numbers with leading zeros are text."""
         options = f"{self._options(table)}, header=true, sample_size=-1, nullstr={_texts(_MISSING)}"
-        whole = f"read_csv({_texts(table.files)}, {options})"
+        whole = f"read_csv({_texts(table.patterns)}, {options})"
         columns = self._columns(whole)
         numbers = [column.name for column in columns if column.type in ("BIGINT", "DOUBLE")]
-        raw = f"read_csv({_texts(table.files)}, {options}, all_varchar=true)"
+        raw = f"read_csv({_texts(table.patterns)}, {options}, all_varchar=true)"
         written = {column.name for column in self._columns(raw) if column.type == "VARCHAR"}
         tested = [name for name in numbers if name in written]
         types = dict(columns_types(columns))
@@ -186,7 +177,7 @@ class Lake:
             (found,) = self.fetch(f"SELECT {shown} FROM {raw}").to_pylist()
             types.update({name: "VARCHAR" for name, padded in zip(tested, found.values(), strict=True) if padded})
         told = ", ".join(f"{_text(name)}: {_text(type)}" for name, type in types.items() if name in written)
-        source = f"read_csv({_texts(table.files)}, {options}, types={{{told}}})" if told else whole
+        source = f"read_csv({_texts(table.patterns)}, {options}, types={{{told}}})" if told else whole
         return source, [LakeColumn(column.name, types[column.name]) for column in columns]
 
     def _columns(self, source: str) -> list[LakeColumn]:

@@ -179,7 +179,7 @@ class LakeEngine:
         limits: SQLLimits,
         explain: bool = False,
     ) -> pd.DataFrame:
-        """In a database of its own that can read the named tables' files and nothing else, in this process."""
+        """In a process that can read the named tables' files and nothing else."""
         opened = {name: (self.lake.opened(readable.table), readable.hidden) for name, readable in tables.items()}
         return run_statement(sql, tables=opened, relations=relations, limits=limits, explain=explain)
 

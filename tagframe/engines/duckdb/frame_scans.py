@@ -59,7 +59,7 @@ class DuckDBFrames(FrameEngine):
         limits: SQLLimits,
         explain: bool = False,
     ) -> pd.DataFrame:
-        """Over the frames as they are now, in this process; see :mod:`tagframe.engines.duckdb.connection`."""
+        """Over the frames as they are now; see :mod:`tagframe.engines.duckdb.statement`."""
         frames = {name: readable(self.frames[one.table], one.hidden) for name, one in tables.items()}
         return run_statement(sql, tables={}, relations={**frames, **relations}, limits=limits, explain=explain)
 

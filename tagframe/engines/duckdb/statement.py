@@ -1,30 +1,38 @@
 """Statements that nobody trusts, in DuckDB: over the files of the named tables, and nothing else.
 
-A statement runs in a database of its own, which has a view for each table, without hidden columns. Three things hold
-it, none of which trusts the others: the guard's allow-list over what sqlglot parses; an allow-list over what DuckDB's
-own parser makes of it, which is here (one SELECT, the named tables, no table function, known functions only); and the
-database's configuration, locked, which reaches no file but those of the tables. It can write nothing: what is no SELECT
-is refused before it runs. It runs in this process, see :mod:`tagframe.engines.duckdb.connection`.
+A statement runs in a process of its own, in a database of its own, which has a view for each table, without hidden
+columns. What holds it, none of which trusts the others: the guard's allow-list over what sqlglot parses; an allow-list
+over what DuckDB's own parser makes of it (one SELECT, the named tables by scope, no table function, known functions
+only); DuckDB's binder, which opens no file by its name; the database's configuration, locked, which reaches no file but
+those of the tables; the process, whose memory is bounded, and which is killed at its time. See
+:mod:`tagframe.engines.duckdb.worker`. Rows that are not in files (of frames, and of Delta and Iceberg tables) are sent
+to the process as it asks for them.
 """
 
 from __future__ import annotations
 
-import json
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+import importlib.util
+import operator
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from tagframe.engines.base import Dialect, SQLLimits, quoted
+from tagframe.engines import worker_program as worker
+from tagframe.engines.base import Dialect, SQLLimits
 from tagframe.engines.dtypes import typed_series
-from tagframe.engines.duckdb.connection import Lake, Opened, named_errors
+from tagframe.engines.duckdb.connection import LakeColumn, Opened, columns_types, named_errors
 from tagframe.engines.files import from_arrow
 from tagframe.engines.sqlite.statement import unique_names
+from tagframe.engines.workers import Expired, Kind, pool
 from tagframe.errors import SQLFailed, UnreadableTable, UnsafeSQL, did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from tagframe.engines.duckdb.scanned import Comparison
 
 # Functions that compute from their arguments alone, by DuckDB's names for them.
 _FUNCTIONS = frozenset(
@@ -60,16 +68,17 @@ def _fold(name: str) -> str:
 DUCKDB = Dialect("duckdb", _FUNCTIONS, _fold)
 """How DuckDB speaks."""
 
-_READING = "reading the stream registered"
-"""How DuckDB says that what gives it rows of a Delta or Iceberg table has failed."""
-_RESULT_SHARE = 4
-_ROWS_AT_ONCE = 2_048
+Table = tuple[Opened, tuple[str, ...]]
+"""A table, and the columns of it that are not to be seen."""
+
+_AT_ONCE = 4 * 2**20
+"""Bytes of a relation's rows that are sent at once, about."""
 
 
 def run_statement(
     sql: str,
     *,
-    tables: Mapping[str, tuple[Opened, tuple[str, ...]]],
+    tables: Mapping[str, Table],
     relations: Mapping[str, pa.Table],
     limits: SQLLimits,
     explain: bool = False,
@@ -78,157 +87,140 @@ def run_statement(
 
     Args:
         sql: in DuckDB's words.
-        tables: name in the statement → the table, and the columns of it that are not to be seen.
-        relations: further tables, by name.
-        limits: rows, seconds, and megabytes for DuckDB's buffers.
+        tables: of files, by their names in the statement.
+        relations: further tables, or datasets of Arrow's, by name.
+        limits: rows, seconds and megabytes.
         explain: compile it only.
     """
-    import duckdb
-
     shown = f"{sql[:200]!r}"
     opened = [one for one, _ in tables.values()]
-    seen = [column.name for one, hidden in tables.values() for column in one.columns if column.name not in hidden]
-    with named_errors(*(one.table for one in opened)):
-        lake = Lake([one.table for one in opened], memory=f"{limits.memory}MB", spills=False)
-        for name, (one, hidden) in tables.items():
-            source = lake.opened(one.table.name).source
-            kept = ", ".join(quoted(column.name) for column in one.columns if column.name not in hidden)
-            lake.run(f"CREATE VIEW {quoted(name)} AS SELECT {kept or 'NULL AS nothing'} FROM {source}")
-    for name, relation in relations.items():
-        lake.register(name, relation)
-    _check(lake, sql, {*map(_fold, tables), *map(_fold, relations)})
-    cursor = lake.cursor()
-    expired = threading.Event()
-
-    def stop() -> None:
-        expired.set()
-        cursor.interrupt()
-
-    timer = threading.Timer(limits.seconds, stop)
-    timer.daemon = True
-    timer.start()
+    files = {name: table for name, table in tables.items() if table[0].logged is None}
+    sent = {**{name: _Sent(one.logged.source, hidden) for name, (one, hidden) in tables.items() if one.logged},
+            **{name: _Sent(relation) for name, relation in relations.items()}}  # fmt: skip
+    request = {
+        "sql": sql,
+        "explain": explain,
+        "rows": limits.rows,
+        "tables": {name: (one.source, columns_types(_shown(one, hidden))) for name, (one, hidden) in files.items()},
+        "paths": sorted({path for one, _ in files.values() for path in (*one.table.files, *one.table.patterns)}),
+        "relations": {name: one.schema.serialize().to_pybytes() for name, one in sent.items()},
+        "calls": _FUNCTIONS | _OPERATORS,
+    }
     try:
-        if explain:
-            return _empty(cursor, sql)
-        return _rows(cursor, sql, limits)
-    except duckdb.InterruptException:
+        with named_errors(*(one.table for one in opened)):
+            (state, *said), parts = pool().run(
+                _worker(), request, seconds=limits.seconds, memory=limits.memory * 2**20, supply=_Supply(sent)
+            )
+    except Expired:
         raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds: {shown}") from None
-    except duckdb.OutOfMemoryException:
-        raise SQLFailed(f"the SQL needs more than SQLLimits(memory={limits.memory}) megabytes: {shown}") from None
-    except duckdb.PermissionException as error:
-        raise UnsafeSQL(f"DuckDB refused the SQL: {_said(error)}: {shown}") from error
-    except duckdb.IOException as error:
-        raise UnreadableTable(
-            f"the SQL cannot be answered: {_said(error)}; tagframe.open_corpus looks again"
-        ) from error
-    except duckdb.Error as error:
-        if expired.is_set():
-            raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds: {shown}") from None
-        if _READING in str(error):
-            raise UnreadableTable(
-                f"the SQL cannot be answered: {_said(error)}; a file may be gone or damaged"
-            ) from error
-        raise SQLFailed(f"DuckDB could not run the SQL: {_said(error, seen)}: {shown}") from error
-    finally:
-        timer.cancel()
-        cursor.close()
-        lake.close()
-
-
-def _said(error: Exception, columns: Sequence[str] = ()) -> str:
-    """What DuckDB says, without the statement again."""
-    first = str(error).splitlines()[0]
-    if 'Referenced column "' in first:
-        name = first.partition('Referenced column "')[2].partition('"')[0]
-        return f"no such column: {name} in {did_you_mean(name, columns)}"
-    return first
-
-
-def _check(lake: Lake, sql: str, names: set[str]) -> None:
-    """Refuse what DuckDB's own parser does not take for one SELECT over these tables, of known functions."""
-    import duckdb
-
-    cursor = lake.cursor()
-    try:
-        statements = cursor.extract_statements(sql)
-    except duckdb.Error as error:
-        raise SQLFailed(f"DuckDB could not read the SQL: {_said(error)}: {sql[:200]!r}") from error
-    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-        raise UnsafeSQL(f"DuckDB refused the SQL: it is not one SELECT: {sql[:200]!r}")
-    (text,) = cursor.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()[0]
-    tree = json.loads(text)
-    if tree.get("error"):
-        raise UnsafeSQL(f"DuckDB refused the SQL: {tree.get('error_message', 'it cannot be parsed')}: {sql[:200]!r}")
-    for node, known in _nodes(tree, frozenset(names)):
-        kind, name = node.get("type"), str(node.get("function_name", ""))
-        if kind in ("TABLE_FUNCTION", "SHOW_REF", "COLUMN_DATA", "DELIM_GET"):
-            raise UnsafeSQL(f"DuckDB refused the SQL: a table-valued function may not run: {sql[:200]!r}")
-        if kind == "BASE_TABLE" and (
-            node.get("schema_name") or node.get("catalog_name") or _fold(str(node.get("table_name"))) not in known
-        ):
-            raise UnsafeSQL(f"DuckDB refused the SQL: no table {node.get('table_name')!r}: {sql[:200]!r}")
-        if name and (node.get("schema") or node.get("catalog") or _fold(name) not in _FUNCTIONS | _OPERATORS):
-            raise UnsafeSQL(f"DuckDB refused the SQL: the function {name!r} may not run: {sql[:200]!r}")
-
-
-def _entries(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The common table expressions of a node."""
-    found = node.get("cte_map")
-    return list(found.get("map", [])) if isinstance(found, Mapping) else []
-
-
-def _nodes(tree: Any, names: frozenset[str]) -> Iterator[tuple[Mapping[str, Any], frozenset[str]]]:
-    """Each node, with the names of tables that count where it is.
-
-    An entry of a WITH counts in the entries after it and in the query that the WITH stands before; in itself only where
-    DuckDB takes it for recursive, and there only after the UNION. Elsewhere its name would be looked for among files.
-    """
-    waiting = [(tree, names)]
-    while waiting:
-        one, known = waiting.pop()
-        if isinstance(one, Mapping):
-            yield one, known
-            for entry in _entries(one):
-                waiting.append((entry, known))
-                known |= {_fold(str(entry["key"]))}
-            for place, part in one.items():
-                if place == "right" and one.get("type") == "RECURSIVE_CTE_NODE":
-                    waiting.append((part, known | {_fold(str(one["cte_name"]))}))
-                elif place != "cte_map":
-                    waiting.append((part, known))
-        elif isinstance(one, list):
-            waiting += [(part, known) for part in one]
-
-
-def _empty(cursor: Any, sql: str) -> pd.DataFrame:
-    described = cursor.execute(f"DESCRIBE {sql}").fetchall()
-    return pd.DataFrame({name: typed_series(()) for name in unique_names([name for name, *_ in described])})
-
-
-def _rows(cursor: Any, sql: str, limits: SQLLimits) -> pd.DataFrame:
-    import pyarrow as pa
-
-    relation = cursor.sql(sql)
-    reader = relation.to_arrow_reader(_ROWS_AT_ONCE)
-    batches: list[pa.RecordBatch] = []
-    rows = size = 0
-    for batch in reader:
-        rows, size = rows + batch.num_rows, size + batch.nbytes
-        batches.append(batch)
+    if state == worker.ROWS:
+        names, rows = (*said, 0)[:2]
+        if explain:
+            return pd.DataFrame({name: typed_series(()) for name in unique_names(names)})
         if rows > limits.rows:
             raise SQLFailed(
-                f"the SQL gives more than {limits.rows:,} rows; narrow it, or raise SQLLimits(rows=…): {sql[:200]!r}"
+                f"the SQL gives more than {limits.rows:,} rows; narrow it, or raise SQLLimits(rows=…): {shown}"
             )
-        if size > limits.memory * 2**20 // _RESULT_SHARE:
-            raise SQLFailed(
-                f"the SQL passes SQLLimits(memory={limits.memory}) megabytes: the rows take more than "
-                f"{limits.memory // _RESULT_SHARE} MB: {sql[:200]!r}"
-            )
-    table = pa.Table.from_batches(batches, reader.schema)
-    columns = [_plain(column) for column in table.columns]
-    names = unique_names(table.column_names)
+        return _frame(parts)
+    reason = str(said[0])
+    if state == worker.OUT_OF_MEMORY:
+        raise SQLFailed(f"the SQL needs more than SQLLimits(memory={limits.memory}) megabytes: {shown}")
+    if state == worker.TOO_LARGE:
+        raise SQLFailed(f"the SQL passes SQLLimits(memory={limits.memory}) megabytes: {reason}: {shown}")
+    if state == worker.REFUSED:
+        raise UnsafeSQL(f"DuckDB refused the SQL: {reason}: {shown}")
+    if state == worker.UNREADABLE:
+        raise UnreadableTable(f"the SQL cannot be answered: {reason}; tagframe.open_corpus looks again")
+    if state == worker.NO_COLUMN:
+        seen = [column.name for one, hidden in tables.values() for column in _shown(one, hidden)]
+        seen += [column for one in sent.values() for column in one.schema.names]
+        reason = f"no such column: {reason} in {did_you_mean(reason, dict.fromkeys(seen))}"
+    raise SQLFailed(f"DuckDB could not run the SQL: {reason}: {shown}")
+
+
+@cache
+def _worker() -> Kind:
+    """The worker process, with the folders of the packages that it needs."""
+    found = (importlib.util.find_spec(name) for name in ("duckdb", "_duckdb", "pyarrow", "numpy"))
+    places = [Path(spec.origin).resolve() for spec in found if spec is not None and spec.origin is not None]
+    folders = [place.parent.parent if place.name.startswith("__init__.") else place.parent for place in places]
+    return Kind("tagframe.engines.duckdb.worker", tuple(dict.fromkeys(map(str, folders))), is_slow=True)
+
+
+def _shown(opened: Opened, hidden: Collection[str]) -> list[LakeColumn]:
+    return [column for column in opened.columns if column.name not in hidden]
+
+
+class _Sent:
+    """A relation whose rows are sent as they are asked for."""
+
+    def __init__(self, source: Any, hidden: Collection[str] = ()) -> None:
+        import pyarrow as pa
+
+        self._source = source
+        self.schema = pa.schema([field for field in source.schema if field.name not in hidden])
+
+    def batches(self, names: Sequence[str], compared: Sequence[Comparison]) -> Iterator[bytes]:
+        """Streams of Arrow's, of rows of which the comparisons are true, and maybe of others."""
+        import pyarrow as pa
+        import pyarrow.dataset as ds
+
+        from tagframe.engines.duckdb.worker import stream_of
+
+        unknown = set(names) - set(self.schema.names)
+        if unknown:
+            raise SQLFailed(f"the process that runs the SQL asks for columns that it may not see: {sorted(unknown)}")
+        if isinstance(self._source, pa.Table):
+            batches = self._source.select(list(names)).to_batches()
+        else:
+            test = None
+            for name, sign, value in compared:
+                one = _SIGNS[sign](ds.field(name), value)
+                test = one if test is None else test & one
+            batches = self._source.scanner(columns=list(names), filter=test).to_reader()
+        for batch in batches:
+            step = max(1, batch.num_rows * _AT_ONCE // max(1, batch.nbytes))
+            for start in range(0, batch.num_rows, step):
+                yield stream_of(batch.slice(start, step))
+
+
+_SIGNS = {"==": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+class _Supply:
+    """What the worker asks back; see :mod:`tagframe.engines.duckdb.worker`."""
+
+    def __init__(self, sent: Mapping[str, _Sent]) -> None:
+        self._sent = sent
+        self._scans: list[Iterator[bytes]] = []
+
+    def __call__(self, kind: str, what: Any, *rest: Any) -> bytes:
+        """The answer to a question.
+
+        Raises:
+            UnreadableTable: the rows cannot be read.
+        """
+        import pyarrow as pa
+
+        try:
+            if kind == "scan":
+                self._scans.append(self._sent[what].batches(*rest))
+                return str(len(self._scans) - 1).encode()
+            return next(self._scans[what], b"")
+        except (OSError, pa.ArrowException) as error:
+            raise UnreadableTable(
+                f"the SQL cannot be answered: {str(error).splitlines()[0]}; a file may be gone or damaged"
+            ) from error
+
+
+def _frame(parts: Sequence[bytes]) -> pd.DataFrame:
+    import pyarrow as pa
+
+    table = pa.concat_tables([pa.ipc.open_stream(part).read_all() for part in parts])
+    table.validate(full=True)
     # Arrow tables may have a name twice, frames of ours not.
-    return from_arrow(pa.Table.from_arrays(columns, names=names))
+    names = unique_names(table.column_names)
+    return from_arrow(pa.Table.from_arrays([_plain(column) for column in table.columns], names=names))
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

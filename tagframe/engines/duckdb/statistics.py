@@ -8,6 +8,7 @@ import pandas as pd
 
 from tagframe.engines.base import ColumnStatistics, TableStatistics, quoted
 from tagframe.engines.duckdb.connection import Lake, LakeColumn, Opened
+from tagframe.engines.duckdb.tables import literal
 from tagframe.engines.files import from_arrow
 from tagframe.engines.sampling import distinct_of_sample
 
@@ -48,7 +49,7 @@ def statistics_of(lake: Lake, opened: Opened) -> TableStatistics:
 
 
 def _files(opened: Opened) -> str:
-    return "[" + ", ".join("'" + file.replace("'", "''") + "'" for file in opened.table.files) + "]"
+    return "[" + ", ".join("'" + file.replace("'", "''") + "'" for file in opened.table.patterns) + "]"
 
 
 def _known(lake: Lake, opened: Opened) -> dict[str, tuple[int | None, Any, Any]]:
@@ -129,7 +130,7 @@ def _of_row_groups(lake: Lake, opened: Opened, names: list[str]) -> pa.Table:
     hive = "true" if opened.table.partitioned else "false"
     # A file each: over all files DuckDB would read what the conditions leave out, too.
     parts = (
-        f"SELECT * FROM read_parquet('{file.replace(chr(39), 2 * chr(39))}', hive_partitioning={hive}) "
+        f"SELECT * FROM read_parquet('{literal(file).replace(chr(39), 2 * chr(39))}', hive_partitioning={hive}) "
         f"WHERE file_row_number BETWEEN {start} AND {start + each - 1}"
         for file, start in chosen
     )

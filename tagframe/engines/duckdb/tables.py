@@ -58,6 +58,11 @@ class LakeTable:
         """Bytes of its files."""
         return sum(os.stat(file).st_size for file in self.files)
 
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """Its files as DuckDB reads their names, in which no letter of theirs stands for others."""
+        return tuple(literal(file) for file in self.files)
+
     def listing(self) -> list[tuple[str, int, int]]:
         """Path, size and time of change in ns of each of its files, or of those of its log.
 
@@ -70,6 +75,15 @@ class LakeTable:
     def state(self) -> str:
         """Changes whenever the table does."""
         return hashlib.sha256(repr(self.listing()).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def literal(path: str) -> str:
+    """A path as the pattern that finds this path alone.
+
+    >>> literal("sales[12].parquet")
+    'sales[[]12].parquet'
+    """
+    return re.sub(r"[*?[]", r"[\g<0>]", path)
 
 
 _LOGS = {"delta": "_delta_log", "iceberg": "metadata"}

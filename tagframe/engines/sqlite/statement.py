@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from tagframe.engines import worker_program as worker
 from tagframe.engines.base import Dialect, Readable, SQLLimits
 from tagframe.engines.dtypes import typed_frame
 from tagframe.engines.relations import image_of
-from tagframe.engines.sqlite import worker
-from tagframe.engines.sqlite.pool import Expired, pool
+from tagframe.engines.sqlite.worker import ascii_lower
+from tagframe.engines.workers import Expired, Kind, plain, pool
 from tagframe.errors import SQLFailed, UnsafeSQL, did_you_mean
 
 if TYPE_CHECKING:
@@ -28,9 +29,10 @@ _FUNCTIONS = frozenset(
     "total trim trunc typeof unicode unixepoch unlikely upper -> ->>".split()
 )
 
-SQLITE = Dialect("sqlite", _FUNCTIONS, worker.ascii_lower, "all")
+SQLITE = Dialect("sqlite", _FUNCTIONS, ascii_lower, "all")
 """How SQLite speaks."""
 
+_WORKER = Kind("tagframe.engines.sqlite.worker")
 _MEGABYTE = 2**20
 
 
@@ -66,11 +68,20 @@ def run_statement(
     memory = limits.memory * _MEGABYTE + len(image)
     shown = f"{sql[:200]!r}"
     try:
-        state, *said = pool().run(request, image, seconds=limits.seconds, memory=memory)
+        (state, *said), _ = pool().run(
+            _WORKER,
+            request,
+            seconds=limits.seconds,
+            memory=memory,
+            supply=lambda _image: image,
+            # Beside a file nothing is kept: the file is let go after each statement.
+            copied=copied if file is None else None,
+        )
     except Expired:
         raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds: {shown}") from None
     if state == worker.ROWS:
-        names, rows = said
+        names, parts = said
+        rows = [row for part in parts for row in plain(part)]
         if len(rows) > limits.rows and not explain:
             raise SQLFailed(
                 f"the SQL gives more than {limits.rows:,} rows; narrow it, or raise SQLLimits(rows=…): {shown}"

@@ -1,31 +1,32 @@
-"""Run as a process of its own: a statement that nobody trusts, inside limits that hold, and the rows back.
+"""What runs in a process of its own: a statement that nobody trusts, inside limits that hold, and the rows back.
 
-This file is a program, started by :mod:`tagframe.engines.sqlite.pool` and by nothing else; it imports the standard
-library alone, so that it starts in a few hundredths of a second and fits into a small address space. Requests come on
-its standard input and answers leave on its standard output, each a pickle of plain values after eight bytes of length.
+It imports the standard library alone, so that the process starts in a few hundredths of a second and fits into a small
+address space; :mod:`tagframe.engines.worker_program` is what runs it.
 
 What bounds a statement: the address space of the process and SQLite's own heap, which temporary tables and sorters are
 in too (memory); the longest text, the widest row, the deepest expression (``sqlite3_limit``); the rows and bytes of the
 result; an authorizer that knows which columns may be read and which functions called. Its time is bounded by the pool,
-which kills the process. When standard input closes, as it does when the caller's process ends however it ends, the
-process ends at once, in the middle of a statement too.
+which kills the process.
 """
 
 from __future__ import annotations
 
-import os
 import pickle
-import queue
-import signal
 import sqlite3
-import sys
-import threading
 from collections.abc import Callable, Mapping
-from typing import IO, Any
 
-ROWS, OUT_OF_MEMORY, TOO_LARGE = "rows", "out of memory", "too large"
-REFUSED, NO_COLUMN, FAILED = "refused", "no column", "failed"
-"""How an answer begins."""
+from tagframe.engines.worker_program import (
+    FAILED,
+    NO_COLUMN,
+    OUT_OF_MEMORY,
+    REFUSED,
+    ROWS,
+    TOO_LARGE,
+    Answer,
+    Caller,
+    Request,
+    bound,
+)
 
 _LIMITS = {
     sqlite3.SQLITE_LIMIT_SQL_LENGTH: 1_000_000,
@@ -42,15 +43,14 @@ _LONGEST = 1_000_000_000
 _LARGEST_FILE = 64 * 2**20
 _ROWS_AT_ONCE = 100
 
-Request = dict[str, Any]
-Answer = tuple[Any, ...]
-
 
 class Worker:
     """One connection at a time. Copied tables stay for the next statement, which may ask for the same ones."""
 
-    def __init__(self, memory: int) -> None:
+    def __init__(self, memory: int, caller: Caller) -> None:
         self._memory = memory
+        self._caller = caller
+        self.is_spent = False
         self._connection: sqlite3.Connection | None = None
         self._copied: str | None = None
 
@@ -59,11 +59,14 @@ class Worker:
         readable: Mapping[tuple[str, str], frozenset[str]] = {}
         try:
             connection = self._opened(request)
-            bound_process(self._memory)
+            bound("RLIMIT_AS", self._memory)
+            # Beside a database in WAL mode a small file may be written.
+            bound("RLIMIT_FSIZE", _LARGEST_FILE)
             readable = _present(connection, request)
             connection.set_authorizer(_authorizer(readable, _hidden_names(connection, request), request["functions"]))
             return _rows(connection, request, self._memory // _RESULT_SHARE)
         except MemoryError:
+            self.is_spent = True
             return OUT_OF_MEMORY, ""
         except sqlite3.DataError as error:  # "string or blob too big"
             return TOO_LARGE, str(error)
@@ -76,18 +79,20 @@ class Worker:
             return FAILED, str(error)
         finally:
             self._put_away(request)
-            bound_process(None)  # the next request may bring other tables
+            bound("RLIMIT_AS", None)  # the next request may bring other tables
+
+    def rest(self) -> None:
+        """Nothing: a connection is made at once."""
 
     def _opened(self, request: Request) -> sqlite3.Connection:
         """The copied tables as the database "main", the file, if any, as "source"."""
-        image = request.pop("image")
         if self._connection is None or self._copied != request["copied"]:
             self._close()
             # Not the default isolation level, in which Python would begin transactions of its own.
             self._connection = sqlite3.connect(":memory:", uri=True, isolation_level=None, cached_statements=0)
             self._connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
-            if image:
-                self._connection.deserialize(image)
+            if request["copied"] is not None:
+                self._connection.deserialize(self._caller.ask("image"))
             self._connection.execute("PRAGMA temp_store = MEMORY")
             self._connection.execute(f"PRAGMA hard_heap_limit = {self._memory}")
             self._copied = request["copied"]
@@ -187,82 +192,3 @@ def _rows(connection: sqlite3.Connection, request: Request, most_bytes: int) -> 
         if size > most_bytes:
             return TOO_LARGE, f"the rows take more than {most_bytes // 2**20} MB"
     return ROWS, names, parts
-
-
-def read_exactly(stream: IO[bytes], size: int) -> bytes:
-    """So many bytes; fewer where the stream ends before."""
-    parts = bytearray()
-    while len(parts) < size:
-        part = stream.read(min(size - len(parts), 2**20))
-        if not part:
-            break
-        parts += part
-    return bytes(parts)
-
-
-def read_block(stream: IO[bytes]) -> bytes:
-    """A block with its length before it.
-
-    Raises:
-        EOFError: the stream ends before the block does.
-    """
-    size = read_exactly(stream, 8)
-    block = read_exactly(stream, int.from_bytes(size, "big"))
-    if len(size) < 8 or len(block) < int.from_bytes(size, "big"):
-        raise EOFError("the other side has gone")
-    return block
-
-
-def write_block(stream: IO[bytes], block: bytes) -> None:
-    """Write a block with its length before it, to a stream that may take less than it is given."""
-    for part in (len(block).to_bytes(8, "big"), block):
-        rest = memoryview(part)
-        while rest:
-            rest = rest[stream.write(rest) :]
-
-
-def _listen(requests: queue.SimpleQueue[Request]) -> None:
-    """Take requests; end the process, whatever it does, where the caller is gone."""
-    try:
-        while True:
-            request = pickle.loads(read_block(sys.stdin.buffer))
-            request["image"] = read_block(sys.stdin.buffer)
-            requests.put(request)
-            del request
-    except BaseException:
-        # Not sys.exit, which would end this thread alone.
-        os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
-
-
-def bound_process(memory: int | None) -> None:
-    """Bound the address space, and the files that may be written (beside a database in WAL mode a small one may be).
-
-    Where the system has such limits; elsewhere SQLite's own heap and the pool's deadline are what is left.
-    """
-    try:
-        import resource
-
-        for kind, wanted in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_FSIZE, _LARGEST_FILE)):
-            _, most = resource.getrlimit(kind)
-            soft = most if wanted is None else wanted if most == resource.RLIM_INFINITY else min(wanted, most)
-            resource.setrlimit(kind, (soft, most))
-    except (ImportError, ValueError, OSError):
-        return
-
-
-def main() -> None:
-    """Answer requests until the caller is gone."""
-    worker = Worker(int(sys.argv[1]))
-    requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=[requests], daemon=True).start()
-    output = open(1, "wb", buffering=0)  # noqa: SIM115
-    while True:
-        try:
-            answer = pickle.dumps(worker.answer(requests.get()))
-        except MemoryError:
-            answer = pickle.dumps((OUT_OF_MEMORY, ""))
-        write_block(output, answer)
-
-
-if __name__ == "__main__":
-    main()

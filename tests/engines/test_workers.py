@@ -13,62 +13,72 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from tagframe.engines import workers
 from tagframe.engines.base import Readable, SQLLimits
+from tagframe.engines.duckdb.frame_scans import DuckDBFrames
 from tagframe.engines.frames import FrameEngine
-from tagframe.engines.sqlite import pool as sqlite_pool
 from tagframe.errors import InvalidArgument, SQLFailed
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
-ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+ENDLESS = {
+    "sqlite": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
+    "duckdb": "SELECT levenshtein(lpad('a', 1000000, 'b'), lpad('c', 1000000, 'd')) AS n",  # one call of one function
+}
 FOR_EVER = SQLLimits(seconds=600)
 """No test waits for this: what runs so long is ended otherwise."""
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and forks")
 
 
-def execute(sql: str, limits: SQLLimits | None = None, **frames: pd.DataFrame) -> pd.DataFrame:
-    engine = FrameEngine(frames)
+@pytest.fixture(params=ENDLESS)
+def kind(request: pytest.FixtureRequest) -> str:
+    """Of worker."""
+    if request.param == "duckdb":
+        pytest.importorskip("duckdb")
+    return str(request.param)
+
+
+def execute(sql: str, limits: SQLLimits | None = None, kind: str = "sqlite", **frames: pd.DataFrame) -> pd.DataFrame:
+    engine = FrameEngine(frames) if kind == "sqlite" else DuckDBFrames(frames)
     tables = {name: Readable(name) for name in frames}
     return engine.execute(sql, tables=tables, relations={}, limits=limits or SQLLimits())
 
 
 @pytest.fixture
-def empty(monkeypatch: pytest.MonkeyPatch) -> sqlite_pool.Pool:
+def empty(monkeypatch: pytest.MonkeyPatch) -> workers.Pool:
     """A pool with no process yet."""
-    pool = sqlite_pool.Pool()
-    monkeypatch.setattr(sqlite_pool, "_pool", pool)
+    pool = workers.Pool()
+    monkeypatch.setattr(workers, "_pool", pool)
     yield pool
     for process in pool._idle:
         process.kill()
 
 
-def test_a_process_is_kept_warm_and_replaced_where_it_died(empty):
-    execute("SELECT 1")
+def test_a_process_is_kept_warm_and_replaced_where_it_died(empty, kind):
+    execute("SELECT 1", kind=kind)
     (process,) = empty._idle
-    execute("SELECT 2")
+    execute("SELECT 2", kind=kind)
     assert empty._idle == [process]
     process._popen.kill()
     process._popen.wait()
-    assert execute("SELECT 3 AS n")["n"].tolist() == [3]
+    assert execute("SELECT 3 AS n", kind=kind)["n"].tolist() == [3]
     assert process not in empty._idle
 
 
 def test_tables_are_copied_to_it_once(empty, monkeypatch):
     frame = pd.DataFrame({"id": range(1000), "name": [f"n{number}" for number in range(1000)]})
     sent = []
-    ask = sqlite_pool._Process.ask
+    ask = workers.Process.ask
 
-    def spy(self, request, image, seconds):
-        sent.append(len(image))
-        return ask(self, request, image, seconds)
+    def spy(self, request, seconds, supply):
+        return ask(self, request, seconds, lambda *question: sent.append(question) or supply(*question))
 
-    monkeypatch.setattr(sqlite_pool._Process, "ask", spy)
+    monkeypatch.setattr(workers.Process, "ask", spy)
     for _ in range(2):
         assert execute("SELECT count(*) AS n FROM t", t=frame)["n"].tolist() == [1000]
-    assert sent[0] > 0
-    assert sent[1] == 0
+    assert sent == [("image",)]
     frame.loc[0, "name"] = "other"
     assert execute("SELECT name FROM t WHERE id = 0", t=frame)["name"].tolist() == ["other"]
 
@@ -81,46 +91,48 @@ def test_other_tables_of_the_same_size_fit_into_its_memory(empty):
         assert found["n"].tolist() == [48]
 
 
-def test_a_process_that_dies_in_the_middle_is_a_named_error(empty):
-    known = set(sqlite_pool._alive)
+def test_a_process_that_dies_in_the_middle_is_a_named_error(empty, kind):
+    known = set(workers._alive)
     with ThreadPoolExecutor(1) as threads:
-        running = threads.submit(execute, ENDLESS, FOR_EVER)
-        while not (begun := set(sqlite_pool._alive) - known):
+        running = threads.submit(execute, ENDLESS[kind], FOR_EVER, kind)
+        while not (begun := set(workers._alive) - known):
             time.sleep(0.01)
         begun.pop()._popen.kill()
         with pytest.raises(SQLFailed, match="the process that ran the SQL died"):
             running.result()
-    assert execute("SELECT 1 AS n")["n"].tolist() == [1]
+    assert execute("SELECT 1 AS n", kind=kind)["n"].tolist() == [1]
 
 
-def test_what_is_killed_at_its_time_is_replaced(empty):
+def test_what_is_killed_at_its_time_is_replaced(empty, kind):
     with pytest.raises(SQLFailed, match=r"stopped after 0\.2 seconds"):
-        execute(ENDLESS, SQLLimits(seconds=0.2))
-    assert empty._idle == []
-    assert execute("SELECT 1 AS n")["n"].tolist() == [1]
+        execute(ENDLESS[kind], SQLLimits(seconds=0.2), kind)
+    assert len(empty._idle) == (kind == "duckdb"), "what starts slowly is started again at once"
+    assert execute("SELECT 1 AS n", kind=kind)["n"].tolist() == [1]
 
 
-def test_many_threads_at_once(empty):
+def test_many_threads_at_once(empty, kind):
     frame = pd.DataFrame({"id": range(100)})
     with ThreadPoolExecutor(16) as threads:
-        found = list(threads.map(lambda n: execute(f"SELECT count(*) AS n FROM t WHERE id < {n}", t=frame), range(64)))
+        found = list(
+            threads.map(lambda n: execute(f"SELECT count(*) AS n FROM t WHERE id < {n}", kind=kind, t=frame), range(64))
+        )
     assert [frame["n"].tolist() for frame in found] == [[number] for number in range(64)]
-    assert len(empty._idle) <= sqlite_pool._MOST_IDLE
+    assert len(empty._idle) <= workers._MOST_IDLE
 
 
-def test_as_much_memory_as_there_may_be(empty):
-    assert execute("SELECT 1 AS n", SQLLimits(memory=1_000_000))["n"].tolist() == [1]
+def test_as_much_memory_as_there_may_be(empty, kind):
+    assert execute("SELECT 1 AS n", SQLLimits(memory=1_000_000), kind)["n"].tolist() == [1]
 
 
 def test_nothing_is_unpickled_that_could_act():
-    with pytest.raises(sqlite_pool.pickle.UnpicklingError, match=r"posix\.system|nt\.system|no plain value"):
-        sqlite_pool._plain(sqlite_pool.pickle.dumps(os.system))
+    with pytest.raises(SQLFailed, match=r"posix\.system|nt\.system|no plain value"):
+        workers.plain(workers.pickle.dumps(os.system))
 
 
-def test_no_process_to_be_had_is_a_named_error(empty, monkeypatch):
+def test_no_process_to_be_had_is_a_named_error(empty, monkeypatch, kind):
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     with pytest.raises(SQLFailed, match="no process can be started"):
-        execute("SELECT 1")
+        execute("SELECT 1", kind=kind)
 
 
 @pytest.mark.parametrize(
@@ -135,29 +147,29 @@ def test_limits_are_numbers(wrong):
 
 START = """
 import os, signal, sys, threading, time
-from tagframe.engines.sqlite import pool as sqlite_pool
+from tagframe.engines import workers
 from tagframe.engines.base import SQLLimits
+from tagframe.engines.duckdb.frame_scans import DuckDBFrames
 from tagframe.engines.frames import FrameEngine
 
 def execute(sql, seconds=600):
-    return FrameEngine({}).execute(sql, tables={}, relations={}, limits=SQLLimits(seconds=seconds))
+    engine = FrameEngine({}) if KIND == "sqlite" else DuckDBFrames({})
+    return engine.execute(sql, tables={}, relations={}, limits=SQLLimits(seconds=seconds))
 
-def workers():
-    return [process._popen.pid for process in sqlite_pool._alive]
-
-ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+def running():
+    return [process.pid for process in workers._alive]
 """
 
 
-def program(text: str) -> subprocess.Popen[str]:
+def program(text: str, kind: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", START + text],
+        [sys.executable, "-W", "error", "-c", f"KIND, ENDLESS = {kind!r}, {ENDLESS[kind]!r}\n" + START + text],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
     )  # fmt: skip
 
 
-def output(text: str) -> str:
-    done = program(text)
+def output(text: str, kind: str) -> str:
+    done = program(text, kind)
     shown, errors = done.communicate()
     assert (done.returncode, errors) == (0, ""), errors
     return shown
@@ -175,17 +187,18 @@ def wait_until_gone(pid: int) -> None:
 
 
 @posix
-def test_a_program_that_ends_leaves_no_process():
-    wait_until_gone(int(output('execute("SELECT 1"); print(*workers())')))
+def test_a_program_that_ends_leaves_no_process(kind):
+    wait_until_gone(int(output('execute("SELECT 1"); print(*running())', kind)))
 
 
 @posix
-def test_ctrl_c_ends_the_statement():
-    shown = output("""
+def test_ctrl_c_ends_the_statement(kind):
+    shown = output(
+        """
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job would ignore it
 
 def press():
-    while not workers():
+    while not running():
         time.sleep(0.01)
     time.sleep(0.3)
     os.kill(os.getpid(), signal.SIGINT)
@@ -194,21 +207,26 @@ threading.Thread(target=press).start()
 try:
     execute(ENDLESS)
 except KeyboardInterrupt:
-    print("interrupted", workers(), execute("SELECT 7 AS n")["n"].tolist())
-""")
+    print("interrupted", running(), execute("SELECT 7 AS n")["n"].tolist())
+""",
+        kind,
+    )
     assert shown == "interrupted [] [7]\n"
 
 
 @posix
-def test_a_killed_program_leaves_no_process_in_the_middle_of_a_statement():
-    running = program("""
+def test_a_killed_program_leaves_no_process_in_the_middle_of_a_statement(kind):
+    running = program(
+        """
 threading.Thread(target=execute, args=[ENDLESS], daemon=True).start()
-while not workers():
+while not running():
     time.sleep(0.01)
 time.sleep(0.3)
-print(*workers(), flush=True)
+print(*running(), flush=True)
 time.sleep(600)
-""")
+""",
+        kind,
+    )
     pid = int(running.stdout.readline())
     running.send_signal(signal.SIGKILL)
     running.communicate()
@@ -216,30 +234,36 @@ time.sleep(600)
 
 
 @posix
-def test_a_fork_has_processes_of_its_own():
-    shown = output("""
+def test_a_fork_has_processes_of_its_own(kind):
+    shown = output(
+        """
 execute("SELECT 1")
 child = os.fork()
 mine = execute("SELECT 2 AS n")["n"].tolist()
 if child == 0:
-    sqlite_pool._end()
+    workers._end()
     os._exit(0 if mine == [2] else 1)
-print(os.waitpid(child, 0)[1], mine, len(workers()))
-""")
+print(os.waitpid(child, 0)[1], mine, len(running()))
+""",
+        kind,
+    )
     assert shown == "0 [2] 1\n"
 
 
 @posix
-def test_a_child_that_lives_on_does_not_keep_the_process():
-    running = program("""
+def test_a_child_that_lives_on_does_not_keep_the_process(kind):
+    running = program(
+        """
 execute("SELECT 1")
-pid, = workers()
+pid, = running()
 child = os.fork()
 if child == 0:
     time.sleep(600)
 print(pid, child, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
-""")
+""",
+        kind,
+    )
     pid, child = map(int, running.stdout.readline().split())
     try:
         wait_until_gone(pid)

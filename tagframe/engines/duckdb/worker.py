@@ -1,0 +1,306 @@
+"""What runs in a process of its own: a statement that nobody trusts, in a DuckDB that can read what it names only.
+
+:mod:`tagframe.engines.worker_program` is what runs it, with DuckDB and Arrow and nothing of pandas. What holds a
+statement here: its parse, by DuckDB's own parser, in which each table is resolved by scope and each function is known;
+DuckDB's binder, which may find no name that is not a view of ours or a common table expression (so that no file is
+opened by its name); the locked configuration, which reaches no file but those of the tables; views of nothing in the
+place of those that tell of the database; the memory of the process, and the rows and bytes of the result. Its time is
+bounded by the pool, which kills the process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence, Set
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from tagframe.engines.worker_program import (
+    FAILED,
+    NO_COLUMN,
+    OUT_OF_MEMORY,
+    REFUSED,
+    ROWS,
+    TOO_LARGE,
+    UNREADABLE,
+    Answer,
+    Caller,
+    Request,
+    bound,
+)
+
+if TYPE_CHECKING:
+    from tagframe.engines.duckdb.scanned import Comparison
+
+OPTIONS: dict[str, Any] = {
+    "python_enable_replacements": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "preserve_insertion_order": True,
+    "threads": max(1, min(os.cpu_count() or 1, 8)),
+}
+"""Of every database of ours."""
+
+_MEGABYTE = 2**20
+_OWN = 96 * _MEGABYTE
+"""What the process may take beside the memory of a statement."""
+_RESULT_SHARE = 4
+_ROWS_AT_ONCE = 2_048
+_NESTED_CELL = 64
+"""Bytes that a value inside a list or a struct takes in Python, at least."""
+_LONGEST_REASON = 300
+
+
+class Worker:
+    """A new database for each statement; the next one is made while there is none."""
+
+    def __init__(self, memory: int, caller: Caller) -> None:
+        self._memory = memory
+        self._caller = caller
+        pa.set_cpu_count(1)
+        pa.set_io_thread_count(1)
+        self._connection: Any = None
+        self._system: list[str] = []
+        self.rest()
+        self._at_rest, _ = taken()
+        bound("RLIMIT_FSIZE", 0)
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether it holds on to much of what earlier statements took."""
+        return taken()[0] > self._at_rest + max(32 * _MEGABYTE, self._memory // 8)
+
+    def rest(self) -> None:
+        """Make the next statement's database."""
+        if self._connection is None:
+            options = {**OPTIONS, "memory_limit": f"{self._memory}B", "temp_directory": ""}
+            self._connection = duckdb.connect(":memory:", config=options)
+            self._run("SET GLOBAL TimeZone = 'UTC'")
+            # DuckDB 2.0 fails where it reads columns late of the first rows by file_row_number, which is filtered too.
+            self._run("SET GLOBAL late_materialization_max_rows = 0")
+            if not self._system:
+                query = "SELECT DISTINCT view_name FROM duckdb_views() WHERE internal"
+                self._system = [name for (name,) in self._connection.execute(query).fetchall()]
+            for name in self._system:
+                self._run(f"CREATE VIEW main.{quoted(name)} AS SELECT NULL AS nothing")
+
+    def answer(self, request: Request) -> Answer:
+        """Run a statement: its rows are sent as Arrow's streams, a part a batch."""
+        try:
+            if request["relations"]:
+                import pyarrow.dataset  # noqa: F401
+
+                if self._first_relations:
+                    self._first_relations = False
+                    self._at_rest, _ = taken()
+            resident, data = taken()
+            if data:
+                room = max(self._memory * 3 // 4, self._memory + _OWN - resident)
+                bound("RLIMIT_DATA", data + room)
+            sql, schemas = request["sql"], self._shaped(request)
+            names = frozenset(map(str.lower, (*request["tables"], *schemas)))
+            if reason := refusal(self._connection, sql, names, request["calls"]):
+                return REFUSED, reason
+            self._present(request, schemas)
+            if request["explain"]:
+                described = self._connection.execute(f"DESCRIBE {sql}").fetchall()
+                return ROWS, [name for name, *_ in described]
+            return self._rows(sql, request["rows"])
+        except (duckdb.Error, pa.ArrowException, OSError, ValueError, RuntimeError) as error:
+            return said(error)
+        except MemoryError:
+            return OUT_OF_MEMORY, ""
+        finally:
+            bound("RLIMIT_DATA", None)
+            self._connection.close()
+            self._connection = None
+
+    _first_relations = True
+
+    def _run(self, sql: str) -> None:
+        self._connection.execute(sql)
+
+    def _shaped(self, request: Request) -> dict[str, pa.Schema]:
+        """Have views of nothing with the columns of the tables, without hidden ones; the schemas of relations."""
+        schemas = {name: pa.ipc.read_schema(pa.py_buffer(schema)) for name, schema in request["relations"].items()}
+        shapes: dict[str, list[tuple[str, str]]] = {name: shown for name, (_, shown) in request["tables"].items()}
+        for name, schema in schemas.items():
+            types = self._connection.from_arrow(schema.empty_table()).types
+            shapes[name] = list(zip(schema.names, map(str, types), strict=True))
+        for name, columns in shapes.items():
+            shown = ", ".join(f"CAST(NULL AS {type}) AS {quoted(column)}" for column, type in columns)
+            self._run(f"CREATE OR REPLACE VIEW {quoted(name)} AS SELECT {shown or 'NULL AS nothing'}")
+        return schemas
+
+    def _present(self, request: Request, schemas: Mapping[str, pa.Schema]) -> None:
+        """Have the tables themselves by these names, and nothing else."""
+        for name, schema in schemas.items():
+            self._run(f"DROP VIEW {quoted(name)}")
+            self._connection.register(name, self._asked(name, schema))
+        self._run(f"SET allowed_paths = {texts(request['paths'])}")
+        self._run("SET enable_external_access = false")
+        self._run("SET lock_configuration = true")
+        for name, (source, shown) in request["tables"].items():
+            columns = ", ".join(quoted(column) for column, _ in shown)
+            self._run(f"CREATE OR REPLACE VIEW {quoted(name)} AS SELECT {columns or 'NULL AS nothing'} FROM {source}")
+
+    def _asked(self, name: str, schema: pa.Schema) -> Any:
+        """What DuckDB takes for a dataset; the caller is asked to begin a scan, and then for its next rows."""
+        from tagframe.engines.duckdb.scanned import Scanned, comparisons
+
+        def read(names: Sequence[str], condition: Any) -> pa.RecordBatchReader:
+            wanted: list[Comparison] = comparisons(condition, schema)
+            number = int(self._caller.ask("scan", name, list(names), wanted))
+            part = pa.schema([schema.field(column) for column in names])
+            return pa.RecordBatchReader.from_batches(part, self._batches(number))
+
+        return Scanned(schema, read)
+
+    def _batches(self, number: int) -> Iterator[pa.RecordBatch]:
+        for block in iter(partial(self._caller.ask, "next", number), b""):
+            yield from pa.ipc.open_stream(block)
+
+    def _rows(self, sql: str, most: int) -> Answer:
+        reader = self._connection.sql(sql).to_arrow_reader(_ROWS_AT_ONCE)
+        self._caller.send(stream_of(pa.RecordBatch.from_pylist([], schema=reader.schema)))
+        rows = size = 0
+        for batch in reader:
+            rows, size = rows + batch.num_rows, size + batch.nbytes + sum(map(_nested, batch.columns))
+            if rows > most:
+                return ROWS, [], rows
+            if size > self._memory // _RESULT_SHARE:
+                return TOO_LARGE, f"the rows take more than {self._memory // _RESULT_SHARE // _MEGABYTE} MB"
+            self._caller.send(stream_of(batch))
+        return ROWS, [], rows
+
+
+def _nested(array: pa.Array) -> int:
+    """Bytes that the values inside of lists and structs take in Python beside their own."""
+    kind = array.type
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        inner = [array.flatten()]
+    elif pa.types.is_map(kind):
+        inner = [array.keys, array.items]
+    elif pa.types.is_struct(kind):
+        inner = array.flatten()
+    elif pa.types.is_union(kind):
+        inner = [array.field(place) for place in range(kind.num_fields)]
+    else:
+        return 0
+    return sum(_NESTED_CELL * len(one) + _nested(one) for one in inner)
+
+
+def taken() -> tuple[int, int]:
+    """Bytes that the process has in memory, and those of its data; zeros where the system does not tell."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            pages = list(map(int, file.read().split()))
+    except OSError:
+        return 0, 0
+    size = os.sysconf("SC_PAGE_SIZE")
+    return pages[1] * size, pages[5] * size
+
+
+def stream_of(batch: pa.RecordBatch) -> bytes:
+    """A batch as a stream of Arrow's."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    found: bytes = sink.getvalue().to_pybytes()
+    return found
+
+
+def said(error: Exception) -> Answer:
+    """What went wrong, in DuckDB's words, without the statement again."""
+    text = str(error)
+    first = (text.splitlines() or [""])[0]
+    reason = first if len(first) <= _LONGEST_REASON else f"{first[:_LONGEST_REASON]}…"
+    if isinstance(error, duckdb.OutOfMemoryException) or "Out of Memory Error" in first or "bad_alloc" in first:
+        return OUT_OF_MEMORY, ""
+    if isinstance(error, duckdb.PermissionException) or "Permission Error" in first:
+        return REFUSED, reason
+    if isinstance(error, duckdb.IOException) or "IO Error" in first:
+        return UNREADABLE, reason
+    if 'Referenced column "' in first:
+        return NO_COLUMN, first.partition('Referenced column "')[2].partition('"')[0]
+    return FAILED, reason
+
+
+# --- what may run -----------------------------------------------------------------------------------------------------
+
+
+def refusal(connection: Any, sql: str, tables: Set[str], functions: Set[str]) -> str:
+    """Why a statement may not run; "" for one SELECT over these tables that calls functions of these alone.
+
+    Args:
+        connection: to a database that has views of nothing in the place of the tables.
+        sql: the statement.
+        tables, functions: names, in lower case.
+
+    Raises:
+        duckdb.Error: it cannot be read.
+    """
+    statements = connection.extract_statements(sql)
+    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        return "it is not one SELECT"
+    (text,) = connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()[0]
+    tree = json.loads(text)
+    if tree.get("error"):
+        return str(tree.get("error_message", "it cannot be parsed"))
+    if reason := next(_refused(tree, frozenset(tables), functions), ""):
+        return reason
+    # What the binder itself finds neither in the statement nor here it would take for the name of a file.
+    unknown = sorted(connection.get_table_names(sql))
+    return f"no table {unknown[0]!r}" if unknown else ""
+
+
+def _refused(tree: Any, tables: frozenset[str], functions: Set[str]) -> Iterator[str]:
+    """What may not stand in a statement."""
+    for node, known in _nodes(tree, tables):
+        kind, name = node.get("type"), str(node.get("function_name", ""))
+        is_qualified = bool(node.get("schema") or node.get("schema_name") or node.get("catalog_name"))
+        is_qualified |= len((node.get("qualified_name") or {}).get("path", ())) > 1
+        if kind in ("TABLE_FUNCTION", "SHOW_REF", "COLUMN_DATA", "DELIM_GET"):
+            yield "a table-valued function may not run"
+        if kind == "BASE_TABLE" and (is_qualified or str(node.get("table_name")).lower() not in known):
+            yield f"no table {node.get('table_name')!r}"
+        if name and (is_qualified or name.lower() not in functions):
+            yield f"the function {name!r} may not run"
+
+
+def _nodes(tree: Any, tables: frozenset[str]) -> Iterator[tuple[Mapping[str, Any], frozenset[str]]]:
+    """Each node, with the names of tables that count where it is.
+
+    An entry of a WITH counts in the entries after it and in the query that the WITH stands before; in itself only where
+    DuckDB takes it for recursive, and there only after the UNION. Elsewhere its name would be looked for among files.
+    """
+    waiting = [(tree, tables)]
+    while waiting:
+        one, known = waiting.pop()
+        if isinstance(one, Mapping):
+            yield one, known
+            entries = one.get("cte_map")
+            for entry in entries.get("map", []) if isinstance(entries, Mapping) else []:
+                waiting.append((entry, known))
+                known |= {str(entry["key"]).lower()}
+            for place, part in one.items():
+                if place == "right" and one.get("type") == "RECURSIVE_CTE_NODE":
+                    waiting.append((part, known | {str(one["cte_name"]).lower()}))
+                elif place != "cte_map":
+                    waiting.append((part, known))
+        elif isinstance(one, list):
+            waiting += [(part, known) for part in one]
+
+
+def quoted(identifier: str) -> str:
+    """As :func:`tagframe.engines.base.quoted`, which is not here."""
+    return '"' + identifier.replace('"', '""') + '"'
+
+
+def texts(values: Sequence[str]) -> str:
+    """A list of texts in SQL."""
+    return "[" + ", ".join("'" + value.replace("'", "''") + "'" for value in values) + "]"

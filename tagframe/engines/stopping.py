@@ -1,0 +1,74 @@
+"""Work that is stopped where nobody waits for it any more, as where a task that awaited it is cancelled."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+
+class Stopped(Exception):
+    """Nobody waits for this any more."""
+
+
+class Stopping:
+    """What is under way on somebody's behalf, from whichever threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._under_way: dict[object, Callable[[], object]] = {}
+        self._is_stopped = False
+
+    def stop(self) -> None:
+        """Stop what is under way, and whatever would be begun later."""
+        with self._lock:
+            self._is_stopped = True
+            under_way = list(self._under_way.values())
+        for stop in under_way:
+            stop()
+
+    @contextmanager
+    def here(self) -> Iterator[None]:
+        """A block, and the threads to which its context is handed on: what runs there is stopped by :meth:`stop`."""
+        token = _here.set(self)
+        try:
+            yield
+        finally:
+            _here.reset(token)
+
+    @contextmanager
+    def under_way(self, stop: Callable[[], object]) -> Iterator[None]:
+        """A block that ``stop``, called from another thread, ends by an error; :class:`Stopped` stands in its place.
+
+        Raises:
+            Stopped: it was stopped, or would have been.
+        """
+        key = object()
+        with self._lock:
+            if self._is_stopped:
+                raise Stopped
+            self._under_way[key] = stop
+        try:
+            yield
+        except Exception as error:
+            if self._is_stopped:
+                raise Stopped from error
+            raise
+        finally:
+            with self._lock:
+                del self._under_way[key]
+
+
+_here: ContextVar[Stopping | None] = ContextVar("tagframe_stopping", default=None)
+
+
+@contextmanager
+def stopped_by(stop: Callable[[], object]) -> Iterator[None]:
+    """A block that takes long, and the function that ends it; see :meth:`Stopping.under_way`."""
+    stopping = _here.get()
+    if stopping is None:
+        yield
+        return
+    with stopping.under_way(stop):
+        yield

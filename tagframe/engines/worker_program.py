@@ -1,0 +1,164 @@
+"""Run as a process of its own: statements that nobody trusts, one after the other, and their answers back.
+
+This file is a program, started by :mod:`tagframe.engines.workers` and by nothing else; it imports the standard library
+alone, and the one module that knows the engine, whose ``Worker`` answers requests. Nothing else of tagframe is loaded,
+nor pandas, so that a process starts fast and takes little memory of its own.
+
+Requests come on its standard input and answers leave on its standard output, each a pickle of plain values after eight
+bytes of length. In the middle of a request a worker may send parts of its answer, and may ask back for what it has not
+got. Its time is bounded by the pool, which kills the process. When standard input closes, as it does when the caller's
+process ends however it ends, the process ends at once, in the middle of a statement too.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pickle
+import queue
+import signal
+import sys
+import threading
+import types
+from typing import IO, Any, Protocol
+
+ROWS, OUT_OF_MEMORY, TOO_LARGE = "rows", "out of memory", "too large"
+REFUSED, NO_COLUMN, FAILED, UNREADABLE = "refused", "no column", "failed", "unreadable"
+"""How an answer begins."""
+READY, ASKS, PART, END = "ready", "asks", "part", "end"
+"""What a message is: that the process has started, a question to the caller, a part of an answer, or its end."""
+
+Request = dict[str, Any]
+Answer = tuple[Any, ...]
+
+
+class Worker(Protocol):
+    """What answers requests, in the engine's module: ``Worker(memory, caller)``."""
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the process is not good for another request."""
+
+    def answer(self, request: Request) -> Answer:
+        """One of the words above, and what there is to say."""
+
+    def rest(self) -> None:
+        """Make ready for the next request, while there is none."""
+
+
+class Caller:
+    """The process that asked, as a worker sees it."""
+
+    def __init__(self) -> None:
+        self._blocks: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._output = open(1, "wb", buffering=0)  # noqa: SIM115
+        self._lock = threading.Lock()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def next_request(self) -> Request:
+        """Wait for it."""
+        request: Request = pickle.loads(self._blocks.get())
+        return request
+
+    def ask(self, *question: Any) -> bytes:
+        """What the caller has to say to a question in the middle of a request; asked from any thread."""
+        with self._lock:
+            self._write(ASKS, question)
+            return self._blocks.get()
+
+    def send(self, part: bytes) -> None:
+        """A part of the answer."""
+        with self._lock:
+            self._write(PART, part)
+
+    def ready(self) -> None:
+        """The process has started."""
+        self._write(READY)
+
+    def end(self, is_spent: bool, answer: Answer) -> None:
+        """The end of a request."""
+        self._write(END, is_spent, answer)
+
+    def _write(self, *message: Any) -> None:
+        write_block(self._output, pickle.dumps(message))
+
+    def _listen(self) -> None:
+        """Take what comes; end the process, whatever it does, where the caller is gone."""
+        try:
+            while True:
+                self._blocks.put(read_block(sys.stdin.buffer))
+        except BaseException:
+            # Not sys.exit, which would end this thread alone.
+            os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
+
+
+def read_exactly(stream: IO[bytes], size: int) -> bytes:
+    """So many bytes; fewer where the stream ends before."""
+    parts = bytearray()
+    while len(parts) < size:
+        part = stream.read(min(size - len(parts), 2**20))
+        if not part:
+            break
+        parts += part
+    return bytes(parts)
+
+
+def read_block(stream: IO[bytes]) -> bytes:
+    """A block with its length before it.
+
+    Raises:
+        EOFError: the stream ends before the block does.
+    """
+    size = read_exactly(stream, 8)
+    block = read_exactly(stream, int.from_bytes(size, "big"))
+    if len(size) < 8 or len(block) < int.from_bytes(size, "big"):
+        raise EOFError("the other side has gone")
+    return block
+
+
+def write_block(stream: IO[bytes], block: bytes) -> None:
+    """Write a block with its length before it, to a stream that may take less than it is given."""
+    for part in (len(block).to_bytes(8, "big"), block):
+        rest = memoryview(part)
+        while rest:
+            rest = rest[stream.write(rest) :]
+
+
+def bound(limit: str, wanted: int | None) -> None:
+    """Bound what the process may take, by the name of the system's limit; None lifts the bound again.
+
+    Where the system has such limits; elsewhere what the engine itself heeds and the pool's deadline are what is left.
+    """
+    try:
+        import resource
+
+        kind = getattr(resource, limit)
+        _, most = resource.getrlimit(kind)
+        soft = most if wanted is None else wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+        resource.setrlimit(kind, (soft, most))
+    except (ImportError, AttributeError, ValueError, OSError):
+        return
+
+
+def main() -> None:
+    """Answer requests until the caller is gone."""
+    engine, package, memory, *paths = sys.argv[1:]
+    sys.path += paths
+    # The package without its own first lines, which would load pandas.
+    tagframe = types.ModuleType("tagframe")
+    tagframe.__path__ = [package]
+    sys.modules["tagframe"] = tagframe
+    caller = Caller()
+    worker: Worker = importlib.import_module(engine).Worker(int(memory), caller)
+    caller.ready()
+    while True:
+        try:
+            answer = worker.answer(caller.next_request())
+            caller.end(worker.is_spent, answer)
+        except MemoryError:
+            caller.end(True, (OUT_OF_MEMORY, ""))
+        worker.rest()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,297 @@
+"""Worker processes that run statements which nobody trusts, kept warm, and killed where they pass their time.
+
+Nothing inside a process can stop SQLite or DuckDB in the middle of one function (``instr`` or ``levenshtein`` of long
+texts take minutes), and nothing but a process has a memory of its own that can be bounded.
+"""
+
+from __future__ import annotations
+
+import atexit
+import io
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tagframe.engines
+from tagframe.engines import worker_program as protocol
+from tagframe.engines.stopping import stopped_by
+from tagframe.errors import SQLFailed
+
+_MOST_IDLE = 2
+"""Of each kind."""
+_MOST_RUNNING = 8
+_MOST_SECONDS_TO_START = 60.0
+_ENVIRONMENT = {
+    "MALLOC_ARENA_MAX": "1",  # an arena for each thread would take 64 MB of the address space
+    "MALLOC_TRIM_THRESHOLD_": "131072",  # what is freed goes back to the system
+    "MALLOC_MMAP_THRESHOLD_": "131072",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",  # others take memory in advance, of which nobody knows how much is used
+    "OPENBLAS_NUM_THREADS": "1",
+}
+_PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
+
+Supply = Callable[..., bytes]
+"""Answers what a worker asks back in the middle of a request."""
+
+
+class Expired(Exception):
+    """The statement passed its time, and its process was killed."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What runs in a process.
+
+    Attributes:
+        module: that has its ``Worker``; see :class:`tagframe.engines.worker_program.Worker`.
+        paths: folders of the packages that it imports; none of them is looked into for anything else.
+        is_slow: to start; where a process of this kind is killed, the next one is started at once.
+    """
+
+    module: str
+    paths: tuple[str, ...] = ()
+    is_slow: bool = False
+
+
+class Process:
+    """One worker process, of one limit of memory, that holds the copied tables of its last request."""
+
+    def __init__(self, kind: Kind, memory: int) -> None:
+        self.kind, self.memory = kind, memory
+        self.copied: str | None = None
+        self.is_spent = False
+        self._is_ready = False
+        kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        package = Path(tagframe.engines.__file__).parent.parent
+        try:
+            # -I and -S: nothing of the user's settings or packages is loaded. A session of its own: a Ctrl-C of the
+            # terminal is the caller's to handle.
+            self._popen = subprocess.Popen(
+                [sys.executable, "-I", "-S", protocol.__file__, kind.module, str(package), str(memory), *kind.paths],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                bufsize=0,
+                cwd=package,
+                env={**kept, **_ENVIRONMENT},
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise SQLFailed(f"no process can be started to run SQL in: {error}") from error
+        _alive.add(self)
+
+    @property
+    def pid(self) -> int:
+        """The system's number of it."""
+        return self._popen.pid
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it has not ended."""
+        return self._popen.poll() is None
+
+    def ask(self, request: protocol.Request, seconds: float, supply: Supply) -> tuple[protocol.Answer, list[bytes]]:
+        """The answer, and the parts that came before it; the process is of no more use where this raises."""
+        assert self._popen.stdin is not None
+        assert self._popen.stdout is not None
+        if not self._is_ready:
+            # The time of a statement is its own: that in which a process starts is not.
+            with self._killed_after(_MOST_SECONDS_TO_START):
+                self._message()
+            self._is_ready = True
+        parts: list[bytes] = []
+        with stopped_by(self._popen.kill), self._killed_after(seconds):
+            self._write(pickle.dumps(request))
+            while (message := self._message())[0] != protocol.END:
+                if message[0] == protocol.ASKS:
+                    self._write(supply(*message[1]))
+                else:
+                    parts.append(message[1])
+        _, self.is_spent, answer = message
+        return answer, parts
+
+    def _killed_after(self, seconds: float) -> _Deadline:
+        return _Deadline(self, seconds)
+
+    def _message(self) -> protocol.Answer:
+        message: protocol.Answer = plain(protocol.read_block(self._popen.stdout))  # type: ignore[arg-type]
+        return message
+
+    def _write(self, block: bytes) -> None:
+        protocol.write_block(self._popen.stdin, block)  # type: ignore[arg-type]
+
+    def kill(self) -> None:
+        """End the process, whatever it does."""
+        self._popen.kill()
+        self._popen.wait()
+        self._close()
+
+    def disown(self) -> None:
+        """In a forked child: the process is the parent's, and must not outlive it by our end of its pipe."""
+        self._close()
+        self._popen.returncode = 0
+
+    def _close(self) -> None:
+        _alive.discard(self)
+        for stream in (self._popen.stdin, self._popen.stdout):
+            if stream is not None:
+                with suppress(OSError):
+                    stream.close()
+
+
+class _Deadline:
+    """A block in which a process speaks: it is killed where that takes longer, and its death has a name."""
+
+    def __init__(self, process: Process, seconds: float) -> None:
+        self._popen = process._popen
+        self._expired = threading.Event()
+        self._timer = threading.Timer(seconds, self._expire)
+        self._timer.daemon = True
+
+    def _expire(self) -> None:
+        self._expired.set()
+        self._popen.kill()
+
+    def __enter__(self) -> None:
+        self._timer.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        self._timer.cancel()
+        self._timer.join()  # a program that forks next is to have no thread of ours
+        if isinstance(error, EOFError | OSError):
+            if self._expired.is_set():
+                raise Expired from error
+            self._popen.kill()
+            self._popen.wait()
+            raise SQLFailed(f"the process that ran the SQL died (exit status {self._popen.returncode})") from error
+
+
+class _Plain(pickle.Unpickler):
+    """Reads numbers, texts, bytes and tuples: the process is not trusted with anything that could do something."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        raise pickle.UnpicklingError(f"{module}.{name} is no plain value")
+
+
+def plain(block: bytes) -> Any:
+    """What a worker pickled.
+
+    Raises:
+        SQLFailed: it is more than numbers, texts, bytes, lists and tuples.
+    """
+    try:
+        return _Plain(io.BytesIO(block)).load()
+    except pickle.UnpicklingError as error:
+        raise SQLFailed(f"the process that ran the SQL gave no plain answer: {error}") from error
+
+
+def _nothing(*question: Any) -> bytes:
+    raise SQLFailed(f"the process that runs the SQL asks for {question!r}, which it has no use for")
+
+
+class Pool:
+    """Processes that wait for the next statement; as many run at once as callers ask, up to a few."""
+
+    def __init__(self) -> None:
+        self._idle: list[Process] = []
+        self._lock = threading.Lock()
+        self._running = threading.BoundedSemaphore(_MOST_RUNNING)
+
+    def run(
+        self,
+        kind: Kind,
+        request: protocol.Request,
+        *,
+        seconds: float,
+        memory: int,
+        supply: Supply = _nothing,
+        copied: str | None = None,
+    ) -> tuple[protocol.Answer, list[bytes]]:
+        """The answer of a worker, and the parts that it sent before.
+
+        Args:
+            kind: of worker.
+            request: what the worker of this kind takes.
+            seconds: from the moment on at which the request is sent.
+            memory: bytes that the process may take.
+            supply: answers what it asks back.
+            copied: what the worker keeps for the next request of the same, by a key.
+
+        Raises:
+            Expired: it took longer.
+            SQLFailed: no process can be started, or it died.
+        """
+        with self._running:
+            process = self._taken(kind, memory, copied)
+            try:
+                answer, parts = process.ask(request, seconds, supply)
+            except BaseException as error:  # a Ctrl-C too: what nobody waits for shall not go on
+                process.kill()
+                if kind.is_slow and isinstance(error, Exception):
+                    self._put_back(Process(kind, memory))
+                raise
+            process.copied = copied
+            if process.is_spent:
+                process.kill()
+                if kind.is_slow:
+                    self._put_back(Process(kind, memory))
+            else:
+                self._put_back(process)
+            return answer, parts
+
+    def _taken(self, kind: Kind, memory: int, copied: str | None) -> Process:
+        with self._lock:
+            fitting = [process for process in self._idle if (process.kind, process.memory) == (kind, memory)]
+            best = next((process for process in fitting if process.copied == copied), None)
+            chosen = best or (fitting[0] if fitting else None)
+            if chosen is not None:
+                self._idle.remove(chosen)
+        if chosen is not None and not chosen.is_alive:
+            chosen.kill()
+            return self._taken(kind, memory, copied)
+        return chosen or Process(kind, memory)
+
+    def _put_back(self, process: Process) -> None:
+        with self._lock:
+            self._idle.append(process)
+            alike = [other for other in self._idle if other.kind == process.kind]
+            surplus = alike[0] if len(alike) > _MOST_IDLE else None
+            if surplus is not None:
+                self._idle.remove(surplus)
+        if surplus is not None:
+            surplus.kill()
+
+
+_alive: weakref.WeakSet[Process] = weakref.WeakSet()
+_pool = Pool()
+
+
+def pool() -> Pool:
+    """The pool of this process."""
+    return _pool
+
+
+def _end() -> None:
+    for process in list(_alive):
+        process.kill()
+
+
+def _begin_anew() -> None:
+    """After a fork: the processes are the parent's, and a lock may have been held there."""
+    global _pool
+    for process in list(_alive):
+        process.disown()
+    _pool = Pool()
+
+
+atexit.register(_end)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
