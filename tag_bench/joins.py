@@ -32,6 +32,7 @@ from tagframe.engines.sqlite.engine import connect_readonly
 from tagframe.errors import FanOut, NotConnected
 from tagframe.joins import JoinPlan, plan_joins
 from tagframe.keys import KeyPair, infer_key_pairs
+from tagframe.keys.inference import ACCEPTED
 from tagframe.retrieval.role_hints import role_hints
 
 _ROW = "row number"
@@ -117,7 +118,8 @@ def _plan(
     case: Case, tables: Sequence[TableProfile], keys: Sequence[KeyPair], *, with_question: bool
 ) -> JoinPlan | None:
     chosen = [table for table in tables if table.name.lower() in case.gold.tables]
-    hints = role_hints(keys, re.findall(r"\w+", case.question)) if with_question else None
+    likely = [key for key in keys if key.score >= ACCEPTED]
+    hints = role_hints(likely, re.findall(r"\w+", case.question)) if with_question else None
     try:
         return plan_joins(chosen, keys, role_hints=hints)
     except NotConnected:
@@ -294,12 +296,13 @@ def command(data: Path, output: Any, lake_tables: int, small: int, merge_rows: i
     databases = read_databases(data)
     filled = [database for database in databases if database.file is not None]
     started = time.perf_counter()
-    keys = {database.name: infer_key_pairs(database.tables, declared=False) for database in filled}
+    every = {database.name: infer_key_pairs(database.tables, declared=False, min_score=0.0) for database in filled}
     seconds = time.perf_counter() - started
+    keys = {name: [key for key in found if key.score >= ACCEPTED] for name, found in every.items()}
     bare = [database for database in databases if database.file is None]
     bare_keys = {database.name: infer_key_pairs(database.tables, declared=False) for database in bare}
     cases = read_cases(data, databases)
-    plans, merges = plan_outcomes(cases, filled, keys), merge_outcomes(cases, filled, keys)
+    plans, merges = plan_outcomes(cases, filled, every), merge_outcomes(cases, filled, every)
     report = {
         "dataset": data.resolve().name,
         "keys": {

@@ -169,8 +169,8 @@ def merge(
     Example: tagframe merge bank.sqlite loan client --how left -o loans.csv
     """
     from tagframe.corpus.references import NamedTable
-    from tagframe.joins import keys_on
-    from tagframe.merging import plan_tables, run_plan
+    from tagframe.joins import keys_on, plan_tables
+    from tagframe.merging import run_plan
 
     if output is not None and output.suffix.casefold() not in (".csv", ".parquet"):
         raise click.BadParameter(f"{output} is neither a .csv nor a .parquet file", param_hint="-o")
@@ -182,7 +182,7 @@ def merge(
         warnings.simplefilter("always")
         given = keys_on(on, list(map(NamedTable.of, wanted))) if on else []
         ids = [profile.id for profile in wanted]
-        plan = plan_tables(opened, ids, given=given, bridges=others, stack_unions=stack)
+        plan = plan_tables(opened, ids, anchor=ids[0], given=given, bridges=others, stack_unions=stack)
         frame, report = run_plan(plan, opened, columns=columns or None, **options)
     said = [str(warning.message) for warning in caught]
     if output is not None and output.suffix.casefold() == ".parquet":

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from tagframe.answer.stored import StoredColumn, stored_columns
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile
 from tagframe.engines.base import quoted
+from tagframe.joins import keys_between
 from tagframe.keys import KeyPair
-from tagframe.retrieval.links import Links
+from tagframe.retrieval.links import tables_around
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -125,16 +126,16 @@ def _comment(notes: Iterable[str]) -> str:
 
 
 def describe_keys(corpus: Corpus, tables: Mapping[str, str]) -> list[str]:
-    """How the tables join, a line a key, the surest first: ``a.x = b.y (many-to-one)``."""
-    profiles = corpus.profiles
-    positions = {profile.id: position for position, profile in enumerate(profiles)}
+    """How the tables join, a line a key, the surest first: ``a.x = b.y (many-to-one)``, as a join plan sees them."""
     named = {id: name for name, id in tables.items()}
-    keys = Links(profiles).keys([positions[id] for id in named])
+    keys = keys_between(corpus, [*named], tables_around(corpus, [*named])).keys
     counts: dict[frozenset[str], int] = {}
     lines = []
     for key in keys:
+        if not key.tables <= set(named) or len(key.tables) < 2:
+            continue
         counts[key.tables] = counts.get(key.tables, 0) + 1
-        if key.score >= _LEAST_KEY and counts[key.tables] <= _KEYS_A_PAIR and key.tables <= set(named):
+        if key.score >= _LEAST_KEY and counts[key.tables] <= _KEYS_A_PAIR:
             lines.append(_key(corpus, key, named))
     return lines
 

@@ -90,6 +90,11 @@ class FactStore:
                 warnings.warn(f"{kind} are kept in memory only: {error}", CatalogueWarning, stacklevel=3)
                 self._catalogue = None
 
+    @property
+    def are_kept(self) -> bool:
+        """Whether facts outlive this process."""
+        return self._catalogue is not None
+
     def keeps_arrays(self, tables: Sequence[TableProfile]) -> bool:
         """Whether arrays of these tables are kept: of all that the catalogue has, not of those chosen from it."""
         return self._catalogue is not None and len(tables) == self._whole

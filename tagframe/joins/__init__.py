@@ -1,8 +1,8 @@
 """How a set of tables connects: the plan that joins them."""
 
+from tagframe.joins.infer import accepted_keys, keys_between, plan_tables
 from tagframe.joins.key_text import On, keys_on
 from tagframe.joins.moves import PlannedMove
-from tagframe.joins.placing import placed
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.planner import plan_joins
 from tagframe.joins.steps import How, JoinStep, PlanTable
@@ -14,7 +14,9 @@ __all__ = [
     "On",
     "PlanTable",
     "PlannedMove",
+    "accepted_keys",
+    "keys_between",
     "keys_on",
-    "placed",
     "plan_joins",
+    "plan_tables",
 ]

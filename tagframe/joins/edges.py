@@ -11,6 +11,7 @@ from typing import Any
 from tagframe.corpus.profile import TableProfile
 from tagframe.joins.steps import Order
 from tagframe.keys.column_names import column_name, table_entity
+from tagframe.keys.inference import ACCEPTED
 from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.keys.scoring import log_odds, probability
 
@@ -121,13 +122,16 @@ def _strength(key: KeyPair) -> float:
 
     ``UserId`` is *the* user of a row, ``OwnerUserId`` one of them.
     """
+    if key.score < ACCEPTED:
+        return log_odds(key.score)  # what is less likely than not comes after all that is likelier, whatever its name
     declared = _DECLARED * (key.evidence.origin in ("declared", "given"))
     return min(log_odds(key.score), _ENOUGH) + _PLAIN_NAME * key.evidence.name + declared
 
 
 def _near(group: Sequence[KeyPair], strengths: Mapping[KeyPair, float]) -> list[KeyPair]:
-    surest = max(strengths[key] for key in group)
-    return [key for key in group if strengths[key] > surest - _NEAR]
+    surest = max(group, key=lambda key: strengths[key])
+    least = min(surest.score, ACCEPTED)
+    return [key for key in group if strengths[key] > strengths[surest] - _NEAR and key.score >= least]
 
 
 def _role(key: KeyPair, table: TableProfile) -> Any:

@@ -162,7 +162,7 @@ def _others(
 
 
 def _faint_keys(profiles: Sequence[TableProfile], parts: Components[str], known: set[KeyPair]) -> list[KeyPair]:
-    """Key pairs between parts that are less likely than not, and not yet among ``known``."""
+    """Key pairs between parts, and not yet among ``known``, that are likely only beside none of the tables around."""
     found = infer_key_pairs(profiles, declared=False, min_score=_FAINT, across_sources=True)
     return [
         key
@@ -272,16 +272,17 @@ def plan_joins(
         profiles = [profile for profile in profiles if profile.id not in stack_of]
         profiles += [stack.profile for stack in stacks.values()]
         by_id = {profile.id: profile for profile in profiles}
-    usable = [key for key in keys if key.left_table != key.right_table and key.score >= _FAINT]
+    between = [key for key in keys if key.left_table != key.right_table]
+    usable = [key for key in between if key.score >= ACCEPTED or (key.score >= _FAINT and _is_evidence(key))]
     tables = frozenset(by_id)
     available = {**{profile.id: profile for profile in bridges}, **by_id}
     order = table_order([*available.values()])
 
     def edges_among(wanted: frozenset[str], least: float) -> list[Edge]:
         inside = [key for key in usable if key.tables <= wanted]
-        known = set(inside) | {key.reversed() for key in inside}
+        known = {side for key in inside if key.score >= ACCEPTED for side in (key, key.reversed())}
         inside += [key for key in siblings(usable, wanted, order) if key not in known]
-        edges = edges_of([key for key in inside if key.score >= least], available, hints)
+        edges = edges_of([key for key in best_of(inside) if key.score >= least], available, hints)
         return [replace(edge, strength=_WANTED) if edge.key in kept else edge for edge in edges]
 
     least = ACCEPTED
@@ -298,7 +299,7 @@ def plan_joins(
         else:
             faint = _faint_keys(profiles, parts, {*usable})
             if not faint:
-                raise _not_connected(parts, usable, profiles)
+                raise _not_connected(parts, between, profiles)
             usable += faint
     sources = {table: _plan_table(available[table], table not in by_id, stacks.get(table)) for table in tables}
     edges = edges_among(tables, _FAINT)

@@ -47,9 +47,14 @@ def compete(candidates: Sequence[Candidate], *, across: bool = False) -> list[Ca
     best: dict[frozenset[tuple[str, str]], Candidate] = {}
     for candidate in kept:
         both = frozenset((candidate.left.key, candidate.right.key))
-        if both not in best or candidate.logit > best[both].logit:
+        if both not in best or _reads(candidate) > _reads(best[both]):
             best[both] = candidate
     return list(best.values())
+
+
+def _reads(candidate: Candidate) -> tuple[bool, float]:
+    """Which way round a pair is read: what hardly repeats is referenced, though some values of the others dangle."""
+    return candidate.logit > 0 and candidate.right.may_be_target, candidate.logit
 
 
 def _prefer_referenced(candidates: Iterable[Candidate]) -> None:

@@ -31,6 +31,8 @@ Read = Callable[[str, Sequence[str]], pd.DataFrame]
 """Reads columns of a table, by the table's id."""
 
 _MOST_COLUMNS = 3
+MOST_ROWS = 2_000_000
+"""Of a table with more the rows are not asked."""
 _CROWD = 30
 CONTAINED = 0.9
 """The share of the rows that a composite key finds at least."""
@@ -63,7 +65,8 @@ def composite_keys(columns: Sequence[Column], known: Sequence[KeyPair], read: Re
     for shared in _shared_columns(columns, named=read is None):
         left, right = shared[0].left.owner, shared[0].right.owner
         if (left.id, right.id) not in linked:
-            found = _first_key(shared, read)
+            are_few = max(left.rows or 0, right.rows or 0) <= MOST_ROWS
+            found = _first_key(shared, read if are_few else None)
             other = best.get(frozenset((left.id, right.id)))
             # Of two tables with one key the one whose rows are all found references the other.
             if found is not None and (other is None or _contained(found) > _contained(other)):

@@ -29,8 +29,27 @@ from tagframe.keys.unions import infer_unions
 
 ACCEPTED = 0.5
 """Key pairs that score below are not returned unless asked for."""
-_FAINTEST = 1e-4
-"""Key pairs that score below are never returned."""
+LARGE = 500
+"""Tables from which only pairs are looked for that may well be keys.
+
+Among a few hundred tables faint pairs help to connect what nothing else does; among thousands they are accidents, and
+every column would be a candidate for every other."""
+_WIDE = 5_000
+"""Columns from which a database is large, however few its tables."""
+MANY = 800
+"""Columns from which the very faintest pairs are left out: of fifty tables there are ten thousand, one in a thousand of
+them a key, and a question would read them all."""
+_FAINT, _FAINTER, _FAINTEST = 0.2, 0.005, 1e-4
+"""The least score of a pair in a large database, in one of many columns, and in any."""
+
+
+def least_score(tables: Sequence[TableProfile]) -> float:
+    """Pairs of these tables are not looked for that score less. How deep a look goes hangs on how many they are alone,
+    so that whoever asks for fewer pairs is given the same ones."""
+    columns = sum(len(table.columns) for table in tables)
+    if len(tables) > LARGE or columns > _WIDE:
+        return _FAINT
+    return _FAINTER if columns >= MANY else _FAINTEST
 
 
 def _reason(candidate: Candidate) -> str:
@@ -85,19 +104,21 @@ def _joinable(candidates: Sequence[Candidate], tables: Sequence[TableProfile]) -
     ]
 
 
-def _without_parts(candidates: Sequence[Candidate], composite: Sequence[KeyPair]) -> list[Candidate]:
-    """The candidates without those that are part of a composite key of the same two tables, and no key themselves."""
+def with_composites(single: Sequence[KeyPair], composite: Sequence[KeyPair]) -> list[KeyPair]:
+    """Both, without those of the single ones that are part of a composite of the same tables, and no key themselves."""
     parts = {
         frozenset(((key.left_table, mine), (key.right_table, theirs)))
         for key in composite
         for mine, theirs in zip(key.left_columns, key.right_columns, strict=True)
     }
-    return [
-        candidate
-        for candidate in candidates
-        if (candidate.right.unique == 1.0 and (candidate.contained is None or candidate.contained.share >= CONTAINED))
-        or frozenset((candidate.left.key, candidate.right.key)) not in parts
-    ]
+
+    def is_part(key: KeyPair) -> bool:
+        ends = frozenset(((key.left_table, key.left_columns[0]), (key.right_table, key.right_columns[0])))
+        found = key.evidence
+        is_key = found.uniqueness == 1.0 and (found.contained is None or found.contained >= CONTAINED)
+        return ends in parts and not is_key
+
+    return [*(key for key in single if not is_part(key)), *composite]
 
 
 def _declared(tables: Sequence[TableProfile], *, given: bool) -> list[KeyPair]:
@@ -171,6 +192,75 @@ def candidates_of(
     return compete(_joinable(scored, tables))
 
 
+def single_keys(
+    profiles: Sequence[TableProfile],
+    *,
+    across_sources: bool = False,
+    similarity: Similarity | None = None,
+    weights: KeyWeights | None = None,
+    contains: Contains | None = None,
+) -> list[KeyPair]:
+    """The pairs of single columns that may be keys, however faint, as profiles say; see :func:`infer_key_pairs`."""
+    weights = default_weights() if weights is None else weights
+    tables = sorted(profiles, key=lambda table: table.id)
+    groups = _by_database(tables)
+    found: list[Candidate] = []
+    for group in groups:
+        floor = log_odds(least_score(group), weights.surest)
+        columns = columns_of(group)
+        here = candidates_of(group, columns, similarity, floor=floor, weights=weights, contains=contains)
+        found += [candidate for candidate in here if candidate.logit >= floor]
+    if across_sources and len(groups) > 1:
+        parents = {candidate.left.key for candidate in found if candidate.logit > 0}
+        floor = log_odds(least_score(tables), weights.surest)
+        between = score_all(columns_of(tables), Mentions(tables), similarity, floor=floor, across=True, weights=weights)
+        if contains is not None:
+            between = checked(between, contains, weights)
+        found += [candidate for candidate in compete(between, across=True) if candidate.left.key not in parents]
+    return [_key_pair(candidate, weights.surest) for candidate in found]
+
+
+def composites_of(
+    profiles: Sequence[TableProfile],
+    single: Sequence[KeyPair],
+    read: Read | None = None,
+    weights: KeyWeights | None = None,
+) -> list[KeyPair]:
+    """The composite keys between tables of one database that no likely single key links.
+
+    Args:
+        profiles: the tables.
+        single: what :func:`single_keys` gave of them, and of others.
+        read, weights: as for :func:`infer_key_pairs`.
+    """
+    likely = 0.5 * (default_weights() if weights is None else weights).surest
+    known = [key for key in single if key.score > likely]
+    tables = sorted(profiles, key=lambda table: table.id)
+    return [key for group in _by_database(tables) for key in composite_keys(columns_of(group), known, read)]
+
+
+def _by_database(tables: Sequence[TableProfile]) -> list[list[TableProfile]]:
+    found: dict[str, list[TableProfile]] = defaultdict(list)
+    for table in tables:
+        found[table.database].append(table)
+    return list(found.values())
+
+
+def with_told(pairs: Sequence[KeyPair], tables: Sequence[TableProfile], *, declared: bool = True) -> list[KeyPair]:
+    """Inferred pairs with those that the user gave and, with ``declared``, those that the sources declare: these score
+    1. Those that the user forbade are left out. Best first."""
+    found = {pair: pair for pair in pairs}
+    for pair in [*(_declared(tables, given=False) if declared else []), *_declared(tables, given=True)]:
+        known = found.pop(pair, None) or found.pop(pair.reversed(), None)
+        if known is not None:
+            told = pair.evidence
+            reason = f"{told.reason}, {known.evidence.reason}"
+            pair = replace(pair, evidence=replace(known.evidence, origin=told.origin, reason=reason))
+        found[pair] = pair
+    forbidden = _forbidden(tables)
+    return _best_first(pair for pair in found.values() if pair not in forbidden)
+
+
 def infer_key_pairs(
     profiles: Sequence[TableProfile],
     *,
@@ -207,35 +297,9 @@ def infer_key_pairs(
         ids = [table.id for table in tables]
         twice = sorted({name for name in ids if ids.count(name) > 1})
         raise InvalidArgument(f"table ids must differ; more than one table is called {', '.join(map(repr, twice))}")
-    by_database: dict[str, list[TableProfile]] = defaultdict(list)
-    for table in tables:
-        by_database[table.database].append(table)
-    min_score = max(min_score, _FAINTEST)
-    weights = default_weights() if weights is None else weights
-    floor = log_odds(min_score, weights.surest)
-    found: list[Candidate] = []
-    composite: list[KeyPair] = []
-    for group in by_database.values():
-        columns = columns_of(group)
-        here = candidates_of(group, columns, similarity, floor=floor, weights=weights, contains=contains)
-        likely = [_key_pair(candidate, weights.surest) for candidate in here if candidate.logit > 0]
-        together = [*composite_keys(columns, likely, read)]
-        composite += together
-        found += _without_parts(here, together)
-    if across_sources and len(by_database) > 1:
-        parents = {candidate.left.key for candidate in found if candidate.logit > 0}
-        between = score_all(columns_of(tables), Mentions(tables), similarity, floor=floor, across=True, weights=weights)
-        if contains is not None:
-            between = checked(between, contains, weights)
-        found += [candidate for candidate in compete(between, across=True) if candidate.left.key not in parents]
-    inferred = [_key_pair(candidate, weights.surest) for candidate in found]
-    pairs = {pair: pair for pair in [*inferred, *composite] if pair.score >= min_score}
-    for pair in [*(_declared(tables, given=False) if declared else []), *_declared(tables, given=True)]:
-        known = pairs.pop(pair, None) or pairs.pop(pair.reversed(), None)
-        if known is not None:
-            told = pair.evidence
-            reason = f"{told.reason}, {known.evidence.reason}"
-            pair = replace(pair, evidence=replace(known.evidence, origin=told.origin, reason=reason))
-        pairs[pair] = pair
-    forbidden = _forbidden(tables)
-    return _best_first(pair for pair in pairs.values() if pair not in forbidden)
+    single = single_keys(
+        tables, across_sources=across_sources, similarity=similarity, weights=weights, contains=contains
+    )
+    pairs = with_composites(single, composites_of(tables, single, read, weights))
+    least = max(min_score, _FAINTEST)
+    return with_told([pair for pair in pairs if pair.score >= least], tables, declared=declared)

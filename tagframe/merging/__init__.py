@@ -1,9 +1,9 @@
 """Plans carried out: merges that account for every row, and tables of one shape stacked."""
 
+from tagframe.joins import plan_tables
 from tagframe.merging.advice import Reaction
 from tagframe.merging.execution import Where, run_plan
 from tagframe.merging.frames import infer_keys, join_plan, merge
-from tagframe.merging.planning import plan_tables
 from tagframe.merging.report import MergeReport, StepReport
 from tagframe.merging.stacking import stack
 

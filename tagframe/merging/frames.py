@@ -17,21 +17,20 @@ import pandas as pd
 from tagframe import results
 from tagframe.corpus.references import NamedTable
 from tagframe.errors import InvalidArgument
+from tagframe.joins.infer import accepted_keys, plan_tables
 from tagframe.joins.key_text import On, keys_on
 from tagframe.joins.meanings import column_meanings
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How
 from tagframe.keys.column_names import Similarity
-from tagframe.keys.inference import infer_key_pairs
 from tagframe.keys.key_pair import KeyPair
 from tagframe.merging.advice import Reaction
 from tagframe.merging.execution import Where, run_plan
 from tagframe.merging.given_frames import Frames, GivenFrames
-from tagframe.merging.planning import plan_tables
 
 
 def infer_keys(*frames: Frames, similarity: Similarity | None = None) -> list[KeyPair]:
-    """The key pairs between frames, best first; see :func:`~tagframe.keys.infer_key_pairs`.
+    """The key pairs between frames that are likelier than not, best first, as :func:`join_plan` sees them.
 
     >>> import pandas as pd
     >>> loans = pd.DataFrame({"loan_id": [1, 2, 3], "client_id": [20, 10, 20]})
@@ -46,8 +45,8 @@ def infer_keys(*frames: Frames, similarity: Similarity | None = None) -> list[Ke
     Raises:
         InvalidArgument: no frames, what is not a frame, or columns or index levels that cannot be told apart.
     """
-    corpus = GivenFrames.of(frames).profiled()
-    return infer_key_pairs(corpus.profiles, similarity=similarity, across_sources=True, read=corpus.read)
+    given = GivenFrames.of(frames)
+    return accepted_keys(given.profiled(), given.ids, similarity)
 
 
 def join_plan(
@@ -93,7 +92,15 @@ def _plan(
     joins_all = len(pairs) == len(given.ids) - 1
     corpus = given.profiled(pairs if joins_all else None)
     stack_unions = stack and given.are_named
-    return plan_tables(corpus, given.ids, given=pairs, keys=keys, similarity=similarity, stack_unions=stack_unions)
+    return plan_tables(
+        corpus,
+        given.ids,
+        anchor=given.ids[0],
+        given=pairs,
+        keys=keys,
+        similarity=similarity,
+        stack_unions=stack_unions,
+    )
 
 
 def merge(

@@ -19,11 +19,12 @@ import numpy.typing as npt
 from tagframe.corpus import Corpus, CorpusVectors, corpus_vectors, facts_of, vectors_of
 from tagframe.corpus.documents import column_document, table_document
 from tagframe.corpus.mapped_arrays import Arrays
+from tagframe.corpus.once import once
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import columns_at_hand
 from tagframe.embed import ANONYMOUS, TextVectors, encode_words, vocabulary
+from tagframe.keys.database_keys import code_of_keys
 from tagframe.retrieval.cell_values import ValueIndex
-from tagframe.retrieval.database_keys import code_of_keys
 from tagframe.retrieval.families import Family, families, families_at
 from tagframe.retrieval.index_refresh import arrays_of, part_of, refreshed
 from tagframe.retrieval.joinability import Joinability
@@ -37,7 +38,6 @@ from tagframe.retrieval.lexical import (
     table_terms,
 )
 from tagframe.retrieval.links import Links
-from tagframe.retrieval.once import once
 from tagframe.retrieval.overlay import Beside, Cut
 from tagframe.retrieval.problem import LINKED, Floats
 from tagframe.retrieval.question import Question

@@ -7,9 +7,9 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from tagframe.corpus import Corpus, under
+from tagframe.corpus.once import once
 from tagframe.corpus.profile import TableProfile
 from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.once import once
 
 if TYPE_CHECKING:
     from tagframe.embed import Embedder

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tagframe.corpus import Corpus, facts_of
 from tagframe.corpus.facts import FactStore
 from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.profile import TableProfile
 from tagframe.keys import KeyPair, evidence_share, given_keys
+from tagframe.keys.database_keys import DatabaseKeys, database_keys
 from tagframe.progress import shown
-from tagframe.retrieval.database_keys import DatabaseKeys, database_keys
 from tagframe.retrieval.overlay import Cut
 from tagframe.retrieval.problem import LINKED, Floats
 
@@ -185,7 +186,7 @@ class Links:
         found: set[tuple[int, str]] = set()
         count = sum(len(self._databases[database]) for database in wanted)
         for source in shown(work, count, "looking for keys", "table"):
-            found |= {(self._index[table], name) for table, name in source.columns(kept.get(source.state))}
+            found |= {(self._index[table], name) for table, name in source.columns(LINKED, kept.get(source.state))}
         return found | {
             (self._index[table], name)
             for keys in self._between.values()
@@ -257,6 +258,14 @@ class Links:
             if self._tables[left].database != self._tables[right].database:
                 found[min(left, right), max(left, right)].append(key)
         return dict(found)
+
+
+def tables_around(corpus: Corpus, tables: Sequence[str]) -> list[str]:
+    """The ids of tables that may connect these: the others of their databases, of large ones those near them."""
+    profiles = corpus.profiles
+    positions = {profile.id: position for position, profile in enumerate(profiles)}
+    found = Links(profiles, facts=facts_of(corpus)).of_databases(positions[id] for id in tables)
+    return [profiles[place].id for place in found if profiles[place].id not in tables]
 
 
 def _carried(kept: Arrays, cut: Cut) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:

@@ -9,15 +9,15 @@ from typing import Any, overload
 import pandas as pd
 
 from tagframe import results
-from tagframe.corpus import Corpus, facts_of
+from tagframe.corpus import Corpus
+from tagframe.corpus.once import once
 from tagframe.corpus.references import NamedTable
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
-from tagframe.joins import How, JoinPlan, On, keys_on, placed, plan_joins
+from tagframe.joins import How, JoinPlan, On, keys_on, plan_tables
 from tagframe.keys import KeyPair
 from tagframe.merging import Reaction, Where, run_plan
 from tagframe.retrieval.families import shared_name
-from tagframe.retrieval.links import Links
-from tagframe.retrieval.once import once
+from tagframe.retrieval.links import tables_around
 from tagframe.retrieval.role_hints import role_hints
 from tagframe.retrieval.words import words_in
 
@@ -101,23 +101,17 @@ class RetrievedTables:
         return self._planned()
 
     def _planned(self, on: On | None = None, stack: bool = True) -> JoinPlan:
-        profiles = self.corpus.profiles
-        positions = {profile.id: position for position, profile in enumerate(profiles)}
-        members = [positions[table] for table in self._members()]
-        links = Links(profiles, facts=facts_of(self.corpus))
-        around = links.of_databases(members)
-        keys = links.keys([*members, *around])
-        joined = [profiles[member] for member in members]
-        plan = plan_joins(
-            joined,
-            keys,
-            given=[] if on is None else keys_on(on, list(map(NamedTable.of, joined))),
+        words = [word.text for word in words_in(self.question)]
+        members = self._members()
+        return plan_tables(
+            self.corpus,
+            members,
             anchor=self.anchor,
-            role_hints=role_hints(keys, [word.text for word in words_in(self.question)]),
-            bridges=[profiles[table] for table in around if table not in members],
+            given=[] if on is None else keys_on(on, [NamedTable.of(self.corpus.profile(id)) for id in members]),
+            hints=lambda keys: role_hints(keys, words),
+            bridges=tables_around(self.corpus, members),
             stack_unions=stack,
         )
-        return placed(plan, self.corpus)
 
     @property
     def joins(self) -> list[KeyPair]:

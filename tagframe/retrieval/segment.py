@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import overload
 
 from tagframe.corpus.documents import identifier_words
+from tagframe.corpus.once import once
 from tagframe.corpus.profile import TableProfile
-from tagframe.retrieval.once import once
 
 SHORTEST = 8
 """Letters of a word that may be several: shorter ones are taken as they are."""

@@ -18,7 +18,8 @@ import tagframe as tf
 from tagframe.corpus import corpus_vectors, facts_of, stored_profiles, vectors_of
 from tagframe.corpus.catalogue import Catalogue
 from tagframe.corpus.documents import column_document, table_document
-from tagframe.retrieval import database_keys, retrieve_tables
+from tagframe.keys import database_keys
+from tagframe.retrieval import retrieve_tables
 from tagframe.retrieval.links import Links
 
 KILLED_AT_THE_FOURTH_TABLE = """

@@ -12,10 +12,11 @@ import pytest
 import tagframe as tf
 from tagframe.engines.postgres.connection import Reading
 from tagframe.errors import ServerGone
+from tagframe.joins import infer
 from tagframe.keys import checking
 from tagframe.keys.checking import contains_in
 from tagframe.keys.inference import infer_key_pairs
-from tagframe.merging import plan_tables, planning
+from tagframe.merging import plan_tables
 
 SCRIPT = """
 CREATE TABLE sale AS
@@ -105,5 +106,5 @@ def test_where_declared_keys_connect_the_tables_nothing_is_looked_up(database, m
         "ALTER TABLE sale ADD FOREIGN KEY (box_id) REFERENCES box; ANALYZE"
     )
     corpus = tf.open_corpus(url, progress=False)
-    monkeypatch.setattr(planning, "with_whole_sketches", lambda *args: pytest.fail("looked"))
+    monkeypatch.setattr(infer, "with_whole_sketches", lambda *args: pytest.fail("looked"))
     assert plan_tables(corpus, ["public.sale", "public.box"]).steps[0].key.evidence.origin == "declared"

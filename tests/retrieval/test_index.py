@@ -10,16 +10,16 @@ import pytest
 
 import tagframe as tf
 from tagframe.corpus.catalogue import Catalogue
+from tagframe.corpus.once import once
 from tagframe.corpus.stored_profiles import StoredColumns
 from tagframe.errors import CatalogueWarning
+from tagframe.keys import database_keys as links_module
 from tagframe.retrieval import cell_values as values_module
-from tagframe.retrieval import database_keys as links_module
 from tagframe.retrieval import retrieve_tables
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.index_cache import index_of
 from tagframe.retrieval.lexical import LexicalIndex
 from tagframe.retrieval.links import Links
-from tagframe.retrieval.once import once
 
 
 def test_threads_that_ask_at_once_wait_for_the_first():
@@ -90,13 +90,13 @@ def test_a_database_is_searched_for_keys_once(monkeypatch):
     frames = {"a.shop": pd.DataFrame({"shop_id": [77, 78, 79]}), "a.sale": sale, "b.sale": sale}
     corpus = tf.open_corpus(frames)
     searched = []
-    real = links_module.infer_key_pairs
+    real = links_module.single_keys
 
     def counted(tables, **options):
         searched.append(sorted(table.id for table in tables))
         return real(tables, **options)
 
-    monkeypatch.setattr(links_module, "infer_key_pairs", counted)
+    monkeypatch.setattr(links_module, "single_keys", counted)
     whole = Links(corpus.profiles)
     assert whole.key_columns()
     part = Links(tf.open_corpus(frames).subset(["a.sale", "a.shop"]).profiles)

@@ -6,8 +6,7 @@ import pytest
 import tagframe as tf
 from tagframe.corpus import facts_of
 from tagframe.corpus.stored_profiles import StoredColumns
-from tagframe.keys import evidence_share
-from tagframe.retrieval import database_keys
+from tagframe.keys import database_keys, evidence_share, inference
 from tagframe.retrieval import links as module
 from tagframe.retrieval.links import Links
 from tagframe.retrieval.overlay import Cut
@@ -47,7 +46,7 @@ def test_a_large_database_has_its_sure_keys_and_what_is_near_its_tables(bank, mo
     whole = Links(bank.profiles)
     client, disp, product = places(bank, "bank.client", "bank.disp", "shop.product")
     expected = whole.best(client, disp)
-    monkeypatch.setattr("tagframe.retrieval.database_keys.LARGE", 2)
+    monkeypatch.setattr("tagframe.keys.inference.LARGE", 2)
     monkeypatch.setattr(module, "_MOST_AROUND", 2)
     database_keys._known.clear()
     part = Links(bank.profiles)
@@ -59,13 +58,13 @@ def test_a_large_database_has_its_sure_keys_and_what_is_near_its_tables(bank, mo
 
 def test_keys_are_kept_until_a_table_changes(tmp_path, monkeypatch):
     searched = []
-    real = database_keys.infer_key_pairs
+    real = database_keys.single_keys
 
     def counted(tables, **options):
         searched.append(sorted(table.name for table in tables))
         return real(tables, **options)
 
-    monkeypatch.setattr(database_keys, "infer_key_pairs", counted)
+    monkeypatch.setattr(database_keys, "single_keys", counted)
     for name, shops in (("a", "(1), (2)"), ("b", "(5), (6)")):
         with closing(sqlite3.connect(tmp_path / f"{name}.sqlite")) as file, file:
             file.execute("CREATE TABLE shop (shop_id INT)")
@@ -145,9 +144,9 @@ def test_a_database_of_many_columns_has_no_pairs_of_nothing(bank, monkeypatch):
 
     everything = pairs()
     assert min(key.score for key in everything) < 0.5 < everything[0].score
-    monkeypatch.setattr(database_keys, "_FAINTEST", 0.5)
+    monkeypatch.setattr(inference, "_FAINTER", 0.5)
     assert pairs() == everything
-    monkeypatch.setattr(database_keys, "MANY", 12)  # the bank has as many columns, the shop three
+    monkeypatch.setattr(inference, "MANY", 12)  # the bank has as many columns, the shop three
     kept = pairs()
     assert kept[0] == everything[0]
     assert all(key.score >= 0.5 for key in kept if key.left_table.startswith("bank."))

@@ -10,29 +10,12 @@ import weakref
 from importlib import resources
 
 from tagframe.corpus.facts import FactStore
+from tagframe.corpus.once import once
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import sketches_at_hand
-from tagframe.keys import KeyPair, evidence_share, infer_key_pairs
-from tagframe.retrieval.once import once
-from tagframe.retrieval.problem import LINKED
-
-LARGE = 500
-"""Tables of a database from which only pairs are looked for that may well be keys.
-
-Among a few hundred tables faint pairs help to connect what nothing else does; among thousands they are accidents, and
-every column would be a candidate for every other."""
-
-_WIDE = 5_000
-"""Columns of a database from which it is large, however few its tables."""
-
-MANY = 800
-"""Columns of a database from which the very faintest pairs are left out: of fifty tables there are ten thousand, one in
-a thousand of them a key, and a question would read them all."""
-
-_FAINTEST = 0.005
-
-_FAINT = 0.2
-"""The least score of a pair in a large database."""
+from tagframe.keys.inference import composites_of, single_keys, with_composites, with_told
+from tagframe.keys.key_pair import KeyPair
+from tagframe.keys.scoring import evidence_share
 
 
 class DatabaseKeys:
@@ -53,22 +36,27 @@ class DatabaseKeys:
         return self._facts.state(self._tables, code_of_keys(), str(self._declared))
 
     @once
-    def pairs(self) -> list[KeyPair]:
-        """Best first."""
+    def inferred(self) -> tuple[list[KeyPair], list[KeyPair]]:
+        """Pairs of single columns, and the composite ones that names propose: no row was read for them."""
         kept = self._facts.get("keys", self._name, self.state, _read)
-        if kept is not None:
-            return kept
-        columns = sum(len(table.columns) for table in self._tables)
-        floor = _FAINT if len(self._tables) > LARGE or columns > _WIDE else _FAINTEST if columns >= MANY else 0.0
-        found = infer_key_pairs(sketches_at_hand(self._tables), declared=self._declared, min_score=floor)
-        plain = json.dumps([pair.to_json() for pair in found], separators=(",", ":"))
-        self._facts.put("keys", self._name, self.state, plain)
-        return found
+        if kept is None:
+            tables = sketches_at_hand(self._tables)
+            single = single_keys(tables)
+            kept = single, composites_of(tables, single)
+            plain = json.dumps([[key.to_json() for key in keys] for keys in kept], separators=(",", ":"))
+            self._facts.put("keys", self._name, self.state, plain)
+        return kept
 
-    def columns(self, kept: str | None = None) -> set[tuple[str, str]]:
+    @once
+    def pairs(self) -> list[KeyPair]:
+        """All of them, and those that are declared or given, best first."""
+        return with_told(with_composites(*self.inferred), self._tables, declared=self._declared)
+
+    def columns(self, least: float, kept: str | None = None) -> set[tuple[str, str]]:
         """Table id and name of the columns of pairs that link tables.
 
         Args:
+            least: the share of all evidence from which on a pair does.
             kept: what the catalogue has of them, where that was read already.
         """
         try:
@@ -79,7 +67,7 @@ class DatabaseKeys:
             found = {
                 (table, name)
                 for pair in self.pairs
-                if pair.left_table != pair.right_table and evidence_share(pair.score) >= LINKED
+                if pair.left_table != pair.right_table and evidence_share(pair.score) >= least
                 for table, names in ((pair.left_table, pair.left_columns), (pair.right_table, pair.right_columns))
                 for name in names
             }
@@ -92,8 +80,9 @@ class DatabaseKeys:
         return self._tables[0].database
 
 
-def _read(text: str) -> list[KeyPair]:
-    return [KeyPair.from_json(pair) for pair in json.loads(text)]
+def _read(text: str) -> tuple[list[KeyPair], list[KeyPair]]:
+    single, composite = ([KeyPair.from_json(pair) for pair in pairs] for pairs in json.loads(text))
+    return single, composite
 
 
 _known: weakref.WeakValueDictionary[tuple[tuple[TableProfile, ...], bool], DatabaseKeys] = weakref.WeakValueDictionary()
@@ -109,10 +98,7 @@ def database_keys(tables: tuple[TableProfile, ...], declared: bool, facts: FactS
 @functools.cache
 def code_of_keys() -> str:
     """Changes with the code that infers keys: what another version inferred is inferred again."""
-    others = [
-        resources.files("tagframe.corpus") / "profiler.py",
-        resources.files("tagframe.retrieval") / "database_keys.py",
-    ]
-    found = [*sorted(resources.files("tagframe.keys").iterdir(), key=lambda file: file.name), *others]
+    found = [*sorted(resources.files("tagframe.keys").iterdir(), key=lambda file: file.name)]
+    found.append(resources.files("tagframe.corpus") / "profiler.py")
     data = [file.read_bytes() for file in found if file.is_file()]
     return hashlib.md5(b"\n".join(data), usedforsecurity=False).hexdigest()

@@ -1,0 +1,237 @@
+"""From tables to key pairs to a plan: the one way, whoever asks, wherever the tables are.
+
+What is looked at is bounded: the key pairs of databases are kept in the catalogue, rows are read only of tables that
+are to be joined, and what they say is kept as well, until a table changes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tagframe.corpus import ColumnProfile, Corpus, TableProfile, facts_of
+from tagframe.corpus.profiler import profile_table
+from tagframe.corpus.sketching import with_whole_sketches
+from tagframe.engines.base import TableShape
+from tagframe.engines.frames import frame_chunk
+from tagframe.joins.components import Components
+from tagframe.joins.placing import placed
+from tagframe.joins.plan import JoinPlan
+from tagframe.joins.planner import plan_joins
+from tagframe.keys.checking import contains_in
+from tagframe.keys.column_names import Similarity
+from tagframe.keys.database_keys import code_of_keys, database_keys
+from tagframe.keys.inference import ACCEPTED, composites_of, single_keys, with_composites, with_told
+from tagframe.keys.key_pair import KeyPair
+
+Hints = Callable[[Sequence[KeyPair]], Mapping[KeyPair, float]]
+"""From key pairs to what speaks for some of them beside their score, in log odds."""
+
+_LONGEST_KEY = 64
+"""Texts that are longer on average are no keys."""
+_FEW_CELLS = 500_000
+"""A table of so many cells, of which its place only estimates what is in it, is read."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a planner knows of tables that are to be joined.
+
+    Attributes:
+        profiles: of the tables, in their order; counted where their place estimates.
+        keys: the key pairs between them, and between them and the tables around, however faint, best first.
+    """
+
+    profiles: Sequence[TableProfile]
+    keys: list[KeyPair]
+
+
+def plan_tables(
+    corpus: Corpus,
+    tables: Sequence[str],
+    *,
+    anchor: str | None = None,
+    given: Sequence[KeyPair] = (),
+    keys: Sequence[KeyPair] | None = None,
+    hints: Hints | None = None,
+    similarity: Similarity | None = None,
+    stack_unions: bool = True,
+    bridges: Sequence[str] = (),
+) -> JoinPlan:
+    """The plan that joins the tables.
+
+    Args:
+        corpus: of the tables.
+        tables: their ids.
+        anchor: the one whose rows the plan starts from; where None it starts from the finest grain.
+        given: key pairs that the plan has to have (see :func:`~tagframe.joins.keys_on`); tables that these leave apart
+            are joined on ``keys``.
+        keys: key pairs; those that :func:`keys_between` sees where None.
+        hints: what speaks for key pairs beside their scores: a question, say.
+        similarity: likeness in meaning of two names.
+        stack_unions: whether tables of one shape are joined as one table, their stack.
+        bridges: ids of tables that may be added where the others do not connect without.
+
+    Raises:
+        InvalidArgument: the given key pairs close a circle.
+        NotConnected: no key pairs connect the tables.
+        ServerGone: a place is gone.
+    """
+    if keys is None and len(given) < len(tables) - 1:
+        seen = keys_between(corpus, tables, bridges, similarity=similarity)
+    else:  # keys that leave no table apart need none beside them
+        seen = Seen([corpus.profile(table) for table in tables], [*(keys or ())])
+    plan = plan_joins(
+        seen.profiles,
+        seen.keys,
+        given=given,
+        anchor=anchor,
+        role_hints=hints([key for key in seen.keys if key.score >= ACCEPTED]) if hints is not None else None,
+        bridges=[corpus.profile(table) for table in bridges],
+        stack_unions=stack_unions,
+    )
+    return placed(plan, corpus)
+
+
+def keys_between(
+    corpus: Corpus, tables: Sequence[str], bridges: Sequence[str] = (), *, similarity: Similarity | None = None
+) -> Seen:
+    """What a planner sees of tables that are to be joined.
+
+    They are one schema, whatever databases they are of. Where others may be added, pairs are those of each database as
+    a whole, and pairs between databases those of the tables themselves. Rows tell whether several columns are a key
+    together; a small table of which its place has estimates only is read.
+
+    Args:
+        corpus: of the tables.
+        tables: ids.
+        bridges: ids of tables around them.
+        similarity: likeness in meaning of two names.
+    """
+    members, around = ([corpus.profile(id) for id in ids] for ids in (tables, bridges))
+    facts = facts_of(corpus)
+    if not facts.are_kept or similarity is not None:
+        return _seen(corpus, members, around, similarity)
+    name, known = " ".join(sorted(tables)), sorted([*members, *around], key=lambda table: table.id)
+    state = facts.state(known, code_of_keys(), name)
+    seen = facts.get("keys between", name, state, lambda text: _restored(text, members))
+    if seen is None:
+        seen = _seen(corpus, members, around, None)
+        facts.put("keys between", name, state, _kept(seen, members))
+    return seen
+
+
+def accepted_keys(corpus: Corpus, tables: Sequence[str], similarity: Similarity | None = None) -> list[KeyPair]:
+    """The key pairs between tables that are likelier than not, as a plan sees them, best first."""
+    return [key for key in keys_between(corpus, tables, similarity=similarity).keys if key.score >= ACCEPTED]
+
+
+def _seen(
+    corpus: Corpus, members: Sequence[TableProfile], around: Sequence[TableProfile], similarity: Similarity | None
+) -> Seen:
+    profiles = [_counted(corpus, member) for member in members]
+    single, proposed = _inferred(corpus, profiles, around, similarity)
+    if any(profile.estimated for profile in profiles) and not _are_told(profiles, around, single):
+        profiles = with_whole_sketches(corpus, profiles, _may_be_key)
+        single = single_keys(_one_schema([*profiles, *around]), similarity=similarity, contains=contains_in(corpus))
+    ids = {profile.id for profile in profiles}
+    composite = composites_of(_one_schema(profiles), single, corpus.read)
+    composite += [key for key in proposed if not key.tables <= ids]
+    return Seen(profiles, with_told(with_composites(single, composite), [*profiles, *around]))
+
+
+def _inferred(
+    corpus: Corpus, members: Sequence[TableProfile], around: Sequence[TableProfile], similarity: Similarity | None
+) -> tuple[list[KeyPair], list[KeyPair]]:
+    """Pairs of single columns, and the composite ones that names propose with the tables around."""
+    databases = {profile.database for profile in [*members, *around]}
+    if not around:
+        return single_keys(_one_schema(members), similarity=similarity), []
+    single: list[KeyPair] = []
+    proposed: list[KeyPair] = []
+    by_id = {profile.id: profile for profile in [*around, *members]}
+    for database in sorted(databases):
+        group = tuple(by_id[id] for id in sorted(by_id) if by_id[id].database == database)
+        if similarity is None:
+            found = database_keys(group, True, facts_of(corpus)).inferred
+        else:
+            found = single_keys(group, similarity=similarity), []
+        single += found[0]
+        proposed += found[1]
+    if len(databases) > 1:
+        home = {profile.id: profile.database for profile in members}
+        parents = {(key.left_table, key.left_columns) for key in single if key.score >= ACCEPTED}
+        single += [
+            key
+            for key in single_keys(_one_schema(members), similarity=similarity)
+            if home[key.left_table] != home[key.right_table] and (key.left_table, key.left_columns) not in parents
+        ]
+    return single, proposed
+
+
+def _one_schema(tables: Sequence[TableProfile]) -> list[TableProfile]:
+    """The tables as of one database; their ids stay."""
+    if len({table.database for table in tables}) < 2:
+        return [*tables]
+    return [replace(table, database="") for table in tables]
+
+
+def _are_told(profiles: Sequence[TableProfile], around: Sequence[TableProfile], keys: Sequence[KeyPair]) -> bool:
+    """Whether the tables connect by keys that are declared, or that values speak for."""
+    known = [*profiles, *around]
+    parts = Components(profile.id for profile in known)
+    for key in with_told([key for key in keys if key.score >= ACCEPTED], known):
+        if key.evidence.origin != "inferred" or key.evidence.contained is not None:
+            parts.join(key.left_table, key.right_table)
+    return len({parts.root(profile.id) for profile in profiles}) <= 1
+
+
+def _counted(corpus: Corpus, profile: TableProfile) -> TableProfile:
+    """The profile with all that its rows say, where its place only estimates that and they are few."""
+    if not profile.estimated or not profile.rows or profile.rows * len(profile.columns) > _FEW_CELLS:
+        return profile
+    names = [column.name for column in profile.columns if _may_be_key(column)]
+    rows = corpus.read(profile.id, names)
+    types = tuple(column.declared_type for column in profile.columns if _may_be_key(column))
+    found = profile_table(profile.database, TableShape(profile.name, tuple(names), types), [frame_chunk(rows)])
+    counted = {column.name: column for column in found.columns}
+    columns = tuple(
+        replace(counted[column.name], position=column.position, description=column.description, hidden=column.hidden)
+        if column.name in counted
+        else column
+        for column in profile.columns
+    )
+    return replace(profile, rows=len(rows), columns=columns, estimated=False)
+
+
+def _may_be_key(column: ColumnProfile) -> bool:
+    """Whether it is worth a pass over a column to know its values."""
+    if column.family not in ("integer", "text"):
+        return False
+    return sum(map(len, column.samples)) <= _LONGEST_KEY * len(column.samples)
+
+
+def _kept(seen: Seen, members: Sequence[TableProfile]) -> str:
+    """The keys, and the counts of tables of which the profile has others, as text."""
+    counts = {
+        profile.id: [profile.rows, {column.name: [column.nulls, column.distinct] for column in profile.columns}]
+        for profile, member in zip(seen.profiles, members, strict=True)
+        if profile is not member
+    }
+    return json.dumps([[key.to_json() for key in seen.keys], counts], separators=(",", ":"))
+
+
+def _restored(text: str, members: Sequence[TableProfile]) -> Seen:
+    keys, counts = json.loads(text)
+
+    def counted(member: TableProfile) -> TableProfile:
+        rows, told = counts[member.id]
+        columns = [
+            replace(column, rows=rows, nulls=told[column.name][0], distinct=told[column.name][1])
+            for column in member.columns
+        ]
+        return replace(member, rows=rows, columns=tuple(columns))
+
+    profiles = [counted(member) if member.id in counts else member for member in members]
+    return Seen(profiles, [KeyPair.from_json(key) for key in keys])
