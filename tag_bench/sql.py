@@ -20,6 +20,7 @@ from tqdm.auto import tqdm
 import tagframe as tf
 from tag_bench.data import Dataset, Question, read_dataset, read_decompositions
 from tag_bench.execution_match import Rule, gold_rows, is_ordered, match
+from tagframe.config import AnySettings
 from tagframe.errors import ReplayMiss, TagframeError
 from tagframe.retrieval import METHODS, RetrievedTables, retrieve_tables
 
@@ -153,6 +154,9 @@ def command(
     given = read_decompositions(decompositions, dataset.questions)
     outcomes: list[Outcome] = []
     missing = 0
+    settings: AnySettings = {"progress": False}
+    if lm is not None:
+        settings["lm"] = lm
     for question in tqdm(questions, desc=f"{dataset.name} {method}", unit="question", disable=None):
         entry = entries[question.position]
         file = data / "database" / question.database / f"{question.database}.sqlite"
@@ -162,7 +166,7 @@ def command(
         knowledge = entry.get("evidence", "") if evidence else ""
         tag = tf.text2sql(corpus, tables, prompt="jar", knowledge=knowledge)
         try:
-            with tf.context(progress=False, **({} if lm is None else {"lm": lm})):
+            with tf.context(**settings):
                 outcomes.append(answer_sql(question, entry["sql"], file, tag, rule))
         except ReplayMiss:
             missing += 1

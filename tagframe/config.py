@@ -19,7 +19,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
 from tagframe.errors import InvalidArgument, NotConfigured, did_you_mean
 
@@ -128,6 +128,12 @@ class SearchSettings(CallSettings, total=False):
     embedder: str | os.PathLike[str] | Embedder | None
 
 
+class AnySettings(SearchSettings, total=False):
+    """All of them: what :func:`configure` and :func:`context` take."""
+
+    corpus: Corpus | None
+
+
 STEPS = ("syn", "gen", "retrieve")
 """The steps that can have a model of their own, beside the operators: the query, the answer, the choice of tables."""
 
@@ -225,7 +231,7 @@ def checked(changes: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def configure(**changes: Any) -> None:
+def configure(**changes: Unpack[AnySettings]) -> None:
     """Set settings for the whole process; see :class:`Settings` for their names.
 
     What is not named stays as it was. ``configure(lm=None)`` takes a value back to "not set".
@@ -243,7 +249,7 @@ def configure(**changes: Any) -> None:
 
 
 @contextmanager
-def context(**changes: Any) -> Iterator[Settings]:
+def context(**changes: Unpack[AnySettings]) -> Iterator[Settings]:
     """Settings for the block only, in this thread or task and in the workers that tagframe starts from it.
 
     >>> import tagframe as tf

@@ -7,7 +7,7 @@ class that a caller would have guessed (``KeyError``, ``ValueError``, …), so t
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -43,6 +43,23 @@ class InvalidArgument(TagframeError, ValueError):
 
 class NameUnknown(TagframeError, AttributeError):
     """A name that tagframe, or a frame's ``.tag``, does not have."""
+
+
+def names_of_before(owner: str, names: Mapping[str, str]) -> Callable[[Any, str], Any]:
+    """A ``__getattr__`` for a class that once had other public names; hidden from type checkers, which would take any.
+
+    Args:
+        owner: what objects of the class are called.
+        names: an old one → what to write instead.
+    """
+
+    def __getattr__(self: Any, name: str) -> Any:
+        if name in names:
+            raise RenamedName(f"{owner}.{name} is called otherwise now: {names[name]}")
+        public = [known for known in dir(self) if not known.startswith("_")]
+        raise NameUnknown(f"{owner} has no attribute {name!r}: {did_you_mean(name, public)}")
+
+    return __getattr__
 
 
 class RenamedName(TagframeError, AttributeError):

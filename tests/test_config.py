@@ -169,3 +169,4 @@ def test_no_corpus_says_the_ways_out():
 def test_the_keywords_of_a_call_are_settings():
     assert set(config.ModelSettings.__annotations__) < set(config.CallSettings.__annotations__) < {*config.NAMES}
     assert set(config.SearchSettings.__annotations__) == {*config.NAMES} - {"corpus"}
+    assert set(config.AnySettings.__annotations__) == {*config.NAMES}

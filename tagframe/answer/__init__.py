@@ -7,7 +7,6 @@ from tagframe.answer.generation import Generator
 from tagframe.answer.guard import check_sql
 from tagframe.answer.nearest_rows import NearestRows, PaperGen, rag
 from tagframe.answer.query import Query
-from tagframe.answer.query_quote import Plan
 from tagframe.answer.synthesis import Synthesizer
 from tagframe.answer.tag import TAG, Exec, Gen, Syn
 from tagframe.answer.text_to_sql import text2sql
@@ -24,7 +23,6 @@ __all__ = [
     "Generator",
     "NearestRows",
     "PaperGen",
-    "Plan",
     "Query",
     "SQLLimits",
     "StepUse",

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from tagframe import config
 from tagframe.answer.answer import Answer
 from tagframe.answer.execution import exec_sql
 from tagframe.answer.generation import Generator
-from tagframe.answer.query_quote import Plan
 from tagframe.answer.synthesis import Synthesizer
 from tagframe.answer.tag import TAG
+from tagframe.config import SearchSettings
 from tagframe.engines.base import SQLLimits
 from tagframe.operators import OnError, RowsPerCall
 from tagframe.retrieval import RetrievedTables
 
 if TYPE_CHECKING:
     from tagframe.corpus import Corpus
+    from tagframe.lm import Quote
 
 HowMany = int | Literal["auto"] | None
 
@@ -50,7 +51,7 @@ def ask(
     on_error: OnError = ...,
     rows_per_call: RowsPerCall = ...,
     quote: Literal[False] = ...,
-    **settings: Any,
+    **settings: Unpack[SearchSettings],
 ) -> Answer: ...
 @overload
 def ask(
@@ -63,8 +64,8 @@ def ask(
     on_error: OnError = ...,
     rows_per_call: RowsPerCall = ...,
     quote: Literal[True],
-    **settings: Any,
-) -> Plan: ...
+    **settings: Unpack[SearchSettings],
+) -> Quote: ...
 def ask(
     question: str,
     corpus: Corpus | RetrievedTables | None = None,
@@ -75,8 +76,8 @@ def ask(
     on_error: OnError = "raise",
     rows_per_call: RowsPerCall = None,
     quote: bool = False,
-    **settings: Any,
-) -> Answer | Plan:
+    **settings: Unpack[SearchSettings],
+) -> Answer | Quote:
     """Answer a question from the tables of a corpus.
 
     ``syn`` asks the model for one SELECT over the tables: all of them where their schemas fit 8,000 tokens, else the
@@ -94,8 +95,8 @@ def ask(
         on_error: what values do that an LM function of the statement has no answer for: ``"raise"`` once all others
             are asked, ``"keep"`` as NULL, or ``"drop"`` the rows that have them.
         rows_per_call: values of ``sem_filter`` in one prompt, as :func:`tagframe.exec_sql` has it.
-        quote: give a :class:`~tagframe.answer.Plan` instead: the statement (for which ``syn`` has been asked), what its
-            LM functions are asked, and what that and the answer would cost.
+        quote: give a :class:`~tagframe.lm.Quote` instead: the statement (for which ``syn`` has been asked), what its LM
+            functions would be asked, and what that and the answer would cost.
         **settings: as in :func:`tagframe.configure`, for this call.
 
     Raises:
@@ -110,7 +111,7 @@ def ask(
         tag = automatic(
             _required(corpus), k=k, method=method, limits=limits, on_error=on_error, rows_per_call=rows_per_call
         )
-        return tag.quote(question) if quote else tag(question)
+        return tag(question, quote=True) if quote else tag(question)
 
 
 async def aask(
@@ -122,7 +123,7 @@ async def aask(
     limits: SQLLimits | None = None,
     on_error: OnError = "raise",
     rows_per_call: RowsPerCall = None,
-    **settings: Any,
+    **settings: Unpack[SearchSettings],
 ) -> Answer:
     """:func:`ask`, awaited: the event loop goes on, and cancelling stops what is not sent."""
     with config.context(**settings):
@@ -141,7 +142,7 @@ def ask_many(
     limits: SQLLimits | None = None,
     on_error: OnError = "raise",
     rows_per_call: RowsPerCall = None,
-    **settings: Any,
+    **settings: Unpack[SearchSettings],
 ) -> list[Answer | Exception]:
     """:func:`ask` of many questions that advance together: what all of them ask of the model at once is sent at once.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 import pandas as pd
 
@@ -11,16 +11,19 @@ from tagframe import config, results
 from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql import Staged, StageReport, has_functions
 from tagframe.answer.query import Query, names_of
-from tagframe.answer.query_quote import Plan, plan_of
+from tagframe.answer.query_quote import quote_of
 from tagframe.answer.sources import sources_of, why_empty
 from tagframe.answer.step_models import driver
+from tagframe.config import CallSettings
 from tagframe.engines.base import SQLLimits
+from tagframe.errors import names_of_before
 from tagframe.operators import OnError, RowsPerCall, Step, run
 from tagframe.operators.outcome import check_on_error
 from tagframe.operators.packing import rows_per_call_of
 
 if TYPE_CHECKING:
     from tagframe.corpus import Corpus
+    from tagframe.lm import Quote
 
 
 @dataclass(frozen=True)
@@ -57,9 +60,28 @@ class ExecSQL:
     on_error: OnError = "raise"
     rows_per_call: RowsPerCall = None
 
-    def __call__(self, query: Query | str) -> pd.DataFrame:
-        """The rows; see :meth:`steps`. The thread waits for them."""
-        return run(self.steps(query), driver(), "exec_sql")
+    @overload
+    def __call__(
+        self, query: Query | str, *, quote: Literal[False] = ..., **settings: Unpack[CallSettings]
+    ) -> pd.DataFrame: ...
+    @overload
+    def __call__(self, query: Query | str, *, quote: Literal[True], **settings: Unpack[CallSettings]) -> Quote: ...
+    def __call__(
+        self, query: Query | str, *, quote: bool = False, **settings: Unpack[CallSettings]
+    ) -> pd.DataFrame | Quote:
+        """The rows; the thread waits for them.
+
+        Args:
+            query: one SELECT.
+            quote: what the statement's LM functions would be asked and cost instead, sending nothing.
+            **settings: as in :func:`tagframe.configure`, for this call.
+
+        Raises:
+            UnsafeSQL, SQLFailed, RowsFailed: as :meth:`steps`.
+            NotConfigured: an LM function is to be asked, and no model is set.
+        """
+        with config.context(**settings):
+            return quote_of(query, self) if quote else run(self.steps(query), driver(), "exec_sql")
 
     def steps(self, query: Query | str) -> Step[pd.DataFrame]:
         """The rows of a statement, which know how they were made (:class:`Execution`), as a step.
@@ -83,15 +105,8 @@ class ExecSQL:
         results.remember(rows, execution=execution)
         return rows
 
-    def quote(self, query: Query | str, **settings: Any) -> Plan:
-        """What the LM functions of a statement are asked, and what that would cost; nothing is sent.
-
-        Raises:
-            UnsafeSQL, SQLFailed: as :meth:`steps`.
-            NotConfigured: no model is set.
-        """
-        with config.context(**settings):
-            return plan_of(query, self)
+    if not TYPE_CHECKING:
+        __getattr__ = names_of_before("exec_sql(corpus)", {"quote": "exec_sql(corpus)(statement, quote=True)"})
 
     def why_empty(self, rows: pd.DataFrame) -> str:
         """Which conditions of the statement behind these rows leave none, in words for the model that wrote it."""

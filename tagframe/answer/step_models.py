@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from tagframe import config
 from tagframe.errors import ReplayMiss
-from tagframe.lm import Arrived, Batch, get_lm
+from tagframe.lm import Arrived, Batch, Prompt, Quote, QuotingLM, get_lm
 
 if TYPE_CHECKING:
     from tagframe.lm import LM, Stream
 
 
-def driver() -> LM:
+def driver(models: ModelsOfSteps | None = None) -> LM:
     """The models of the settings in force, as the drivers of :mod:`tagframe.operators` take them."""
-    return cast("LM", ModelsOfSteps())
+    return cast("LM", models or ModelsOfSteps())
 
 
 class ModelsOfSteps:
@@ -27,13 +28,44 @@ class ModelsOfSteps:
 
     def stream(self, description: str = "") -> _Streams:
         """An open call of each model that is asked."""
-        return _Streams(description)
+        return _Streams(self, description)
+
+    def of(self, stage: str) -> LM:
+        """The model of a stage.
+
+        Raises:
+            NotConfigured: there is none.
+        """
+        return get_lm(stage)
+
+
+class QuotingModels(ModelsOfSteps):
+    """The same, sending nothing: what their calls would cost is added up.
+
+    Args:
+        guess: an answer for each prompt that no store has an answer for.
+    """
+
+    def __init__(self, guess: Callable[[Prompt], str]) -> None:
+        self._guess = guess
+        self._quoting: list[QuotingLM] = []
+
+    def of(self, stage: str) -> LM:
+        """What stands in for the model of a stage."""
+        self._quoting.append(QuotingLM(get_lm(stage), self._guess))
+        return self._quoting[-1]
+
+    @property
+    def quote(self) -> Quote:
+        """The sum so far."""
+        return sum((one.quote for one in self._quoting), Quote())
 
 
 class _Streams:
     """An open call of each model that is asked."""
 
-    def __init__(self, description: str) -> None:
+    def __init__(self, models: ModelsOfSteps, description: str) -> None:
+        self._models = models
         self._description = description
         self._streams: dict[Any, Stream] = {}
 
@@ -47,7 +79,7 @@ class _Streams:
         model = config.current().model(stage)
         key = model if isinstance(model, str) else id(model)
         if key not in self._streams:
-            self._streams[key] = get_lm(stage).stream(self._description)
+            self._streams[key] = self._models.of(stage).stream(self._description)
         self._streams[key].put(batch)
 
     def take(self) -> Arrived:

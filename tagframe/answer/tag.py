@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Unpack, overload
 
 import pandas as pd
 
@@ -12,9 +12,11 @@ from tagframe import config
 from tagframe.answer.answer import Answer, Generated, StepUse
 from tagframe.answer.generation import plain_values, rows_as_text
 from tagframe.answer.metering import as_step, metered
-from tagframe.answer.query_quote import Plan, plan_of
+from tagframe.answer.query_quote import quote_of
 from tagframe.answer.step_models import driver
-from tagframe.errors import InvalidArgument, LMError, SQLFailed
+from tagframe.config import SearchSettings
+from tagframe.errors import InvalidArgument, LMError, SQLFailed, names_of_before
+from tagframe.lm import Quote
 from tagframe.operators import Step, arun, run, run_many
 
 
@@ -74,25 +76,34 @@ class TAG:
     exec: Exec
     gen: Gen | None = None
 
-    def __call__(self, request: str, **settings: Any) -> Answer:
+    @overload
+    def __call__(self, request: str, *, quote: Literal[False] = ..., **settings: Unpack[SearchSettings]) -> Answer: ...
+    @overload
+    def __call__(self, request: str, *, quote: Literal[True], **settings: Unpack[SearchSettings]) -> Quote: ...
+    def __call__(self, request: str, *, quote: bool = False, **settings: Unpack[SearchSettings]) -> Answer | Quote:
         """Answer one request; the thread waits for it.
 
         Args:
             request: in plain language, as a rule.
+            quote: what the rest would cost instead, once ``syn`` has been asked (and its answer kept in the response
+                store): ``exec`` and ``gen`` send nothing.
             **settings: as in :func:`tagframe.configure`, for this call.
 
         Raises:
             Exception: what the three functions raise.
         """
         with config.context(**settings):
-            return run(self.steps(request), driver(), "ask")
+            if not quote:
+                return run(self.steps(request), driver(), "ask")
+            query = run(metered(as_step(self.syn, request), "syn", request, lambda use: None), driver(), "ask")
+            return quote_of(query, self.exec, self.gen, request)
 
-    async def awaited(self, request: str, **settings: Any) -> Answer:
+    async def awaited(self, request: str, **settings: Unpack[SearchSettings]) -> Answer:
         """Answer one request; the event loop goes on, and cancelling stops what is not sent."""
         with config.context(**settings):
             return await arun(self.steps(request), driver(), "ask")
 
-    def many(self, requests: Sequence[str], **settings: Any) -> list[Answer | Exception]:
+    def many(self, requests: Sequence[str], **settings: Unpack[SearchSettings]) -> list[Answer | Exception]:
         """Answer many requests that advance together, in order; where one fails, its error stands in its place.
 
         Raises:
@@ -103,15 +114,8 @@ class TAG:
         with config.context(**settings):
             return run_many([self.steps(request) for request in requests], driver(), "ask")
 
-    def quote(self, request: str, **settings: Any) -> Plan:
-        """What the request would cost: ``syn`` is asked (and kept in the response store), ``exec`` and ``gen`` are not.
-
-        Raises:
-            Exception: what ``syn`` raises, and ``exec`` but for answers.
-        """
-        with config.context(**settings):
-            query = run(metered(as_step(self.syn, request), "syn", request, lambda use: None), driver(), "ask")
-            return plan_of(query, self.exec, self.gen, request)
+    if not TYPE_CHECKING:
+        __getattr__ = names_of_before("TAG", {"quote": "tag(request, quote=True)"})
 
     def steps(self, request: str) -> Step[Answer]:
         """The three as one step, for the drivers of :mod:`tagframe.operators`."""

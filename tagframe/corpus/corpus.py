@@ -27,12 +27,24 @@ from tagframe.errors import (
     ColumnNotFound,
     HiddenColumn,
     InvalidArgument,
-    RenamedName,
     SourceNotFound,
     TableNotFound,
     UnreadableTable,
     did_you_mean,
+    names_of_before,
 )
+
+_BEFORE = {
+    "column_texts": "tagframe.corpus.documents.column_document(corpus.profile(id), column)",
+    "encode_more": "tagframe.corpus.vectors_of(corpus).encode_more(embedder, texts)",
+    "facts": "tagframe.corpus.facts_of(corpus)",
+    "laid_over": "tagframe.corpus.corpus.laid_over(corpus, under)",
+    "promise_vectors": "tagframe.corpus.vectors_of(corpus).promise(read)",
+    "text": "tagframe.corpus.documents.table_document(corpus.profile(id))",
+    "under": "tagframe.corpus.under(corpus)",
+    "vectors": "tagframe.corpus.corpus_vectors(corpus.profiles, embedder, tagframe.corpus.vectors_of(corpus))",
+    "with_whole": "tagframe.corpus.corpus.with_whole(corpus, whole)",
+}
 
 
 class Corpus:
@@ -190,12 +202,8 @@ class Corpus:
         """
         return self if self._whole is None else self._whole.result(timeout)
 
-    if not TYPE_CHECKING:  # which would take any name for one of ours
-
-        def __getattr__(self, name: str) -> Any:
-            if name in _RENAMED:
-                raise RenamedName(f"Corpus.{name} is called otherwise now: {_RENAMED[name]}")
-            raise AttributeError(f"a corpus has no attribute {name!r}: {did_you_mean(name, _public(self))}")
+    if not TYPE_CHECKING:
+        __getattr__ = names_of_before("Corpus", _BEFORE)
 
     def __getstate__(self) -> dict[str, Any]:
         # A process that it is sent to has nothing to wait for.
@@ -421,23 +429,6 @@ def with_whole(corpus: Corpus, whole: Future[Corpus]) -> Corpus:
     """The corpus given, a first look at another that is to come."""
     corpus._whole = whole
     return corpus
-
-
-_RENAMED = {
-    "column_texts": "tagframe.corpus.documents.column_document(corpus.profile(id), column)",
-    "encode_more": "tagframe.corpus.vectors_of(corpus).encode_more(embedder, texts)",
-    "facts": "tagframe.corpus.facts_of(corpus)",
-    "laid_over": "tagframe.corpus.corpus.laid_over(corpus, under)",
-    "promise_vectors": "tagframe.corpus.vectors_of(corpus).promise(read)",
-    "text": "tagframe.corpus.documents.table_document(corpus.profile(id))",
-    "under": "tagframe.corpus.under(corpus)",
-    "vectors": "tagframe.corpus.corpus_vectors(corpus.profiles, embedder, tagframe.corpus.vectors_of(corpus))",
-    "with_whole": "tagframe.corpus.corpus.with_whole(corpus, whole)",
-}
-
-
-def _public(corpus: Corpus) -> list[str]:
-    return [name for name in dir(corpus) if not name.startswith("_")]
 
 
 def _counted(number: int, noun: str) -> str:

@@ -39,6 +39,8 @@ class Quote:
         dollars: None where the model's price is unknown.
         seconds: at the configured concurrency, by the mean time of this model's stored answers, else 1 s a request.
         whole: False where an operator asks more, which no guessed answer could lead to.
+        query: the statement that it is of, where there is one.
+        stages: what each LM function of the statement would be asked.
     """
 
     rows: int = 0
@@ -51,6 +53,8 @@ class Quote:
     seconds: float = 0.0
     whole: bool = True
     calls_at_most: int = 0
+    query: Any = None
+    stages: tuple[Any, ...] = ()
 
     def __add__(self, other: Quote) -> Quote:
         unknown = self.dollars is None or other.dollars is None
@@ -65,7 +69,14 @@ class Quote:
             self.seconds + other.seconds,
             self.whole and other.whole,
             self.calls_at_most + other.calls_at_most,
+            other.query if self.query is None else self.query,
+            self.stages + other.stages,
         )
+
+    def __repr__(self) -> str:
+        """The statement and what its functions would be asked, where there are such; then the sum."""
+        lines = [] if self.query is None else [str(self.query), *(f"  {stage}" for stage in self.stages)]
+        return "\n".join([*lines, f"  {self}" if lines else f"Quote({self})"])
 
     def __str__(self) -> str:
         dollars = "unknown (the model's price is)" if self.dollars is None else f"${self.dollars:.4f}"

@@ -15,7 +15,7 @@ from scripted import Scripted, shown_rows
 import tagframe as tf
 from tagframe import results
 from tagframe.answer import Execution
-from tagframe.errors import InvalidArgument, LMError, RowsFailed, SQLFailed, UnsafeSQL
+from tagframe.errors import InvalidArgument, LMError, RenamedName, RowsFailed, SQLFailed, UnsafeSQL
 from tagframe.lm import Completion, Prompt
 
 FILMS = pd.DataFrame(
@@ -151,10 +151,10 @@ def test_a_quote_of_packs_counts_them_and_claims_no_audit():
     places = pd.DataFrame({"name": [f"good {n % 500}" for n in range(2_000)]})
     execute = tf.exec_sql(tf.open_corpus({"places": places}), rows_per_call="auto")
     with tf.context(lm="openai/gpt-4o-mini", api_base="http://127.0.0.1:9/v1", api_key="none", store=None):
-        plan = execute.quote("SELECT count(*) FROM places WHERE sem_filter('{name} is x')")
-    assert plan.quote.calls == 50 + 4 + 29
-    assert plan.stages[0].values == 500
-    assert "differ" not in repr(plan)
+        quote = execute("SELECT count(*) FROM places WHERE sem_filter('{name} is x')", quote=True)
+    assert quote.calls == 50 + 4 + 29
+    assert quote.stages[0].values == 500
+    assert "differ" not in repr(quote)
 
 
 def test_packs_where_a_limit_allows_to_ask_of_the_first_rows_only():
@@ -384,21 +384,50 @@ def test_a_text_of_all_rows_is_the_answer_and_gen_is_not_asked(live, festival):
 
 def test_what_a_statement_asks_is_known_before_it_is_paid(corpus, live):
     sql = "SELECT title FROM films WHERE genre = 'DRA' AND sem_filter('{title} is a classic') AND sem_filter('{city} is far')"
-    plan = tf.exec_sql(corpus).quote(sql)
-    assert {stage.call: stage.values for stage in plan.stages} == {
+    quote = tf.exec_sql(corpus)(sql, quote=True)
+    assert {stage.call: stage.values for stage in quote.stages} == {
         "sem_filter('{city} is far')": 3,
         "sem_filter('{title} is a classic')": 6,
     }
-    assert (plan.quote.calls, plan.quote.whole) == (9, True)
+    assert (quote.calls, quote.whole) == (9, True)
     assert live.requests == []
     live.answers = sql
-    plan = tf.ask("Which classic is far?", corpus, quote=True)
-    assert plan.query.sql == sql
-    assert plan.quote.calls == 10
+    quote = tf.ask("Which classic is far?", corpus, quote=True)
+    assert quote.query.sql == sql
+    assert quote.calls == 10
     assert len(live.requests) == 1
-    assert "sem_filter('{title} is a classic'): 6 distinct values" in repr(plan)
+    assert repr(quote).startswith(sql)
+    assert "sem_filter('{title} is a classic'): 6 distinct values" in repr(quote)
     assert len(tf.ask_many(["Which classic is far?"], corpus)) == 1
     assert sum("<tables>" in str(request.messages) for request in live.requests) == 1
+
+
+def test_a_quote_prices_the_model_that_would_be_asked(corpus, live):
+    """Each function by the model of its own step, the text of the answer by that of ``gen``."""
+    dear = tf.LM("openai/dear", api_base=live.url, api_key="none", price=tf.Price(1.0, 1.0))
+    free = tf.LM("openai/free", api_base=live.url, api_key="none", price=tf.Price(0.0, 0.0))
+    live.answers = sql = "SELECT title FROM films WHERE sem_filter('{title} is a classic')"
+    with tf.context(lm=free):
+        assert tf.ask("Which classics?", corpus, quote=True).dollars == 0
+        for step in ("sem_filter", "gen"):
+            with tf.context(lm_for={step: dear}):
+                assert tf.ask("Which classics?", corpus, quote=True).dollars > 100
+        with tf.context(lm_for={"gen": dear}):
+            assert tf.exec_sql(corpus)(sql, quote=True).dollars == 0
+
+
+def test_a_statement_that_asks_nothing_costs_nothing_without_a_model(corpus):
+    with tf.context(lm=None):
+        quote = tf.exec_sql(corpus)("SELECT title FROM films", quote=True)
+    assert (quote.calls, quote.dollars, quote.stages) == (0, 0.0, ())
+
+
+def test_old_doors_to_a_quote_name_the_new_one(corpus):
+    execute = tf.exec_sql(corpus)
+    with pytest.raises(RenamedName, match=r"exec_sql\(corpus\)\(statement, quote=True\)"):
+        execute.quote("SELECT 1")
+    with pytest.raises(RenamedName, match=r"tag\(request, quote=True\)"):
+        tf.text2sql(corpus).quote("Which classics?")
 
 
 def test_a_budget_stops_before_the_call_that_would_pass_it(corpus, live):
