@@ -29,13 +29,19 @@ if "dask.dataframe" in sys.modules:
 find_moved_modules()
 _load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
-_CHANGED: dict[str, str] = {}
+_CHANGED = {
+    "asem_filters": "asem_filter takes a list of claims",
+    "sem_filters": "sem_filter takes a list of claims",
+}
 """A name that was public → what to write instead."""
 
 
 def __getattr__(name: str) -> Any:
     if name in _CHANGED:
-        raise RenamedName(f"tagframe.{name} has another name now: {_CHANGED[name]}")
-    if name not in __all__:
-        raise NameUnknown(f"no name {name!r} in tagframe: {did_you_mean(name, __all__)}")
-    return _load(name)
+        raise RenamedName(f"tagframe.{name} is called otherwise now: {_CHANGED[name]}")
+    if name in __all__:
+        return _load(name)
+    if name.startswith(("sem_", "asem_")):  # an operator that somebody else declared, if any
+        functions = importlib.import_module("tagframe.operators.functions")
+        return getattr(functions, name)
+    raise NameUnknown(f"no name {name!r} in tagframe: {did_you_mean(name, __all__)}")

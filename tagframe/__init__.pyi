@@ -27,26 +27,27 @@ from .merging import join_plan as join_plan
 from .merging import merge as merge
 from .merging import stack as stack
 from .operators import Cascade as Cascade
-from .operators import asem_agg as asem_agg
-from .operators import asem_extract as asem_extract
-from .operators import asem_filter as asem_filter
-from .operators import asem_filters as asem_filters
-from .operators import asem_join as asem_join
-from .operators import asem_map as asem_map
-from .operators import asem_score as asem_score
-from .operators import asem_search as asem_search
-from .operators import asem_sim_join as asem_sim_join
-from .operators import asem_topk as asem_topk
 from .operators import plan_sem_join as plan_sem_join
-from .operators import sem_agg as sem_agg
-from .operators import sem_extract as sem_extract
-from .operators import sem_filter as sem_filter
-from .operators import sem_filters as sem_filters
-from .operators import sem_join as sem_join
-from .operators import sem_map as sem_map
-from .operators import sem_score as sem_score
-from .operators import sem_search as sem_search
-from .operators import sem_sim_join as sem_sim_join
-from .operators import sem_topk as sem_topk
+
+# operators: written by tools/write_stubs.py
+from .operators.functions import asem_agg as asem_agg
+from .operators.functions import asem_extract as asem_extract
+from .operators.functions import asem_filter as asem_filter
+from .operators.functions import asem_join as asem_join
+from .operators.functions import asem_map as asem_map
+from .operators.functions import asem_score as asem_score
+from .operators.functions import asem_search as asem_search
+from .operators.functions import asem_sim_join as asem_sim_join
+from .operators.functions import asem_topk as asem_topk
+from .operators.functions import sem_agg as sem_agg
+from .operators.functions import sem_extract as sem_extract
+from .operators.functions import sem_filter as sem_filter
+from .operators.functions import sem_join as sem_join
+from .operators.functions import sem_map as sem_map
+from .operators.functions import sem_score as sem_score
+from .operators.functions import sem_search as sem_search
+from .operators.functions import sem_sim_join as sem_sim_join
+from .operators.functions import sem_topk as sem_topk
+# end of operators
 
 __version__: str

@@ -222,6 +222,8 @@ def checked(changes: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in given.items():
         if name not in NAMES:
             raise InvalidArgument(f"no setting {name!r} in {did_you_mean(name, NAMES)}")
+        if name == "lm_for" and isinstance(value, Mapping) and "sem_filters" in value:
+            raise InvalidArgument("lm_for names 'sem_filters', which is sem_filter, which takes a list of claims, now")
         fits, says = _VALUES[name]
         if (value is None and name == "concurrency") or (value is not None and not fits(value)):
             raise InvalidArgument(f"{says}; got {'something else' if name == 'api_key' else repr(value)}")

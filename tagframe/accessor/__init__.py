@@ -6,19 +6,18 @@ pandas 3 makes the accessor afresh on every ``df.tag``, so it holds nothing but 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import pandas as pd
 
 from tagframe import config, results
-from tagframe.accessor.operators import OperatorMethods
-from tagframe.accessor.quotes import QuoteAccessor
+from tagframe.accessor.operator_methods import OperatorMethods, QuoteAccessor
+from tagframe.config import SearchSettings
 
 if TYPE_CHECKING:
     from tagframe.corpus import Corpus
-    from tagframe.joins import How, JoinPlan, On
     from tagframe.lm import Quote
-    from tagframe.merging import MergeReport, Reaction, Where
+    from tagframe.merging import MergeReport
     from tagframe.operators import CascadeReport, ClaimReport
     from tagframe.retrieval import RetrievedTables
 
@@ -28,15 +27,39 @@ class TagAccessor(OperatorMethods):
     """Retrieval, merging and semantic operators on a frame."""
 
     def __repr__(self) -> str:
-        names = ", ".join(name for name in dir(self) if not name.startswith("_"))
+        names = ", ".join(name for name in sorted(dir(self)) if not name.startswith("_"))
         return f"<tag of a frame of {len(self._frame)} rows: {names}>"
 
     # --- tables ---------------------------------------------------------------------------------------------------
 
     @overload
-    def retrieve_tables(self, question: str, *, quote: Literal[True], **options: Any) -> Quote: ...
+    def retrieve_tables(
+        self,
+        question: str,
+        *,
+        k: int | Literal["auto"] | None = None,
+        method: str | None = None,
+        corpus: Corpus | None = None,
+        decomposition: Sequence[str] | None = None,
+        confidence: float | None = None,
+        refine: bool = False,
+        quote: Literal[False] = False,
+        **settings: Unpack[SearchSettings],
+    ) -> RetrievedTables: ...
     @overload
-    def retrieve_tables(self, question: str, *, quote: Literal[False] = False, **options: Any) -> RetrievedTables: ...
+    def retrieve_tables(
+        self,
+        question: str,
+        *,
+        k: int | Literal["auto"] | None = None,
+        method: str | None = None,
+        corpus: Corpus | None = None,
+        decomposition: Sequence[str] | None = None,
+        confidence: float | None = None,
+        refine: bool = False,
+        quote: Literal[True],
+        **settings: Unpack[SearchSettings],
+    ) -> Quote: ...
     def retrieve_tables(
         self,
         question: str,
@@ -48,7 +71,7 @@ class TagAccessor(OperatorMethods):
         confidence: float | None = None,
         refine: bool = False,
         quote: bool = False,
-        **settings: Any,
+        **settings: Unpack[SearchSettings],
     ) -> RetrievedTables | Quote:
         """The tables that answer a question together; see :func:`tagframe.retrieval.retrieve_tables`.
 
@@ -97,51 +120,6 @@ class TagAccessor(OperatorMethods):
             return None
         columns = {column.name for column in corpus.profile(table).columns}
         return table if columns & {str(column) for column in self._frame.columns} else None
-
-    def merge(
-        self,
-        *others: pd.DataFrame,
-        on: On | None = None,
-        plan: JoinPlan | None = None,
-        stack: bool = True,
-        how: How = "inner",
-        on_fanout: Reaction = "raise",
-        on_loss: Reaction = "warn",
-        on_ambiguous: Reaction = "warn",
-        columns: Sequence[str] | None = None,
-        where: Where | None = None,
-        limit: int | None = None,
-    ) -> pd.DataFrame:
-        """This frame joined with others, each of its rows once; see :func:`tagframe.merge`.
-
-        Args:
-            *others: frames; how they join, and through which of them, is found from their data and names.
-            on: how they join, instead: ``"day"``, ``["country", "year"]``, ``"buyer = id"``, ….
-            plan: the whole plan, instead; see :func:`tagframe.join_plan`.
-            stack: whether frames that were read from tables of one shape, as ``sales_2023`` and ``sales_2024``, are
-                joined as one.
-            how, on_fanout, on_loss, on_ambiguous, columns, where, limit: as for :func:`tagframe.merging.run_plan`.
-
-        Raises:
-            NotConnected: no key pairs connect the frames.
-            FanOut: a step would repeat rows of this frame.
-        """
-        from tagframe.merging import merge
-
-        return merge(
-            self._frame,
-            *others,
-            on=on,
-            plan=plan,
-            stack=stack,
-            how=how,
-            on_fanout=on_fanout,
-            on_loss=on_loss,
-            on_ambiguous=on_ambiguous,
-            columns=columns,
-            where=where,
-            limit=limit,
-        )
 
     @property
     def merge_report(self) -> MergeReport:

@@ -8,11 +8,9 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from tagframe.errors import InvalidArgument
-
-T = TypeVar("T")
 
 RENAMED = {"user_instruction": "instruction", "join_instruction": "instruction", "other": "right"}
 """LOTUS's name → ours."""
@@ -39,15 +37,8 @@ INSTEAD = {
 """LOTUS's keyword that is none of ours → what does its work."""
 
 
-def takes_lotus_keywords(operators: type[T]) -> type[T]:
-    """A class whose ``sem_…`` methods take what LOTUS's take, or say what to give instead."""
-    for name, method in list(vars(operators).items()):
-        if name.startswith("sem_"):
-            setattr(operators, name, _translating(method))
-    return operators
-
-
-def _translating(method: Callable[..., Any]) -> Callable[..., Any]:
+def taking_lotus_keywords(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of ``df.tag`` that takes what LOTUS's takes, or says what to give instead."""
     own = inspect.signature(method).parameters
 
     @functools.wraps(method)

@@ -14,7 +14,9 @@ model is shown, are held by the client, and so are all rows of ``sem_agg``, whic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+import functools
+import types
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -22,21 +24,17 @@ from dask.dataframe.dask_expr._collection import new_collection
 from dask.dataframe.dispatch import make_meta
 from dask.dataframe.extensions import register_dataframe_accessor
 
-from tagframe import operators
 from tagframe.dask.client import Asking, BestAsking, RowAsking, WholeAsking
 from tagframe.dask.expressions import Answered, Best, Whole
 from tagframe.dask.merging import DaskMergeReport, merge, report_of
 from tagframe.dask.workers import Shown
-from tagframe.errors import InvalidArgument
+from tagframe.errors import ColumnNotFound, InvalidArgument, NameUnknown, did_you_mean
 from tagframe.lm import get_lm
+from tagframe.operators import OPERATORS, Operator
 from tagframe.operators.groups import group_keys
-from tagframe.operators.instruction import Instruction
-from tagframe.operators.prompt_names import shown_names
+from tagframe.operators.public_forms import function, method
 
 __all__ = ["DaskMergeReport", "TagAccessor"]
-
-_SETTINGS = ("lm", "lm_for", "api_base", "api_key", "store", "budget", "concurrency", "rpm", "tpm", "context_window",
-             "progress")  # fmt: skip
 
 
 @register_dataframe_accessor("tag")
@@ -46,69 +44,16 @@ class TagAccessor:
     def __init__(self, frame: Any) -> None:
         self._frame = frame
 
-    def sem_filter(self, instruction: str, **options: Any) -> Any:
-        """The rows of which a claim is true; keywords as :func:`tagframe.sem_filter`, but ``limit`` and ``cascade``.
+    def __getattr__(self, name: str) -> Any:
+        if hasattr(type(self), name):  # a property that there is no answer to, which says why
+            return object.__getattribute__(self, name)
+        made = OPERATORS.get(name)
+        if made is None or made.over not in _ASKINGS:
+            raise NameUnknown(f"no name {name!r} in {did_you_mean(name, _names())}")
+        return types.MethodType(partitioned(made), self)
 
-        Returns:
-            A lazy frame of as many partitions.
-        """
-        options = {"suffix": "_filter", "return_all": False, **options}
-        _refuse(options, "limit", "limit_order", "cascade")
-        texts = [instruction]
-        return self._rows(operators.sem_filter, [instruction], texts, options, all_cols=options.get("all_cols", False))
-
-    def sem_filters(self, instruction: str | Sequence[str], **options: Any) -> Any:
-        """The rows of which all of several claims are true; keywords as :func:`tagframe.sem_filters`."""
-        options = {"suffix": "_filter", "return_all": False, **options}
-        texts = [instruction] if isinstance(instruction, str) else list(instruction)
-        return self._rows(operators.sem_filters, [instruction], texts, options)
-
-    def sem_map(self, instruction: str, **options: Any) -> Any:
-        """A value for each row; keywords as :func:`tagframe.sem_map`."""
-        return self._rows(operators.sem_map, [instruction], [instruction], {"suffix": "_map", **options})
-
-    def sem_score(self, instruction: str, **options: Any) -> Any:
-        """A degree from 0 to 1 for each row; keywords as :func:`tagframe.sem_score`."""
-        return self._rows(operators.sem_score, [instruction], [instruction], {"suffix": "_score", **options})
-
-    def sem_agg(self, instruction: str, **options: Any) -> Any:
-        """One text from all rows, or from those of each group; keywords as :func:`tagframe.sem_agg`.
-
-        The client reads all rows of the columns that the model is shown.
-
-        Returns:
-            A lazy frame of one partition.
-        """
-        lm, settings = _model("sem_agg", options)
-        meta = make_meta(self._frame)
-        resolved = Instruction.resolve(instruction, meta, all_cols=settings.get("all_cols", False))
-        needed = sorted({*resolved.positions, *_places(meta, group_keys(settings.get("group_by")))})
-        result = operators.sem_agg(meta.iloc[:0], instruction, lm=lm, **settings).iloc[:0]
-        shown = Shown(tuple(resolved.positions), resolved.names)
-        asking = WholeAsking(
-            operators.sem_agg, [instruction], settings, lm=lm, meta=_plain(result), shown=shown, columns=needed
-        )
-        return new_collection(Whole(self._frame.expr, asking))
-
-    def sem_topk(self, instruction: str, K: int, **options: Any) -> Any:
-        """The K rows that best fit a criterion, best first; keywords as :func:`tagframe.sem_topk`.
-
-        Returns:
-            A lazy frame of one partition.
-        """
-        lm, settings = _model("sem_topk", options)
-        if settings.get("on_error", "raise") == "keep":
-            raise InvalidArgument('on_error="keep" of sem_topk keeps rows without a rank; "drop" leaves them out')
-        meta = make_meta(self._frame)
-        resolved = Instruction.resolve(instruction, meta)
-        groups = group_keys(settings.get("group_by"))
-        needed = sorted({*resolved.positions, *_places(meta, groups)})
-        result = operators.sem_topk(meta.iloc[:0], instruction, K, lm=lm, **settings)
-        asking = BestAsking(
-            operators.sem_topk, [instruction, K], settings, lm=lm, meta=_plain(result), columns=needed,
-            shown=Shown(tuple(needed), tuple(f"c{place}" for place in range(len(needed)))), group_by=groups, k=K,
-        )  # fmt: skip
-        return new_collection(Best(self._frame.expr, asking))
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *_names()]
 
     def merge(self, other: Any, *, on: str | Sequence[str] | None = None, **options: Any) -> Any:
         """The rows of this frame with those of another, on keys that are inferred; see :mod:`tagframe.dask.merging`."""
@@ -123,41 +68,80 @@ class TagAccessor:
         """
         return report_of(self._frame)
 
-    def _rows(
-        self,
-        function: Callable[..., pd.DataFrame],
-        arguments: Sequence[Any],
-        texts: Iterable[str],
-        options: Mapping[str, Any],
-        *,
-        all_cols: bool = False,
-    ) -> Any:
-        lm, settings = _model(getattr(function, "__name__", ""), options)
-        meta = make_meta(self._frame)
-        places = dict.fromkeys(
-            place for text in texts for place in Instruction.resolve(text, meta, all_cols=all_cols).positions
+
+def partitioned(operator: Operator[...]) -> Callable[..., Any]:
+    """``ddf.tag.NAME``: as on a frame, giving a lazy frame; ``sem_agg`` and ``sem_topk`` give one of one partition."""
+
+    def on_partitions(self: TagAccessor, *args: Any, **kwargs: Any) -> Any:
+        settings = {name: given for name, given in kwargs.items() if name in operator.settings}
+        options = {name: given for name, given in kwargs.items() if name not in operator.settings}
+        lm = get_lm(operator.name, **settings)
+        return _ASKINGS[operator.over](self._frame, operator, lm, args, options)
+
+    functools.update_wrapper(on_partitions, method(operator))
+    return on_partitions
+
+
+def _by_rows(frame: Any, operator: Operator[...], lm: Any, args: Sequence[Any], options: dict[str, Any]) -> Any:
+    meta, given, result = _tried(frame, operator, lm, args, options)
+    positions, names = operator.shown(meta, given)
+    # What is asked of rows is settled by these, given or not.
+    settled = {name: given[name] for name in ("suffix", "return_all") if name in given}
+    asking: Asking = RowAsking(
+        function(operator), args, {**settled, **options}, lm=lm, meta=result, shown=Shown(positions, names),
+        columns=positions,
+    )  # fmt: skip
+    return new_collection(Answered(frame.expr, asking))
+
+
+def _as_a_whole(frame: Any, operator: Operator[...], lm: Any, args: Sequence[Any], options: dict[str, Any]) -> Any:
+    meta, given, result = _tried(frame, operator, lm, args, options)
+    positions, names = operator.shown(meta, given)
+    needed = sorted({*positions, *_places(meta, group_keys(given.get("group_by")))})
+    asking = WholeAsking(
+        function(operator), args, options, lm=lm, meta=result.iloc[:0], shown=Shown(positions, names), columns=needed
+    )
+    return new_collection(Whole(frame.expr, asking))
+
+
+def _by_rank(frame: Any, operator: Operator[...], lm: Any, args: Sequence[Any], options: dict[str, Any]) -> Any:
+    if options.get("on_error") == "keep":
+        raise InvalidArgument(f'on_error="keep" of {operator.name} keeps rows without a rank; "drop" leaves them out')
+    meta, given, result = _tried(frame, operator, lm, args, options)
+    groups = group_keys(given.get("group_by"))
+    needed = sorted({*operator.shown(meta, given)[0], *_places(meta, groups)})
+    asking = BestAsking(
+        function(operator), args, options, lm=lm, meta=result, columns=needed,
+        shown=Shown(tuple(needed), tuple(f"c{place}" for place in range(len(needed)))), group_by=groups, k=given["K"],
+    )  # fmt: skip
+    return new_collection(Best(frame.expr, asking))
+
+
+_ASKINGS = {"rows": _by_rows, "whole": _as_a_whole, "best": _by_rank}
+"""By what an operator looks at: how it is asked over partitions; others are not."""
+
+
+def _names() -> list[str]:
+    return [name for name, operator in OPERATORS.items() if operator.over in _ASKINGS]
+
+
+def _tried(
+    frame: Any, operator: Operator[...], lm: Any, args: Sequence[Any], options: Mapping[str, Any]
+) -> tuple[pd.DataFrame, dict[str, Any], pd.DataFrame]:
+    """A frame without rows, the arguments by name, and what the operator makes of it, which asks nothing."""
+    if options.get("quote"):
+        raise InvalidArgument(
+            "quote= is for a frame; of partitions, quote one: ddf.get_partition(0).compute().tag.quote"
         )
-        shown = Shown(tuple(places), tuple(shown_names(meta, tuple(places))))
-        result = _plain(function(meta.iloc[:0], *arguments, lm=lm, **settings))
-        asking: Asking = RowAsking(function, arguments, settings, lm=lm, meta=result, shown=shown, columns=list(places))
-        return new_collection(Answered(self._frame.expr, asking))
-
-
-def _model(name: str, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The model of a call, and its other keywords."""
-    settings = {key: value for key, value in options.items() if key in _SETTINGS}
-    return get_lm(name, **settings), {key: value for key, value in options.items() if key not in _SETTINGS}
-
-
-def _refuse(options: Mapping[str, Any], *names: str) -> None:
-    for name in names:
-        if options.get(name) is not None:
-            raise InvalidArgument(f"{name}= of sem_filter looks at all rows in order, which partitions do not have")
+    meta = make_meta(frame)
+    given = operator.arguments(meta, *args, **{k: v for k, v in options.items() if k in operator.signature.parameters})
+    if refusal := operator.needs_all(given):
+        raise InvalidArgument(f"{refusal}, which partitions do not give in order")
+    result = _plain(function(operator)(meta.iloc[:0], *args, lm=lm, **options))
+    return meta, given, result
 
 
 def _places(frame: pd.DataFrame, labels: Sequence[Hashable]) -> list[int]:
-    from tagframe.errors import ColumnNotFound, did_you_mean
-
     for label in labels:
         if label not in frame.columns:
             raise ColumnNotFound(f"no column {label!r} in {did_you_mean(str(label), frame.columns)}")

@@ -136,7 +136,15 @@ def merge(
         plan: the whole plan, instead; see :func:`join_plan`.
         stack: whether frames of one shape, as ``sales_2023`` and ``sales_2024``, are joined as one; the report then
             begins with that.
-        how, on_fanout, on_loss, on_ambiguous, columns, where, limit: as for :func:`~tagframe.merging.run_plan`.
+        how: the kind of every join. "left" keeps the rows of the first frame.
+        on_fanout: what to do where a step repeats rows of the first frame: "raise", "warn" or "allow".
+        on_loss: what to do where rows of the first frame are lost; other frames lose rows by nature.
+        on_ambiguous: what to do where other plans are as sure.
+        columns: those of the result, by the name that they have there, or as ``column`` or ``frame.column``; all where
+            None.
+        where: keeps the joined rows that fit: a mapping from a column, named as for ``columns``, to a value, a list of
+            values or a function from the column to booleans; or an expression for :meth:`pandas.DataFrame.query`.
+        limit: at most so many rows.
 
     Returns:
         A frame with a fresh index; columns that clash carry their table's name.

@@ -1,27 +1,25 @@
 """Semantic operators: a frame and an instruction in, a frame and each row's outcome out.
 
-A new operator is a file with its steps, its record and its two public functions, and a line in :data:`OPERATORS`.
+A new operator is a file that declares it (:func:`tagframe.operators.operator.declare`), and the file's name in the
+import below; ``python tools/write_stubs.py`` then tells type checkers of it.
 """
 
-from tagframe.operators.aggregate import AGG, asem_agg, sem_agg
+from typing import TYPE_CHECKING
+
+from tagframe.operators import aggregate, extract, filter, join, map, search, topk  # noqa: F401  # the declarations
 from tagframe.operators.cascade import Cascade, CascadeReport
 from tagframe.operators.drivers import arun, quote, run, run_many
-from tagframe.operators.extract import EXTRACT, asem_extract, sem_extract
-from tagframe.operators.filter import FILTER, RowsPerCall, asem_filter, sem_filter
-from tagframe.operators.filters import FILTERS, asem_filters, sem_filters
-from tagframe.operators.join import JOIN, ClaimPlan, ClaimReport, NoLabels, asem_join, plan_sem_join, sem_join
+from tagframe.operators.join import ClaimPlan, ClaimReport, NoLabels, plan_sem_join
 from tagframe.operators.limiting import LimitOrder
-from tagframe.operators.map import MAP, SCORE, asem_map, asem_score, sem_map, sem_score
-from tagframe.operators.operator import Operator
+from tagframe.operators.operator import OPERATORS, Operator, declare
 from tagframe.operators.outcome import OnError, Outcome
-from tagframe.operators.search import SEARCH, SIM_JOIN, asem_search, asem_sim_join, sem_search, sem_sim_join
+from tagframe.operators.packing import RowsPerCall
 from tagframe.operators.steps import Step, gather, together
-from tagframe.operators.topk import TOPK, asem_topk, sem_topk
 
-OPERATORS = {
-    record.name: record for record in (FILTER, FILTERS, TOPK, AGG, MAP, SCORE, EXTRACT, JOIN, SEARCH, SIM_JOIN)
-}
-"""All operators, by name."""
+if TYPE_CHECKING:
+    from tagframe.operators.functions import *  # noqa: F403
+else:
+    from tagframe.operators.functions import __getattr__ as __getattr__
 
 __all__ = [
     "OPERATORS",
@@ -37,30 +35,11 @@ __all__ = [
     "RowsPerCall",
     "Step",
     "arun",
-    "asem_agg",
-    "asem_extract",
-    "asem_filter",
-    "asem_filters",
-    "asem_join",
-    "asem_map",
-    "asem_score",
-    "asem_search",
-    "asem_sim_join",
-    "asem_topk",
+    "declare",
     "gather",
     "plan_sem_join",
     "quote",
     "run",
     "run_many",
-    "sem_agg",
-    "sem_extract",
-    "sem_filter",
-    "sem_filters",
-    "sem_join",
-    "sem_map",
-    "sem_score",
-    "sem_search",
-    "sem_sim_join",
-    "sem_topk",
     "together",
 ]

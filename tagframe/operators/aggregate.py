@@ -8,21 +8,19 @@ from typing import Any
 import pandas as pd
 
 from tagframe.errors import InvalidArgument
-from tagframe.lm import get_lm
-from tagframe.operators.batches import atakes_batches, takes_batches
 from tagframe.operators.cells import encode_rows
 from tagframe.operators.digest import KNOWLEDGE_MARK, Answer, Digest, Style
-from tagframe.operators.drivers import arun
 from tagframe.operators.groups import group_keys, group_places
 from tagframe.operators.instruction import Instruction
-from tagframe.operators.operator import Operator
+from tagframe.operators.operator import declare
 from tagframe.operators.outcome import Added, OnError, Outcome, check_on_error, finish, free_name, refuse_taken
 from tagframe.operators.pydantic_models import model_value
 from tagframe.operators.steps import Step, caught, together
 from tagframe.operators.values import Value
 
 
-def steps(
+@declare(guess=lambda prompt: f"{'some answer ' * 80}\nSources: all", over="whole")
+def sem_agg(
     frame: pd.DataFrame,
     instruction: str,
     *,
@@ -34,7 +32,42 @@ def steps(
     on_error: OnError = "raise",
     window: int | None = None,
 ) -> Step[pd.DataFrame]:
-    """:func:`sem_agg` as a step; ``window`` is the tokens that the model reads and writes in one request."""
+    """Answer one request from all rows, or from those of each group.
+
+    Rows that do not fit into one prompt are answered in parts, and the partial answers combined, round by round, each
+    group at its own pace. A prompt holds about 10,000 tokens of rows, and no more than fits the model's window: that of
+    the setting ``context_window``, of litellm's table, or, where neither knows it, what the server does not refuse. A
+    row that alone is too long is cut, and the group's outcome says so.
+
+    The model is asked to name the rows that its answer rests on, by the numbers that they are shown with; numbers that
+    there are not make it answer once more. Of an answer that names none, all rows that were shown are the sources, and
+    its outcome says so.
+
+    Args:
+        frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
+        instruction: a request that names columns in braces, ``"Summarise the {review}s"``; where it names none, the
+            model is shown all columns.
+        all_cols: show all columns even where some are named (LOTUS' keyword).
+        group_by: columns; one answer for each group, groups in order of first appearance.
+        response_format: a pydantic model class that the answer is an instance of (LOTUS' keyword): checked, asked for
+            once more where it is none, and spread into a column for each field; ``_output`` has it as JSON.
+        knowledge: let the model add what it knows of the world, each such statement between ``[beyond the rows: …]``;
+            by default it answers from the rows alone.
+        suffix: the name of the answer's column.
+        on_error: ``"raise"`` once all groups are done, ``"keep"`` a failed group as ``<NA>`` with a column
+            ``output_error``, or ``"drop"`` it.
+
+    Returns:
+        A frame of one row and the column ``_output``, or a row a group with the group's columns before it. A frame
+        without rows has nothing to say: ``<NA>``, or no groups. ``.tag.sources`` has the rows behind each answer,
+        ``.tag.outcomes`` what became of each group.
+
+    Raises:
+        RowsFailed: with ``on_error="raise"``, after all groups have been tried.
+        ColumnNotFound: a named column is not there.
+        InvalidArgument: an instruction without words, or a ``response_format`` that is no pydantic model class.
+        NotConfigured: no model is set.
+    """
     check_on_error(on_error)
     value = None if response_format is None else model_value(response_format)
     resolved = Instruction.resolve(instruction, frame, all_cols=all_cols)
@@ -110,103 +143,3 @@ def _sources(frame: pd.DataFrame, answers: Sequence[Sequence[int]]) -> pd.DataFr
     numbers = [number for number, places in enumerate(answers) for _ in places]
     sources.insert(0, free_name(frame, "answer"), numbers)
     return sources
-
-
-AGG = Operator(
-    name="sem_agg",
-    steps=steps,
-    guess=lambda prompt: f"{'some answer ' * 80}\nSources: all",
-    fits_window=True,
-)
-
-
-@takes_batches(AGG)
-def sem_agg(
-    frame: pd.DataFrame,
-    instruction: str,
-    *,
-    all_cols: bool = False,
-    group_by: Hashable | Sequence[Hashable] | None = None,
-    response_format: Any = None,
-    knowledge: bool = False,
-    suffix: str = "_output",
-    on_error: OnError = "raise",
-    **settings: Any,
-) -> pd.DataFrame:
-    """Answer one request from all rows, or from those of each group.
-
-    Rows that do not fit into one prompt are answered in parts, and the partial answers combined, round by round, each
-    group at its own pace. A prompt holds about 10,000 tokens of rows, and no more than fits the model's window: that of
-    the setting ``context_window``, of litellm's table, or, where neither knows it, what the server does not refuse. A
-    row that alone is too long is cut, and the group's outcome says so.
-
-    The model is asked to name the rows that its answer rests on, by the numbers that they are shown with; numbers that
-    there are not make it answer once more. Of an answer that names none, all rows that were shown are the sources, and
-    its outcome says so.
-
-    Args:
-        frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
-        instruction: a request that names columns in braces, ``"Summarise the {review}s"``; where it names none, the
-            model is shown all columns.
-        all_cols: show all columns even where some are named (LOTUS' keyword).
-        group_by: columns; one answer for each group, groups in order of first appearance.
-        response_format: a pydantic model class that the answer is an instance of (LOTUS' keyword): checked, asked for
-            once more where it is none, and spread into a column for each field; ``_output`` has it as JSON.
-        knowledge: let the model add what it knows of the world, each such statement between ``[beyond the rows: …]``;
-            by default it answers from the rows alone.
-        suffix: the name of the answer's column.
-        on_error: ``"raise"`` once all groups are done, ``"keep"`` a failed group as ``<NA>`` with a column
-            ``output_error``, or ``"drop"`` it.
-        **settings: those of :func:`tagframe.configure`, for this call: ``lm``, ``store``, ``budget``, ….
-
-    Returns:
-        A frame of one row and the column ``_output``, or a row a group with the group's columns before it. A frame
-        without rows has nothing to say: ``<NA>``, or no groups. ``.tag.sources`` has the rows behind each answer,
-        ``.tag.outcomes`` what became of each group.
-
-    Raises:
-        RowsFailed: with ``on_error="raise"``, after all groups have been tried.
-        ColumnNotFound: a named column is not there.
-        InvalidArgument: an instruction without words, or a ``response_format`` that is no pydantic model class.
-        NotConfigured: no model is set.
-    """
-    return AGG.run(
-        get_lm(**settings),
-        frame,
-        instruction,
-        all_cols=all_cols,
-        group_by=group_by,
-        response_format=response_format,
-        knowledge=knowledge,
-        suffix=suffix,
-        on_error=on_error,
-    )
-
-
-@atakes_batches(AGG)
-async def asem_agg(
-    frame: pd.DataFrame,
-    instruction: str,
-    *,
-    all_cols: bool = False,
-    group_by: Hashable | Sequence[Hashable] | None = None,
-    response_format: Any = None,
-    knowledge: bool = False,
-    suffix: str = "_output",
-    on_error: OnError = "raise",
-    **settings: Any,
-) -> pd.DataFrame:
-    """:func:`sem_agg`, awaited: the event loop goes on, and cancelling stops what is not sent."""
-    lm = get_lm(**settings)
-    step = AGG.step(
-        lm,
-        frame,
-        instruction,
-        all_cols=all_cols,
-        group_by=group_by,
-        response_format=response_format,
-        knowledge=knowledge,
-        suffix=suffix,
-        on_error=on_error,
-    )
-    return await arun(step, lm, AGG.name)

@@ -70,11 +70,11 @@ def _nearest(frames: Iterator[pd.DataFrame], args: Any, kwargs: dict[str, Any]) 
 
 
 WHOLE: dict[str, Callable[[Iterator[pd.DataFrame], Any, dict[str, Any]], Calls]] = {
-    "sem_agg": _aggregated,
-    "sem_topk": _best,
-    "sem_search": _nearest,
+    "whole": _aggregated,
+    "best": _best,
+    "nearest": _nearest,
 }
-"""By the operator's name: how it goes over batches."""
+"""By what an operator looks at: how it goes over batches; others take one at a time."""
 
 
 def _together(frames: list[pd.DataFrame]) -> pd.DataFrame:

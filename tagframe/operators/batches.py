@@ -1,11 +1,11 @@
 """Operators over frames that come in batches, for rows that are too many for memory.
 
 In place of a frame every operator takes an iterator of frames, such as :func:`tagframe.read_batches` gives: operators
-that look at one row at a time give an iterator of their results (``sem_filter``, ``sem_filters``, ``sem_map``,
-``sem_score``, ``sem_extract``, and ``sem_join`` and ``sem_sim_join``, whose right side is a frame); those that look at
-all rows give one frame (``sem_agg``, ``sem_topk``, ``sem_search``). With ``to=`` the results go to a folder of Parquet
-files instead, and the call gives its path. ``await tf.asem_filter(batches, …)`` gives an ``async`` iterator, or the
-path; the batches may come from an ``async`` iterator, too.
+that look at one row at a time give an iterator of their results (``sem_filter``, ``sem_map``, ``sem_score``,
+``sem_extract``, and ``sem_join`` and ``sem_sim_join``, whose right side is a frame); those that look at all rows give
+one frame (``sem_agg``, ``sem_topk``, ``sem_search``). With ``to=`` the results go to a folder of Parquet files instead,
+and the call gives its path. ``await tf.asem_filter(batches, …)`` gives an ``async`` iterator, or the path; the batches
+may come from an ``async`` iterator, too.
 
 Rows that show the same are asked once in all batches: the response store has their answers, or, where none is set, one
 that is removed at the end.
@@ -16,15 +16,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
-import functools
 import tempfile
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, cast, overload
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pandas as pd
 
-from tagframe.errors import InvalidArgument, NotConfigured
+from tagframe.config import CallSettings
+from tagframe.errors import InvalidArgument
 from tagframe.lm import LM, get_lm
 from tagframe.operators.all_batches import WHOLE, Call, Calls
 from tagframe.operators.parquet_folder import ParquetFolder, write_parquet
@@ -32,29 +32,10 @@ from tagframe.operators.parquet_folder import ParquetFolder, write_parquet
 if TYPE_CHECKING:
     from tagframe.operators.operator import Operator
 
-P = ParamSpec("P")
-
-
-class OverBatches(Protocol[P]):
-    """An operator's public function: a frame for a frame, or batches for batches."""
-
-    @overload
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> pd.DataFrame: ...
-
-    @overload
-    def __call__(self, frame: Iterable[pd.DataFrame], *args: Any, **kwargs: Any) -> Any: ...
-
-
-class AsyncOverBatches(Protocol[P]):
-    """An operator's function that is awaited: a frame for a frame; for batches an ``async`` iterator, or a path."""
-
-    @overload
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, pd.DataFrame]: ...
-
-    @overload
-    def __call__(
-        self, frame: Iterable[pd.DataFrame] | AsyncIterator[pd.DataFrame], *args: Any, **kwargs: Any
-    ) -> Coroutine[Any, Any, Any]: ...
+Frames: TypeAlias = Iterator[pd.DataFrame] | list[pd.DataFrame] | tuple[pd.DataFrame, ...]
+"""Batches, in place of a frame."""
+AsyncFrames: TypeAlias = Frames | AsyncIterator[pd.DataFrame]
+"""Batches for a call that is awaited."""
 
 
 class Batches(Iterator[pd.DataFrame]):
@@ -106,58 +87,29 @@ class AsyncBatches(AsyncIterator[pd.DataFrame]):
         await asyncio.create_task(self._frames.aclose(), context=self._context)
 
 
-def takes_batches(operator: Operator) -> Callable[[Callable[P, pd.DataFrame]], OverBatches[P]]:
-    """Have an operator's public function take batches in place of its frame."""
-
-    def decorate(function: Callable[P, pd.DataFrame]) -> OverBatches[P]:
-        plain: Callable[..., pd.DataFrame] = function
-
-        @functools.wraps(function)
-        def call(frame: Any, *args: Any, **kwargs: Any) -> Any:
-            return (
-                _over(operator, plain, frame, args, kwargs)
-                if _is_many(frame, kwargs)
-                else plain(frame, *args, **kwargs)
-            )
-
-        return cast("OverBatches[P]", call)
-
-    return decorate
+def are_batches(frame: Any) -> bool:
+    """Whether it stands for many frames."""
+    return isinstance(frame, Iterator | AsyncIterator | list | tuple)
 
 
-def atakes_batches(
-    operator: Operator,
-) -> Callable[[Callable[P, Coroutine[Any, Any, pd.DataFrame]]], AsyncOverBatches[P]]:
-    """:func:`takes_batches` for the function that is awaited; batches may come from an ``async`` iterator then."""
+def over_batches(
+    operator: Operator[...], function: Callable[..., Any], frames: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """The results of an operator over batches, or the path that they are written to.
 
-    def decorate(function: Callable[P, Coroutine[Any, Any, pd.DataFrame]]) -> AsyncOverBatches[P]:
-        plain: Callable[..., Coroutine[Any, Any, pd.DataFrame]] = function
+    Args:
+        operator: which.
+        function: calls it on one frame, with a model's settings as keywords.
+        frames: the batches.
+        args, kwargs: of the call, ``to`` among them.
 
-        @functools.wraps(function)
-        async def call(frame: Any, *args: Any, **kwargs: Any) -> Any:
-            if _is_many(frame, kwargs):
-                return await _aover(operator, plain, frame, args, kwargs)
-            return await plain(frame, *args, **kwargs)
-
-        return cast("AsyncOverBatches[P]", call)
-
-    return decorate
-
-
-def _is_many(frame: Any, kwargs: dict[str, Any]) -> bool:
-    many = isinstance(frame, Iterator | AsyncIterator | list | tuple) and not isinstance(
-        frame, pd.DataFrame | pd.Series
-    )
-    if not many and "to" in kwargs:
-        raise InvalidArgument("to= is for batches; write one frame by its own to_parquet")
-    return many
-
-
-def _over(operator: Operator, function: Callable[..., pd.DataFrame], frames: Any, args: Any, kwargs: Any) -> Any:
+    Raises:
+        InvalidArgument: what is asked for looks at all rows, or the batches are to be awaited.
+    """
     if isinstance(frames, AsyncIterator):
         raise InvalidArgument(f"{operator.name} does not await its batches; tagframe.a{operator.name} does")
-    lm, to, kwargs = _settled(operator, kwargs)
-    checked, whole = _checked(iter(frames)), WHOLE.get(operator.name)
+    lm, to, kwargs = _settled(operator, args, kwargs)
+    checked, whole = _checked(iter(frames)), WHOLE.get(operator.over)
     if whole is not None:
         with _remembering(lm) as settings:
             frame = _called(whole(checked, args, {**kwargs, **settings}), function)
@@ -166,9 +118,12 @@ def _over(operator: Operator, function: Callable[..., pd.DataFrame], frames: Any
     return each if to is None else write_parquet(each, to)
 
 
-async def _aover(operator: Operator, function: Callable[..., Any], frames: Any, args: Any, kwargs: Any) -> Any:
-    lm, to, kwargs = await asyncio.to_thread(_settled, operator, kwargs)
-    whole = WHOLE.get(operator.name)
+async def aover_batches(
+    operator: Operator[...], function: Callable[..., Any], frames: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """:func:`over_batches`, awaited; batches may come from an ``async`` iterator."""
+    lm, to, kwargs = await asyncio.to_thread(_settled, operator, args, kwargs)
+    whole = WHOLE.get(operator.over)
     if isinstance(frames, AsyncIterator):
         # An operator that looks at all rows has most of them in memory anyway.
         frames = frames if whole is None else [frame async for frame in frames]
@@ -186,35 +141,20 @@ async def _aover(operator: Operator, function: Callable[..., Any], frames: Any, 
         return await asyncio.to_thread(folder.finished)
 
 
-def _settled(operator: Operator, kwargs: dict[str, Any]) -> tuple[LM | None, Any, dict[str, Any]]:
+def _settled(
+    operator: Operator[...], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[LM | None, Any, dict[str, Any]]:
     """The model of a call, if any, ``to=``, and its other keywords."""
     rest = dict(kwargs)
     to = rest.pop("to", None)
-    _refuse(operator.name, rest)
-    lm = None
-    if operator.name != "sem_sim_join":
-        settings = {name: rest.pop(name) for name in list(rest) if name in _SETTINGS}
-        try:
-            lm = get_lm(operator.name, **settings)
-        except NotConfigured:
-            if operator.name != "sem_search" or rest.get("n_rerank") is not None:
-                raise
-    return lm, to, rest
-
-
-_SETTINGS = ("lm", "lm_for", "api_base", "api_key", "store", "budget", "concurrency", "rpm", "tpm", "context_window",
-             "progress")  # fmt: skip
-
-
-def _refuse(name: str, kwargs: dict[str, Any]) -> None:
-    """What is true of all rows together cannot be done a batch at a time."""
-    if name == "sem_filter" and (kwargs.get("limit") is not None or kwargs.get("cascade") is not None):
-        raise InvalidArgument("limit= and cascade= of sem_filter look at all rows; batches do not give them together")
-    if name == "sem_join" and kwargs.get("how", "inner") not in ("inner", "left"):
-        raise InvalidArgument(
-            f"how={kwargs['how']!r} keeps right rows that match in no batch, which one batch cannot tell; "
-            "how='inner' and how='left' can be done"
-        )
+    if rest.pop("quote", False):
+        raise InvalidArgument("quote= is for one frame; batches are read only as their results are wanted")
+    models: Any = {name: rest.pop(name) for name in CallSettings.__annotations__ if name in rest}
+    options = {name: given for name, given in rest.items() if name in operator.signature.parameters}
+    arguments = operator.arguments(None, *args, **options)
+    if refusal := operator.needs_all(arguments):
+        raise InvalidArgument(f"{refusal}, which batches do not give together")
+    return get_lm(operator.name, **models) if operator.asks(arguments) else None, to, rest
 
 
 def _checked(frames: Iterator[Any]) -> Iterator[pd.DataFrame]:
@@ -229,7 +169,7 @@ def _frame(frame: Any, number: int) -> pd.DataFrame:
 
 
 def _each(
-    function: Callable[..., pd.DataFrame], frames: Iterator[pd.DataFrame], args: Any, kwargs: dict[str, Any], lm: Any
+    function: Callable[..., pd.DataFrame], frames: Iterator[pd.DataFrame], args: Any, kwargs: Mapping[str, Any], lm: Any
 ) -> Iterator[pd.DataFrame]:
     with _remembering(lm) as settings:
         for frame in frames:
@@ -237,7 +177,7 @@ def _each(
 
 
 async def _aeach(
-    function: Callable[..., Any], frames: Any, args: Any, kwargs: dict[str, Any], lm: Any
+    function: Callable[..., Any], frames: Any, args: Any, kwargs: Mapping[str, Any], lm: Any
 ) -> AsyncGenerator[pd.DataFrame]:
     with _remembering(lm) as settings:
         async for frame in _read(frames):

@@ -9,14 +9,11 @@ from typing import Any
 import pandas as pd
 
 from tagframe.errors import AnswerRejected, ColumnNotFound, InvalidArgument, did_you_mean
-from tagframe.lm import get_lm
 from tagframe.operators.answer_grammar import parse_block
-from tagframe.operators.batches import atakes_batches, takes_batches
 from tagframe.operators.cells import FENCE_RULE, one_line
-from tagframe.operators.drivers import arun
 from tagframe.operators.instruction import Instruction
 from tagframe.operators.map import mapped
-from tagframe.operators.operator import Operator
+from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError
 from tagframe.operators.prompt_names import shown_names
 from tagframe.operators.steps import Step
@@ -31,7 +28,8 @@ _TASK = (
 )
 
 
-def steps(
+@declare(guess=lambda prompt: "{}", shows=lambda frame, given: _positions(frame, given["input_cols"]))
+def sem_extract(
     frame: pd.DataFrame,
     input_cols: Hashable | Sequence[Hashable],
     output_cols: Mapping[str, str | None],
@@ -42,7 +40,31 @@ def steps(
     on_error: OnError = "raise",
     window: int | None = None,
 ) -> Step[pd.DataFrame]:
-    """:func:`sem_extract` as a step; ``window`` is the tokens that the model reads and writes in one request."""
+    """What the rows say of a few things, as text columns; ``<NA>`` where a row does not say it.
+
+    One question a row, whatever the number of things. For numbers, dates and closed sets of values give
+    :func:`sem_map` a pydantic model.
+
+    Args:
+        frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
+        input_cols: labels of the columns to read, or one label.
+        output_cols: by the name of a column to be: what it is to hold, or None where the name says it.
+        extract_quotes: columns ``NAME_quote`` with the words that the values are taken from; those that the row does
+            not have are left out, and the row's outcome says so.
+        return_explanations: a column ``explanation_extract`` with the model's reasons.
+        suffix: the end of the names of the columns for reasons and errors.
+        on_error: what a row without an answer does: ``"raise"`` once all others are done, ``"keep"`` as ``<NA>`` with
+            a column ``extract_error``, or ``"drop"``.
+
+    Returns:
+        The frame with the columns of ``output_cols``; ``.tag.outcomes`` says what became of each row.
+
+    Raises:
+        RowsFailed: with ``on_error="raise"``, after all rows have been tried; the finished frame is on it.
+        ColumnNotFound: a column of ``input_cols`` is not there.
+        InvalidArgument: nothing to read or to extract, an added column's name that is taken.
+        NotConfigured: no model is set.
+    """
     fields = _checked_fields(output_cols)
     positions = _positions(frame, input_cols)
     names = shown_names(frame, positions)
@@ -144,88 +166,3 @@ def _with_true_quotes(keys: Sequence[str], cells: tuple[Any, ...], row: str) -> 
 
 def _plain(text: str) -> str:
     return " ".join(text.split()).casefold().strip("\"'“”‘’.… ")
-
-
-EXTRACT = Operator(
-    name="sem_extract",
-    steps=steps,
-    guess=lambda prompt: "{}",
-    fits_window=True,
-)
-
-
-@takes_batches(EXTRACT)
-def sem_extract(
-    frame: pd.DataFrame,
-    input_cols: Hashable | Sequence[Hashable],
-    output_cols: Mapping[str, str | None],
-    *,
-    extract_quotes: bool = False,
-    return_explanations: bool = False,
-    suffix: str = "_extract",
-    on_error: OnError = "raise",
-    **settings: Any,
-) -> pd.DataFrame:
-    """What the rows say of a few things, as text columns; ``<NA>`` where a row does not say it.
-
-    One question a row, whatever the number of things. For numbers, dates and closed sets of values give
-    :func:`sem_map` a pydantic model.
-
-    Args:
-        frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
-        input_cols: labels of the columns to read, or one label.
-        output_cols: by the name of a column to be: what it is to hold, or None where the name says it.
-        extract_quotes: columns ``NAME_quote`` with the words that the values are taken from; those that the row does
-            not have are left out, and the row's outcome says so.
-        return_explanations: a column ``explanation_extract`` with the model's reasons.
-        suffix: the end of the names of the columns for reasons and errors.
-        on_error: what a row without an answer does: ``"raise"`` once all others are done, ``"keep"`` as ``<NA>`` with
-            a column ``extract_error``, or ``"drop"``.
-        **settings: those of :func:`tagframe.configure`, for this call: ``lm``, ``store``, ``budget``, ….
-
-    Returns:
-        The frame with the columns of ``output_cols``; ``.tag.outcomes`` says what became of each row.
-
-    Raises:
-        RowsFailed: with ``on_error="raise"``, after all rows have been tried; the finished frame is on it.
-        ColumnNotFound: a column of ``input_cols`` is not there.
-        InvalidArgument: nothing to read or to extract, an added column's name that is taken.
-        NotConfigured: no model is set.
-    """
-    return EXTRACT.run(
-        get_lm("sem_extract", **settings),
-        frame,
-        input_cols,
-        output_cols,
-        extract_quotes=extract_quotes,
-        return_explanations=return_explanations,
-        suffix=suffix,
-        on_error=on_error,
-    )
-
-
-@atakes_batches(EXTRACT)
-async def asem_extract(
-    frame: pd.DataFrame,
-    input_cols: Hashable | Sequence[Hashable],
-    output_cols: Mapping[str, str | None],
-    *,
-    extract_quotes: bool = False,
-    return_explanations: bool = False,
-    suffix: str = "_extract",
-    on_error: OnError = "raise",
-    **settings: Any,
-) -> pd.DataFrame:
-    """:func:`sem_extract`, awaited: the event loop goes on, and cancelling stops what is not sent."""
-    lm = get_lm("sem_extract", **settings)
-    step = EXTRACT.step(
-        lm,
-        frame,
-        input_cols,
-        output_cols,
-        extract_quotes=extract_quotes,
-        return_explanations=return_explanations,
-        suffix=suffix,
-        on_error=on_error,
-    )
-    return await arun(step, lm, EXTRACT.name)

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 
 from tagframe.errors import InvalidArgument, UnsureWarning
-from tagframe.lm import get_lm
 from tagframe.operators import judging
 from tagframe.operators.answer_grammar import UNSURE, parse_word
-from tagframe.operators.batches import atakes_batches, takes_batches
 from tagframe.operators.cascade import Cascade, decided_by, scores_of
 from tagframe.operators.cells import encode_rows
-from tagframe.operators.drivers import arun
 from tagframe.operators.examples import example_turns
 from tagframe.operators.instruction import Instruction
 from tagframe.operators.judging import TRUTH, Judge, Truth, Verdict
 from tagframe.operators.limiting import LimitOrder, ask_until, check_limit, likeliest_first
-from tagframe.operators.operator import Operator
+from tagframe.operators.operator import declare
 from tagframe.operators.outcome import (
     Added,
     OnError,
@@ -33,16 +30,22 @@ from tagframe.operators.outcome import (
     finish,
     refuse_taken,
 )
-from tagframe.operators.packing import ask_audited, ask_packed, rows_per_call_of
+from tagframe.operators.packing import RowsPerCall, ask_audited, ask_packed, rows_per_call_of
+from tagframe.operators.several_claims import passing_all
 from tagframe.operators.steps import Step
 
-RowsPerCall = int | Literal["auto"] | None
 _KINDS: dict[Truth, OutcomeKind] = {True: "yes", False: "no", UNSURE: "unsure"}
 
 
-def steps(
+def _needs_all(given: Mapping[str, Any]) -> str | None:
+    asked = given.get("limit") is not None or given.get("cascade") is not None
+    return "limit= and cascade= of sem_filter look at all rows" if asked else None
+
+
+@declare(guess=judging.guess, needs_all=_needs_all)
+def sem_filter(
     frame: pd.DataFrame,
-    instruction: str,
+    instruction: str | Sequence[str],
     *,
     all_cols: bool = False,
     return_all: bool = False,
@@ -56,8 +59,73 @@ def steps(
     on_error: OnError = "raise",
     window: int | None = None,
 ) -> Step[pd.DataFrame]:
-    """:func:`sem_filter` as a step; ``window`` is the tokens that the model reads and writes in one request."""
+    """Keep the rows of which the claim is true, or all of several claims.
+
+    Rows of which every shown cell is missing are not asked about and do not pass; neither do rows of which the model
+    cannot say, which are warned of. Rows that show the same values are asked once.
+
+    Of several claims, what is kept is what one filter after the other keeps, for less: all claims are asked of a few
+    rows first; then the one goes first that ends most rows for the least text, and each row is asked only until a claim
+    ends it. Packs are not audited then, and ``return_all`` adds ``filter_label`` and ``filter_ended_by``, the claim
+    that ended the row; ``return_explanations``, ``examples``, ``cascade`` and ``limit`` are for one claim.
+
+    Args:
+        frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
+        instruction: a claim that names columns in braces, ``"{city} is in the Bay Area"``; where it names none, the
+            model is shown all columns. Or a list of claims.
+        all_cols: show the model all columns, also where the claim names some.
+        return_all: all rows, with the columns ``filter_label`` (boolean; ``<NA>`` where unsure, failed or not asked),
+            ``filter_outcome``, ``filter_reason`` and ``filter_confidence`` (the probability of the answer, where the
+            provider gives log probabilities).
+        return_explanations: a column ``explanation_filter`` with the model's reasons.
+        examples: solved rows to show first: the named columns and a boolean column ``Answer``.
+        rows_per_call: rows of one prompt. More than one is cheaper and a little less exact; "auto" is 16 at most. 50
+            rows (of few rows, a quarter) are asked singly too, and packs halved while more than 5 % of them differ;
+            ``.tag.outcomes`` and its ``remarks`` tell of it.
+        cascade: have a proxy decide the clear rows, with recall and precision promised; see
+            :class:`tagframe.Cascade`. ``.tag.cascade`` says what it saved.
+        limit: stop as soon as so many rows are found; small rounds, each a little larger than the one before. Not
+            audited where ``rows_per_call`` is given too.
+        limit_order: which rows to ask first: "rows" in their order, so that the first ``limit`` rows that pass are
+            found, or "likeliest", those nearest to the claim by the embedder. The result is in the rows' order.
+        suffix: the end of the added columns' names.
+        on_error: what a row without an answer does: ``"raise"`` once all others are done, ``"keep"`` as ``<NA>`` with
+            a column ``filter_error``, or ``"drop"``.
+
+    Returns:
+        The rows that pass, in order, with index, dtypes and subclass kept; ``.tag.outcomes`` says what became of each.
+
+    Raises:
+        RowsFailed: with ``on_error="raise"``, after all rows have been tried; the finished frame is on it.
+        ColumnNotFound: a named column is not there.
+        InvalidArgument: an instruction without words, an added column's name that is taken, an argument for one claim
+            given with several.
+        NotConfigured: no model is set.
+    """
     check_on_error(on_error)
+    if not isinstance(instruction, str) and isinstance(instruction, Sequence):
+        for name, given in {
+            "return_explanations": return_explanations,
+            "examples": examples is not None,
+            "cascade": cascade is not None,
+            "limit": limit is not None,
+        }.items():
+            if given:
+                raise InvalidArgument(
+                    f"{name}= is for one claim; give it to a sem_filter of its own, got {instruction!r:.200}"
+                )
+        return (
+            yield from passing_all(
+                frame,
+                instruction,
+                all_cols=all_cols,
+                rows_per_call=rows_per_call,
+                return_all=return_all,
+                suffix=suffix,
+                on_error=on_error,
+                window=window,
+            )
+        )
     check_limit(limit, limit_order)
     size = rows_per_call_of(rows_per_call)
     if cascade is not None and limit is not None:
@@ -191,120 +259,3 @@ def _say_unsure(outcomes: Sequence[Outcome]) -> None:
             UnsureWarning,
             stacklevel=2,
         )
-
-
-FILTER = Operator(
-    name="sem_filter",
-    steps=steps,
-    guess=judging.guess,
-    fits_window=True,
-)
-
-
-@takes_batches(FILTER)
-def sem_filter(
-    frame: pd.DataFrame,
-    instruction: str,
-    *,
-    all_cols: bool = False,
-    return_all: bool = False,
-    return_explanations: bool = False,
-    examples: pd.DataFrame | None = None,
-    rows_per_call: RowsPerCall = None,
-    cascade: Cascade | None = None,
-    limit: int | None = None,
-    limit_order: LimitOrder = "rows",
-    suffix: str = "_filter",
-    on_error: OnError = "raise",
-    **settings: Any,
-) -> pd.DataFrame:
-    """Keep the rows of which the claim is true.
-
-    Rows of which every shown cell is missing are not asked about and do not pass; neither do rows of which the model
-    cannot say, which are warned of. Rows that show the same values are asked once.
-
-    Args:
-        frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
-        instruction: a claim that names columns in braces, ``"{city} is in the Bay Area"``; where it names none, the
-            model is shown all columns.
-        all_cols: show the model all columns, also where the claim names some.
-        return_all: all rows, with the columns ``filter_label`` (boolean; ``<NA>`` where unsure, failed or not asked),
-            ``filter_outcome``, ``filter_reason`` and ``filter_confidence`` (the probability of the answer, where the
-            provider gives log probabilities).
-        return_explanations: a column ``explanation_filter`` with the model's reasons.
-        examples: solved rows to show first: the named columns and a boolean column ``Answer``.
-        rows_per_call: rows of one prompt. More than one is cheaper and a little less exact; "auto" is 16 at most. 50
-            rows (of few rows, a quarter) are asked singly too, and packs halved while more than 5 % of them differ;
-            ``.tag.outcomes`` and its ``remarks`` tell of it.
-        cascade: have a proxy decide the clear rows, with recall and precision promised; see
-            :class:`tagframe.Cascade`. ``.tag.cascade`` says what it saved.
-        limit: stop as soon as so many rows are found; small rounds, each a little larger than the one before. Not
-            audited where ``rows_per_call`` is given too.
-        limit_order: which rows to ask first: "rows" in their order, so that the first ``limit`` rows that pass are
-            found, or "likeliest", those nearest to the claim by the embedder. The result is in the rows' order.
-        suffix: the end of the added columns' names.
-        on_error: what a row without an answer does: ``"raise"`` once all others are done, ``"keep"`` as ``<NA>`` with
-            a column ``filter_error``, or ``"drop"``.
-        **settings: those of :func:`tagframe.configure`, for this call: ``lm``, ``store``, ``budget``, ….
-
-    Returns:
-        The rows that pass, in order, with index, dtypes and subclass kept; ``.tag.outcomes`` says what became of each.
-
-    Raises:
-        RowsFailed: with ``on_error="raise"``, after all rows have been tried; the finished frame is on it.
-        ColumnNotFound: a named column is not there.
-        InvalidArgument: an instruction without words, an added column's name that is taken.
-        NotConfigured: no model is set.
-    """
-    return FILTER.run(
-        get_lm("sem_filter", **settings),
-        frame,
-        instruction,
-        all_cols=all_cols,
-        return_all=return_all,
-        return_explanations=return_explanations,
-        examples=examples,
-        rows_per_call=rows_per_call,
-        cascade=cascade,
-        limit=limit,
-        limit_order=limit_order,
-        suffix=suffix,
-        on_error=on_error,
-    )
-
-
-@atakes_batches(FILTER)
-async def asem_filter(
-    frame: pd.DataFrame,
-    instruction: str,
-    *,
-    all_cols: bool = False,
-    return_all: bool = False,
-    return_explanations: bool = False,
-    examples: pd.DataFrame | None = None,
-    rows_per_call: RowsPerCall = None,
-    cascade: Cascade | None = None,
-    limit: int | None = None,
-    limit_order: LimitOrder = "rows",
-    suffix: str = "_filter",
-    on_error: OnError = "raise",
-    **settings: Any,
-) -> pd.DataFrame:
-    """:func:`sem_filter`, awaited: the event loop goes on, and cancelling stops what is not sent."""
-    lm = get_lm("sem_filter", **settings)
-    step = FILTER.step(
-        lm,
-        frame,
-        instruction,
-        all_cols=all_cols,
-        return_all=return_all,
-        return_explanations=return_explanations,
-        examples=examples,
-        rows_per_call=rows_per_call,
-        cascade=cascade,
-        limit=limit,
-        limit_order=limit_order,
-        suffix=suffix,
-        on_error=on_error,
-    )
-    return await arun(step, lm, FILTER.name)

@@ -9,14 +9,12 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from tagframe.errors import InvalidArgument
-from tagframe.lm import Message, Prompt, get_lm
-from tagframe.operators.batches import atakes_batches, takes_batches
+from tagframe.lm import Message, Prompt
 from tagframe.operators.cells import FENCE_RULE, encode_rows, fence
-from tagframe.operators.drivers import arun
 from tagframe.operators.examples import example_turns
 from tagframe.operators.fitting import ask_fitted, room
 from tagframe.operators.instruction import FIELD_RULE, Instruction
-from tagframe.operators.operator import Operator
+from tagframe.operators.operator import declare
 from tagframe.operators.outcome import Added, OnError, Outcome, check_on_error, finish, refuse_taken
 from tagframe.operators.pydantic_models import model_value
 from tagframe.operators.steps import Step
@@ -43,7 +41,8 @@ _SCORE_TASK = (
 )
 
 
-def steps(
+@declare(guess=lambda prompt: "some words of an answer")
+def sem_map(
     frame: pd.DataFrame,
     instruction: str,
     *,
@@ -56,7 +55,35 @@ def steps(
     on_error: OnError = "raise",
     window: int | None = None,
 ) -> Step[pd.DataFrame]:
-    """:func:`sem_map` as a step; ``window`` is the tokens that the model reads and writes in one request."""
+    """A value for each row: a text, a number, a truth, a date, one of a few choices, or the fields of a model.
+
+    Rows that show the same are paid once; rows of which every named column is null are not asked about. Where the model
+    says that it does not know, the value is ``<NA>`` and the row's outcome "unsure".
+
+    Args:
+        frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
+        instruction: what to say of a row, with columns in braces: ``"The sentiment of {review} in one word"``; where
+            it names none, the model is shown all columns.
+        dtype: of the value: ``str``, ``float``, ``int``, ``bool``, ``datetime.date``, or one of pandas' names; the
+            column has pandas' nullable dtype for it, ``string`` where None.
+        response_format: a pydantic model, instead; its fields become columns of their names.
+        choices: the texts of which the value is one, instead.
+        return_explanations: a column ``explanation_map`` with the model's reasons.
+        examples: solved rows to show first: the named columns and a column ``Answer``.
+        suffix: the name of the value's column.
+        on_error: what a row without an answer does: ``"raise"`` once all others are done, ``"keep"`` as ``<NA>`` with
+            a column ``map_error``, or ``"drop"``.
+
+    Returns:
+        The frame with the column ``_map``, or with one for each field of ``response_format``; index, dtypes and
+        subclass kept. ``.tag.outcomes`` says what became of each row.
+
+    Raises:
+        RowsFailed: with ``on_error="raise"``, after all rows have been tried; the finished frame is on it.
+        ColumnNotFound: a named column is not there.
+        InvalidArgument: an instruction without words, a type that is none, an added column's name that is taken.
+        NotConfigured: no model is set.
+    """
     given = [
         name
         for name, told in (("dtype", dtype), ("response_format", response_format), ("choices", choices))
@@ -85,7 +112,8 @@ def steps(
     )
 
 
-def score_steps(
+@declare(guess=lambda prompt: "0.35")
+def sem_score(
     frame: pd.DataFrame,
     instruction: str,
     *,
@@ -95,7 +123,22 @@ def score_steps(
     on_error: OnError = "raise",
     window: int | None = None,
 ) -> Step[pd.DataFrame]:
-    """:func:`sem_score` as a step."""
+    """A degree from 0 to 1 for each row, each scored by itself: a :func:`sem_map` to that range.
+
+    Args:
+        frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
+        instruction: what is scored, with columns in braces: ``"How hopeful is {review}?"``.
+        return_explanations: a column ``explanation_score`` with the model's reasons.
+        examples: solved rows to show first: the named columns and a column ``Answer``.
+        suffix: the name of the score's column.
+        on_error: as for :func:`sem_map`; the error column is ``score_error``.
+
+    Returns:
+        The frame with the column ``_score`` of dtype Float64.
+
+    Raises:
+        RowsFailed, ColumnNotFound, InvalidArgument, NotConfigured: as :func:`sem_map`.
+    """
     return (
         yield from mapped(
             "sem_score",
@@ -200,170 +243,3 @@ def _refuse_names(frame: pd.DataFrame, names: Sequence[Hashable], extra: Sequenc
     if taken:
         raise InvalidArgument(f"the frame already has a column {taken[0]!r}; rename it, or drop it")
     refuse_taken(frame, [*(name for name in names if name == suffix), *extra], suffix)
-
-
-MAP = Operator(
-    name="sem_map",
-    steps=steps,
-    guess=lambda prompt: "some words of an answer",
-    fits_window=True,
-)
-SCORE = Operator(
-    name="sem_score",
-    steps=score_steps,
-    guess=lambda prompt: "0.35",
-    fits_window=True,
-)
-
-
-@takes_batches(MAP)
-def sem_map(
-    frame: pd.DataFrame,
-    instruction: str,
-    *,
-    dtype: Any = None,
-    response_format: Any = None,
-    choices: Sequence[str] | None = None,
-    return_explanations: bool = False,
-    examples: pd.DataFrame | None = None,
-    suffix: str = "_map",
-    on_error: OnError = "raise",
-    **settings: Any,
-) -> pd.DataFrame:
-    """A value for each row: a text, a number, a truth, a date, one of a few choices, or the fields of a model.
-
-    Rows that show the same are paid once; rows of which every named column is null are not asked about. Where the model
-    says that it does not know, the value is ``<NA>`` and the row's outcome "unsure".
-
-    Args:
-        frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
-        instruction: what to say of a row, with columns in braces: ``"The sentiment of {review} in one word"``; where
-            it names none, the model is shown all columns.
-        dtype: of the value: ``str``, ``float``, ``int``, ``bool``, ``datetime.date``, or one of pandas' names; the
-            column has pandas' nullable dtype for it, ``string`` where None.
-        response_format: a pydantic model, instead; its fields become columns of their names.
-        choices: the texts of which the value is one, instead.
-        return_explanations: a column ``explanation_map`` with the model's reasons.
-        examples: solved rows to show first: the named columns and a column ``Answer``.
-        suffix: the name of the value's column.
-        on_error: what a row without an answer does: ``"raise"`` once all others are done, ``"keep"`` as ``<NA>`` with
-            a column ``map_error``, or ``"drop"``.
-        **settings: those of :func:`tagframe.configure`, for this call: ``lm``, ``store``, ``budget``, ….
-
-    Returns:
-        The frame with the column ``_map``, or with one for each field of ``response_format``; index, dtypes and
-        subclass kept. ``.tag.outcomes`` says what became of each row.
-
-    Raises:
-        RowsFailed: with ``on_error="raise"``, after all rows have been tried; the finished frame is on it.
-        ColumnNotFound: a named column is not there.
-        InvalidArgument: an instruction without words, a type that is none, an added column's name that is taken.
-        NotConfigured: no model is set.
-    """
-    return MAP.run(
-        get_lm("sem_map", **settings),
-        frame,
-        instruction,
-        dtype=dtype,
-        response_format=response_format,
-        choices=choices,
-        return_explanations=return_explanations,
-        examples=examples,
-        suffix=suffix,
-        on_error=on_error,
-    )
-
-
-@atakes_batches(MAP)
-async def asem_map(
-    frame: pd.DataFrame,
-    instruction: str,
-    *,
-    dtype: Any = None,
-    response_format: Any = None,
-    choices: Sequence[str] | None = None,
-    return_explanations: bool = False,
-    examples: pd.DataFrame | None = None,
-    suffix: str = "_map",
-    on_error: OnError = "raise",
-    **settings: Any,
-) -> pd.DataFrame:
-    """:func:`sem_map`, awaited: the event loop goes on, and cancelling stops what is not sent."""
-    lm = get_lm("sem_map", **settings)
-    step = MAP.step(
-        lm,
-        frame,
-        instruction,
-        dtype=dtype,
-        response_format=response_format,
-        choices=choices,
-        return_explanations=return_explanations,
-        examples=examples,
-        suffix=suffix,
-        on_error=on_error,
-    )
-    return await arun(step, lm, MAP.name)
-
-
-@takes_batches(SCORE)
-def sem_score(
-    frame: pd.DataFrame,
-    instruction: str,
-    *,
-    return_explanations: bool = False,
-    examples: pd.DataFrame | None = None,
-    suffix: str = "_score",
-    on_error: OnError = "raise",
-    **settings: Any,
-) -> pd.DataFrame:
-    """A degree from 0 to 1 for each row, each scored by itself: a :func:`sem_map` to that range.
-
-    Args:
-        frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
-        instruction: what is scored, with columns in braces: ``"How hopeful is {review}?"``.
-        return_explanations: a column ``explanation_score`` with the model's reasons.
-        examples: solved rows to show first: the named columns and a column ``Answer``.
-        suffix: the name of the score's column.
-        on_error: as for :func:`sem_map`; the error column is ``score_error``.
-        **settings: those of :func:`tagframe.configure`, for this call: ``lm``, ``store``, ``budget``, ….
-
-    Returns:
-        The frame with the column ``_score`` of dtype Float64.
-
-    Raises:
-        RowsFailed, ColumnNotFound, InvalidArgument, NotConfigured: as :func:`sem_map`.
-    """
-    return SCORE.run(
-        get_lm("sem_score", **settings),
-        frame,
-        instruction,
-        return_explanations=return_explanations,
-        examples=examples,
-        suffix=suffix,
-        on_error=on_error,
-    )
-
-
-@atakes_batches(SCORE)
-async def asem_score(
-    frame: pd.DataFrame,
-    instruction: str,
-    *,
-    return_explanations: bool = False,
-    examples: pd.DataFrame | None = None,
-    suffix: str = "_score",
-    on_error: OnError = "raise",
-    **settings: Any,
-) -> pd.DataFrame:
-    """:func:`sem_score`, awaited: the event loop goes on, and cancelling stops what is not sent."""
-    lm = get_lm("sem_score", **settings)
-    step = SCORE.step(
-        lm,
-        frame,
-        instruction,
-        return_explanations=return_explanations,
-        examples=examples,
-        suffix=suffix,
-        on_error=on_error,
-    )
-    return await arun(step, lm, SCORE.name)

@@ -1,47 +1,135 @@
-"""What an operator is: a record, from which quotes, ``tf.ask`` and the tests know it."""
+"""The declaration of an operator: its steps, with its signature and its docstring; all else is derived from that."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias
 
 import pandas as pd
 
+from tagframe.config import CallSettings, SearchSettings
 from tagframe.operators.drivers import quote, run
+from tagframe.operators.instruction import Instruction
+from tagframe.operators.prompt_names import shown_names
 from tagframe.operators.steps import Step
 
 if TYPE_CHECKING:
     from tagframe.lm import LM, Prompt, Quote
 
+P = ParamSpec("P")
+Over: TypeAlias = Literal["rows", "pairs", "best", "nearest", "whole"]
+"""What an operator looks at: one row at a time, rows with those of another frame, or all rows: for the best ones, for
+the nearest ones, or as a whole. So it goes over batches and partitions."""
 
-@dataclass(frozen=True)
-class Operator:
-    """A semantic operator; :data:`tagframe.operators.OPERATORS` lists all of them.
+
+def instructed(frame: pd.DataFrame, given: Mapping[str, Any]) -> tuple[int, ...]:
+    """Positions of the columns that the model is shown by an ``instruction``, or by several."""
+    texts = given["instruction"]
+    found = (
+        Instruction.resolve(text, frame, all_cols=given.get("all_cols", False)).positions
+        for text in ([texts] if isinstance(texts, str) else texts)
+    )
+    return tuple(dict.fromkeys(position for positions in found for position in positions))
+
+
+@dataclass(frozen=True, eq=False)
+class Operator(Generic[P]):
+    """A semantic operator, as :func:`declare` makes it.
 
     Attributes:
-        name: as in ``df.tag.NAME``, ``tf.NAME``, ``tf.aNAME`` and ``df.tag.quote.NAME``.
-        steps: ``steps(frame, instruction, …)``, the generator that does it; what follows are the operator's keywords.
+        steps: ``steps(frame, instruction, …)``, the generator that does it. Its parameters are those of the operator,
+            but a keyword ``window``, which is given the tokens that the model reads and writes in one request.
         guess: an answer to one of its prompts such as a model would give, for quotes; a batch's own guess
             goes before it.
-        fits_window: whether it has a keyword ``window`` for the tokens that the model takes in one request.
+        over: what it looks at; says how it goes over batches and partitions.
+        embeds: whether it embeds texts, and so takes the setting ``embedder``.
+        asks: whether a call with these arguments, by name, asks a model.
+        needs_all: what is said of keywords that only all rows together can give; None where there are none.
+        shows: positions of the columns that the model is shown, by the arguments; partitions are asked by these.
     """
 
-    name: str
-    steps: Callable[..., Step[pd.DataFrame]]
+    steps: Callable[P, Step[pd.DataFrame]]
     guess: Callable[[Prompt], str]
-    fits_window: bool = False
+    over: Over = "rows"
+    embeds: bool = False
+    asks: Callable[[Mapping[str, Any]], bool] = lambda given: True
+    needs_all: Callable[[Mapping[str, Any]], str | None] = lambda given: None
+    shows: Callable[[pd.DataFrame, Mapping[str, Any]], Sequence[int]] = instructed
 
-    def step(self, lm: LM, frame: pd.DataFrame, *arguments: Any, **options: Any) -> Step[pd.DataFrame]:
-        """The operator as a step, fitted to the model; ``arguments`` are those of :attr:`steps` after the frame."""
-        if self.fits_window:
+    @property
+    def name(self) -> str:
+        """As in ``tf.NAME``, ``tf.aNAME`` and ``df.tag.NAME``."""
+        return self.steps.__name__
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        """What a user gives: the frame and the operator's arguments."""
+        declared = inspect.signature(self.steps)
+        return declared.replace(parameters=[p for p in declared.parameters.values() if p.name != "window"])
+
+    @cached_property
+    def settings(self) -> tuple[str, ...]:
+        """The names of the settings that a call takes."""
+        return tuple((SearchSettings if self.embeds else CallSettings).__annotations__)
+
+    def arguments(self, *args: Any, **options: Any) -> dict[str, Any]:
+        """The arguments of a call by name, with defaults.
+
+        Raises:
+            TypeError: one is missing, or one too many.
+        """
+        try:
+            bound = self.signature.bind(*args, **options)
+        except TypeError as error:
+            raise TypeError(f"{self.name}: {error}") from None
+        bound.apply_defaults()
+        return bound.arguments
+
+    def step(self, lm: LM | None, *args: Any, **options: Any) -> Step[pd.DataFrame]:
+        """The operator as a step, fitted to the model; ``args`` and ``options`` are those of :attr:`steps`."""
+        if "window" in inspect.signature(self.steps).parameters:
             options["window"] = getattr(lm, "context_window", None)
-        return self.steps(frame, *arguments, **options)
+        return self.steps(*args, **options)
 
-    def quote(self, lm: LM, frame: pd.DataFrame, *arguments: Any, **options: Any) -> Quote:
+    def quote(self, lm: LM, *args: Any, **options: Any) -> Quote:
         """What it would cost."""
-        return quote(self.step(lm, frame, *arguments, **options), lm, self.guess)
+        return quote(self.step(lm, *args, **options), lm, self.guess)
 
-    def run(self, lm: LM, frame: pd.DataFrame, *arguments: Any, **options: Any) -> pd.DataFrame:
+    def run(self, lm: LM, *args: Any, **options: Any) -> pd.DataFrame:
         """The operator's result; the thread waits for it."""
-        return run(self.step(lm, frame, *arguments, **options), lm, self.name)
+        return run(self.step(lm, *args, **options), lm, self.name)
+
+    def shown(self, frame: pd.DataFrame, given: Mapping[str, Any]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        """Positions of the columns that the model is shown, and what they are called in prompts."""
+        positions = tuple(self.shows(frame, given))
+        return positions, tuple(shown_names(frame, positions))
+
+
+OPERATORS: dict[str, Operator[...]] = {}
+"""All operators, by name."""
+
+
+def declare(
+    *,
+    guess: Callable[[Prompt], str],
+    over: Over = "rows",
+    embeds: bool = False,
+    asks: Callable[[Mapping[str, Any]], bool] = lambda given: True,
+    needs_all: Callable[[Mapping[str, Any]], str | None] = lambda given: None,
+    shows: Callable[[pd.DataFrame, Mapping[str, Any]], Sequence[int]] = instructed,
+) -> Callable[[Callable[P, Step[pd.DataFrame]]], Operator[P]]:
+    """Declare an operator: the steps, under its name and with the docstring that users read.
+
+    Its docstring has a section ``Args:``, whose first entry is the frame. Settings, ``quote`` and ``to`` are added
+    where it is called (:mod:`tagframe.operators.public_forms`); arguments here are those of :class:`Operator`.
+    """
+
+    def declared(steps: Callable[P, Step[pd.DataFrame]]) -> Operator[P]:
+        made = Operator(steps, guess, over, embeds, asks, needs_all, shows)
+        OPERATORS[made.name] = made
+        return made
+
+    return declared

@@ -30,6 +30,7 @@ from tagframe.operators.instruction import FIELD_RULE
 from tagframe.operators.judging import TRUTH, Judge, Truth, Verdict
 from tagframe.operators.steps import Step, gather, together
 
+RowsPerCall: TypeAlias = int | Literal["auto"] | None
 MOST = 16
 """Rows of a pack with ``rows_per_call="auto"``: the quality of answers falls beyond."""
 AUDITED = 50

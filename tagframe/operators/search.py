@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import operator
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tagframe import config
 from tagframe.errors import ColumnNotFound, InvalidArgument, NotConfigured, did_you_mean
-from tagframe.lm import get_lm
-from tagframe.operators.batches import atakes_batches, takes_batches
-from tagframe.operators.drivers import arun, run
 from tagframe.operators.join.result import renamed
-from tagframe.operators.operator import Operator
+from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError, check_on_error, free_name, refuse_taken
 from tagframe.operators.prompt_names import label_text
-from tagframe.operators.steps import Step, without_model
-from tagframe.operators.topk import TOPK
+from tagframe.operators.steps import Step
+from tagframe.operators.topk import sem_topk
 
 if TYPE_CHECKING:
     from tagframe.embed import Embedder
@@ -31,7 +25,8 @@ SCORES = "vec_scores"
 """The beginning of the name of a search's column of scores (LOTUS' name)."""
 
 
-def search_steps(
+@declare(guess=sem_topk.guess, over="nearest", embeds=True, asks=lambda given: given["n_rerank"] is not None)
+def sem_search(
     frame: pd.DataFrame,
     col_name: Hashable,
     query: str,
@@ -43,7 +38,29 @@ def search_steps(
     on_error: OnError = "raise",
     window: int | None = None,
 ) -> Step[pd.DataFrame]:
-    """:func:`sem_search` as a step; ``window`` is the tokens that the model reads and writes in one request."""
+    """The K rows whose text is nearest to a query, best first; and of those the ``n_rerank`` that the model holds best.
+
+    Texts are embedded and searched in memory, exactly (FAISS): nothing is indexed beforehand, and no file is written.
+    The model is asked only with ``n_rerank``, as by :func:`sem_topk`.
+
+    Args:
+        frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
+        col_name: the column to search; rows without text are not found.
+        query: in plain language.
+        K: rows to find, at least 1; None for all, where ``n_rerank`` is given.
+        n_rerank: rows that the model chooses among them.
+        return_scores: a column ``vec_scores_sim_score``: cosines.
+        suffix: the end of its name.
+        on_error: as for :func:`sem_topk`, where the model is asked.
+
+    Returns:
+        The rows, with index, dtypes and subclass kept.
+
+    Raises:
+        ColumnNotFound: the column is not there.
+        InvalidArgument: neither K nor ``n_rerank``, or below 1; a query without words.
+        NotConfigured: no embedding model, or with ``n_rerank`` no language model, is set.
+    """
     check_on_error(on_error)
     if K is None and n_rerank is None:
         raise InvalidArgument("give K=, the number of rows to find, or n_rerank=, the number that the model chooses")
@@ -61,12 +78,12 @@ def search_steps(
             found[free_name(found, scores_name)] = scores[0]
     if best is None:
         return found
-    window_of = {"window": window} if TOPK.fits_window else {}
     request = f"Which {{{_doubled(label_text(col_name))}}} answers this best: {_doubled(query.strip())}"
-    return (yield from TOPK.steps(found, request, best, on_error=on_error, **window_of))
+    return (yield from sem_topk.steps(found, request, best, on_error=on_error, window=window))
 
 
-def join_steps(
+@declare(guess=lambda prompt: "", over="pairs", embeds=True, asks=lambda given: False)
+def sem_sim_join(
     frame: pd.DataFrame,
     right: pd.DataFrame | pd.Series,
     left_on: Hashable,
@@ -78,7 +95,27 @@ def join_steps(
     score_suffix: str = "",
     keep_index: bool = False,
 ) -> Step[pd.DataFrame]:
-    """:func:`sem_sim_join` as a step; it asks nothing."""
+    """Each row with the K rows of another frame whose texts are nearest to its own; no model is asked.
+
+    Args:
+        frame: the left frame; it is not changed.
+        right: the right frame, or a series with a name.
+        left_on: the column of the left frame; its rows without text have no partner and are left out.
+        right_on: the column of the right frame.
+        K: partners of each row, at least 1.
+        lsuffix: the end of the names of left columns that both frames have.
+        rsuffix: the same of the right ones.
+        score_suffix: the end of the name of the column ``_scores``: cosines.
+        keep_index: columns ``_left_id`` and ``_right_id`` with both frames' index labels.
+
+    Returns:
+        The left columns, ``_scores`` and the right ones, best partner first, with the left frame's index.
+
+    Raises:
+        ColumnNotFound: a column is not there.
+        InvalidArgument: K below 1; a column of both frames without suffixes.
+        NotConfigured: no embedding model is to be had.
+    """
     yield from ()
     other = right.to_frame() if isinstance(right, pd.Series) else right
     if not isinstance(other, pd.DataFrame):
@@ -188,174 +225,3 @@ def texts_of(frame: pd.DataFrame, label: Hashable) -> list[str | None]:
 
 def _doubled(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
-
-
-@contextlib.contextmanager
-def with_embedder(settings: dict[str, Any]) -> Iterator[None]:
-    """For the block, the embedder of a call's settings, which a model has no use for."""
-    with config.context(**{name: settings.pop(name) for name in ("embedder",) if name in settings}):
-        yield
-
-
-SEARCH = Operator(
-    name="sem_search",
-    steps=search_steps,
-    guess=lambda prompt: TOPK.guess(prompt),
-    fits_window=True,
-)
-SIM_JOIN = Operator(
-    name="sem_sim_join",
-    steps=join_steps,
-    guess=lambda prompt: "",
-)
-
-
-@takes_batches(SEARCH)
-def sem_search(
-    frame: pd.DataFrame,
-    col_name: Hashable,
-    query: str,
-    K: int | None = None,
-    n_rerank: int | None = None,
-    *,
-    return_scores: bool = False,
-    suffix: str = "_sim_score",
-    on_error: OnError = "raise",
-    **settings: Any,
-) -> pd.DataFrame:
-    """The K rows whose text is nearest to a query, best first; and of those the ``n_rerank`` that the model holds best.
-
-    Texts are embedded and searched in memory, exactly (FAISS): nothing is indexed beforehand, and no file is written.
-    The model is asked only with ``n_rerank``, as by :func:`sem_topk`.
-
-    Args:
-        frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
-        col_name: the column to search; rows without text are not found.
-        query: in plain language.
-        K: rows to find, at least 1; None for all, where ``n_rerank`` is given.
-        n_rerank: rows that the model chooses among them.
-        return_scores: a column ``vec_scores_sim_score``: cosines.
-        suffix: the end of its name.
-        on_error: as for :func:`sem_topk`, where the model is asked.
-        **settings: those of :func:`tagframe.configure`, for this call: ``embedder``, ``lm``, ``store``, ….
-
-    Returns:
-        The rows, with index, dtypes and subclass kept.
-
-    Raises:
-        ColumnNotFound: the column is not there.
-        InvalidArgument: neither K nor ``n_rerank``, or below 1; a query without words.
-        NotConfigured: no embedding model, or with ``n_rerank`` no language model, is set.
-    """
-    arguments = (frame, col_name, query, K, n_rerank)
-    options: dict[str, Any] = {"return_scores": return_scores, "suffix": suffix, "on_error": on_error}
-    with with_embedder(settings):
-        if n_rerank is None:
-            return without_model(search_steps(*arguments, **options))
-        lm = get_lm("sem_search", **settings)
-        return run(SEARCH.step(lm, *arguments, **options), lm, SEARCH.name)
-
-
-@atakes_batches(SEARCH)
-async def asem_search(
-    frame: pd.DataFrame,
-    col_name: Hashable,
-    query: str,
-    K: int | None = None,
-    n_rerank: int | None = None,
-    *,
-    return_scores: bool = False,
-    suffix: str = "_sim_score",
-    on_error: OnError = "raise",
-    **settings: Any,
-) -> pd.DataFrame:
-    """:func:`sem_search`, awaited: the event loop goes on, and cancelling stops what is not sent."""
-    arguments = (frame, col_name, query, K, n_rerank)
-    options: dict[str, Any] = {"return_scores": return_scores, "suffix": suffix, "on_error": on_error}
-    with with_embedder(settings):
-        if n_rerank is None:
-            return await asyncio.to_thread(without_model, search_steps(*arguments, **options))
-        lm = get_lm("sem_search", **settings)
-        return await arun(SEARCH.step(lm, *arguments, **options), lm, SEARCH.name)
-
-
-@takes_batches(SIM_JOIN)
-def sem_sim_join(
-    frame: pd.DataFrame,
-    right: pd.DataFrame | pd.Series,
-    left_on: Hashable,
-    right_on: Hashable,
-    K: int,
-    *,
-    lsuffix: str = "",
-    rsuffix: str = "",
-    score_suffix: str = "",
-    keep_index: bool = False,
-    **settings: Any,
-) -> pd.DataFrame:
-    """Each row with the K rows of another frame whose texts are nearest to its own; no model is asked.
-
-    Args:
-        frame: the left frame; it is not changed.
-        right: the right frame, or a series with a name.
-        left_on: the column of the left frame; its rows without text have no partner and are left out.
-        right_on: the column of the right frame.
-        K: partners of each row, at least 1.
-        lsuffix: the end of the names of left columns that both frames have.
-        rsuffix: the same of the right ones.
-        score_suffix: the end of the name of the column ``_scores``: cosines.
-        keep_index: columns ``_left_id`` and ``_right_id`` with both frames' index labels.
-        **settings: ``embedder``, as in :func:`tagframe.configure`.
-
-    Returns:
-        The left columns, ``_scores`` and the right ones, best partner first, with the left frame's index.
-
-    Raises:
-        ColumnNotFound: a column is not there.
-        InvalidArgument: K below 1; a column of both frames without suffixes.
-        NotConfigured: no embedding model is to be had.
-    """
-    with config.context(**settings):
-        return without_model(
-            join_steps(
-                frame,
-                right,
-                left_on,
-                right_on,
-                K,
-                lsuffix=lsuffix,
-                rsuffix=rsuffix,
-                score_suffix=score_suffix,
-                keep_index=keep_index,
-            )
-        )
-
-
-@atakes_batches(SIM_JOIN)
-async def asem_sim_join(
-    frame: pd.DataFrame,
-    right: pd.DataFrame | pd.Series,
-    left_on: Hashable,
-    right_on: Hashable,
-    K: int,
-    *,
-    lsuffix: str = "",
-    rsuffix: str = "",
-    score_suffix: str = "",
-    keep_index: bool = False,
-    **settings: Any,
-) -> pd.DataFrame:
-    """:func:`sem_sim_join`, awaited: the event loop goes on."""
-    step = join_steps(
-        frame,
-        right,
-        left_on,
-        right_on,
-        K,
-        lsuffix=lsuffix,
-        rsuffix=rsuffix,
-        score_suffix=score_suffix,
-        keep_index=keep_index,
-    )
-    with config.context(**settings):
-        return await asyncio.to_thread(without_model, step)

@@ -11,16 +11,14 @@ from typing import Any, Literal, TypeAlias, get_args
 import pandas as pd
 
 from tagframe.errors import InvalidArgument
-from tagframe.lm import Prompt, get_lm
+from tagframe.lm import Prompt
 from tagframe.operators import knockout, ranked_lists
-from tagframe.operators.batches import atakes_batches, takes_batches
 from tagframe.operators.cells import encode_rows, shortened
 from tagframe.operators.contest import LIST_TASK, PAIR_TASK, Contest, Item
-from tagframe.operators.drivers import arun
 from tagframe.operators.fitting import room
 from tagframe.operators.groups import group_keys, group_places
 from tagframe.operators.instruction import Instruction
-from tagframe.operators.operator import Operator
+from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError, Outcome, check_on_error, finish, refuse_taken
 from tagframe.operators.steps import Step, together
 
@@ -38,7 +36,22 @@ PATIENCE = 3
 """So many times the comparisons that consistent answers need are asked before the order has to do."""
 
 
-def steps(
+def _guess(prompt: Prompt) -> str:
+    """By an order that is as good as random, but one: choices that contradict each other would mislead a quote."""
+    text = str(prompt.messages[-1].content)
+    listed = re.findall(r"^\[\d+\] (.*)$", text, flags=re.MULTILINE) if text.startswith("<rows>") else []
+    if listed:
+        return " > ".join(str(at + 1) for at in sorted(range(len(listed)), key=lambda at: _digest(listed[at])))
+    first, second = (row.split("<row>\n", 1)[1] for row in text.split("\n</row>")[:2])
+    return "A" if _digest(first) > _digest(second) else "B"
+
+
+def _digest(line: str) -> bytes:
+    return hashlib.sha256(line.encode("utf-8", "surrogatepass")).digest()
+
+
+@declare(guess=_guess, over="best")
+def sem_topk(
     frame: pd.DataFrame,
     instruction: str,
     K: int,
@@ -51,7 +64,40 @@ def steps(
     on_error: OnError = "raise",
     window: int | None = None,
 ) -> Step[pd.DataFrame]:
-    """:func:`sem_topk` as a step; ``window`` is the tokens that the model reads and writes in one request."""
+    """Rank the rows by a criterion and keep the first K, best first.
+
+    By default the model puts lists of up to 30 rows in order, as many at once as there are; each list keeps its first
+    K for the next round: 1 request for 30 rows, about 50 in 5 rounds for the top 10 of 1,000. An answer that does not
+    hold each row once is asked for once more, and then the list in halves. ``compare="pair"`` asks which of two rows is
+    better, in a knock-out whose losers stay in: about 1.25 requests a row, many at once, each about less. Either way
+    the same call asks the same questions, and answers that contradict each other nowhere give the exact order; the
+    remarks of ``.tag.outcomes`` count those that do contradict it. Rows that show the same values are compared once and
+    stay in their order; rows of which every named column is null come last, unasked.
+
+    Args:
+        frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
+        instruction: a criterion that names columns in braces, ``"Which {title} is most technical?"``.
+        K: rows to keep, at least 1; all rows are ranked where there are fewer.
+        compare: ``"list"`` or ``"pair"``. Rows too long for lists of more than four are compared in pairs.
+        group_by: columns; the first K of each group are kept, groups in order of first appearance.
+        debias: ask everything a second time with the rows the other way round; what the model answers by the place of
+            a row alone then comes out even.
+        comparisons: requests at most for the rows of a group, beside repairs. With ``compare="pair"``, more than are
+            needed make the order surer: what is left is spent on rows near the first ones, and from 1.5 a row on no
+            row is lost to a wrong answer in one of many rounds. None is about 1.25 a row.
+        suffix: the end of the name of the error column that ``on_error="keep"`` adds.
+        on_error: what a row does that cannot be compared, which is set aside, alone: ``"raise"`` once all is done,
+            ``"keep"`` it behind the ranked ones with a column ``topk_error``, or ``"drop"`` it.
+
+    Returns:
+        At most K rows (of each group) with index, dtypes and subclass kept; ``.tag.outcomes`` says what became of each.
+
+    Raises:
+        RowsFailed: with ``on_error="raise"``, after the ranking has been finished without the failed rows.
+        ColumnNotFound: a named column is not there.
+        InvalidArgument: K or comparisons below 1, another ``compare``, or an instruction without words.
+        NotConfigured: no model is set.
+    """
     check_on_error(on_error)
     k = _whole(K, "K is the number of rows to keep")
     limit = None if comparisons is None else _whole(comparisons, "comparisons is how many may be asked")
@@ -196,119 +242,3 @@ def _remarks(rankings: Sequence[_Ranking]) -> list[str]:
 
 def _counted(count: int, what: str) -> Iterable[str]:
     return [f"{count:,} {what}"] if count else []
-
-
-def _guess(prompt: Prompt) -> str:
-    """By an order that is as good as random, but one: choices that contradict each other would mislead a quote."""
-    text = str(prompt.messages[-1].content)
-    listed = re.findall(r"^\[\d+\] (.*)$", text, flags=re.MULTILINE) if text.startswith("<rows>") else []
-    if listed:
-        return " > ".join(str(at + 1) for at in sorted(range(len(listed)), key=lambda at: _digest(listed[at])))
-    first, second = (row.split("<row>\n", 1)[1] for row in text.split("\n</row>")[:2])
-    return "A" if _digest(first) > _digest(second) else "B"
-
-
-def _digest(line: str) -> bytes:
-    return hashlib.sha256(line.encode("utf-8", "surrogatepass")).digest()
-
-
-TOPK = Operator(
-    name="sem_topk",
-    steps=steps,
-    guess=_guess,
-    fits_window=True,
-)
-
-
-@takes_batches(TOPK)
-def sem_topk(
-    frame: pd.DataFrame,
-    instruction: str,
-    K: int,
-    *,
-    compare: Compare = "list",
-    group_by: Hashable | Sequence[Hashable] | None = None,
-    debias: bool = False,
-    comparisons: int | None = None,
-    suffix: str = "_topk",
-    on_error: OnError = "raise",
-    **settings: Any,
-) -> pd.DataFrame:
-    """Rank the rows by a criterion and keep the first K, best first.
-
-    By default the model puts lists of up to 30 rows in order, as many at once as there are; each list keeps its first
-    K for the next round: 1 request for 30 rows, about 50 in 5 rounds for the top 10 of 1,000. An answer that does not
-    hold each row once is asked for once more, and then the list in halves. ``compare="pair"`` asks which of two rows is
-    better, in a knock-out whose losers stay in: about 1.25 requests a row, many at once, each about less. Either way
-    the same call asks the same questions, and answers that contradict each other nowhere give the exact order; the
-    remarks of ``.tag.outcomes`` count those that do contradict it. Rows that show the same values are compared once and
-    stay in their order; rows of which every named column is null come last, unasked.
-
-    Args:
-        frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
-        instruction: a criterion that names columns in braces, ``"Which {title} is most technical?"``.
-        K: rows to keep, at least 1; all rows are ranked where there are fewer.
-        compare: ``"list"`` or ``"pair"``. Rows too long for lists of more than four are compared in pairs.
-        group_by: columns; the first K of each group are kept, groups in order of first appearance.
-        debias: ask everything a second time with the rows the other way round; what the model answers by the place of
-            a row alone then comes out even.
-        comparisons: requests at most for the rows of a group, beside repairs. With ``compare="pair"``, more than are
-            needed make the order surer: what is left is spent on rows near the first ones, and from 1.5 a row on no
-            row is lost to a wrong answer in one of many rounds. None is about 1.25 a row.
-        suffix: the end of the name of the error column that ``on_error="keep"`` adds.
-        on_error: what a row does that cannot be compared, which is set aside, alone: ``"raise"`` once all is done,
-            ``"keep"`` it behind the ranked ones with a column ``topk_error``, or ``"drop"`` it.
-        **settings: those of :func:`tagframe.configure`, for this call: ``lm``, ``store``, ``budget``, ….
-
-    Returns:
-        At most K rows (of each group) with index, dtypes and subclass kept; ``.tag.outcomes`` says what became of each.
-
-    Raises:
-        RowsFailed: with ``on_error="raise"``, after the ranking has been finished without the failed rows.
-        ColumnNotFound: a named column is not there.
-        InvalidArgument: K or comparisons below 1, another ``compare``, or an instruction without words.
-        NotConfigured: no model is set.
-    """
-    return TOPK.run(
-        get_lm(**settings),
-        frame,
-        instruction,
-        K=K,
-        compare=compare,
-        group_by=group_by,
-        debias=debias,
-        comparisons=comparisons,
-        suffix=suffix,
-        on_error=on_error,
-    )
-
-
-@atakes_batches(TOPK)
-async def asem_topk(
-    frame: pd.DataFrame,
-    instruction: str,
-    K: int,
-    *,
-    compare: Compare = "list",
-    group_by: Hashable | Sequence[Hashable] | None = None,
-    debias: bool = False,
-    comparisons: int | None = None,
-    suffix: str = "_topk",
-    on_error: OnError = "raise",
-    **settings: Any,
-) -> pd.DataFrame:
-    """:func:`sem_topk`, awaited: the event loop goes on, and cancelling stops what is not sent."""
-    lm = get_lm(**settings)
-    step = TOPK.step(
-        lm,
-        frame,
-        instruction,
-        K=K,
-        compare=compare,
-        group_by=group_by,
-        debias=debias,
-        comparisons=comparisons,
-        suffix=suffix,
-        on_error=on_error,
-    )
-    return await arun(step, lm, TOPK.name)

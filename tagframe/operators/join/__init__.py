@@ -2,6 +2,6 @@
 
 from tagframe.operators.join.claim_report import ClaimReport
 from tagframe.operators.join.label_plan import ClaimPlan, NoLabels
-from tagframe.operators.join.operator import JOIN, asem_join, plan_sem_join, sem_join
+from tagframe.operators.join.semantic_join import plan_sem_join
 
-__all__ = ["JOIN", "ClaimPlan", "ClaimReport", "NoLabels", "asem_join", "plan_sem_join", "sem_join"]
+__all__ = ["ClaimPlan", "ClaimReport", "NoLabels", "plan_sem_join"]

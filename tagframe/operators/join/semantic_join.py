@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 
 from tagframe import results
+from tagframe.config import CallSettings
 from tagframe.errors import ColumnNotFound, InvalidArgument, RowsFailed, did_you_mean
 from tagframe.lm import get_lm
 from tagframe.operators.answer_grammar import parse_word
-from tagframe.operators.batches import atakes_batches, takes_batches
 from tagframe.operators.cells import encode_rows
-from tagframe.operators.drivers import arun, run
+from tagframe.operators.drivers import run
 from tagframe.operators.examples import ANSWER
 from tagframe.operators.join.decide import Decision, Way, check_plan, decide
 from tagframe.operators.join.label_plan import ClaimPlan, NoLabels, ask_plan
@@ -28,13 +28,23 @@ from tagframe.operators.join.result import (
     with_unmatched,
 )
 from tagframe.operators.join.sides import LEFT, RIGHT, Side, resolve_sides
-from tagframe.operators.operator import Operator
+from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError, Outcome, check_on_error, error_column, free_name, outcome_frame
 from tagframe.operators.prompt_names import label_text
 from tagframe.operators.steps import Step
 
 
-def steps(
+def _needs_all(given: Mapping[str, Any]) -> str | None:
+    how = given.get("how", "inner")
+    if how in ("inner", "left"):
+        return None
+    return (
+        f"how={how!r} keeps right rows that match nowhere, which 'inner' and 'left' do not; that looks at all left rows"
+    )
+
+
+@declare(guess=lambda prompt: "False", over="pairs", needs_all=_needs_all)
+def sem_join(
     frame: pd.DataFrame,
     right: pd.DataFrame | pd.Series,
     instruction: str,
@@ -48,7 +58,42 @@ def steps(
     on_error: OnError = "raise",
     window: int | None = None,
 ) -> Step[pd.DataFrame]:
-    """:func:`sem_join` as a step; ``window`` is the tokens that the model reads and writes in one request."""
+    """Join the rows of two frames of which a claim is true, without asking about every pair.
+
+    Rows that show the same are one. Where asking each pair costs more, the model is asked first whether the claim can
+    be cut into a label of each side ("the reviews express the same sentiment"). Then each row is labelled once, rows
+    are joined on labels, and a sample of pairs on both sides of the cut is asked directly: where direct answers
+    disagree, the labels are dropped. Claims that no labels carry ("the second replies to the first") are asked of
+    pairs, up to 64 in a prompt; of frames of 128 distinct rows and more only of those that read alike enough, by what
+    some rows that were asked against all others show.
+
+    Args:
+        frame: the left frame; it is not changed.
+        right: the right frame, or a series with a name.
+        instruction: a claim that names columns of both in braces: ``"{title} is what {review} is about"``; a column
+            that both have is ``{title:left}`` or ``{title:right}``.
+        how: what is kept beside the pairs: nothing, or rows without a partner, of the ``"left"``, the ``"right"`` or
+            both (``"outer"``).
+        plan: ``"auto"``; what :func:`plan_sem_join` gave; ``"blocks"`` to ask about pairs, many in a prompt, or
+            ``"pairs"`` to ask about each.
+        recall: share of the true pairs to be found where no labels carry the claim; 1 asks about every pair.
+        return_explanations: a column ``explanation_join``: the model's reasons, or the labels.
+        examples: solved pairs: the named columns and a boolean column ``Answer``.
+        suffix: the end of the added columns' names.
+        on_error: what rows without an answer do: ``"raise"`` once all others are done, ``"keep"`` them, without a
+            partner, with a column ``join_error``, or ``"drop"``.
+
+    Returns:
+        The pairs, by left rows and then by right ones, with a new index; a column of both frames is ``title:left`` and
+        ``title:right``. ``.tag.claim_report`` says how they were found, and ``.tag.outcomes`` what became of each left
+        row.
+
+    Raises:
+        RowsFailed: with ``on_error="raise"``, after all rows have been tried; the finished frame is on it.
+        ColumnNotFound: a named column is not there.
+        InvalidArgument: a claim that does not name columns of both frames; an unknown ``how`` or ``plan``.
+        NotConfigured: no model is set.
+    """
     check_on_error(on_error)
     check_how(how)
     check_plan(plan)
@@ -178,116 +223,8 @@ def _outcomes(left: Side, decision: Decision) -> list[Outcome]:
     return outcomes
 
 
-JOIN = Operator(
-    name="sem_join",
-    steps=steps,
-    guess=lambda prompt: "False",
-    fits_window=True,
-)
-
-
-@takes_batches(JOIN)
-def sem_join(
-    frame: pd.DataFrame,
-    right: pd.DataFrame | pd.Series,
-    instruction: str,
-    *,
-    how: JoinHow = "inner",
-    plan: ClaimPlan | Way = "auto",
-    recall: float = 0.9,
-    return_explanations: bool = False,
-    examples: pd.DataFrame | None = None,
-    suffix: str = "_join",
-    on_error: OnError = "raise",
-    **settings: Any,
-) -> pd.DataFrame:
-    """Join the rows of two frames of which a claim is true, without asking about every pair.
-
-    Rows that show the same are one. Where asking each pair costs more, the model is asked first whether the claim can
-    be cut into a label of each side ("the reviews express the same sentiment"). Then each row is labelled once, rows
-    are joined on labels, and a sample of pairs on both sides of the cut is asked directly: where direct answers
-    disagree, the labels are dropped. Claims that no labels carry ("the second replies to the first") are asked of
-    pairs, up to 64 in a prompt; of frames of 128 distinct rows and more only of those that read alike enough, by what
-    some rows that were asked against all others show.
-
-    Args:
-        frame: the left frame; it is not changed.
-        right: the right frame, or a series with a name.
-        instruction: a claim that names columns of both in braces: ``"{title} is what {review} is about"``; a column
-            that both have is ``{title:left}`` or ``{title:right}``.
-        how: what is kept beside the pairs: nothing, or rows without a partner, of the ``"left"``, the ``"right"`` or
-            both (``"outer"``).
-        plan: ``"auto"``; what :func:`plan_sem_join` gave; ``"blocks"`` to ask about pairs, many in a prompt, or
-            ``"pairs"`` to ask about each.
-        recall: share of the true pairs to be found where no labels carry the claim; 1 asks about every pair.
-        return_explanations: a column ``explanation_join``: the model's reasons, or the labels.
-        examples: solved pairs: the named columns and a boolean column ``Answer``.
-        suffix: the end of the added columns' names.
-        on_error: what rows without an answer do: ``"raise"`` once all others are done, ``"keep"`` them, without a
-            partner, with a column ``join_error``, or ``"drop"``.
-        **settings: those of :func:`tagframe.configure`, for this call: ``lm``, ``store``, ``budget``, ….
-
-    Returns:
-        The pairs, by left rows and then by right ones, with a new index; a column of both frames is ``title:left`` and
-        ``title:right``. ``.tag.claim_report`` says how they were found, and ``.tag.outcomes`` what became of each left
-        row.
-
-    Raises:
-        RowsFailed: with ``on_error="raise"``, after all rows have been tried; the finished frame is on it.
-        ColumnNotFound: a named column is not there.
-        InvalidArgument: a claim that does not name columns of both frames; an unknown ``how`` or ``plan``.
-        NotConfigured: no model is set.
-    """
-    return JOIN.run(
-        get_lm("sem_join", **settings),
-        frame,
-        right,
-        instruction,
-        how=how,
-        plan=plan,
-        recall=recall,
-        return_explanations=return_explanations,
-        examples=examples,
-        suffix=suffix,
-        on_error=on_error,
-    )
-
-
-@atakes_batches(JOIN)
-async def asem_join(
-    frame: pd.DataFrame,
-    right: pd.DataFrame | pd.Series,
-    instruction: str,
-    *,
-    how: JoinHow = "inner",
-    plan: ClaimPlan | Way = "auto",
-    recall: float = 0.9,
-    return_explanations: bool = False,
-    examples: pd.DataFrame | None = None,
-    suffix: str = "_join",
-    on_error: OnError = "raise",
-    **settings: Any,
-) -> pd.DataFrame:
-    """:func:`sem_join`, awaited: the event loop goes on, and cancelling stops what is not sent."""
-    lm = get_lm("sem_join", **settings)
-    step = JOIN.step(
-        lm,
-        frame,
-        right,
-        instruction,
-        how=how,
-        plan=plan,
-        recall=recall,
-        return_explanations=return_explanations,
-        examples=examples,
-        suffix=suffix,
-        on_error=on_error,
-    )
-    return await arun(step, lm, JOIN.name)
-
-
 def plan_sem_join(
-    frame: pd.DataFrame, right: pd.DataFrame | pd.Series, instruction: str, **settings: Any
+    frame: pd.DataFrame, right: pd.DataFrame | pd.Series, instruction: str, **settings: Unpack[CallSettings]
 ) -> ClaimPlan | NoLabels:
     """How :func:`sem_join` would cut a claim into labels, for one call: to read, and to change, before it is paid.
 
@@ -307,7 +244,7 @@ def plan_sem_join(
     """
     lm = get_lm("sem_join", **settings)
     resolved, left, other = resolve_sides(instruction, frame, _as_frame(right), lm.context_window)
-    answer = run(ask_plan(resolved.text, left, other), lm, JOIN.name)
+    answer = run(ask_plan(resolved.text, left, other), lm, sem_join.name)
     if isinstance(answer, Exception):
         raise answer
     return answer

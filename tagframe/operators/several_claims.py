@@ -1,27 +1,21 @@
-"""``sem_filters``: several claims about a row, the cheapest way first."""
+"""``sem_filter`` of several claims about a row, the cheapest way first."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
 from tagframe.errors import InvalidArgument
-from tagframe.lm import get_lm
-from tagframe.operators import judging
 from tagframe.operators.answer_grammar import UNSURE
-from tagframe.operators.batches import atakes_batches, takes_batches
 from tagframe.operators.cells import encode_rows
-from tagframe.operators.drivers import arun
-from tagframe.operators.filter import RowsPerCall
 from tagframe.operators.instruction import Instruction
 from tagframe.operators.judging import Judge, Verdict
-from tagframe.operators.operator import Operator
-from tagframe.operators.outcome import Added, OnError, Outcome, check_on_error, finish, refuse_taken
-from tagframe.operators.packing import ask_packed, rows_per_call_of
+from tagframe.operators.outcome import Added, OnError, Outcome, finish, refuse_taken
+from tagframe.operators.packing import RowsPerCall, ask_packed, rows_per_call_of
 from tagframe.operators.steps import Step, together
 
 SAMPLED, SAMPLED_SHARE = 20, 10
@@ -71,28 +65,27 @@ class _Claim:
         return cost / ((ended + 0.5) / (len(places) + 1))
 
 
-def steps(
+def passing_all(
     frame: pd.DataFrame,
-    instruction: str | Sequence[str],
+    texts: Sequence[str],
     *,
-    rows_per_call: RowsPerCall = None,
-    return_all: bool = False,
-    suffix: str = "_filter",
-    on_error: OnError = "raise",
-    window: int | None = None,
+    all_cols: bool,
+    rows_per_call: RowsPerCall,
+    return_all: bool,
+    suffix: str,
+    on_error: OnError,
+    window: int | None,
 ) -> Step[pd.DataFrame]:
-    """:func:`sem_filters` as a step; ``window`` is the tokens that the model reads and writes in one request."""
-    check_on_error(on_error)
-    texts = [instruction] if isinstance(instruction, str) else list(instruction)
+    """The rows of which all claims are true; arguments as of :func:`tagframe.sem_filter`."""
     if not texts:
-        raise InvalidArgument("sem_filters needs at least one claim, as ['{city} is on a coast', …]; got none")
+        raise InvalidArgument("sem_filter needs at least one claim, as ['{city} is on a coast', …]; got none")
     size = rows_per_call_of(rows_per_call)
     stem = suffix.strip("_")
     label, ended_by, error_name = f"{stem}_label", f"{stem}_ended_by", f"{stem}_error"
     promised = ([label, ended_by] if return_all else []) + ([label, error_name] if on_error == "keep" else [])
     claims = []
     for text in texts:
-        resolved = Instruction.resolve(text, frame)
+        resolved = Instruction.resolve(text, frame, all_cols=all_cols)
         lines = encode_rows(frame, resolved.positions, resolved.names)
         claims.append(_Claim(text, Judge(resolved.text, window=window), lines, size))
     refuse_taken(frame, promised, suffix)
@@ -122,7 +115,7 @@ def steps(
     if return_all:
         added.append(Added(ended_by, ended, "string"))
     return finish(
-        "sem_filters",
+        "sem_filter",
         frame,
         outcomes,
         [place for place, outcome in enumerate(outcomes) if return_all or outcome.kind in ("yes", "failed")],
@@ -131,84 +124,3 @@ def steps(
         error_name=error_name,
         remarks=remarks,
     )
-
-
-FILTERS = Operator(
-    name="sem_filters",
-    steps=steps,
-    guess=judging.guess,
-    fits_window=True,
-)
-
-
-@takes_batches(FILTERS)
-def sem_filters(
-    frame: pd.DataFrame,
-    instruction: str | Sequence[str],
-    *,
-    rows_per_call: RowsPerCall = None,
-    return_all: bool = False,
-    suffix: str = "_filter",
-    on_error: OnError = "raise",
-    **settings: Any,
-) -> pd.DataFrame:
-    """Keep the rows of which all of several claims are true: what ``sem_filter`` keeps, one claim after the other.
-
-    All claims are asked of a few rows first; then the one goes first that ends most rows for the least text, and each
-    row is asked only until a claim ends it.
-
-    Args:
-        frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
-        instruction: claims that name columns in braces.
-        rows_per_call: rows of a prompt, not audited; ``"auto"`` for as many as are reasonable.
-        return_all: all rows, with a boolean column ``filter_label`` and a column ``filter_ended_by``, the claim that
-            ended the row.
-        suffix: the end of the added columns' names.
-        on_error: what a row without an answer does, as for :func:`tagframe.sem_filter`.
-        **settings: those of :func:`tagframe.configure`, for this call.
-
-    Returns:
-        The rows that pass, in order, with index, dtypes and subclass kept; ``.tag.outcomes`` says what became of each,
-        and by which claim.
-
-    Raises:
-        RowsFailed: with ``on_error="raise"``, after all rows have been tried; the finished frame is on it.
-        ColumnNotFound: a named column is not there.
-        InvalidArgument: no claim, or one without words.
-        NotConfigured: no model is set.
-    """
-    lm = get_lm("sem_filters", **settings)
-    return FILTERS.run(
-        lm,
-        frame,
-        instruction,  # type: ignore[arg-type]
-        rows_per_call=rows_per_call,
-        return_all=return_all,
-        suffix=suffix,
-        on_error=on_error,
-    )
-
-
-@atakes_batches(FILTERS)
-async def asem_filters(
-    frame: pd.DataFrame,
-    instruction: str | Sequence[str],
-    *,
-    rows_per_call: RowsPerCall = None,
-    return_all: bool = False,
-    suffix: str = "_filter",
-    on_error: OnError = "raise",
-    **settings: Any,
-) -> pd.DataFrame:
-    """:func:`sem_filters`, awaited: the event loop goes on, and cancelling stops what is not sent."""
-    lm = get_lm("sem_filters", **settings)
-    step = FILTERS.step(
-        lm,
-        frame,
-        instruction,  # type: ignore[arg-type]
-        rows_per_call=rows_per_call,
-        return_all=return_all,
-        suffix=suffix,
-        on_error=on_error,
-    )
-    return await arun(step, lm, FILTERS.name)

@@ -1,0 +1,115 @@
+"""The methods of ``df.tag`` and ``df.tag.quote`` that are derived: operators, and functions of other rooms.
+
+They are made when they are looked for, since that imports the rooms that they are of. Their types stand in
+``operator_methods.pyi``.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+
+from tagframe.accessor.lotus_keywords import taking_lotus_keywords
+from tagframe.errors import NameUnknown, RenamedName, did_you_mean
+
+FUNCTIONS = {
+    "merge": "tagframe.merging",
+    "plan_sem_join": "tagframe.operators",
+    "sem_cluster_by": "tagframe.lotus",
+    "sem_dedup": "tagframe.lotus",
+    "sem_partition_by": "tagframe.lotus",
+}
+"""Methods that call a function of their name on the frame → where it is."""
+RENAMED = {"sem_filters": "sem_filter takes a list of claims"}
+"""A name that was a method's once → what is written instead."""
+
+
+class Derived(type):
+    """The class of classes whose methods are made when they are looked for."""
+
+    _quotes: bool
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        setattr(cls, name, _method(name, quotes=cls._quotes))
+        return getattr(cls, name)
+
+    def __dir__(cls) -> list[str]:
+        for name in _names(quotes=cls._quotes):
+            getattr(cls, name)
+        return list(super().__dir__())
+
+
+class OperatorMethods(metaclass=Derived):
+    """``df.tag.sem_…`` and ``df.tag.merge``: each calls the function of its name on the frame."""
+
+    _quotes = False
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self._frame = frame
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(type(self), name).__get__(self)
+
+    def __dir__(self) -> list[str]:
+        return [*dir(type(self)), *vars(self)]
+
+
+class QuoteAccessor(OperatorMethods):
+    """``df.tag.quote``: each operator with the keywords of its own, giving a :class:`~tagframe.lm.Quote`.
+
+    Nothing is sent. Answers that the response store has are used, others are guessed: where calls depend on answers
+    (``sem_topk``, ``sem_agg`` over many rows), their number is about what it would be, with the worst case beside it.
+    ``df.tag.sem_filter(…, quote=True)`` is the same.
+    """
+
+    _quotes = True
+
+
+def _names(*, quotes: bool) -> list[str]:
+    from tagframe.operators import OPERATORS
+
+    return [*OPERATORS, *(() if quotes else FUNCTIONS)]
+
+
+def _method(name: str, *, quotes: bool) -> Callable[..., Any]:
+    """A method by its name.
+
+    Raises:
+        NameUnknown: there is none of this name.
+        RenamedName: there was.
+    """
+    from tagframe.operators import OPERATORS
+    from tagframe.operators.public_forms import method
+
+    if name in RENAMED:
+        raise RenamedName(f".tag.{name} is called otherwise now: {RENAMED[name]}")
+    if name in OPERATORS:
+        return taking_lotus_keywords(method(OPERATORS[name], quotes=quotes))
+    if quotes or name not in FUNCTIONS:
+        raise NameUnknown(f"no name {name!r} in {did_you_mean(name, _names(quotes=quotes))}")
+    made = _calling(getattr(importlib.import_module(FUNCTIONS[name]), name))
+    return taking_lotus_keywords(made) if name.startswith("sem_") else made
+
+
+def _calling(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that calls a function on the frame."""
+    from tagframe.operators.public_forms import documented
+
+    @functools.wraps(function)
+    def call(self: OperatorMethods, *args: Any, **kwargs: Any) -> Any:
+        return function(self._frame, *args, **kwargs)
+
+    declared = inspect.signature(function)
+    first, *rest = declared.parameters.values()
+    others = [first] if first.kind is first.VAR_POSITIONAL else []
+    me = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    call.__signature__ = declared.replace(parameters=[me, *others, *rest])  # type: ignore[attr-defined]
+    call.__doc__ = documented(str(function.__doc__), without=() if others else (first.name,))
+    return call

@@ -1,0 +1,198 @@
+"""The forms in which users call an operator, all derived from its declaration: ``tf.NAME``, ``tf.aNAME``, methods.
+
+Each takes what the declaration takes, ``quote=True`` for the cost in place of the result, and the settings of a call;
+functions take batches in place of the frame, with ``to=`` to write what comes of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import inspect
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from inspect import Parameter
+from typing import Any
+
+import pandas as pd
+
+from tagframe import config
+from tagframe.errors import InvalidArgument, NameUnknown, did_you_mean
+from tagframe.lm import Quote, get_lm
+from tagframe.operators.batches import aover_batches, are_batches, over_batches
+from tagframe.operators.drivers import arun
+from tagframe.operators.operator import OPERATORS, Operator
+from tagframe.operators.steps import Step, without_model
+
+_QUOTE = Parameter("quote", Parameter.KEYWORD_ONLY, default=False, annotation="bool")
+_TO = Parameter("to", Parameter.KEYWORD_ONLY, default=None, annotation="str | os.PathLike[str] | None")
+_SAID = {
+    "quote": "calls, tokens, dollars and seconds instead, as a :class:`~tagframe.lm.Quote`; nothing is sent.",
+    "to": "for batches: a folder of Parquet files to write the results to; its path is the result.",
+    "**settings": "those of :func:`tagframe.configure`, for this call: {names}.",
+}
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A call of an operator on one frame, as a user wrote it."""
+
+    operator: Operator[...]
+    arguments: Sequence[Any]
+    options: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    quotes: bool
+    asks: bool
+
+    @classmethod
+    def of(cls, operator: Operator[...], frame: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> _Call:
+        """Tell the operator's own keywords from settings.
+
+        Raises:
+            InvalidArgument: a keyword is neither.
+        """
+        own = operator.signature.parameters
+        for name in kwargs:
+            if name not in own and name not in operator.settings and name not in _SAID:
+                known = [*list(own)[1:], "quote", *operator.settings]
+                raise InvalidArgument(f"{operator.name} has no keyword {name!r} in {did_you_mean(name, known)}")
+        if kwargs.get("to") is not None:
+            raise InvalidArgument("to= is for batches; write one frame by its own to_parquet")
+        options = {name: given for name, given in kwargs.items() if name in own}
+        settings = {name: given for name, given in kwargs.items() if name in operator.settings}
+        asks = operator.asks(operator.arguments(frame, *args, **options))
+        return cls(operator, (frame, *args), options, settings, bool(kwargs.get("quote")), asks)
+
+    def embedding(self) -> contextlib.AbstractContextManager[Any]:
+        """For the block, the embedder of the call, which a model has no use for."""
+        given = {name: value for name, value in self.settings.items() if name == "embedder"}
+        return config.context(**given)
+
+    def lm(self) -> Any:
+        """The model of the call."""
+        given: Any = {name: value for name, value in self.settings.items() if name != "embedder"}
+        return get_lm(self.operator.name, **given)
+
+    def step(self, lm: Any) -> Step[pd.DataFrame]:
+        """The operator at work."""
+        return self.operator.step(lm, *self.arguments, **self.options)
+
+
+@functools.cache
+def function(operator: Operator[...]) -> Callable[..., Any]:
+    """``tf.NAME``: the thread waits for the result."""
+
+    def call(frame: Any, *args: Any, **kwargs: Any) -> Any:
+        if are_batches(frame):
+            return over_batches(operator, call, frame, args, kwargs)
+        given = _Call.of(operator, frame, args, kwargs)
+        with given.embedding():
+            if not given.asks:
+                return Quote() if given.quotes else without_model(given.step(None))
+            return (operator.quote if given.quotes else operator.run)(given.lm(), *given.arguments, **given.options)
+
+    return _dressed(call, operator, operator.name, "tagframe", _function_signature(operator))
+
+
+@functools.cache
+def awaited(operator: Operator[...]) -> Callable[..., Any]:
+    """``tf.aNAME``: the event loop goes on; cancelling stops what is not sent."""
+    blocking = function(operator)
+
+    async def call(frame: Any, *args: Any, **kwargs: Any) -> Any:
+        if are_batches(frame):
+            return await aover_batches(operator, call, frame, args, kwargs)
+        given = _Call.of(operator, frame, args, kwargs)
+        if given.quotes or not given.asks:
+            return await asyncio.to_thread(blocking, frame, *args, **kwargs)
+        with given.embedding():
+            lm = given.lm()
+            return await arun(given.step(lm), lm, operator.name)
+
+    dressed = _dressed(call, operator, f"a{operator.name}", "tagframe", _function_signature(operator))
+    said = (
+        f"To be awaited: as :func:`tagframe.{operator.name}`, but the event loop goes on, and cancelling stops what is"
+    )
+    dressed.__doc__ = str(dressed.__doc__).replace("\n\n", f"\n\n{said}\nnot sent.\n\n", 1)
+    return dressed
+
+
+def method(operator: Operator[...], *, quotes: bool = False) -> Callable[..., Any]:
+    """``df.tag.NAME``, or ``df.tag.quote.NAME``; of an object that has the frame as ``_frame``."""
+    call = function(operator)
+
+    def on_frame(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return call(self._frame, *args, **({**kwargs, "quote": True} if quotes else kwargs))
+
+    return _dressed(on_frame, operator, operator.name, "tagframe.accessor", method_signature(operator, quotes=quotes))
+
+
+def method_signature(operator: Operator[...], *, quotes: bool = False) -> inspect.Signature:
+    """As a method, on a frame that is known."""
+    public = _function_signature(operator, extra=() if quotes else (_QUOTE,))
+    (_, *rest) = public.parameters.values()
+    me = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
+    return public.replace(parameters=[me, *rest], return_annotation="Quote" if quotes else "pd.DataFrame | Quote")
+
+
+def named(name: str) -> Callable[..., Any]:
+    """The function of this name, as ``sem_filter`` or ``asem_filter``.
+
+    Raises:
+        NameUnknown: there is no such operator.
+    """
+    if name in OPERATORS:
+        return function(OPERATORS[name])
+    if name.removeprefix("a") in OPERATORS:
+        return awaited(OPERATORS[name.removeprefix("a")])
+    raise NameUnknown(f"no operator {name!r} in {did_you_mean(name, OPERATORS)}")
+
+
+def _function_signature(operator: Operator[...], extra: Sequence[Parameter] = (_QUOTE, _TO)) -> inspect.Signature:
+    settings = "SearchSettings" if operator.embeds else "CallSettings"
+    rest = Parameter("settings", Parameter.VAR_KEYWORD, annotation=f"Unpack[{settings}]")
+    declared = operator.signature
+    return declared.replace(
+        parameters=[*declared.parameters.values(), *extra, rest], return_annotation="pd.DataFrame | Quote"
+    )
+
+
+def _dressed(
+    call: Callable[..., Any], operator: Operator[...], name: str, module: str, signature: inspect.Signature
+) -> Callable[..., Any]:
+    """The callable with the name, signature and docstring of the operator."""
+    functools.update_wrapper(call, operator.steps)
+    call.__name__ = call.__qualname__ = name
+    call.__module__ = module
+    names = ", ".join(f"``{setting}``" for setting in operator.settings)
+    said = {
+        entry: text.format(names=names) for entry, text in _SAID.items() if entry.strip("*") in signature.parameters
+    }
+    without = () if next(iter(signature.parameters)) == "frame" else ("frame",)
+    call.__doc__ = documented(str(operator.steps.__doc__), without=without, said=said)
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    return call
+
+
+def documented(doc: str, *, without: Sequence[str] = (), said: Mapping[str, str] | None = None) -> str:
+    """A docstring without some of its ``Args:``, and with others at their end."""
+    lines = inspect.cleandoc(doc).split("\n")
+    if "Args:" not in lines:
+        return "\n".join(lines)
+    start = lines.index("Args:") + 1
+    end = next((at for at in range(start, len(lines)) if not lines[at]), len(lines))
+    kept: list[str] = []
+    drops = False
+    for line in lines[start:end]:
+        if not line.startswith("     "):
+            drops = line.strip().split(":")[0] in without
+        if not drops:
+            kept.append(line)
+    added = [
+        line
+        for name, text in (said or {}).items()
+        for line in textwrap.wrap(f"{name}: {text}", 112, initial_indent=" " * 4, subsequent_indent=" " * 8)
+    ]
+    return "\n".join([*lines[:start], *kept, *added, *lines[end:]])
