@@ -300,7 +300,7 @@ class _ObjectEmbedder:
                 f"{self.name}: encode gives an array of shape (n, d); got {vectors.shape} for {len(distinct)} texts"
             )
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        vectors = vectors / np.where(lengths == 0, 1, lengths)
+        vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
         row = {text: place for place, text in enumerate(distinct)}
         result: npt.NDArray[np.float32] = vectors[[row[text] for text in texts]]
         return result

@@ -60,7 +60,7 @@ def repeated(vectors: Vectors, times: int, random: np.random.Generator) -> Vecto
     parts = [vectors]
     for _ in range(times - 1):
         mirror = _unit(random.standard_normal((1, _DIMENSION)).astype(np.float32))
-        parts.append(vectors - 2 * (vectors @ mirror.T) @ mirror)
+        parts.append(np.subtract(vectors, 2 * (vectors @ mirror.T) @ mirror, dtype=np.float32))
     return np.concatenate(parts)
 
 

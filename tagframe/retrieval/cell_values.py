@@ -84,7 +84,7 @@ class ValueIndex:
         stay, moved = columns.moved(self._owners)
         held = self._hashes[stay]
         places = np.searchsorted(held, hashes, side="right")
-        kept = {
+        kept: dict[str, npt.NDArray[Any]] = {
             "widths": tables.into(self._widths, np.array([len(table.columns) for table in new], dtype=np.int64)),
             "hashes": np.insert(held, places, hashes),
             "owners": np.insert(moved, places, columns.new[owners]).astype(np.int32),

@@ -153,7 +153,8 @@ def _overlap(left: Sequence[frozenset[str]], right: Sequence[frozenset[str]]) ->
         row[[place[word] for word in words if word in place]] = 1.0
     both = has @ has_right.T
     union = np.add.outer(np.array([len(words) for words in left]), [len(words) for words in right]) - both
-    return np.divide(both, union, out=np.zeros_like(both), where=union > 0)
+    shared: Floats = np.divide(both, union, out=np.zeros_like(both), where=union > 0)
+    return shared
 
 
 def _jaccard(a: _TableFacts, b: _TableFacts) -> Floats:
@@ -173,7 +174,8 @@ def _jaccard(a: _TableFacts, b: _TableFacts) -> Floats:
     seen = a.values[mine] <= limit[left, right]
     both = np.bincount((left * shape[1] + right)[seen], minlength=shape[0] * shape[1]).reshape(shape).astype(float)
     union = _below(a.hashes, limit) + _below(b.hashes, limit.T).T - both
-    return np.divide(both, union, out=np.zeros(shape), where=union > 0)
+    shared: Floats = np.divide(both, union, out=np.zeros(shape), where=union > 0)
+    return shared
 
 
 def _below(hashes: Sequence[npt.NDArray[np.uint64]], limit: npt.NDArray[np.uint64]) -> Floats:
