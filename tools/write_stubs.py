@@ -78,7 +78,7 @@ class Stub:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self._imports: set[str] = set()
+        self._imports: dict[str, str] = {}
 
     def define(
         self,
@@ -119,12 +119,14 @@ class Stub:
     def _typed(self, annotation: str, known: Mapping[str, str]) -> str:
         for node in ast.walk(ast.parse(annotation, mode="eval")):
             if isinstance(node, ast.Name) and not hasattr(builtins, node.id):
-                self._imports.add(OURS.get(node.id) or known[node.id])
+                imported = known.get(node.id) or OURS[node.id]
+                if self._imports.setdefault(node.id, imported) != imported:
+                    raise ValueError(f"{node.id} is {imported!r} here, and {self._imports[node.id]!r} in the same file")
         return annotation
 
     def text(self) -> str:
         """The file."""
-        return "\n".join([WRITTEN, *sorted(self._imports), "", *self.lines, ""])
+        return "\n".join([WRITTEN, *sorted(self._imports.values()), "", *self.lines, ""])
 
 
 def functions() -> str:

@@ -13,7 +13,7 @@ from tagframe.joins.steps import How
 from tagframe.lm import Quote
 from tagframe.merging.advice import Reaction
 from tagframe.merging.execution import Where
-from tagframe.operators.batches import Frames
+from tagframe.merging.given_frames import Frames
 from tagframe.operators.cascade import Cascade
 from tagframe.operators.join.decide import Way
 from tagframe.operators.join.label_plan import ClaimPlan
