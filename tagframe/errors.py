@@ -104,6 +104,10 @@ class UnreadableCatalogue(CorpusError, ValueError):
     """A catalogue file is not one of ours, is of another version, or is damaged."""
 
 
+class UnreadableFacts(CorpusError, ValueError):
+    """What a user told of data, such as which columns are hidden, cannot be read: the data is not opened."""
+
+
 class TableNotFound(CorpusError, KeyError):
     """No table of that id in the corpus."""
 

@@ -30,10 +30,17 @@ hypothesis.settings.load_profile("tagframe")
 
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Catalogues go to a cache folder of the session's own, never to the user's."""
+    """Catalogues, and what was told, go to folders of the session's own, never to the user's."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
         yield
+
+
+@pytest.fixture(autouse=True)
+def own_facts(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one test tells of its tables is not known to another, which may have a copy of them."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.getbasetemp() / "told" / secrets.token_hex(6)))
 
 
 @pytest.fixture(scope="session")
@@ -66,6 +73,7 @@ def demo_output(tmp_path_factory: pytest.TempPathFactory) -> str:
     demo = Path(__file__).resolve().parents[1] / "examples" / "demo.py"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TAGFRAME_")}
     environment["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+    environment["XDG_DATA_HOME"] = str(tmp_path_factory.mktemp("data"))
     done = subprocess.run([sys.executable, demo], capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -245,7 +245,7 @@ class Reader:
                 f"would be copied from {engine.identity if engine else id}; {MOST_COPIED:,} are copied at most: read "
                 "what is needed (found.merge(where=…, columns=…)), and ask over the frame"
             )
-        shown = [column.name for column in profile.columns if not column.hidden]
+        shown = [column.name for column in profile.columns if column.for_models]
         rows = self.corpus.read(id, shown, limit=limit)
         # DuckDB has dates; a text is not compared with one there.
         return readable(rows) if self.engine.dialect.name == "duckdb" else relation(rows)
@@ -263,4 +263,4 @@ def _named(sql: str, tables: Mapping[str, T], dialect: Dialect) -> dict[str, T]:
 
 
 def _hidden(profile: TableProfile) -> tuple[str, ...]:
-    return tuple(column.name for column in profile.columns if column.hidden)
+    return tuple(column.name for column in profile.columns if not column.for_models)

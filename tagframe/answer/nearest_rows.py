@@ -140,6 +140,7 @@ class NearestRows:
     rows: int | None = None
     cache: str | Path | None = CACHE
     _indexed: IndexedRows | None = field(default=None, repr=False)
+    _shown: dict[str, list[str]] = field(default_factory=dict, repr=False)
 
     def __call__(self, request: str) -> pd.DataFrame:
         """The rows; the thread waits for them."""
@@ -172,13 +173,18 @@ class NearestRows:
             EmbedderNotFound: there is no embedding model.
             EmptyCorpus: no table has a row that says anything.
         """
-        if self._indexed is None:
+        # What was hidden since is in no text that a model is shown.
+        profiles = map(self.corpus.profile, self.tables)
+        shown = {one.id: [column.name for column in one.columns if column.for_models] for one in profiles}
+        if self._indexed is None or self._shown != shown:
             import faiss
 
             embedder = self._embedder()
             index, texts, copies, left_out = faiss.IndexFlatIP(embedder.dimension), [], [], 0
             for table in self.tables:
-                listed = [text for text in row_texts(self.corpus.read(table)) if text]  # none of nothing but nulls
+                listed = [
+                    text for text in row_texts(self.corpus.read(table, shown[table])) if text
+                ]  # none of nothing but nulls
                 kept = _spaced(listed, self.rows)
                 left_out += len(listed) - len(kept)
                 if kept:
@@ -192,8 +198,12 @@ class NearestRows:
                     copies += np.bincount(place, minlength=len(vectors)).tolist()
             if not texts:
                 raise EmptyCorpus(f"there is no row to search in {', '.join(self.tables) or 'no tables'}")
-            self._indexed = IndexedRows(index, texts, copies, left_out)
+            self._indexed, self._shown = IndexedRows(index, texts, copies, left_out), shown
         return self._indexed
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The texts of rows may be of columns that were hidden since.
+        return {**self.__dict__, "_indexed": None}
 
     def reranked(self) -> NearestRows:
         """The same over the same vectors, with rows in the order of the model's scores."""

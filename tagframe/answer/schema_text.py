@@ -82,7 +82,7 @@ def _table(
     lines = [
         f"  {quoted(column.name)} {_column(column, stored.get(column.name), detail)}"
         for column in profile.columns
-        if not column.hidden
+        if column.for_models
     ]
     return f"CREATE TABLE {quoted(name)} ({_comment(notes)}\n" + "\n".join(lines) + "\n);"
 

@@ -53,7 +53,7 @@ def sources_of(sql: str, reader: Reader) -> pd.DataFrame:
 
 def _key_columns(profile: TableProfile) -> list[str]:
     """What tells the rows of a table apart: its primary key, or a column in which no value comes twice."""
-    shown = [column.name for column in profile.columns if not column.hidden]
+    shown = [column.name for column in profile.columns if column.for_models]
     if profile.primary_key and set(profile.primary_key) <= set(shown):
         return list(profile.primary_key)
     for column in profile.columns:

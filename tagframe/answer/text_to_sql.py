@@ -143,7 +143,7 @@ class Text2SQLSyn:
 def _bird_table(name: str, profile: TableProfile) -> str:
     lines = []
     for column in profile.columns:
-        if column.hidden:
+        if not column.for_models:
             continue
         key = " primary key" if profile.primary_key == (column.name,) else ""
         null = "not null" if column.nulls == 0 else "null"
@@ -158,7 +158,7 @@ def _jar_table(name: str, profile: TableProfile) -> str:
     lines = [
         f"{_plain(column.name)} {column.declared_type or column.family.upper()}: {', '.join(column.samples[:_SAMPLES])}"
         for column in profile.columns
-        if not column.hidden
+        if column.for_models
     ]
     return f"CREATE TABLE {_plain(name)}(\n" + ",\n".join(lines) + ")"
 

@@ -2,7 +2,8 @@
 
 The file is readable with any SQLite tool: ``sources`` (files, with size, time and content hash), ``tables`` (their
 columns as JSON), ``sketches``, ``vectors``, ``facts`` (what was worked out of tables, such as keys), and ``meta``,
-which holds what users told (every version has it, so that this outlives them). Large arrays, such as the index of a
+which holds what users told (every version has it, so that this outlives them; it is kept elsewhere, too:
+:mod:`tagframe.corpus.knowledge`). Large arrays, such as the index of a
 lake, are in files of their own beside it, named ``….index-`` and the state of the tables.
 It is written as the work goes on, each piece in a transaction of its own: a process that is killed loses the piece it
 was at, and several share one file.
@@ -24,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus.knowledge import Knowledge
+from tagframe.corpus.kept_file import sealed, unsealed
 from tagframe.corpus.mapped_arrays import Arrays, DamagedArrays, read_arrays, write_arrays
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import (
@@ -36,8 +37,10 @@ from tagframe.corpus.stored_profiles import (
     profile_of,
     redacted_text,
 )
+from tagframe.corpus.told import Knowledge
+from tagframe.corpus.told_facts import Told
 from tagframe.engines.base import Stamp
-from tagframe.errors import UnreadableCatalogue
+from tagframe.errors import TagframeError, UnreadableCatalogue
 
 APPLICATION_ID = int.from_bytes(b"tagf", "big")
 """Marks a SQLite file as a catalogue (its ``PRAGMA application_id``, bytes 68 to 71)."""
@@ -94,13 +97,13 @@ class Contents:
         root: the file or folder that was indexed; None for frames.
         ids: of the tables that were saved, where those are not all; None for all.
         sources: by their keys.
-        knowledge: what users told of the tables.
+        told: what users told of the tables.
     """
 
     root: Path | None = None
     ids: tuple[str, ...] | None = None
     sources: Mapping[str, IndexedSource] = field(default_factory=dict)
-    knowledge: Knowledge = field(default_factory=Knowledge)
+    told: Told = field(default_factory=Told)
 
 
 def is_catalogue(path: Path) -> bool:
@@ -152,65 +155,69 @@ class Catalogue:
             self._root(root, meta.get("root_from_here")),
             None if ids is None else tuple(ids),
             sources,
-            _knowledge(meta.get("knowledge")),
+            _told(meta),
         )
 
-    def salvage(self) -> Knowledge:
-        """What users told, out of a catalogue of whatever version, or one that is damaged elsewhere; else nothing."""
-        query = "SELECT value FROM meta WHERE key = 'knowledge'"
-        try:
-            with closing(sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-                row = connection.execute(query).fetchone()
-            return _knowledge(json.loads(row[0]) if row else None)
-        except (sqlite3.Error, OSError, ValueError, KeyError, TypeError):
-            return Knowledge()
+    def salvage(self) -> Told | None:
+        """What users told, out of a catalogue of whatever version, or one that is damaged elsewhere; None: unreadable.
 
-    def tell(self, change: Callable[[Knowledge], Knowledge], places: Mapping[str, tuple[str, str]]) -> Knowledge:
-        """Change what is known, in one transaction, and remove what the file holds of columns that are hidden now.
+        It is not where a catalogue is empty, as one is that was never written.
+        """
+        try:
+            if self.path.stat().st_size == 0:
+                return Told()
+            with closing(sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+                return _told_in(connection)
+        except (UnreadableCatalogue, *_DAMAGE):
+            return None
+
+    def put_told(
+        self, told: Told, hidden: Iterable[tuple[str, str, str]] = (), shown: Iterable[tuple[str, str]] = ()
+    ) -> None:
+        """Put down what was told, in one transaction, and remove what the file holds of columns that are hidden now.
 
         Args:
-            change: from what is known to what shall be.
-            places: by table id: the key of its source, and its name there.
-
-        Returns:
-            What is known now.
+            told: all of it; what the file has of it, and may have from elsewhere, stays where nothing later is told.
+            hidden: source, name there and column of what is hidden now.
+            shown: source and name there of tables of which a column is not hidden any more.
 
         Raises:
             UnreadableCatalogue: as :meth:`write`.
         """
         with self._open(write=True) as db:
-            row = db.execute("SELECT value FROM meta WHERE key = 'knowledge'").fetchone()
-            old = _knowledge(json.loads(row[0]) if row else None)
-            new = change(old)
-            _put_meta(db, "knowledge", new.to_json())
-            for table, column in new.hidden - old.hidden:
-                if table in places:
-                    _hide(db, *places[table], column)
-            if new.hidden - old.hidden:
+            _put_told(db, told)
+            for source, table, column in hidden:
+                _hide(db, source, table, column)
                 self.forget_arrays()  # hashes of cells are among them
-            for table in {table for table, _ in old.hidden - new.hidden if table in places}:
+            for source, table in shown:
                 # What was removed can only be read again: the source counts as changed.
-                db.execute("UPDATE sources SET sha256 = NULL WHERE key = ?", [places[table][0]])
-                db.execute("UPDATE tables SET sha256 = NULL WHERE source = ? AND table_name = ?", places[table])
-        return new
+                db.execute("UPDATE sources SET sha256 = NULL WHERE key = ?", [source])
+                db.execute("UPDATE tables SET sha256 = NULL WHERE source = ? AND table_name = ?", [source, table])
 
-    def write(self, contents: Contents, changed: Iterable[str] | None = None) -> None:
+    def write(
+        self,
+        contents: Contents,
+        changed: Iterable[str] | None = None,
+        still: Callable[[Contents], Contents] | None = None,
+    ) -> None:
         """Make the file hold ``contents``; of tables only those are written that the file has otherwise.
 
         Args:
             contents: what it shall hold; sources that are not in it are removed.
             changed: the keys of the sources that differ from what the file holds; None for all.
+            still: takes out of them what was hidden since; called when nobody else can write, so that who hides a
+                column later finds it in the file, and removes it.
 
         Raises:
             UnreadableCatalogue: the file cannot be written, or is not a catalogue of this version.
         """
         rewritten = set(contents.sources if changed is None else changed)
         with self._open(write=True) as db:
+            if still is not None:
+                contents = still(contents)
             for key, value in self._meta(contents).items():
                 _put_meta(db, key, value)
-            # Where the file has it already, another process may have been told more since it was read.
-            knowledge = json.dumps(contents.knowledge.to_json())
-            db.execute("INSERT OR IGNORE INTO meta VALUES ('knowledge', ?)", [knowledge])
+            _put_told(db, contents.told)
             for (key,) in db.execute("SELECT key FROM sources").fetchall():
                 if key not in contents.sources:
                     _put_tables(db, key, {}, {}, whole=True)
@@ -220,13 +227,19 @@ class Catalogue:
                 _put_tables(db, key, source.tables, source.seen, whole=True)
                 _put_source(db, source, source.stamp)
 
-    def add(self, source: IndexedSource) -> None:
+    def add(self, source: IndexedSource, still: Callable[[IndexedSource], IndexedSource] | None = None) -> None:
         """Put down tables of a source of which more are to come; the source counts as changed until :meth:`write`.
+
+        Args:
+            source: with these tables.
+            still: as for :meth:`write`.
 
         Raises:
             UnreadableCatalogue: as :meth:`write`.
         """
         with self._open(write=True) as db:
+            if still is not None:
+                source = still(source)
             _put_source(db, source, None)
             _put_tables(db, source.key, source.tables, source.seen, whole=False)
 
@@ -366,9 +379,11 @@ class Catalogue:
                 self._check(connection, write=write)
                 yield connection
                 connection.execute("COMMIT")
-        except (sqlite3.Error, OSError, ValueError, KeyError) as error:
-            if isinstance(error, UnreadableCatalogue):
-                raise
+        except TagframeError:
+            raise
+        except _DAMAGE as error:
+            if write and isinstance(error, TypeError | AttributeError):
+                raise  # what was to be written
             raise UnreadableCatalogue(f"the catalogue {self.path} cannot be used: {error}") from error
 
     def _check(self, db: sqlite3.Connection, *, write: bool) -> None:
@@ -410,8 +425,37 @@ class Catalogue:
         return Path(root)
 
 
-def _knowledge(plain: Any) -> Knowledge:
-    return Knowledge() if plain is None else Knowledge.from_json(plain)
+_DAMAGE = (sqlite3.Error, OSError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+"""What reading a file ends in whose bytes are not those that were written."""
+
+
+def _told(meta: Mapping[str, Any]) -> Told:
+    """What the catalogue has of it; versions before facts had times wrote ``knowledge``, and so may they again."""
+    try:
+        earlier = meta.get("knowledge")
+        told = Told() if earlier is None else Told.of(Knowledge.from_json(earlier))
+        if meta.get("facts") is None:
+            return told
+        whole = unsealed(meta["facts"].encode())
+        if whole is None:
+            raise ValueError("it is not what was written")
+        hidden = Told({key: value for key, value in told.facts.items() if key[0] == "hidden"})
+        return Told.from_json(json.loads(whole[1])).merged(hidden)
+    except _DAMAGE as error:
+        raise UnreadableCatalogue(
+            f"the catalogue is damaged where it has what was told of its tables: {error}"
+        ) from error
+
+
+def _told_in(db: sqlite3.Connection) -> Told:
+    rows = db.execute("SELECT key, value FROM meta WHERE key IN ('knowledge', 'facts')").fetchall()
+    return _told({key: json.loads(value) for key, value in rows})
+
+
+def _put_told(db: sqlite3.Connection, told: Told) -> None:
+    told = _told_in(db).merged(told)
+    _put_meta(db, "knowledge", told.knowledge.to_json())
+    _put_meta(db, "facts", sealed(json.dumps(told.to_json()).encode()).decode())
 
 
 def _put_meta(db: sqlite3.Connection, key: str, value: Any) -> None:
@@ -461,6 +505,9 @@ def _hide(db: sqlite3.Connection, source: str, table: str, column: str) -> None:
     query = "SELECT columns, digest FROM tables WHERE source = ? AND table_name = ?"
     row = db.execute(query, [source, table]).fetchone()
     if row is not None:
-        text, position = redacted_text(row["columns"], column)
+        try:
+            text, position = redacted_text(row["columns"], column)
+        except _DAMAGE as error:
+            raise UnreadableCatalogue(f"the catalogue is damaged where it has {table}: {error}") from error
         db.execute("UPDATE tables SET columns = ? WHERE source = ? AND table_name = ?", [text, source, table])
         db.execute("DELETE FROM sketches WHERE digest = ? AND position = ?", [row["digest"], position])

@@ -9,11 +9,14 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from tagframe.corpus.catalogue import VERSION, Catalogue, Contents, IndexedSource
+from tagframe.corpus.knowledge import FactsFile, Kept, KnowledgeStore
 from tagframe.corpus.profile import TableProfile
-from tagframe.errors import CatalogueWarning, UnreadableCatalogue
+from tagframe.corpus.told_facts import Told
+from tagframe.errors import CatalogueWarning, UnreadableCatalogue, UnreadableFacts
 
 _PUT_DOWN_EVERY = 2.0
 """Seconds of profiling after which what is done is put into the catalogue."""
@@ -24,42 +27,92 @@ class Keeper:
     """A catalogue that may fail: with ``strict`` an error, else a warning, and nothing is kept from then on.
 
     Where there is no such file yet, what was told is taken from the ``older`` one of another version.
+
+    Attributes:
+        catalogue: None for nowhere.
+        strict: whether its user named it.
+        older: as above.
+        facts: the file of what was told of the same data; None for nowhere.
+        beside: what a file beside the data says of it.
     """
 
     catalogue: Catalogue | None
     strict: bool = False
     older: Catalogue | None = None
+    facts: FactsFile | None = None
+    beside: Kept | None = None
+
+    @cached_property
+    def knowledge(self) -> KnowledgeStore:
+        """What was told of the data, and will be."""
+        return KnowledgeStore(None, self.facts, self.catalogue, self.beside)
 
     def load(self) -> Contents:
-        """What the catalogue holds; where it cannot be read, what its user told."""
+        """What the catalogue holds; where it cannot be read, nothing but what its user told.
+
+        Raises:
+            UnreadableFacts: what the user told cannot be read.
+            UnreadableCatalogue: the catalogue cannot, and its user named it.
+        """
+        is_told = self.knowledge.read()  # a user tells it once
+        contents = self._loaded(is_told=is_told)
+        self.knowledge.add(contents.told)
+        return contents
+
+    def _loaded(self, *, is_told: bool) -> Contents:
         if self.catalogue is None:
             return Contents()
         try:
             if self.older is not None and not self.catalogue.path.exists():
-                return Contents(knowledge=self.older.salvage())
+                return Contents(
+                    told=self._salvaged(self.older, is_told=is_told) if self.older.path.exists() else Told()
+                )
             return self.catalogue.load()
         except UnreadableCatalogue as error:
             if self.strict:
                 raise
-            told = self.catalogue.salvage()  # a user tells it once
+            told = self._salvaged(self.catalogue, is_told=is_told)
             if self._is_replaceable(error):
                 self._warn("everything is profiled again", error)
             else:
                 self._warn("everything is profiled again, and kept in memory only", error)
                 self.catalogue = None
-            return Contents(knowledge=told)
+            return Contents(told=told)
 
-    def write(self, contents: Contents, changed: Sequence[str]) -> None:
-        """Make the catalogue hold the contents."""
-        self._tried(lambda catalogue: catalogue.write(contents, changed))
+    def _salvaged(self, catalogue: Catalogue, *, is_told: bool) -> Told:
+        told = catalogue.salvage()
+        if told is None and not is_told:
+            raise UnreadableFacts(
+                f"{catalogue.path} is damaged, so that what was told of this data, such as which of its columns are "
+                "hidden, cannot be read, and it is nowhere else. Nothing is opened, so that nothing hidden is shown. "
+                "Put the file back from a backup; or delete it, then open the data and tell it again"
+            )
+        return told or Told()
+
+    def write(self, contents: Contents, changed: Sequence[str], still: Callable[[Contents], Contents]) -> None:
+        """Make the catalogue hold the contents, but for what is hidden when it is written."""
+        self._tried(lambda catalogue: catalogue.write(contents, changed, still))
 
     def add(self, source: IndexedSource) -> None:
-        """Put down what is done of a source, so that it is not lost with the process."""
-        self._tried(lambda catalogue: catalogue.add(source))
+        """Put down what is done of a source, so that it is not lost with the process.
+
+        What a table's id will be is known once all are read: what may be a hidden one's is put down at the end.
+        """
+
+        def still(source: IndexedSource) -> IndexedSource:
+            hidden = {table for table, _ in self.knowledge.known.withheld}
+            kept = {
+                name: profile
+                for name, profile in source.tables.items()
+                if not any(table == profile.name or table.endswith(f".{profile.name}") for table in hidden)
+            }
+            return replace(source, tables=kept)
+
+        self._tried(lambda catalogue: catalogue.add(source, still))
 
     def stored(self, sources: Mapping[str, IndexedSource]) -> dict[str, IndexedSource]:
         """The sources as the catalogue has them now: their columns unread, so that memory is free again."""
-        held = self.load().sources
+        held = self._loaded(is_told=True).sources
         return {key: held.get(key, source) for key, source in sources.items()}
 
     def _tried(self, work: Callable[[Catalogue], None]) -> None:
@@ -91,15 +144,16 @@ class Keeper:
 def cache_of(path: Path) -> Keeper:
     """The catalogue of a source in the user's cache folder."""
     place = path.resolve()
-    return cache_named(place.stem, os.fsencode(place))
+    return cache_named(place.stem, os.fsencode(place), FactsFile.of_place(str(place)))
 
 
-def cache_named(title: str, place: bytes) -> Keeper:
+def cache_named(title: str, place: bytes, facts: FactsFile) -> Keeper:
     """The catalogue of a place in the user's cache folder.
 
     Args:
         title: what a reader of the folder may know it by.
         place: what tells it from others.
+        facts: the file of what was told of it.
     """
     import platformdirs
 
@@ -109,10 +163,12 @@ def cache_named(title: str, place: bytes) -> Keeper:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         warnings.warn(f"profiles are kept in memory only: {error}", CatalogueWarning, stacklevel=3)
-        return Keeper(None)
+        return Keeper(None, facts=facts)
     name = f"{title[:40] or 'root'}-{digest}"
     # A file for each version, so that two tagframes on one machine leave each other's alone.
-    return Keeper(Catalogue(folder / f"{name}.v{VERSION}.sqlite"), older=Catalogue(folder / f"{name}.sqlite"))
+    return Keeper(
+        Catalogue(folder / f"{name}.v{VERSION}.sqlite"), older=Catalogue(folder / f"{name}.sqlite"), facts=facts
+    )
 
 
 class Draft:

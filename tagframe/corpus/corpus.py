@@ -16,11 +16,13 @@ import pandas as pd
 from tagframe import results
 from tagframe.corpus.catalogue import Contents, IndexedSource
 from tagframe.corpus.facts import FactStore
-from tagframe.corpus.knowledge import CorpusKeys, Knowledge, KnowledgeStore
+from tagframe.corpus.facts_beside import write_facts
+from tagframe.corpus.knowledge import CorpusKeys, KnowledgeStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import Column, NamedTable, find_column
 from tagframe.corpus.saving import Origin, save
 from tagframe.corpus.tables_frame import TablesFrame, tables_frame
+from tagframe.corpus.told import Knowledge
 from tagframe.corpus.vectors import VectorStore
 from tagframe.engines.base import Engine
 from tagframe.errors import (
@@ -114,6 +116,8 @@ class Corpus:
     def _with_knowledge(self) -> tuple[tuple[TableProfile, ...], dict[str, TableProfile]]:
         known = self._knowledge.known
         if self._told is None or self._told[0] is not known:
+            # For good: what is hidden in the middle of a session is in no pickle of the corpus, either.
+            self._found = known.without_hidden(self._found)
             profiles = known.applied(self._found)
             self._told = known, profiles, {profile.id: profile for profile in profiles}
         return self._told[1], self._told[2]
@@ -150,20 +154,31 @@ class Corpus:
 
         self._knowledge.tell(described)
 
-    def hide(self, column: str) -> None:
+    def hide(self, column: str, *, from_models: bool = False) -> None:
         """Keep the cells of a column from everybody: no prompt, no log, no sample in a catalogue has them.
 
         Tables are read and merged without it, and what the catalogue held of its cells is removed, sketches too. Tables
-        still join on it.
+        still join on it. It is told of the data, wherever that lies: a copy of the file, or one that was changed a
+        little, is opened without the column, too.
 
         Args:
             column: ``table.column``, with or without the database.
+            from_models: keep the cells from models only, and from what is written down: they are in frames that are
+                read and merged, in no prompt, log or catalogue. Operators refuse the column of such a frame by name,
+                and statements (``tf.exec_sql``, ``tf.ask``) do not see it, as a model reads what they give; of a column
+                that you rename or make of it, tagframe knows nothing.
 
         Raises:
             TableNotFound, ColumnNotFound: no such table or column.
         """
         found = self._column(column)
-        self._knowledge.tell(lambda known: replace(known, hidden=known.hidden | {found}))
+
+        def hidden(known: Knowledge) -> Knowledge:
+            if from_models:
+                return replace(known, hidden=known.hidden - {found}, unprompted=known.unprompted | {found})
+            return replace(known, hidden=known.hidden | {found}, unprompted=known.unprompted - {found})
+
+        self._knowledge.tell(hidden)
 
     def show(self, column: str) -> None:
         """Take :meth:`hide` back; the column is profiled again when the corpus is opened next.
@@ -172,7 +187,38 @@ class Corpus:
             TableNotFound, ColumnNotFound: no such table or column.
         """
         found = self._column(column)
-        self._knowledge.tell(lambda known: replace(known, hidden=known.hidden - {found}))
+        self._knowledge.tell(
+            lambda known: replace(known, hidden=known.hidden - {found}, unprompted=known.unprompted - {found})
+        )
+
+    @property
+    def hidden(self) -> pd.DataFrame:
+        """What is hidden of these tables: a row for each column, with ``table``, ``column`` and ``hidden_from``.
+
+        ``hidden_from`` is "everybody" or "models".
+        """
+        rows = [
+            (profile.id, column.name, "everybody" if column.hidden else "models")
+            for profile in self.profiles
+            if profile.id in {table for table, _ in self._knowledge.known.withheld}
+            for column in profile.columns
+            if not column.for_models
+        ]
+        return pd.DataFrame(rows, columns=["table", "column", "hidden_from"])
+
+    def save_facts(self, path: str | Path) -> Path:
+        """Write what was told of the tables (hidden columns, keys, descriptions) to a file that people can read.
+
+        Called ``tagframe.toml``, in the folder that is opened or beside the file that is, it is read whenever the data
+        is opened, also where somebody else does.
+
+        Returns:
+            The path.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        return write_facts(Path(path), self._knowledge.kept())
 
     def _column(self, name: str) -> Column:
         return find_column(name, list(map(NamedTable.of, self.profiles)))
@@ -206,8 +252,9 @@ class Corpus:
         __getattr__ = names_of_before("Corpus", _BEFORE)
 
     def __getstate__(self) -> dict[str, Any]:
-        # A process that it is sent to has nothing to wait for.
-        return {**self.__dict__, "_whole": None, "_names": None}
+        # A process that it is sent to has nothing to wait for; and of what is hidden it gets nothing.
+        found = self._knowledge.known.without_hidden(self._found)
+        return {**self.__dict__, "_whole": None, "_names": None, "_told": None, "_found": found}
 
     @property
     def problems(self) -> tuple[UnreadableTable, ...]:
@@ -312,15 +359,21 @@ class Corpus:
             columns = [name for name in names if name not in hidden]
         if limit is not None and limit < 0:
             raise InvalidArgument(f"limit is a number of rows, at least 0; got {limit!r}")
+        frame = self._scan(profile, columns, limit)
+        results.remember(frame, table=profile.id)
+        unprompted = frozenset(column.name for column in profile.columns if column.unprompted)
+        if unprompted:
+            results.remember(frame, unprompted=unprompted & {*frame.columns})
+        return frame
+
+    def _scan(self, profile: TableProfile, columns: Sequence[str] | None, limit: int | None = None) -> pd.DataFrame:
         origin = self._origins.get(profile.id)
         if origin is None or origin.engine is None:
             place = "only its schema is known" if self._root is None else f"{self._root} is not there any more"
             raise SourceNotFound(f"the rows of {profile.id} cannot be read: {place}")
         if origin.engine.path is not None and not origin.engine.path.exists():
             raise SourceNotFound(f"the rows of {profile.id} cannot be read: there is no file {origin.engine.path}")
-        frame = origin.engine.scan(origin.table, columns, limit)
-        results.remember(frame, table=profile.id)
-        return frame
+        return origin.engine.scan(origin.table, columns, limit)
 
     def engine(self, id: str) -> Engine | None:
         """What holds the table; None where the source is not there any more, or only a schema is known.
@@ -372,7 +425,7 @@ class Corpus:
             is_whole=False,
             problems=(*self._problems, *other._problems),
             vectors=self._vectors,
-            knowledge=self._knowledge.union(other._knowledge),
+            knowledge=self._knowledge.union(other._knowledge, (profile.id for profile in other._found)),
             facts=self._facts,
         )
 
@@ -398,10 +451,19 @@ class Corpus:
             tables[origin.key][origin.table] = profile
             seen = dict.fromkeys(tables[origin.key], origin.stamp.sha256) if origin.stamp else {}
             sources[origin.key] = IndexedSource(origin.key, origin.kind, origin.stamp, tables[origin.key], seen)
-        return Contents(self._root, None if self._is_whole else self.ids, sources, self._knowledge.known)
+        return Contents(self._root, None if self._is_whole else self.ids, sources, self._knowledge.told)
 
 
 # What the rooms above work with and no user needs.
+
+
+def read_keys(corpus: Corpus, id: str, columns: Sequence[str]) -> pd.DataFrame:
+    """Columns of a table for a join, hidden ones too: they are compared, and are in nothing that anybody sees.
+
+    Raises:
+        TableNotFound, SourceNotFound, UnreadableTable: as :meth:`Corpus.read`.
+    """
+    return corpus._scan(corpus.profile(id), columns)
 
 
 def facts_of(corpus: Corpus) -> FactStore:

@@ -67,7 +67,6 @@ def index_files(files: Sequence[SourceFile], known: Contents, keeper: Keeper, pr
         result.sources[file.key] = IndexedSource(file.key, file.engine.kind, seen, done, states)
         result.changed.append(file.key)
         work += [(file, shape) for shape in shapes if shape.name not in done]
-    hidden = {table.partition(".")[2] for table, _ in known.knowledge.hidden}
     draft = Draft(keeper)
     tables = {key: dict(source.tables) for key, source in result.sources.items()}
     try:
@@ -80,8 +79,7 @@ def index_files(files: Sequence[SourceFile], known: Contents, keeper: Keeper, pr
                 result.sources[file.key] = replace(source, stamp=None)
                 continue
             tables[file.key][shape.name] = profile
-            if profile.name not in hidden:  # what is hidden is written without its cells, once all names are known
-                draft.add(source, shape.name, profile)
+            draft.add(source, shape.name, profile)
     finally:
         draft.flush()  # a server that goes away takes nothing with it
     result.sources = {key: replace(source, tables=tables[key]) for key, source in result.sources.items()}

@@ -1,214 +1,342 @@
-"""What a user knows of tables and tells once: keys, what is no key, what names mean, what nobody else shall see.
+"""Where what a user tells is kept: in memory, in files of its own, and in the catalogue of a corpus.
 
-It is kept in the corpus' catalogue where there is one, and applied to the profiles, so that everything that looks at
-profiles (retrieval, key inference, prompts) has it. Knowledge of a table that is not in the corpus waits for it.
+Facts that matter, such as which columns are hidden, are not rebuilt from data as a catalogue is. They are in files of
+the user's data folder (:class:`FactsFile`), one for each place that was opened, and the catalogue has a copy of them,
+which goes where it goes. What was told of a table is looked for by what the table is
+(:class:`~tagframe.corpus.identity.TableIdentity`), so that a copy of it, or one that got another id, is known again.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import threading
 import warnings
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tagframe.corpus.profile import ColumnProfile, TableProfile
-from tagframe.corpus.references import Column, NamedTable, column_pairs
-from tagframe.engines.base import ForeignKey
-from tagframe.errors import CatalogueWarning, UnreadableCatalogue
+from tagframe.corpus.identity import PlacedTable, TableIdentity, Tables
+from tagframe.corpus.kept_file import KeptFile, Mark
+from tagframe.corpus.profile import TableProfile
+from tagframe.corpus.references import NamedTable, column_pairs
+from tagframe.corpus.told import Knowledge, ToldKey
+from tagframe.corpus.told_facts import Told
+from tagframe.errors import CatalogueWarning, UnreadableCatalogue, UnreadableFacts
 
 if TYPE_CHECKING:
     from tagframe.corpus.catalogue import Catalogue
 
 
 @dataclass(frozen=True)
-class ToldKey:
-    """A pair of columns (or of several each), the referencing side first where that is known."""
+class Kept:
+    """What a file of facts holds.
 
-    left_table: str
-    left_columns: tuple[str, ...]
-    right_table: str
-    right_columns: tuple[str, ...]
+    Attributes:
+        place: what was opened, for a reader.
+        told: the facts.
+        tables: those that facts are of, by their ids there.
+    """
 
-    @property
-    def sides(self) -> frozenset[tuple[Column, Column]]:
-        """The pairs of columns, whichever side comes first."""
-        pairs = zip(self.left_columns, self.right_columns, strict=True)
-        ends = (self.left_table, self.right_table)
-        return frozenset(min(((ends[0], a), (ends[1], b)), ((ends[1], b), (ends[0], a))) for a, b in pairs)
+    place: str = ""
+    told: Told = field(default_factory=Told)
+    tables: Mapping[str, TableIdentity] = field(default_factory=dict)
 
-    def __str__(self) -> str:
-        pairs = zip(self.left_columns, self.right_columns, strict=True)
-        return " and ".join(f"{self.left_table}.{left} = {self.right_table}.{right}" for left, right in pairs)
+    def to_bytes(self) -> bytes:
+        """JSON that :meth:`from_bytes` reads."""
+        tables = {id: identity.to_json() for id, identity in self.tables.items()}
+        plain = {"place": self.place, "facts": self.told.to_json(), "tables": tables}
+        return json.dumps(plain, indent=1).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Kept:
+        """Read what :meth:`to_bytes` wrote."""
+        plain = json.loads(data)
+        tables = {id: TableIdentity.from_json(one) for id, one in plain["tables"].items()}
+        return cls(plain["place"], Told.from_json(plain["facts"]), tables)
 
 
 @dataclass(frozen=True)
-class Knowledge:
-    """Everything that was told.
+class FactsFile:
+    """The file of facts of a place.
 
     Attributes:
-        keys: pairs of columns that join.
-        forbidden: pairs that do not, whatever their names and values say.
-        tables: description by table id.
-        columns: description by column.
-        hidden: columns whose cells nobody else shall see.
+        file: and its copy.
+        place: what was opened, for a reader.
     """
 
-    keys: tuple[ToldKey, ...] = ()
-    forbidden: tuple[ToldKey, ...] = ()
-    tables: Mapping[str, str] = field(default_factory=dict)
-    columns: Mapping[Column, str] = field(default_factory=dict)
-    hidden: frozenset[Column] = frozenset()
-
-    def with_key(self, key: ToldKey, *, forbidden: bool) -> Knowledge:
-        """With one more key (or none-key); it is taken from the other list if it is there."""
-        keys = tuple(known for known in self.keys if known.sides != key.sides)
-        none = tuple(known for known in self.forbidden if known.sides != key.sides)
-        return (
-            replace(self, keys=keys, forbidden=(*none, key))
-            if forbidden
-            else replace(self, keys=(*keys, key), forbidden=none)
-        )
-
-    def without_hidden(self, profiles: Iterable[TableProfile]) -> tuple[TableProfile, ...]:
-        """The profiles as they may be written down: of hidden columns nothing that their cells could be told from."""
-        tables = {table for table, _ in self.hidden}
-        return tuple(
-            replace(
-                profile,
-                columns=tuple(
-                    _redacted(column) if (profile.id, column.name) in self.hidden else column
-                    for column in profile.columns
-                ),
-            )
-            if profile.id in tables
-            else profile
-            for profile in profiles
-        )
-
-    def applied(self, profiles: Sequence[TableProfile]) -> tuple[TableProfile, ...]:
-        """The profiles with what is known of them; those of which nothing is known are the same objects."""
-        if self == Knowledge():
-            return tuple(profiles)
-        profiles = self.without_hidden(profiles)
-        by_id = {profile.id: profile for profile in profiles}
-        given, forbidden = _by_table(self.keys, by_id), _by_table(self.forbidden, by_id)
-        touched = {*given, *forbidden, *self.tables, *(table for table, _ in (*self.columns, *self.hidden))}
-        return tuple(
-            self._told(profile, given[profile.id], forbidden[profile.id]) if profile.id in touched else profile
-            for profile in profiles
-        )
-
-    def _told(
-        self, profile: TableProfile, given: Sequence[ForeignKey], forbidden: Sequence[ForeignKey]
-    ) -> TableProfile:
-        columns = tuple(
-            replace(column, description=self.columns.get((profile.id, column.name)) or column.description)
-            for column in profile.columns
-        )
-        return replace(
-            profile,
-            columns=columns,
-            foreign_keys=(*profile.foreign_keys, *given),
-            forbidden_keys=tuple(forbidden),
-            description=self.tables.get(profile.id) or profile.description,
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values that :meth:`from_json` reads."""
-        return {
-            "keys": [vars(key) for key in self.keys],
-            "forbidden": [vars(key) for key in self.forbidden],
-            "tables": dict(self.tables),
-            "columns": [[*column, text] for column, text in self.columns.items()],
-            "hidden": sorted(self.hidden),
-        }
+    file: KeptFile
+    place: str
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Knowledge:
-        """Read what :meth:`to_json` wrote."""
+    def of_place(cls, place: str) -> FactsFile:
+        """The one in the user's data folder, which no cleaning of caches touches."""
+        digest = hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        title = "".join(letter if letter.isalnum() else "-" for letter in Path(place).stem[:40])
+        return cls(KeptFile(facts_folder() / f"{title or 'root'}-{digest}{_SUFFIX}"), place)
 
-        def key(plain: Mapping[str, Any]) -> ToldKey:
-            return ToldKey(
-                plain["left_table"], tuple(plain["left_columns"]), plain["right_table"], tuple(plain["right_columns"])
-            )
+    def read(self) -> Kept | None:
+        """What it holds; None where there is no file yet.
 
-        return cls(
-            tuple(map(key, data["keys"])),
-            tuple(map(key, data["forbidden"])),
-            dict(data["tables"]),
-            {(table, column): text for table, column, text in data["columns"]},
-            frozenset((table, column) for table, column in data["hidden"]),
-        )
+        Raises:
+            UnreadableFacts: it and its copy are damaged.
+        """
+        data = self.file.read()
+        return None if data is None else Kept.from_bytes(data)
+
+    def write(self, kept: Kept) -> None:
+        """Replace what it holds.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        self.file.write(kept.to_bytes())
+
+    def others(self) -> Iterator[Kept]:
+        """What was told of other places, as far as it can be read."""
+        if not self.file.path.parent.is_dir():
+            return
+        for path in sorted(self.file.path.parent.glob(f"*{_SUFFIX}")):
+            if path == self.file.path:
+                continue
+            try:
+                kept = _read(path, KeptFile(path).mark())
+            except UnreadableFacts as error:
+                warnings.warn(f"whether this is a copy of it is not known: {error}", CatalogueWarning, stacklevel=6)
+                continue
+            if kept is not None and kept.told.facts:
+                yield kept
 
 
-def _redacted(column: ColumnProfile) -> ColumnProfile:
-    """The column without anything that its cells could be told from; hashes of short values can be reversed too."""
-    return replace(column, minimum=None, maximum=None, samples=(), sketch=None, hidden=True)
+_SUFFIX = ".facts"
+_read_before: dict[Path, tuple[Mark | None, Kept | None]] = {}
 
 
-def _by_table(keys: Iterable[ToldKey], profiles: Mapping[str, TableProfile]) -> dict[str, list[ForeignKey]]:
-    found: dict[str, list[ForeignKey]] = defaultdict(list)
-    for key in keys:
-        left, right = profiles.get(key.left_table), profiles.get(key.right_table)
-        if left is not None and right is not None:
-            database = "" if left.database == right.database else right.database
-            found[left.id].append(ForeignKey(key.left_columns, right.name, key.right_columns, database, given=True))
-    return found
+def _read(path: Path, mark: Mark | None) -> Kept | None:
+    """A file of facts, which is read once for each time that it is written."""
+    held = _read_before.get(path)
+    if held is None or held[0] != mark:
+        data = KeptFile(path).read()
+        held = _read_before[path] = mark, None if data is None else Kept.from_bytes(data)
+    return held[1]
+
+
+def facts_folder() -> Path:
+    """Where what users told is kept."""
+    import platformdirs
+
+    return platformdirs.user_data_path("tagframe") / "facts"
 
 
 class KnowledgeStore:
-    """What was told of the tables of a corpus and of its subsets, in memory and in its catalogue if there is one.
+    """What was told of the tables of a corpus and of its subsets; looked up whenever it is used.
+
+    Another process, or another corpus of the same place, may tell more meanwhile: a store reads its file again once
+    that was written. Safe to use from several threads.
 
     Args:
-        known: what is known already.
-        catalogue: keeps it; None for this process only.
-        places: by table id: the key of the source in the catalogue, and the table's name there.
+        told: what is known already.
+        file: keeps it; None for this process only.
+        catalogue: has a copy of it; None where there is none.
+        beside: what a file beside the data says.
     """
 
     def __init__(
         self,
-        known: Knowledge | None = None,
+        told: Told | None = None,
+        file: FactsFile | None = None,
         catalogue: Catalogue | None = None,
-        places: Mapping[str, tuple[str, str]] | None = None,
+        beside: Kept | None = None,
     ) -> None:
-        self.known = Knowledge() if known is None else known
+        self._told = told or Told()
+        self._file = file
         self._catalogue = catalogue
-        self._places = dict(places or {})
+        self._beside = beside
+        self._here: dict[str, PlacedTable] = {}
+        self._mark: Mark | None = None
         self._lock = threading.RLock()
+
+    @property
+    def told(self) -> Told:
+        """The facts as they are now.
+
+        Raises:
+            UnreadableFacts: they cannot be read.
+        """
+        if self._file is not None and self._file.file.mark() != self._mark:
+            with self._lock:
+                mark = self._file.file.mark()
+                kept = self._file.read()
+                if kept is not None:
+                    self._told = self._told.merged(kept.told)
+                self._mark = mark
+        return self._told
+
+    @property
+    def known(self) -> Knowledge:
+        """What they come to; the same object while nothing else is told."""
+        return self.told.knowledge
+
+    def read(self) -> bool:
+        """Read what is kept, and mend what of it is damaged; whether there was anything to read.
+
+        Raises:
+            UnreadableFacts: it cannot be read.
+        """
+        if self._file is None:
+            return False
+        self._file.file.mend()
+        self._mark = None
+        return bool(self.told.facts) or self._file.file.mark() is not None
+
+    def add(self, told: Told) -> None:
+        """Know these facts, too, in memory."""
+        with self._lock:
+            self._told = self.told.merged(told)
+
+    def placed(self, tables: Mapping[str, PlacedTable]) -> None:
+        """Say what the tables are that facts are told of, and look for what was told of the same data elsewhere.
+
+        Args:
+            tables: by their ids.
+        """
+        with self._lock:
+            self._here = dict(tables)
+            kept = self._file.read() if self._file is not None else None
+            here = Tables(tables, self.known)
+            found = self.told.merged(here.known_again(self.told, kept.tables if kept else {}))
+            if self._beside is not None:
+                found = found.merged(self._beside.told, here.known_again(self._beside.told, self._beside.tables))
+            if self._file is None:
+                self._told = found
+                return
+            for other in self._file.others():
+                exact, similar = here.told_elsewhere(other.told, other.tables)
+                for table, column in sorted(similar.knowledge.withheld - found.merged(exact).knowledge.withheld):
+                    if ("hidden", (table, column)) not in found.facts:
+                        _say_similar(table, column, other.place)
+                found = found.merged(exact, similar)
+            if kept is None or found != self._told or self._identities(found, kept) != kept.tables:
+                self._write(lambda told: told.merged(found))
 
     def tell(self, change: Callable[[Knowledge], Knowledge]) -> None:
         """Change what is known, and write it down; where that fails it is known to this process, with a warning."""
-        with self._lock:
-            if self._catalogue is not None:
-                try:
-                    self.known = self._catalogue.tell(change, self._places)
-                    return
-                except UnreadableCatalogue as error:
-                    warnings.warn(f"known to this process only: {error}", CatalogueWarning, stacklevel=4)
-            self.known = change(self.known)
+        self.tell_facts(lambda told: told.changed(change))
 
-    def union(self, other: KnowledgeStore) -> KnowledgeStore:
-        """What was told of the tables of both; this very store where nothing was told of the others."""
-        mine, others = self.known, other.known
-        if self is other or others == Knowledge():
-            return self
-        return KnowledgeStore(
-            Knowledge(
-                (*mine.keys, *(key for key in others.keys if key not in mine.keys)),
-                (*mine.forbidden, *(key for key in others.forbidden if key not in mine.forbidden)),
-                {**others.tables, **mine.tables},
-                {**others.columns, **mine.columns},
-                mine.hidden | others.hidden,
-            )
-        )
+    def tell_facts(self, change: Callable[[Told], Told]) -> None:
+        """As :meth:`tell`, by the facts."""
+        with self._lock:
+            before = self.known
+            self._write(change)
+            if self._catalogue is None:
+                return
+            places = {id: (one.source, one.table) for id, one in self._here.items()}
+            hidden = sorted(self.known.withheld - before.withheld)
+            shown = {table for table, _ in before.withheld - self.known.withheld}
+            try:
+                self._catalogue.put_told(
+                    self._told,
+                    hidden=[(*places[table], column) for table, column in hidden if table in places],
+                    shown=[places[table] for table in shown if table in places],
+                )
+            except UnreadableCatalogue as error:
+                left = (
+                    f"; it may hold cells of {', '.join(map('.'.join, hidden))} until it is deleted" if hidden else ""
+                )
+                warnings.warn(f"what was told is not in the catalogue{left}: {error}", CatalogueWarning, stacklevel=4)
+
+    def _write(self, change: Callable[[Told], Told]) -> None:
+        if self._file is None:
+            self._told = change(self._told)
+            return
+        try:
+            with self._file.file.locked():
+                kept = self._file.read()
+                told = change(self._told.merged(kept.told) if kept else self._told)
+                self._file.write(Kept(self._file.place, told, self._identities(told, kept)))
+                self._told, self._mark = told, self._file.file.mark()
+        except OSError as error:
+            self._told = change(self._told)
+            if self._told.facts:
+                where = "to this process" if self._catalogue is None else "to this process and the catalogue"
+                warnings.warn(f"known {where} only: {error}", CatalogueWarning, stacklevel=5)
+
+    def _identities(self, told: Told, kept: Kept | None) -> dict[str, TableIdentity]:
+        """Those of the tables that facts are of; of one that is not there now as it was known last."""
+        found = dict(kept.tables) if kept else {}
+        here = Tables(self._here, told.knowledge)
+        found.update({id: here.identity(id) for id in told.tables() if id in self._here})
+        return {id: found[id] for id in sorted(told.tables()) if id in found}
+
+    def kept(self) -> Kept:
+        """The facts, and what their tables are known by."""
+        return Kept("", self.told, self._identities(self.told, None))
+
+    def union(self, other: KnowledgeStore, of_other: Iterable[str]) -> KnowledgeStore:
+        """What was told, and will be, of the tables of both.
+
+        Args:
+            other: of the other tables.
+            of_other: their ids.
+        """
+        return self if self is other else _Both(self, other, frozenset(of_other))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_lock": None}
+        # Of the tables there are samples here, of columns that may be hidden later, too.
+        return {**self.__dict__, "_lock": None, "_here": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        if "known" in state:  # as versions before facts had files of their own wrote it
+            KnowledgeStore.__init__(self, Told.of(state["known"]), None, state["_catalogue"])
+            return
         self.__dict__.update(state, _lock=threading.RLock())
+
+
+class _Both(KnowledgeStore):
+    """The stores of two corpora that became one: each goes on to know what is told of its own tables."""
+
+    def __init__(self, first: KnowledgeStore, second: KnowledgeStore, of_second: frozenset[str]) -> None:
+        super().__init__()
+        self._first, self._second, self._of_second = first, second, of_second
+        self._merged: tuple[Told, Told, Told] | None = None
+
+    @property
+    def told(self) -> Told:
+        one, other = self._first.told, self._second.told
+        if self._merged is None or self._merged[0] is not one or self._merged[1] is not other:
+            self._merged = one, other, one.merged(other)
+        return self._merged[2]
+
+    def tell_facts(self, change: Callable[[Told], Told]) -> None:
+        before = self.told
+        after = change(before)
+        for store, is_second in ((self._first, False), (self._second, True)):
+            told = Told(
+                {
+                    key: value
+                    for key, value in after.facts.items()
+                    if before.facts.get(key) != value and (Told({key: value}).tables() <= self._of_second) is is_second
+                }
+            )
+            if told.facts:
+                store.tell_facts(lambda known, told=told: known.merged(told))  # type: ignore[misc]
+
+    def placed(self, tables: Mapping[str, PlacedTable]) -> None:
+        raise NotImplementedError("the tables of two corpora were placed when each was opened")
+
+    def kept(self) -> Kept:
+        one, other = self._first.kept(), self._second.kept()
+        return Kept("", self.told, {**other.tables, **one.tables})
+
+
+def _say_similar(table: str, column: str, place: str) -> None:
+    warnings.warn(
+        f"{table}.{column} is hidden: it was hidden in {place}, of whose table this looks like a copy; "
+        f"corpus.show({f'{table}.{column}'!r}) shows it",
+        CatalogueWarning,
+        stacklevel=6,
+    )
 
 
 def read_key(text: str, profiles: Sequence[TableProfile]) -> ToldKey:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
@@ -13,18 +13,24 @@ from typing import Literal, Protocol
 
 import pandas as pd
 
+from tagframe import results
 from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue
 from tagframe.corpus.catalogue_file import Keeper, cache_named, cache_of
 from tagframe.corpus.corpus import Corpus, laid_over, with_whole
 from tagframe.corpus.discover import ASKED, SourceFile, discover
 from tagframe.corpus.facts import FactStore
+from tagframe.corpus.facts_beside import facts_beside
 from tagframe.corpus.first_look import first_look_at, in_background
+from tagframe.corpus.identity import PlacedTable
 from tagframe.corpus.indexing import Indexed, index_files
-from tagframe.corpus.knowledge import Knowledge, KnowledgeStore
+from tagframe.corpus.knowledge import FactsFile, KnowledgeStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
+from tagframe.corpus.references import Column
 from tagframe.corpus.saving import Origin
 from tagframe.corpus.schema_only import Schema, schema_profiles
+from tagframe.corpus.told import Knowledge
+from tagframe.corpus.told_facts import Told
 from tagframe.corpus.vectors import VectorStore
 from tagframe.engines.base import Chunk, TableShape
 from tagframe.engines.duckdb.frame_scans import DuckDBFrames
@@ -90,6 +96,7 @@ def open_corpus(
         MissingExtra: the drivers of a server are not installed.
         EmptyCorpus: there is no table in it.
         UnreadableTable: nothing in it can be read, or the file is of no known format.
+        UnreadableFacts: what its user told of the data, such as which columns are hidden, cannot be read.
         UnreadableCatalogue: a catalogue that was named is damaged, of another version or not writable.
         InvalidArgument: frames that cannot be tables, a schema that cannot be read, both or neither.
 
@@ -121,10 +128,10 @@ def open_corpus(
         server = server_of(str(source), schemas)
         files = [SourceFile(server.kind, "", server)]
         if catalogue is not None:
-            keeper = Keeper(Catalogue(Path(catalogue)), strict=True)
+            keeper = Keeper(Catalogue(Path(catalogue)), strict=True, facts=FactsFile.of_place(server.identity))
         else:
             place = f"{server.identity} {sorted(schemas) if schemas is not None else ''}"
-            keeper = cache_named(server.kind, place.encode())
+            keeper = cache_named(server.kind, place.encode(), FactsFile.of_place(server.identity))
         return _open_files(None, files, keeper.load(), keeper, progress, first_look)
     path = Path(source).expanduser()
     if path.is_file() and is_catalogue(path):
@@ -132,7 +139,8 @@ def open_corpus(
             raise InvalidArgument(f"{path} is a catalogue itself; leave out catalogue={str(catalogue)!r}")
         return _open_catalogue(Catalogue(path), progress, first_look)
     files = discover(path, engine)
-    keeper = Keeper(Catalogue(Path(catalogue)), strict=True) if catalogue is not None else cache_of(path)
+    keeper = cache_of(path) if catalogue is None else Keeper(Catalogue(Path(catalogue)), strict=True)
+    keeper = replace(keeper, facts=FactsFile.of_place(str(path.resolve())), beside=facts_beside(path))
     return _open_files(path, files, keeper.load(), keeper, progress, first_look)
 
 
@@ -164,6 +172,7 @@ def open_frames(
     if not frames:
         raise EmptyCorpus("a corpus needs at least one frame; got an empty mapping")
     profiles, origins = [], {}
+    unprompted: set[Column] = set()
     engine_of = FrameEngine if engine is None else DuckDBFrames
     for database, tables, place in frame_engines(frames, FRAMES_DATABASE, engine_of):
         shapes = {shape.name: shape for shape in place.shapes()}
@@ -171,7 +180,13 @@ def open_frames(
             found = profile(database, shapes[name], place.chunks(shapes[name]), name=table)
             profiles.append(found)
             origins[found.id] = Origin(key=place.kind, table=name, kind=place.kind, engine=place)
-    return Corpus(profiles, origins)
+            unprompted |= {(found.id, column) for column in _unprompted(place.frames[name])}
+    return Corpus(profiles, origins, knowledge=KnowledgeStore(Told.of(Knowledge(unprompted=frozenset(unprompted)))))
+
+
+def _unprompted(frame: pd.DataFrame) -> frozenset[str]:
+    """Columns of a frame that came from a corpus which hides them from models."""
+    return results.recall(frame, "unprompted") or frozenset()
 
 
 def with_frame(corpus: Corpus, frame: pd.DataFrame, id: str | None = None) -> tuple[Corpus, str]:
@@ -202,24 +217,31 @@ def with_frame(corpus: Corpus, frame: pd.DataFrame, id: str | None = None) -> tu
         )
         others = corpus.subset(other for other in corpus.ids if other != known.id)
     origin = Origin(key=profile.id, table=shape.name, kind=engine.kind, engine=engine)
-    return laid_over(others.union(Corpus([profile], {profile.id: origin})), corpus), profile.id
+    unprompted = frozenset((profile.id, column) for column in _unprompted(frame))
+    told = KnowledgeStore(Told.of(Knowledge(unprompted=unprompted)))
+    return laid_over(others.union(Corpus([profile], {profile.id: origin}, knowledge=told)), corpus), profile.id
 
 
 def _open_catalogue(catalogue: Catalogue, progress: bool | None, first_look: bool) -> Corpus:
     contents = catalogue.load()
+    place = catalogue.path if contents.root is None else contents.root
+    beside = None if contents.root is None else facts_beside(contents.root)
+    keeper = Keeper(catalogue, strict=True, facts=FactsFile.of_place(str(place.resolve())), beside=beside)
+    keeper.load()
     if contents.root is None:
-        return _assembled([], contents, (), catalogue)
+        return _assembled([], contents, (), keeper)
     if not contents.root.exists() and ASKED not in contents.sources:
         warnings.warn(
             f"{contents.root}, which {catalogue.path} indexes, is not there: its tables can be found but not read",
             CatalogueWarning,
             stacklevel=3,
         )
-        return _assembled([], contents, (), catalogue)
+        return _assembled([], contents, (), keeper)
+    keeper.strict = False
     files = discover(contents.root, "duckdb" if ASKED in contents.sources else None)
     if contents.ids is not None:
         files = [file for file in files if file.key in contents.sources]
-    return _open_files(contents.root, files, contents, Keeper(catalogue), progress, first_look)
+    return _open_files(contents.root, files, contents, keeper, progress, first_look)
 
 
 def _open_files(
@@ -232,16 +254,26 @@ def _open_files(
 ) -> Corpus:
     looked = first_look_at(files, known) if first_look else None
     if looked is not None:
-        whole = in_background(lambda: _open_files(root, files, known, keeper, progress))
-        return with_whole(_assembled(files, replace(known, root=root, sources=looked), (), keeper.catalogue), whole)
+        corpus = _assembled(files, replace(known, root=root, sources=looked), (), keeper)
+        return with_whole(corpus, in_background(lambda: _open_files(root, files, known, keeper, progress)))
     indexed = index_files(files, known, keeper, progress)
-    sources = _without_hidden(files, indexed.sources, known.knowledge)
-    contents = Contents(root, known.ids, sources, known.knowledge)
-    if indexed.changed or set(known.sources) - set(indexed.sources):
-        keeper.write(contents, indexed.changed)
+    contents = Contents(root, known.ids, indexed.sources)
+    _place(files, contents, keeper)
+
+    def still(contents: Contents) -> Contents:
+        known = keeper.knowledge.known
+        return replace(contents, sources=_without_hidden(files, contents.sources, known), told=keeper.knowledge.told)
+
+    contents = still(contents)
+    # What was hidden elsewhere, of a copy of this data, may stand in the catalogue.
+    withheld = keeper.knowledge.known.withheld - known.told.knowledge.withheld
+    changed = {key for key, _, profile in _named(files, contents.sources) if profile.id in dict(withheld)}
+    changed.update(indexed.changed)
+    if changed or set(known.sources) - set(indexed.sources):
+        keeper.write(contents, sorted(changed), still)
         contents = replace(contents, sources=keeper.stored(contents.sources))
     _report(str(root) if root is not None else files[0].engine.identity, indexed)
-    return _assembled(files, contents, indexed.problems, keeper.catalogue)
+    return _assembled(files, contents, indexed.problems, keeper)
 
 
 def _report(root: str, indexed: Indexed) -> None:
@@ -258,45 +290,58 @@ def _report(root: str, indexed: Indexed) -> None:
 
 
 def _assembled(
-    files: Sequence[SourceFile], contents: Contents, problems: Sequence[UnreadableTable], catalogue: Catalogue | None
+    files: Sequence[SourceFile], contents: Contents, problems: Sequence[UnreadableTable], keeper: Keeper
 ) -> Corpus:
     """A corpus of what the catalogue holds, with each table's database as the files have it now."""
     by_key = {file.key: file for file in files}
-    databases = _databases(files, contents.sources)
     profiles, origins = [], {}
-    for key, indexed in contents.sources.items():
-        file = by_key.get(key)
-        for table, profile in indexed.tables.items():
-            database = databases.get(key, profile.database)
-            named = profile.of_database(database)
-            profiles.append(named)
-            origins[named.id] = Origin(key, table, indexed.kind, file.engine if file else None, indexed.stamp)
-    places = {id: (origin.key, origin.table) for id, origin in origins.items()}
-    knowledge = KnowledgeStore(contents.knowledge, catalogue, places)
+    for key, table, profile in _named(files, contents.sources):
+        indexed, file = contents.sources[key], by_key.get(key)
+        profiles.append(profile)
+        origins[profile.id] = Origin(key, table, indexed.kind, file.engine if file else None, indexed.stamp)
+    _place(files, contents, keeper)
     whole = Corpus(
         profiles,
         origins,
         root=contents.root,
         problems=problems,
-        vectors=VectorStore(catalogue),
-        knowledge=knowledge,
-        facts=FactStore(catalogue, whole=len(profiles)),
+        vectors=VectorStore(keeper.catalogue),
+        knowledge=keeper.knowledge,
+        facts=FactStore(keeper.catalogue, whole=len(profiles)),
     )
     return whole if contents.ids is None else whole.subset(id for id in contents.ids if id in whole)
+
+
+def _named(
+    files: Sequence[SourceFile], sources: Mapping[str, IndexedSource]
+) -> Iterator[tuple[str, str, TableProfile]]:
+    """Each table's source, its name there, and its profile with the id that it has in the corpus."""
+    databases = _databases(files, sources)
+    for key, source in sources.items():
+        for table, profile in source.tables.items():
+            yield key, table, profile.of_database(databases.get(key, profile.database))
+
+
+def _place(files: Sequence[SourceFile], contents: Contents, keeper: Keeper) -> None:
+    """Say to what was told of the data what its tables are."""
+    tables = {}
+    for key, table, profile in _named(files, contents.sources):
+        source = contents.sources[key]
+        seen = source.seen.get(table) or (source.stamp.sha256 if source.stamp is not None else "")
+        tables[profile.id] = PlacedTable(profile, key, table, seen, alone=len(source.tables) == 1)
+    keeper.knowledge.placed(tables)
 
 
 def _without_hidden(
     files: Sequence[SourceFile], sources: Mapping[str, IndexedSource], knowledge: Knowledge
 ) -> dict[str, IndexedSource]:
     """The sources as the catalogue may hold them: profiles have the ids here that :func:`_assembled` gives them."""
-    if not knowledge.hidden:
+    if not knowledge.withheld:
         return dict(sources)
-    databases = _databases(files, sources)
-    kept = {}
-    for key, source in sources.items():
-        named = [profile.of_database(databases.get(key, profile.database)) for profile in source.tables.values()]
-        kept[key] = replace(source, tables=dict(zip(source.tables, knowledge.without_hidden(named), strict=True)))
-    return kept
+    kept: dict[str, dict[str, TableProfile]] = {key: {} for key in sources}
+    for key, table, profile in _named(files, sources):
+        (kept[key][table],) = knowledge.without_hidden([profile])
+    return {key: replace(source, tables=kept[key]) for key, source in sources.items()}
 
 
 def _databases(files: Sequence[SourceFile], sources: Mapping[str, IndexedSource]) -> dict[str, str]:

@@ -90,7 +90,9 @@ class ColumnProfile:
         samples: up to ten distinct values as text, the most frequent first.
         sketch: of its distinct values.
         description: what its user says that it means, or "".
-        hidden: whether its user keeps its cells from models and catalogues; then nothing of them is in the profile.
+        hidden: whether its user keeps its cells from everybody; then nothing of them is in the profile.
+        unprompted: whether its user keeps its cells from models only: they are in results, and nothing of them is in
+            the profile.
     """
 
     name: str
@@ -106,6 +108,18 @@ class ColumnProfile:
     sketch: Sketch | None = None
     description: str = ""
     hidden: bool = False
+    unprompted: bool = False
+
+    def __setstate__(self, state: list[Any]) -> None:
+        # A pickle of an earlier version has fewer fields.
+        state = [*state, *[False] * (len(self.__slots__) - len(state))]
+        for name, value in zip(self.__slots__, state, strict=True):
+            object.__setattr__(self, name, value)
+
+    @property
+    def for_models(self) -> bool:
+        """Whether models may see its cells."""
+        return not self.hidden and not self.unprompted
 
     @property
     def null_share(self) -> float | None:
@@ -176,6 +190,10 @@ class TableProfile:
         profile = cls.__new__(cls)
         profile.__dict__.update(fields, forbidden_keys=(), _stored=columns, _shape=shape)
         return profile
+
+    def of_columns(self, columns: StoredColumns) -> TableProfile:
+        """The table of a catalogue, with these columns."""
+        return self._with(_stored=columns)
 
     def __getattr__(self, name: str) -> Any:
         # Only what is not there is asked for here: the columns of a stored profile.

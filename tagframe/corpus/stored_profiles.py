@@ -127,6 +127,13 @@ class StoredColumns:
         """Of the sketch of a column; none where another process has indexed a newer state of the table."""
         return _hashes.get(self, None, self._read, _number).get(position, _NONE)
 
+    def without(self, columns: Iterable[str]) -> StoredColumns:
+        """The same without anything that the cells of these columns could be told from."""
+        text = self.text
+        for column in columns:
+            text, _ = redacted_text(text, column)
+        return self if text == self.text else replace(self, text=text)
+
     def _read(self) -> Mapping[int, Hashes]:
         held = self.read(self.digest)
         if not held:

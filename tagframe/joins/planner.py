@@ -116,7 +116,18 @@ def _unique(table: TableProfile) -> tuple[str, ...]:
 def _plan_table(table: TableProfile, bridge: bool, stack: Stack | None = None) -> PlanTable:
     columns = tuple(column.name for column in table.columns)
     hidden = tuple(column.name for column in table.columns if column.hidden)
-    plain = PlanTable(table.id, table.database, table.name, columns, table.rows, _unique(table), bridge, hidden=hidden)
+    unprompted = tuple(column.name for column in table.columns if column.unprompted)
+    plain = PlanTable(
+        table.id,
+        table.database,
+        table.name,
+        columns,
+        table.rows,
+        _unique(table),
+        bridge,
+        hidden=hidden,
+        unprompted=unprompted,
+    )
     if stack is None:
         return plain
     return replace(plain, parts=tuple(_plan_table(part, False) for part in stack.parts), origin=stack.origin)

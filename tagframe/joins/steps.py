@@ -14,6 +14,9 @@ Cardinality = Literal["many-to-one", "one-to-one", "one-to-many", "many-to-many"
 How = Literal["inner", "left", "outer"]
 
 
+_NAMES = ("columns", "unique", "hidden", "unprompted")
+
+
 @dataclass(frozen=True)
 class PlanTable:
     """What a plan has to know of a table.
@@ -28,6 +31,7 @@ class PlanTable:
         parts: the tables of one shape that it is the stack of; none for a table as it is in its source.
         origin: the column of a stack that says which part a row is from.
         hidden: columns that may be joined on, and are in no result.
+        unprompted: columns that are in results, and in nothing that models read or that is written down.
         place: the kind of the engine that holds it, where the tables of its plan are in several; else "".
         row_bytes: about how many bytes a row of it is; 0 where ``place`` is "".
     """
@@ -42,19 +46,25 @@ class PlanTable:
     parts: tuple[PlanTable, ...] = ()
     origin: str = ""
     hidden: tuple[str, ...] = ()
+    unprompted: tuple[str, ...] = ()
     place: str = ""
     row_bytes: float = 0.0
 
+    @property
+    def withheld(self) -> frozenset[str]:
+        """Columns of which no message shows a cell."""
+        return frozenset((*self.hidden, *self.unprompted))
+
     def to_json(self) -> dict[str, Any]:
         """Plain values that :meth:`from_json` reads."""
-        plain = {**vars(self), **{name: list(vars(self)[name]) for name in ("columns", "unique", "hidden")}}
+        plain = {**vars(self), **{name: list(getattr(self, name)) for name in _NAMES}}
         return {**plain, "parts": [part.to_json() for part in self.parts]}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> PlanTable:
         """Read what :meth:`to_json` wrote."""
         parts = tuple(cls.from_json(part) for part in data.get("parts", ()))
-        names = {name: tuple(data.get(name, ())) for name in ("columns", "unique", "hidden")}
+        names = {name: tuple(data.get(name, ())) for name in _NAMES}
         return cls(**{**data, **names, "parts": parts})
 
 

@@ -89,12 +89,22 @@ def say_ambiguity(plan: JoinPlan, reaction: Reaction) -> None:
     warn(message, AmbiguousJoinWarning)
 
 
-def refuse_inexact(name: str, keys: pd.Series) -> None:
+def is_withheld(plan: JoinPlan, step: JoinStep) -> bool:
+    """Whether a step joins on a column of which no message shows a cell."""
+    return any(
+        column in plan.source(table).withheld
+        for table, columns in ((step.base, step.base_columns), (step.table, step.columns))
+        for column in columns
+    )
+
+
+def refuse_inexact(name: str, keys: pd.Series, *, shown: bool = True) -> None:
     """Refuse keys that were rounded: floats from which on not every integer has one of its own.
 
     Args:
         name: ``table.column``, for the message.
         keys: the column.
+        shown: whether the message may show one of them.
 
     Raises:
         InexactKeys: there are such keys.
@@ -106,19 +116,22 @@ def refuse_inexact(name: str, keys: pd.Series) -> None:
     limit = 2.0 ** (np.finfo(dtype).nmant + 1)
     rounded = values[np.isfinite(values) & (np.abs(values) >= limit)]
     if len(rounded):
+        such = f", as {rounded[0]:.0f}" if shown else ""
         raise InexactKeys(
-            f"{len(rounded):,} keys of {name} are floats of {limit:,.0f} and more, as {rounded[0]:.0f}: there {dtype} "
+            f"{len(rounded):,} keys of {name} are floats of {limit:,.0f} and more{such}: there {dtype} "
             "rounds integers, so that unlike keys look alike. Read the column as 'Int64', which has room for missing "
             "values, or as text"
         )
 
 
-def say_coercion(step: JoinStep, coerced: int, rows: int, example: tuple[Any, Any]) -> None:
-    """Warn of rows that match only because text was read otherwise than it is written."""
-    mine, theirs = (key.item() if isinstance(key, np.generic) else key for key in example)
+def say_coercion(step: JoinStep, coerced: int, rows: int, example: tuple[Any, Any] | None) -> None:
+    """Warn of rows that match only because text was read otherwise than it is written; without example if hidden."""
+    such = ""
+    if example is not None:
+        mine, theirs = (key.item() if isinstance(key, np.generic) else key for key in example)
+        such = f", as {mine!r} and {theirs!r}"
     warn(
-        f"{coerced:,} of {rows:,} rows match on {step} only where keys are read alike though written otherwise, as "
-        f"{mine!r} and {theirs!r}",
+        f"{coerced:,} of {rows:,} rows match on {step} only where keys are read alike though written otherwise{such}",
         CoercedKeysWarning,
     )
 
@@ -131,7 +144,7 @@ def loss(start: str, lost: int, rows: int) -> str:
 def say_loss(start: str, lost: int, rows: int, examples: pd.DataFrame | None) -> None:
     """Warn of rows of the anchor that are lost, and show three of them where they are at hand."""
     shown = ""
-    if examples is not None:
+    if examples is not None and len(examples.columns):
         shown = f", as {'; '.join(_row_text(row) for row in examples.head(_SHOWN).to_dict('records'))}"
     warn(f"{loss(start, lost, rows)}{shown}. how='left' keeps them", RowsLostWarning)
 

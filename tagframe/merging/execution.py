@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from tagframe import results
 from tagframe.corpus import Corpus
 from tagframe.errors import InvalidArgument, WayNotPossible
 from tagframe.joins.plan import JoinPlan
@@ -17,6 +18,7 @@ from tagframe.merging import advice
 from tagframe.merging.advice import Reaction
 from tagframe.merging.conditions import conditions_of
 from tagframe.merging.crossing import merge_across
+from tagframe.merging.hidden_now import as_hidden_now, unprompted_names
 from tagframe.merging.lake import merge_in_lake
 from tagframe.merging.pushdown import merge_in_engine
 from tagframe.merging.report import MergeReport
@@ -89,6 +91,26 @@ def run_plan(
         WayNotPossible: the merge cannot run where ``by`` says.
     """
     _check(how, on_fanout, on_loss, on_ambiguous, columns, limit, by)
+    plan = as_hidden_now(plan, corpus)
+    frame, report = _run(plan, corpus, how, on_fanout, on_loss, on_ambiguous, columns, where, limit, by)
+    unprompted = unprompted_names(plan, plan.column_names())
+    if unprompted:
+        results.remember(frame, unprompted=unprompted & {*frame.columns})
+    return frame, report
+
+
+def _run(
+    plan: JoinPlan,
+    corpus: Corpus,
+    how: How,
+    on_fanout: Reaction,
+    on_loss: Reaction,
+    on_ambiguous: Reaction,
+    columns: Sequence[str] | None,
+    where: Where | None,
+    limit: int | None,
+    by: By | None,
+) -> tuple[pd.DataFrame, MergeReport]:
     advice.say_ambiguity(plan, on_ambiguous)
     advice.say_doubt(plan)
     names = plan.column_names()

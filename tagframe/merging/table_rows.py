@@ -11,6 +11,7 @@ from typing import Protocol
 import pandas as pd
 
 from tagframe.corpus import Corpus
+from tagframe.corpus.corpus import read_keys
 from tagframe.engines.base import RowNumbers
 from tagframe.keys.matching import Positions
 
@@ -45,7 +46,7 @@ class CorpusRows:
         engine = self._corpus.engine(table)
         found = None if engine is None else engine.numbered(self._corpus.source_table(table), columns)
         if found is None:
-            return self._corpus.read(table, columns)
+            return read_keys(self._corpus, table, columns)
         self._numbers[table], frame = found
         return frame
 

@@ -58,12 +58,13 @@ class Merge:
         mine, theirs = [base[column] for column in step.base_columns], [table[column] for column in step.columns]
         for owner, column, keys in [*zip(repeat(step.base), step.base_columns, mine),
                                     *zip(repeat(step.table), step.columns, theirs)]:  # fmt: skip
-            advice.refuse_inexact(f"{owner}.{column}", keys)
+            advice.refuse_inexact(f"{owner}.{column}", keys, shown=column not in self.plan.source(owner).withheld)
         matches = match_rows(mine, theirs)
         matched = self.rows.match(step.base, matches)
         rows_in = self.rows.length
         if matched.coerced and says:
-            advice.say_coercion(step, matched.coerced, rows_in, _first_coerced(mine, theirs, matches))
+            example = None if advice.is_withheld(self.plan, step) else _first_coerced(mine, theirs, matches)
+            advice.say_coercion(step, matched.coerced, rows_in, example)
         if on_fanout != "allow":
             self._check_fanout(step, matched, on_fanout)
         unused = self.rows.join(
@@ -98,8 +99,10 @@ class Merge:
         raise FanOut(message, self._start_rows(offending))
 
     def examples(self, lost: Positions) -> pd.DataFrame:
-        """The first of the lost rows, with the columns that the start table is joined on."""
-        return self.tables[self.plan.start][advice.key_columns(self.plan)].iloc[lost[:3]]
+        """The first of the lost rows, with the columns that the start table is joined on, but for hidden ones."""
+        withheld = self.plan.source(self.plan.start).withheld
+        shown = [column for column in advice.key_columns(self.plan) if column not in withheld]
+        return self.tables[self.plan.start][shown].iloc[lost[:3]]
 
     def _start_rows(self, numbers: Positions) -> pd.DataFrame:
         """Rows of the start table, with the columns that would not have been read before the end too."""

@@ -11,7 +11,7 @@ import pandas as pd
 
 from tagframe.errors import ColumnNotFound, InvalidArgument, did_you_mean
 from tagframe.operators.cells import one_line
-from tagframe.operators.prompt_names import label_text, shown_names
+from tagframe.operators.prompt_names import for_models, label_text, refuse_unprompted, shown_names
 
 FIELD_RULE = "A name in braces, as {title}, stands for what the row has in the field of that name."
 """The sentence that tells a model how to read an instruction: "a driver of {nationality} nationality" stays whole."""
@@ -53,6 +53,7 @@ class Instruction:
         Raises:
             InvalidArgument: no words, no columns to show, or a named column that the frame has twice.
             ColumnNotFound: a name that is no column.
+            HiddenColumn: a named column is hidden from models.
         """
         if not isinstance(text, str) or not text.strip():
             raise InvalidArgument(f"the instruction has no words: {text!r}; say what to do, with columns in braces")
@@ -60,7 +61,10 @@ class Instruction:
             raise InvalidArgument("the frame has no columns, so there is nothing to show to the model")
         reader = _Reader(frame)
         reader.read(text)
-        positions = tuple(range(len(frame.columns)) if all_cols or not reader.named else reader.named)
+        positions = tuple(for_models(frame) if all_cols or not reader.named else reader.named)
+        refuse_unprompted(frame, reader.named)
+        if not positions:
+            raise InvalidArgument("all columns of the frame are hidden from models, so there is nothing to show to one")
         names = shown_names(frame, positions)  # fewer columns may need fewer words to be told apart
         reader.shown.update(zip(positions, names, strict=True))
         return cls(

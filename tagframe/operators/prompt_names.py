@@ -7,6 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 import pandas as pd
 
 from tagframe import results
+from tagframe.errors import HiddenColumn
 
 
 def label_text(label: Hashable) -> str:
@@ -24,13 +25,37 @@ def shown_names(frame: pd.DataFrame, positions: Sequence[int]) -> list[str]:
     What a merge had to call ``frame_2.name``, since one of its frames had no name, is called by its meaning where the
     frame knows one (``team.name``) and no other column is called so.
     Columns whose labels read alike (``"n"`` twice, ``1`` and ``"1"``) are told apart: ``n``, ``n_2``.
+
+    Raises:
+        HiddenColumn: as :func:`refuse_unprompted`.
     """
+    refuse_unprompted(frame, positions)
     names = [label_text(label) for label in frame.columns]
     meant: Mapping[str, str] | None = results.recall(frame, "meanings")
     if meant:
         better = [meant.get(name, name) for name in names]
         names = [new if better.count(new) == 1 else old for old, new in zip(names, better, strict=True)]
     return _told_apart([names[place] for place in positions])
+
+
+def for_models(frame: pd.DataFrame) -> list[int]:
+    """The places of the columns that models may see: all but those that ``corpus.hide(…, from_models=True)`` named."""
+    kept: frozenset[str] = results.recall(frame, "unprompted") or frozenset()
+    return [place for place, label in enumerate(frame.columns) if label not in kept]
+
+
+def refuse_unprompted(frame: pd.DataFrame, positions: Sequence[int]) -> None:
+    """Refuse to show a model columns that their user keeps from models.
+
+    Raises:
+        HiddenColumn: one of them is such a column.
+    """
+    kept = sorted({*positions} - {*for_models(frame)})
+    if kept:
+        raise HiddenColumn(
+            f"column {label_text(frame.columns[kept[0]])!r} is hidden from models, so that no prompt has its cells: "
+            "name other columns, or corpus.show(…) it"
+        )
 
 
 def _told_apart(names: Sequence[str]) -> list[str]:

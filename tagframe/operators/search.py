@@ -14,7 +14,7 @@ from tagframe.errors import ColumnNotFound, InvalidArgument, NotConfigured, did_
 from tagframe.operators.join.result import renamed
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError, check_on_error, free_name, refuse_taken
-from tagframe.operators.prompt_names import label_text
+from tagframe.operators.prompt_names import label_text, refuse_unprompted
 from tagframe.operators.steps import Step
 from tagframe.operators.topk import sem_topk
 
@@ -211,12 +211,14 @@ def texts_of(frame: pd.DataFrame, label: Hashable) -> list[str | None]:
     Raises:
         ColumnNotFound: there is no such column.
         InvalidArgument: there are two.
+        HiddenColumn: it is hidden from models.
     """
     found = [place for place, known in enumerate(frame.columns) if known == label]
     if not found:
         raise ColumnNotFound(f"no column {label!r} in {did_you_mean(str(label), frame.columns)}")
     if len(found) > 1:
         raise InvalidArgument(f"{len(found)} columns are called {label!r}; rename them so that one can be meant")
+    refuse_unprompted(frame, found)
     column = frame.iloc[:, found[0]]
     nulls = column.isna().to_numpy()
     cells = [None if null else str(cell) for cell, null in zip(column.astype(object), nulls, strict=True)]

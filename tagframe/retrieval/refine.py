@@ -198,7 +198,7 @@ def _described(index: RetrievalIndex, table: int, relevance: Floats) -> Mapping[
         relevance: of its columns to the question and its sub-queries: shape (q, columns).
     """
     profile = index.tables[table]
-    columns = [column for column in profile.columns if not column.hidden]
+    columns = [column for column in profile.columns if column.for_models]
     left_out = 0
     if len(columns) > COLUMNS:
         best = relevance.max(axis=0, initial=-np.inf)

@@ -16,6 +16,7 @@ from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_yo
 from tagframe.joins import How, JoinPlan, On, keys_on, plan_tables
 from tagframe.keys import KeyPair
 from tagframe.merging import Reaction, Where, run_plan
+from tagframe.merging.hidden_now import as_hidden_now
 from tagframe.retrieval.families import shared_name
 from tagframe.retrieval.links import tables_around
 from tagframe.retrieval.role_hints import role_hints
@@ -91,13 +92,19 @@ class RetrievedTables:
         found = [id for hit in self.tables for id in hit.parts or (hit.id,)]
         return found if self.anchor is None else [self.anchor, *found]
 
-    @once
+    @property
     def join_plan(self) -> JoinPlan:
         """How the tables are joined; a table that no word asked for may be in it where the others need it as a bridge.
+
+        What was hidden since the tables were found is hidden in it.
 
         Raises:
             NotConnected: no key pairs connect the tables.
         """
+        return as_hidden_now(self._plan_then, self.corpus)
+
+    @once
+    def _plan_then(self) -> JoinPlan:
         return self._planned()
 
     def _planned(self, on: On | None = None, stack: bool = True) -> JoinPlan:
@@ -233,7 +240,7 @@ class RetrievedTables:
 
     def __getstate__(self) -> dict[str, Any]:
         # Locks do not pickle; the join plan goes along where it is known.
-        kept = {*(one.name for one in fields(self)), "join_plan"}
+        kept = {*(one.name for one in fields(self)), "_plan_then"}
         return {name: value for name, value in self.__dict__.items() if name in kept}
 
     def __repr__(self) -> str:

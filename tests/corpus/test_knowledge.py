@@ -195,9 +195,11 @@ def test_what_was_told_outlives_a_catalogue_of_another_version(shop, cache_folde
 
 def test_a_catalogue_that_cannot_be_written_is_said(shop, monkeypatch):
     corpus = tf.open_corpus(shop)
-    monkeypatch.setattr(Catalogue, "_open", lambda self, **how: (_ for _ in ()).throw(tf_error()))
-    with pytest.warns(CatalogueWarning, match="this process only"):
-        corpus.describe("orders.st", "status")
+    with monkeypatch.context() as patch:
+        patch.setattr(Catalogue, "_open", lambda self, **how: (_ for _ in ()).throw(tf_error()))
+        with pytest.warns(CatalogueWarning, match="what was told is not in the catalogue: the disk is full"):
+            corpus.describe("orders.st", "status")
+    assert tf.open_corpus(shop).profile("orders").column("st").description == "status", "it is kept apart from it"
     assert corpus.profile("orders").column("st").description == "status"
 
 

@@ -1,0 +1,115 @@
+"""A file beside the data that says what a person told of it: ``tagframe.toml``, which goes where the data goes."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tagframe.corpus.identity import TableIdentity
+from tagframe.corpus.knowledge import Kept
+from tagframe.corpus.told_facts import FactKey, Told
+from tagframe.errors import UnreadableFacts
+
+NAME = "tagframe.toml"
+"""What the file is called that is read without being asked to."""
+
+_HEAD = """\
+# What a person told of the tables beside this file; tagframe.open_corpus reads it.
+# hidden = "everybody": nobody reads the cells; "models": they are in results, and no model sees them.
+"""
+
+
+def facts_beside(source: Path) -> Kept | None:
+    """What the file beside a source says; None where there is none.
+
+    Raises:
+        UnreadableFacts: it is not as :func:`write_facts` writes it.
+    """
+    path = (source if source.is_dir() else source.parent) / NAME
+    try:
+        text, changed = path.read_bytes().decode("utf-8"), path.stat().st_mtime
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+    try:
+        plain = tomllib.loads(text)
+        if unknown := sorted({*plain} - {"table", "column", "key"}):
+            raise ValueError(f"there is {unknown[0]!r}, and it knows 'table', 'column' and 'key'")
+        facts = {key: (value, changed) for key, value in _facts(plain)}
+        tables = {
+            one["table"]: TableIdentity(one.get("file", ""), one.get("name", ""), one.get("name", ""), ())
+            for one in plain.get("table", [])
+        }
+        return Kept(str(path), Told(facts), tables)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> UnreadableFacts:
+    return UnreadableFacts(
+        f"{path}, which says what is hidden of the data beside it, cannot be read: {error}. Nothing is opened, so that "
+        "nothing hidden is shown; mend the file, or remove it"
+    )
+
+
+def _facts(plain: dict[str, Any]) -> Iterator[tuple[FactKey, Any]]:
+    for one in plain.get("table", []):
+        if one.get("description"):
+            yield ("table", (str(one["table"]),)), str(one["description"])
+    for one in plain.get("column", []):
+        column = str(one["table"]), str(one["column"])
+        if one.get("description"):
+            yield ("column", column), str(one["description"])
+        if (whom := one.get("hidden")) is not None:
+            if whom not in ("everybody", "models"):
+                raise ValueError(f"hidden of {'.'.join(column)} is 'everybody' or 'models', not {whom!r}")
+            yield ("hidden", column), whom
+    for one in plain.get("key", []):
+        left, right = str(one["left_table"]), str(one["right_table"])
+        pairs = list(zip(one["left_columns"], one["right_columns"], strict=True))
+        sides = json.dumps(sorted(sorted([[left, mine], [right, other]]) for mine, other in pairs))
+        names = {name: [str(column) for column in one[name]] for name in ("left_columns", "right_columns")}
+        yield ("key", (sides,)), {"left_table": left, "right_table": right, **names, "joins": bool(one["joins"])}
+
+
+def write_facts(path: Path, kept: Kept) -> Path:
+    """Write what was told to a file that :func:`facts_beside` reads; one that is there is replaced.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    told = kept.told.standing()
+    tables: dict[str, dict[str, Any]] = {id: {"table": id} for id in sorted(told.tables())}
+    for id, identity in kept.tables.items():
+        if id in tables:
+            tables[id].update(file=identity.source, name=identity.table)
+    columns: dict[tuple[str, ...], dict[str, Any]] = {}
+    keys = []
+    for (kind, of), (value, _) in sorted(told.facts.items()):
+        if kind == "table":
+            tables[of[0]]["description"] = value
+        elif kind in ("column", "hidden"):
+            column = columns.setdefault(of, {"table": of[0], "column": of[1]})
+            column["description" if kind == "column" else "hidden"] = value
+        elif kind == "key":
+            keys.append(value)
+    parts = [("table", list(tables.values())), ("column", list(columns.values())), ("key", keys)]
+    text = _HEAD + "".join(_part(name, one) for name, several in parts for one in several)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_text(text, encoding="utf-8", errors="replace")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    return path
+
+
+def _part(name: str, values: dict[str, Any]) -> str:
+    # A text of JSON is one of TOML, but for DEL.
+    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()]
+    return "\n".join(["", f"[[{name}]]", *lines, ""]).replace("\x7f", "\\u007F")

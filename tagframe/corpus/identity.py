@@ -1,0 +1,157 @@
+"""By what a table is known wherever it lies: what was told of it is told of its copies."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tagframe.corpus.profile import TableProfile
+from tagframe.corpus.told import Knowledge
+from tagframe.corpus.told_facts import Told
+
+_SHOWN = 64
+"""Values of a table by which its copy is known."""
+_KIN = 0.5
+"""The share of them that a copy which was changed still has."""
+
+
+@dataclass(frozen=True)
+class TableIdentity:
+    """What a table is known by, wherever it lies.
+
+    Attributes:
+        source: the file that it is in, below what was opened; a server's is the server's kind.
+        table: its name there.
+        name: what it is called in the corpus.
+        columns: their names.
+        sha256: of its file's content, where that is known.
+        alone: whether its file holds no other table.
+        values: hashes of some values of columns that are not hidden, by which a copy that was changed is known.
+    """
+
+    source: str
+    table: str
+    name: str
+    columns: tuple[str, ...]
+    sha256: str = ""
+    alone: bool = False
+    values: frozenset[str] = frozenset()
+
+    def is_copy(self, other: TableIdentity) -> bool:
+        """Whether the files of the two have the same bytes, and these are the same table of them."""
+        is_same_file = bool(self.sha256) and self.sha256 == other.sha256
+        return is_same_file and (self.table == other.table or (self.alone and other.alone))
+
+    def is_similar(self, other: TableIdentity) -> bool:
+        """Whether the two are called alike, with the same columns, in which most is as it was."""
+        if self.name.casefold() != other.name.casefold() or sorted(self.columns) != sorted(other.columns):
+            return False
+        both = len(self.values & other.values)
+        return bool(both) and both >= _KIN * min(len(self.values), len(other.values))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values that :meth:`from_json` reads."""
+        return {**vars(self), "columns": list(self.columns), "values": sorted(self.values)}
+
+    @classmethod
+    def from_json(cls, plain: Mapping[str, Any]) -> TableIdentity:
+        """Read what :meth:`to_json` wrote."""
+        return cls(**{**plain, "columns": tuple(plain["columns"]), "values": frozenset(plain["values"])})
+
+
+@dataclass(frozen=True)
+class PlacedTable:
+    """A table of a corpus, and where it comes from.
+
+    Attributes:
+        profile: of the table.
+        source, table, sha256, alone: as in :class:`TableIdentity`.
+    """
+
+    profile: TableProfile
+    source: str
+    table: str
+    sha256: str = ""
+    alone: bool = False
+
+
+class Tables:
+    """The tables of a corpus, to find those again that something was told of.
+
+    Args:
+        tables: by their ids.
+        known: what is known of them: of hidden columns no values are looked at.
+    """
+
+    def __init__(self, tables: Mapping[str, PlacedTable], known: Knowledge) -> None:
+        self._tables = tables
+        self._known = known
+        self._by_place = {(one.source, one.table): id for id, one in tables.items()}
+        self._by_name: dict[str, list[str]] = defaultdict(list)
+        self._by_content: dict[str, list[str]] = defaultdict(list)
+        for id, one in tables.items():
+            self._by_name[one.profile.name.casefold()].append(id)
+            if one.sha256:
+                self._by_content[one.sha256].append(id)
+
+    def identity(self, id: str) -> TableIdentity:
+        """What the table is known by."""
+        one = self._tables[id]
+        (profile,) = self._known.without_hidden([one.profile])
+        values = [
+            hashlib.sha256(f"{column.name}\n{sample}".encode("utf-8", "replace")).hexdigest()[:12]
+            for column in profile.columns
+            for sample in column.samples
+        ]
+        names = tuple(column.name for column in profile.columns)
+        return TableIdentity(
+            one.source, one.table, profile.name, names, one.sha256, one.alone, frozenset(values[:_SHOWN])
+        )
+
+    def known_again(self, told: Told, identities: Mapping[str, TableIdentity]) -> Told:
+        """The facts of tables of this place that have other ids now, or are here a second time.
+
+        What is hidden of a table that is gone is hidden of all that are called so and have such a column.
+
+        Args:
+            told: of this place.
+            identities: of its tables, as they were known last.
+        """
+        moved: dict[str, list[str]] = {}
+        called: dict[str, list[str]] = {}
+        for id in sorted(told.tables()):
+            before = identities.get(id)
+            copies = [] if before is None else list(self._copies(before))
+            if id not in self._tables:
+                place = None if before is None else self._by_place.get((before.source, before.table))
+                moved[id] = [place] if place is not None else copies
+                name = before.name if before is not None else id.rpartition(".")[2]
+                called[id] = self._called(name)
+            called[id] = [*called.get(id, []), *(copy for copy in copies if copy != id)]
+        return told.standing().translated(moved).merged(told.standing().translated(called, ["hidden"]))
+
+    def told_elsewhere(self, told: Told, identities: Mapping[str, TableIdentity]) -> tuple[Told, Told]:
+        """The facts of copies of tables of another place, and what is hidden of those that look like changed copies.
+
+        Args:
+            told: of the other place.
+            identities: of its tables.
+        """
+        copies = {id: list(self._copies(identity)) for id, identity in identities.items()}
+        similar = {
+            id: [one for one in self._called(identity.name) if identity.is_similar(self.identity(one))]
+            for id, identity in identities.items()
+            if not copies[id]
+        }
+        return told.standing().translated(copies), told.standing().translated(similar, ["hidden"])
+
+    def _called(self, name: str) -> list[str]:
+        return self._by_name.get(name.casefold(), [])
+
+    def _copies(self, identity: TableIdentity) -> Iterator[str]:
+        for id in self._by_content.get(identity.sha256, []) if identity.sha256 else []:
+            if identity.is_copy(self.identity(id)):
+                yield id

@@ -1,0 +1,184 @@
+"""What a user knows of tables and tells once: keys, what is no key, what names mean, what nobody else shall see.
+
+It is applied to the profiles, so that everything that looks at profiles (retrieval, key inference, prompts) has it.
+Knowledge of a table that is not in the corpus waits for it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tagframe.corpus.profile import ColumnProfile, TableProfile
+from tagframe.corpus.references import Column
+from tagframe.engines.base import ForeignKey
+
+
+@dataclass(frozen=True)
+class ToldKey:
+    """A pair of columns (or of several each), the referencing side first where that is known."""
+
+    left_table: str
+    left_columns: tuple[str, ...]
+    right_table: str
+    right_columns: tuple[str, ...]
+
+    @property
+    def sides(self) -> frozenset[tuple[Column, Column]]:
+        """The pairs of columns, whichever side comes first."""
+        pairs = zip(self.left_columns, self.right_columns, strict=True)
+        ends = (self.left_table, self.right_table)
+        return frozenset(min(((ends[0], a), (ends[1], b)), ((ends[1], b), (ends[0], a))) for a, b in pairs)
+
+    def __str__(self) -> str:
+        pairs = zip(self.left_columns, self.right_columns, strict=True)
+        return " and ".join(f"{self.left_table}.{left} = {self.right_table}.{right}" for left, right in pairs)
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """Everything that was told.
+
+    Attributes:
+        keys: pairs of columns that join.
+        forbidden: pairs that do not, whatever their names and values say.
+        tables: description by table id.
+        columns: description by column.
+        hidden: columns whose cells nobody shall see.
+        unprompted: columns whose cells no model shall see, nor anything that leaves this machine.
+    """
+
+    keys: tuple[ToldKey, ...] = ()
+    forbidden: tuple[ToldKey, ...] = ()
+    tables: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[Column, str] = field(default_factory=dict)
+    hidden: frozenset[Column] = frozenset()
+    unprompted: frozenset[Column] = frozenset()
+
+    @property
+    def withheld(self) -> frozenset[Column]:
+        """Columns of whose cells nothing is written down."""
+        return self.hidden | self.unprompted
+
+    def with_key(self, key: ToldKey, *, forbidden: bool) -> Knowledge:
+        """With one more key (or none-key); it is taken from the other list if it is there."""
+        keys = tuple(known for known in self.keys if known.sides != key.sides)
+        none = tuple(known for known in self.forbidden if known.sides != key.sides)
+        return (
+            replace(self, keys=keys, forbidden=(*none, key))
+            if forbidden
+            else replace(self, keys=(*keys, key), forbidden=none)
+        )
+
+    def without_hidden(self, profiles: Iterable[TableProfile]) -> tuple[TableProfile, ...]:
+        """The profiles as they may be written down: of hidden columns nothing that their cells could be told from.
+
+        Whether a column is hidden they do not say: that may be taken back.
+        """
+        withheld = _by_place(self.withheld)
+        return tuple(_without(profile, withheld) if profile.id in withheld else profile for profile in profiles)
+
+    def applied(self, profiles: Sequence[TableProfile]) -> tuple[TableProfile, ...]:
+        """The profiles with what is known of them; those of which nothing is known are the same objects."""
+        if self == Knowledge():
+            return tuple(profiles)
+        profiles = self.without_hidden(profiles)
+        by_id = {profile.id: profile for profile in profiles}
+        given, forbidden = _by_table(self.keys, by_id), _by_table(self.forbidden, by_id)
+        touched = {*given, *forbidden, *self.tables, *(table for table, _ in (*self.columns, *self.withheld))}
+        return tuple(
+            self._told(profile, given[profile.id], forbidden[profile.id]) if profile.id in touched else profile
+            for profile in profiles
+        )
+
+    def _told(
+        self, profile: TableProfile, given: Sequence[ForeignKey], forbidden: Sequence[ForeignKey]
+    ) -> TableProfile:
+        hidden = {profile.id: {column for table, column in self.hidden if table == profile.id}}
+        unprompted = {profile.id: {column for table, column in self.unprompted if table == profile.id}}
+        columns = tuple(
+            replace(
+                column,
+                description=self.columns.get((profile.id, column.name)) or column.description,
+                hidden=_is_among(column.name, profile, hidden),
+                unprompted=_is_among(column.name, profile, unprompted),
+            )
+            for column in profile.columns
+        )
+        return replace(
+            profile,
+            columns=columns,
+            foreign_keys=(*profile.foreign_keys, *given),
+            forbidden_keys=tuple(forbidden),
+            description=self.tables.get(profile.id) or profile.description,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values that :meth:`from_json` reads."""
+        return {
+            "keys": [vars(key) for key in self.keys],
+            "forbidden": [vars(key) for key in self.forbidden],
+            "tables": dict(self.tables),
+            "columns": [[*column, text] for column, text in self.columns.items()],
+            # An earlier version of tagframe, which may read this, keeps them from everybody.
+            "hidden": sorted(self.withheld),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Knowledge:
+        """Read what :meth:`to_json` wrote."""
+
+        def key(plain: Mapping[str, Any]) -> ToldKey:
+            return ToldKey(
+                plain["left_table"], tuple(plain["left_columns"]), plain["right_table"], tuple(plain["right_columns"])
+            )
+
+        return cls(
+            tuple(map(key, data["keys"])),
+            tuple(map(key, data["forbidden"])),
+            dict(data["tables"]),
+            {(table, column): text for table, column, text in data["columns"]},
+            frozenset((table, column) for table, column in data["hidden"]),
+        )
+
+
+def _without(profile: TableProfile, withheld: Mapping[str, set[str]]) -> TableProfile:
+    names = {column.name for column in profile.columns if _is_among(column.name, profile, withheld)}
+    if profile.stored is not None:
+        # Sketches of its other columns are read by way of the text that all columns are in.
+        return profile.of_columns(profile.stored.without(sorted(names)))
+    columns = tuple(_redacted(column) if column.name in names else column for column in profile.columns)
+    return replace(profile, columns=columns)
+
+
+def _redacted(column: ColumnProfile) -> ColumnProfile:
+    """The column without anything that its cells could be told from; hashes of short values can be reversed too."""
+    return replace(column, minimum=None, maximum=None, samples=(), sketch=None)
+
+
+def _by_place(columns: Iterable[Column]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for table, column in columns:
+        found[table].add(column)
+    return found
+
+
+def _is_among(column: str, profile: TableProfile, named: Mapping[str, set[str]]) -> bool:
+    """Whether the column is one of those named of its table, in this case or, where none is called so, in another."""
+    names = named.get(profile.id, ())
+    if column in names or not names:
+        return column in names
+    there = {other.name for other in profile.columns}
+    return column.casefold() in {name.casefold() for name in names if name not in there}
+
+
+def _by_table(keys: Iterable[ToldKey], profiles: Mapping[str, TableProfile]) -> dict[str, list[ForeignKey]]:
+    found: dict[str, list[ForeignKey]] = defaultdict(list)
+    for key in keys:
+        left, right = profiles.get(key.left_table), profiles.get(key.right_table)
+        if left is not None and right is not None:
+            database = "" if left.database == right.database else right.database
+            found[left.id].append(ForeignKey(key.left_columns, right.name, key.right_columns, database, given=True))
+    return found

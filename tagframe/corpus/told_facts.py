@@ -1,0 +1,141 @@
+"""What was told of data, as facts: each has a kind, what it is of, a value, and when it was told.
+
+A later fact of one kind and thing stands above an earlier one, and one that takes something back is a fact too: so what
+two places know is put together without asking which of them is right, and a column that somebody hid is not shown again
+by a place that had not heard of it. A further kind of facts is a further name in :data:`KINDS`, kept in the same files.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+from tagframe.corpus.told import Knowledge, ToldKey
+
+KINDS = ("key", "table", "column", "hidden")
+"""Pairs of columns that join or do not; what a table and a column mean; whose cells are kept from whom."""
+
+_EVERYBODY, _MODELS = "everybody", "models"
+FactKey = tuple[str, tuple[str, ...]]
+"""The kind, and what the fact is of: a table, a table and a column, or the pairs of columns of a key."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """Facts.
+
+    Attributes:
+        facts: value (None where it was taken back) and time (seconds since 1970; 0 where nobody knows).
+    """
+
+    facts: Mapping[FactKey, tuple[Any, float]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, knowledge: Knowledge, at: float = 0.0) -> Told:
+        """The facts that make up this knowledge."""
+        return cls({key: (value, at) for key, value in _values(knowledge).items()})
+
+    @cached_property
+    def knowledge(self) -> Knowledge:
+        """What all of it comes to."""
+        told = sorted(self.facts.items(), key=lambda item: item[1][1])
+        known = [(kind, of, value) for (kind, of), (value, _) in told if value is not None]
+        keys = [(_key(value), value["joins"]) for kind, _, value in known if kind == "key"]
+        hidden = {(of[0], of[1]): value for kind, of, value in known if kind == "hidden"}
+        return Knowledge(
+            tuple(key for key, joins in keys if joins),
+            tuple(key for key, joins in keys if not joins),
+            {of[0]: value for kind, of, value in known if kind == "table"},
+            {(of[0], of[1]): value for kind, of, value in known if kind == "column"},
+            frozenset(column for column, whom in hidden.items() if whom != _MODELS),
+            frozenset(column for column, whom in hidden.items() if whom == _MODELS),
+        )
+
+    def merged(self, *others: Told) -> Told:
+        """With the facts of others, the later one of each; of two of one time that which says something."""
+        facts = dict(self.facts)
+        for other in others:
+            for key, (value, at) in other.facts.items():
+                held = facts.get(key)
+                if held is None or (at, value is not None) > (held[1], held[0] is not None):
+                    facts[key] = value, at
+        return self if facts == self.facts else Told(facts)
+
+    def changed(self, change: Callable[[Knowledge], Knowledge]) -> Told:
+        """With what differs between what is known and what shall be, told now."""
+        before, after = _values(self.knowledge), _values(change(self.knowledge))
+        at = max([time.time(), *(at + 1e-6 for _, at in self.facts.values())])  # clocks are put back
+        differ = [key for key in (*after, *before) if before.get(key) != after.get(key)]
+        return Told({**self.facts, **{key: (after.get(key), at) for key in differ}})
+
+    def translated(self, ids: Mapping[str, Sequence[str]], kinds: Iterable[str] = KINDS) -> Told:
+        """The facts of tables that have other ids, or several, elsewhere; those of others are left out.
+
+        Args:
+            ids: from a table's id here to those there.
+            kinds: of facts.
+        """
+        facts: dict[FactKey, tuple[Any, float]] = {}
+        for (kind, of), (value, at) in self.facts.items():
+            if kind not in kinds:
+                continue
+            if kind != "key":
+                facts.update({(kind, (id, *of[1:])): (value, at) for id in ids.get(of[0], ())})
+                continue
+            pairs = json.loads(of[0])
+            tables = sorted({table for pair in pairs for table, _ in pair})
+            for others in product(*(ids.get(table, ()) for table in tables)):
+                called = dict(zip(tables, others, strict=True))
+                moved = [[[called[table], column] for table, column in pair] for pair in pairs]
+                ends = value and {end: called[value[end]] for end in ("left_table", "right_table")}
+                facts["key", (json.dumps(sorted(sorted(pair) for pair in moved)),)] = value and {**value, **ends}, at
+        return Told(facts)
+
+    def standing(self) -> Told:
+        """Without what was taken back, which is said of one place only."""
+        return Told({key: (value, at) for key, (value, at) in self.facts.items() if value is not None})
+
+    def tables(self) -> set[str]:
+        """The ids of all tables that facts are of."""
+        found = {of[0] for kind, of in self.facts if kind != "key"}
+        keys = [json.loads(of[0]) for kind, of in self.facts if kind == "key"]
+        return found | {table for pairs in keys for pair in pairs for table, _ in pair}
+
+    def to_json(self) -> list[list[Any]]:
+        """Plain values that :meth:`from_json` reads."""
+        return [[kind, list(of), value, at] for (kind, of), (value, at) in self.facts.items()]
+
+    @classmethod
+    def from_json(cls, plain: Iterable[Sequence[Any]]) -> Told:
+        """Read what :meth:`to_json` wrote; a kind that this version does not know is kept as it is."""
+        return cls({(kind, tuple(of)): (value, float(at)) for kind, of, value, at in plain})
+
+
+def _values(known: Knowledge) -> dict[FactKey, Any]:
+    found: dict[FactKey, Any] = {}
+    for keys, joins in ((known.keys, True), (known.forbidden, False)):
+        for key in keys:
+            pairs = json.dumps(sorted(sorted(map(list, pair)) for pair in key.sides))
+            found["key", (pairs,)] = {
+                "left_table": key.left_table,
+                "left_columns": list(key.left_columns),
+                "right_table": key.right_table,
+                "right_columns": list(key.right_columns),
+                "joins": joins,
+            }
+    found.update({("table", (table,)): text for table, text in known.tables.items() if text})
+    found.update({("column", column): text for column, text in known.columns.items() if text})
+    found.update({("hidden", column): _MODELS for column in known.unprompted})
+    found.update({("hidden", column): _EVERYBODY for column in known.hidden})
+    return found
+
+
+def _key(value: Mapping[str, Any]) -> ToldKey:
+    return ToldKey(
+        value["left_table"], tuple(value["left_columns"]), value["right_table"], tuple(value["right_columns"])
+    )

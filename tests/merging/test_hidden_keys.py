@@ -1,0 +1,169 @@
+"""A merge over hidden columns: joined on everywhere, in no result, warning or error, also of plans made before."""
+
+from __future__ import annotations
+
+import pickle
+import traceback
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tagframe.errors import HiddenColumn, InexactKeys, RowsLost
+
+PEOPLE = pd.DataFrame({"ssn": ["zqs-00001", "zqs-00002", "zqs-00003"], "city": ["Porto", "Faro", "Lagos"]})
+ORDERS = pd.DataFrame({"nr": [1, 2, 3], "buyer": [" zqs-00001", "ZQS-00002", "zqs-9"]})
+QUESTION = "In which city does the buyer of each order live?"
+
+
+def of_frames(folder: Path) -> tf.Corpus:
+    return tf.open_corpus({"orders": ORDERS, "people": PEOPLE})
+
+
+def of_csv(folder: Path) -> tf.Corpus:
+    ORDERS.to_csv(folder / "orders.csv", index=False)
+    PEOPLE.to_csv(folder / "people.csv", index=False)
+    return tf.open_corpus(folder)
+
+
+def of_sqlite(folder: Path) -> tf.Corpus:
+    import sqlite3
+    from contextlib import closing
+
+    with closing(sqlite3.connect(folder / "shop.sqlite")) as connection:
+        ORDERS.to_sql("orders", connection, index=False)
+        PEOPLE.to_sql("people", connection, index=False)
+    return tf.open_corpus(folder / "shop.sqlite")
+
+
+def of_sqlalchemy(folder: Path) -> tf.Corpus:
+    of_sqlite(folder)
+    return tf.open_corpus(f"sqlite:///{folder / 'shop.sqlite'}")
+
+
+def of_parquet(folder: Path) -> tf.Corpus:
+    ORDERS.to_parquet(folder / "orders.parquet")
+    PEOPLE.to_parquet(folder / "people.parquet")
+    return tf.open_corpus(folder, engine="duckdb")
+
+
+SOURCES = [of_frames, of_csv, of_sqlite, of_sqlalchemy, of_parquet]
+
+
+@pytest.fixture(params=SOURCES, ids=lambda make: make.__name__)
+def corpus(request: pytest.FixtureRequest, tmp_path: Path) -> tf.Corpus:
+    make: Callable[[Path], tf.Corpus] = request.param
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    try:
+        return make(folder)
+    except tf.errors.MissingExtra as error:
+        pytest.skip(str(error))
+
+
+def hidden(corpus: tf.Corpus) -> tf.Corpus:
+    corpus.keys.add("orders.buyer = people.ssn")
+    corpus.hide("people.ssn")
+    corpus.hide("orders.buyer")
+    return corpus
+
+
+def found_in(corpus: tf.Corpus) -> tf.RetrievedTables:
+    return corpus.tables.tag.retrieve_tables(QUESTION, k=2, method="lexical")
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "outer"])
+@pytest.mark.parametrize("limit", [None, 2])
+def test_tables_join_on_a_hidden_key(corpus, how, limit):
+    found = found_in(hidden(corpus))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        frame = found.merge(how=how, limit=limit, on_fanout="allow")
+    assert set(frame.columns) == {"nr", "city"}
+    assert frame["city"].dropna().isin(PEOPLE["city"]).all()
+    texts = [frame.to_csv(), str(frame.tag.merge_report), repr(frame.tag.merge_report.to_dict())]
+    texts += [str(one.message) for one in said]
+    assert not any("zqs" in text.casefold() for text in texts), texts
+    assert b"zqs" not in pickle.dumps((frame, found)).lower() or "frames" in corpus.profile("people").database
+
+
+def test_rows_that_are_lost_are_told_without_their_keys(corpus):
+    corpus.keys.add("orders.buyer = people.ssn")
+    with tf.context(corpus=corpus):
+        found = corpus.read("orders").tag.retrieve_tables(QUESTION, k=1, method="lexical")
+    hidden(corpus)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        merged = found.merge()
+    assert any("1 of 3 rows of" in str(one.message) for one in said)
+    assert "zqs" not in "".join(str(one.message) for one in said).casefold()
+    assert set(merged.columns) == {"nr", "city"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(RowsLost) as error:
+            found.merge(on_loss="raise")
+    assert "zqs" not in "".join(traceback.format_exception(error.value)).casefold()
+    assert list(error.value.rows.columns) == ["nr"]
+
+
+def test_an_error_shows_no_key(tmp_path):
+    big = pd.DataFrame({"key": [9007199254740994.0, 2.0], "a": [1, 2]})
+    corpus = tf.open_corpus({"one": big, "two": pd.DataFrame({"key": [9007199254740994, 2], "b": [1, 2]})})
+    corpus.keys.add("one.key = two.key")
+    corpus.hide("one.key")
+    with pytest.raises(InexactKeys) as error:
+        corpus.tables.tag.retrieve_tables("a and b", k=2, method="lexical").merge()
+    assert "9007199254740994" not in "".join(traceback.format_exception(error.value))
+
+
+def test_what_was_found_before_it_was_hidden(corpus):
+    corpus.keys.add("orders.buyer = people.ssn")
+    found = found_in(corpus)
+    plan = found.join_plan
+    assert "ssn" in "".join(plan.column_names().values()) or "buyer" in plan.column_names().values()
+    corpus.hide("people.ssn")
+    corpus.hide("orders.buyer")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        frames = [found.merge(), found.merge(plan), found.merge(plan, how="left", limit=2)]
+    assert [set(frame.columns) for frame in frames] == [{"nr", "city"}] * 3
+    assert "zqs" not in "".join(str(one.message) for one in said).casefold()
+    with pytest.raises(HiddenColumn):
+        found.merge(columns=["buyer"])
+    with pytest.raises(HiddenColumn):
+        found.merge(where={"people.ssn": "zqs-00001"})
+    assert "ssn" not in found.join_plan.sql().partition("FROM")[0]
+    assert "zqs" not in f"{found!r}{found._repr_html_()}{found.to_dict()}".casefold()
+
+
+def test_hidden_from_models_only(corpus, live):
+    corpus.keys.add("orders.buyer = people.ssn")
+    corpus.hide("people.ssn", from_models=True)
+    corpus.hide("orders.buyer", from_models=True)
+    people = corpus.read("people")
+    assert people["ssn"].tolist() == PEOPLE["ssn"].tolist()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        merged = found_in(corpus).merge()
+    assert "zqs" not in "".join(str(one.message) for one in said).casefold()
+    assert "buyer" in merged.columns or "ssn" in merged.columns
+    with pytest.raises(HiddenColumn, match="hidden from models"):
+        people.tag.sem_filter("{ssn} is odd")
+    assert len(people.tag.sem_filter("it is a place in the south")) == 3, "what names no column is shown the others"
+    merged.tag.sem_filter("it is a place in the south")
+    with pytest.raises(HiddenColumn):
+        people.query("city == 'Faro'").tag.sem_map("what does {ssn} say")
+    with pytest.warns(tf.errors.CoercedKeysWarning) as said:
+        again = tf.merge(people, corpus.read("orders"), on="ssn = buyer", on_loss="allow")
+    assert "zqs" not in "".join(str(one.message) for one in said).casefold()
+    with pytest.raises(HiddenColumn):
+        again.tag.sem_filter("{ssn} is odd")
+    with pytest.raises(tf.errors.TagframeError):
+        tf.exec_sql(corpus)("SELECT ssn FROM people")
+    prompts = "\n".join(str(request.messages) for request in live.requests)
+    assert live.requests
+    assert "zqs" not in prompts.casefold()
+    assert "Porto" in prompts
