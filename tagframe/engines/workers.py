@@ -22,8 +22,8 @@ from typing import Any
 
 import tagframe.engines
 from tagframe.engines import worker_program as protocol
-from tagframe.engines.stopping import stopped_by
 from tagframe.errors import SQLFailed
+from tagframe.stopping import stopped_by
 
 _MOST_IDLE = 2
 """Of each kind."""
@@ -102,24 +102,22 @@ class Process:
         """The answer, and the parts that came before it; the process is of no more use where this raises."""
         assert self._popen.stdin is not None
         assert self._popen.stdout is not None
-        if not self._is_ready:
-            # The time of a statement is its own: that in which a process starts is not.
-            with self._killed_after(_MOST_SECONDS_TO_START):
-                self._message()
-            self._is_ready = True
         parts: list[bytes] = []
-        with stopped_by(self._popen.kill), self._killed_after(seconds):
-            self._write(pickle.dumps(request))
-            while (message := self._message())[0] != protocol.END:
-                if message[0] == protocol.ASKS:
-                    self._write(supply(*message[1]))
-                else:
-                    parts.append(message[1])
+        with stopped_by(self._popen.kill):
+            if not self._is_ready:
+                # The time of a statement is its own: that in which a process starts is not.
+                with _Deadline(self, _MOST_SECONDS_TO_START):
+                    self._message()
+                self._is_ready = True
+            with _Deadline(self, seconds):
+                self._write(pickle.dumps(request))
+                while (message := self._message())[0] != protocol.END:
+                    if message[0] == protocol.ASKS:
+                        self._write(supply(*message[1]))
+                    else:
+                        parts.append(message[1])
         _, self.is_spent, answer = message
         return answer, parts
-
-    def _killed_after(self, seconds: float) -> _Deadline:
-        return _Deadline(self, seconds)
 
     def _message(self) -> protocol.Answer:
         message: protocol.Answer = plain(protocol.read_block(self._popen.stdout))  # type: ignore[arg-type]

@@ -15,11 +15,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tagframe.errors import BlockingWarning, RowsFailed
 from tagframe.operators.steps import Step, caught, together
+from tagframe.stopping import Stopping
 
 if TYPE_CHECKING:
     from tagframe.lm import LM, Arrived, Prompt, Quote, Stream
 
 T = TypeVar("T")
+
+_TOLD_AGAIN = 0.25
+"""Seconds after which what is to stop is told so again."""
 
 
 def run(step: Step[T], lm: LM, description: str = "") -> T:
@@ -43,15 +47,15 @@ def run(step: Step[T], lm: LM, description: str = "") -> T:
 
 
 async def arun(step: Step[T], lm: LM, description: str = "") -> T:
-    """:func:`run`, awaited: cancelling stops what is not sent, and keeps what was answered.
+    """:func:`run`, awaited: cancelling stops what is not sent, and a statement that runs, and keeps what was answered.
 
     The step itself runs in worker threads, never two at a time.
     """
-    whole = together([step])
-    with contextlib.closing(whole):
+    whole, stopping = together([step]), Stopping()
+    with contextlib.closing(whole), stopping.here():
         async with await asyncio.to_thread(lm.stream, description) as stream:
             arrived: Arrived | None = None
-            while not (ended := await _in_thread(_resume, whole, stream, arrived)):
+            while not (ended := await _in_thread(stopping, _resume, whole, stream, arrived)):
                 arrived = await stream.atake()
     return ended[0]  # type: ignore[no-any-return]
 
@@ -91,13 +95,17 @@ def _resume(step: Step[T], stream: Stream, arrived: Arrived | None) -> T | None:
     return None
 
 
-async def _in_thread(function: Callable[..., T], *arguments: Any) -> T:
+async def _in_thread(stopping: Stopping, function: Callable[..., T], *arguments: Any) -> T:
     """Run it in a thread, and see it to its end even where the task is cancelled: it holds the generator."""
     running = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
-        await asyncio.wait((running,))
+        while not running.done():  # it may have been between two statements when it was told
+            await asyncio.to_thread(stopping.stop)
+            await asyncio.wait((running,), timeout=_TOLD_AGAIN)
+        if not running.cancelled():
+            running.exception()  # is nobody's any more
         raise
 
 

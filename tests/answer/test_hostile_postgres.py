@@ -6,6 +6,7 @@ The user who connects is a superuser, so that nothing but what tagframe and the 
 from __future__ import annotations
 
 import _thread
+import asyncio
 import datetime as dt
 import signal
 import threading
@@ -348,6 +349,23 @@ def test_an_interrupted_statement_is_cancelled_in_the_server(cinema, postgres, s
         signal.signal(signal.SIGINT, before)
     assert statements_left() == []
     assert len(run_sql("SELECT * FROM film", cinema, TABLES)) == 3
+
+
+def test_a_cancelled_task_does_not_wait_for_its_statement(cinema, postgres, statements_left):
+    """The statement may run for ten minutes, for which no test waits."""
+    query = tf.answer.Query(HUNGRY[2], TABLES)
+    tag = tf.TAG(lambda request: query, exec_sql(cinema, limits=SQLLimits(seconds=600)))
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(tag.awaited("all of it"))
+        while not await asyncio.to_thread(running, postgres):
+            await asyncio.sleep(0.02)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled())
+    assert statements_left() == []
 
 
 PLAIN = {

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,11 +15,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+import tagframe as tf
 from tagframe.engines import workers
 from tagframe.engines.base import Readable, SQLLimits
 from tagframe.engines.duckdb.frame_scans import DuckDBFrames
 from tagframe.engines.frames import FrameEngine
 from tagframe.errors import InvalidArgument, SQLFailed
+from tagframe.stopping import Stopped, Stopping, stopped_by
 
 pytestmark = pytest.mark.slow
 
@@ -141,6 +145,47 @@ def test_no_process_to_be_had_is_a_named_error(empty, monkeypatch, kind):
 def test_limits_are_numbers(wrong):
     with pytest.raises(InvalidArgument, match=f"SQLLimits.{next(iter(wrong))}=…"):
         SQLLimits(**wrong)
+
+
+def test_a_cancelled_task_does_not_wait_for_its_statement(empty, kind):
+    """The statement may run for ten minutes, for which no test waits; the next one of the task is not begun."""
+    ran = []
+
+    def asked(request: str) -> pd.DataFrame:
+        for number in range(2):
+            ran.append(number)
+            execute(ENDLESS[kind], FOR_EVER, kind)
+        return pd.DataFrame()
+
+    async def cancelled() -> None:
+        known = set(workers._alive)
+        task = asyncio.create_task(tf.TAG(lambda request: request, asked).awaited("all of it"))
+        while not [process for process in set(workers._alive) - known if process not in empty._idle]:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled())
+    assert ran == [0]
+    assert execute("SELECT 1 AS n", kind=kind)["n"].tolist() == [1]
+
+
+def test_what_is_stopped_begins_nothing_more():
+    stopping, ended = Stopping(), threading.Event()
+
+    def work() -> None:
+        with stopped_by(ended.set):
+            stopping.stop()
+            assert ended.wait(), "it was told"
+            raise EOFError
+
+    with stopping.here():
+        for _ in range(2):
+            with pytest.raises(Stopped):
+                work()
+    with pytest.raises(EOFError):
+        work()  # elsewhere nothing was stopped
 
 
 # What happens to a program is seen from outside of it. None is guarded by ``if __name__ == "__main__"``.

@@ -103,13 +103,14 @@ def run_statement(
         "rows": limits.rows,
         "tables": {name: (one.source, columns_types(_shown(one, hidden))) for name, (one, hidden) in files.items()},
         "paths": sorted({path for one, _ in files.values() for path in (*one.table.files, *one.table.patterns)}),
+        "state": repr(sorted(one.state for one, _ in files.values())),
         "relations": {name: one.schema.serialize().to_pybytes() for name, one in sent.items()},
         "calls": _FUNCTIONS | _OPERATORS,
     }
     try:
         with named_errors(*(one.table for one in opened)):
             (state, *said), parts = pool().run(
-                _worker(), request, seconds=limits.seconds, memory=limits.memory * 2**20, supply=_Supply(sent)
+                _worker(bool(sent)), request, seconds=limits.seconds, memory=limits.memory * 2**20, supply=_Supply(sent)
             )
     except Expired:
         raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds: {shown}") from None
@@ -139,12 +140,13 @@ def run_statement(
 
 
 @cache
-def _worker() -> Kind:
+def _worker(reads_relations: bool) -> Kind:
     """The worker process, with the folders of the packages that it needs."""
+    module = "relations_worker" if reads_relations else "worker"
     found = (importlib.util.find_spec(name) for name in ("duckdb", "_duckdb", "pyarrow", "numpy"))
     places = [Path(spec.origin).resolve() for spec in found if spec is not None and spec.origin is not None]
     folders = [place.parent.parent if place.name.startswith("__init__.") else place.parent for place in places]
-    return Kind("tagframe.engines.duckdb.worker", tuple(dict.fromkeys(map(str, folders))), is_slow=True)
+    return Kind(f"tagframe.engines.duckdb.{module}", tuple(dict.fromkeys(map(str, folders))), is_slow=True)
 
 
 def _shown(opened: Opened, hidden: Collection[str]) -> list[LakeColumn]:

@@ -56,7 +56,10 @@ _LONGEST_REASON = 300
 
 
 class Worker:
-    """A new database for each statement; the next one is made while there is none."""
+    """A database at a time: it stays for the next statement over the same files, as they are; else one is made.
+
+    It does not stay after a statement that was not run to its end, or that DuckDB itself failed at.
+    """
 
     def __init__(self, memory: int, caller: Caller) -> None:
         self._memory = memory
@@ -64,6 +67,9 @@ class Worker:
         pa.set_cpu_count(1)
         pa.set_io_thread_count(1)
         self._connection: Any = None
+        self._files: tuple[Any, ...] | None = None
+        self._views: set[str] = set()
+        self._registered: set[str] = set()
         self._system: list[str] = []
         self.rest()
         self._at_rest, _ = taken()
@@ -75,54 +81,72 @@ class Worker:
         return taken()[0] > self._at_rest + max(32 * _MEGABYTE, self._memory // 8)
 
     def rest(self) -> None:
-        """Make the next statement's database."""
+        """Make the next statement's database, where none is left."""
         if self._connection is None:
             options = {**OPTIONS, "memory_limit": f"{self._memory}B", "temp_directory": ""}
             self._connection = duckdb.connect(":memory:", config=options)
+            self._files, self._views, self._registered = None, set(), set()
             self._run("SET GLOBAL TimeZone = 'UTC'")
+            self._run("SET GLOBAL parquet_metadata_cache = true")
             # DuckDB 2.0 fails where it reads columns late of the first rows by file_row_number, which is filtered too.
             self._run("SET GLOBAL late_materialization_max_rows = 0")
             if not self._system:
                 query = "SELECT DISTINCT view_name FROM duckdb_views() WHERE internal"
                 self._system = [name for (name,) in self._connection.execute(query).fetchall()]
-            for name in self._system:
-                self._run(f"CREATE VIEW main.{quoted(name)} AS SELECT NULL AS nothing")
+            self._run("; ".join(f"CREATE VIEW main.{quoted(name)} AS SELECT NULL AS nothing" for name in self._system))
 
     def answer(self, request: Request) -> Answer:
         """Run a statement: its rows are sent as Arrow's streams, a part a batch."""
+        answer: Answer = OUT_OF_MEMORY, ""
+        stays = False
         try:
-            if request["relations"]:
-                import pyarrow.dataset  # noqa: F401
-
-                if self._first_relations:
-                    self._first_relations = False
-                    self._at_rest, _ = taken()
-            resident, data = taken()
-            if data:
-                room = max(self._memory * 3 // 4, self._memory + _OWN - resident)
-                bound("RLIMIT_DATA", data + room)
-            sql, schemas = request["sql"], self._shaped(request)
-            names = frozenset(map(str.lower, (*request["tables"], *schemas)))
-            if reason := refusal(self._connection, sql, names, request["calls"]):
-                return REFUSED, reason
-            self._present(request, schemas)
-            if request["explain"]:
-                described = self._connection.execute(f"DESCRIBE {sql}").fetchall()
-                return ROWS, [name for name, *_ in described]
-            return self._rows(sql, request["rows"])
+            self._bound()
+            answer = self._answer(request)
+            stays = answer[0] in (ROWS, REFUSED) and (len(answer) < 3 or answer[2] <= request["rows"])
         except (duckdb.Error, pa.ArrowException, OSError, ValueError, RuntimeError) as error:
-            return said(error)
+            answer = said(error)
+            stays = isinstance(error, duckdb.ProgrammingError) and answer[0] in (FAILED, NO_COLUMN)
         except MemoryError:
-            return OUT_OF_MEMORY, ""
+            pass
         finally:
             bound("RLIMIT_DATA", None)
-            self._connection.close()
-            self._connection = None
+            if not stays:
+                self._close()
+        return answer
 
-    _first_relations = True
+    def _answer(self, request: Request) -> Answer:
+        files = (request["paths"], request["state"])
+        if self._files not in (None, files):
+            self._close()
+            self.rest()
+        if self._files is None:
+            self._run(f"SET allowed_paths = {texts(request['paths'])}")
+            self._run("SET enable_external_access = false")
+            self._run("SET lock_configuration = true")
+            self._files = files
+        sql, schemas = request["sql"], self._shaped(request)
+        names = frozenset(map(str.lower, self._views))
+        if reason := refusal(self._connection, sql, names, request["calls"]):
+            return REFUSED, reason
+        self._present(request, schemas)
+        if request["explain"]:
+            described = self._connection.execute(f"DESCRIBE {sql}").fetchall()
+            return ROWS, [name for name, *_ in described]
+        return self._rows(sql, request["rows"])
+
+    def _bound(self) -> None:
+        """Bound the data of the process by what it may take now."""
+        resident, data = taken()
+        if data:
+            bound("RLIMIT_DATA", data + max(self._memory * 3 // 4, self._memory + _OWN - resident))
 
     def _run(self, sql: str) -> None:
         self._connection.execute(sql)
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
 
     def _shaped(self, request: Request) -> dict[str, pa.Schema]:
         """Have views of nothing with the columns of the tables, without hidden ones; the schemas of relations."""
@@ -131,6 +155,11 @@ class Worker:
         for name, schema in schemas.items():
             types = self._connection.from_arrow(schema.empty_table()).types
             shapes[name] = list(zip(schema.names, map(str, types), strict=True))
+        for name in self._registered:
+            self._connection.unregister(name)
+        for name in self._views:
+            self._run(f"CREATE OR REPLACE VIEW {quoted(name)} AS SELECT NULL AS nothing")
+        self._views, self._registered = set(shapes), set()
         for name, columns in shapes.items():
             shown = ", ".join(f"CAST(NULL AS {type}) AS {quoted(column)}" for column, type in columns)
             self._run(f"CREATE OR REPLACE VIEW {quoted(name)} AS SELECT {shown or 'NULL AS nothing'}")
@@ -139,11 +168,8 @@ class Worker:
     def _present(self, request: Request, schemas: Mapping[str, pa.Schema]) -> None:
         """Have the tables themselves by these names, and nothing else."""
         for name, schema in schemas.items():
-            self._run(f"DROP VIEW {quoted(name)}")
+            self._registered.add(name)  # in front of the view of its name
             self._connection.register(name, self._asked(name, schema))
-        self._run(f"SET allowed_paths = {texts(request['paths'])}")
-        self._run("SET enable_external_access = false")
-        self._run("SET lock_configuration = true")
         for name, (source, shown) in request["tables"].items():
             columns = ", ".join(quoted(column) for column, _ in shown)
             self._run(f"CREATE OR REPLACE VIEW {quoted(name)} AS SELECT {columns or 'NULL AS nothing'} FROM {source}")

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from tagframe.errors import InvalidArgument, MissingExtra, ServerGone, UnreadableTable
+from tagframe.stopping import stopped_by
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -262,7 +263,8 @@ def stepping(server: Server, seconds: float) -> Iterator[Any]:
     try:
         connection.execute("; ".join(settings(seconds)))
         connection.execute(SNAPSHOT)
-        yield connection
+        with stopped_by(connection.cancel_safe):
+            yield connection
     finally:
         with suppress(Exception):
             connection.close()

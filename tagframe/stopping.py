@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 
 
@@ -26,7 +26,8 @@ class Stopping:
             self._is_stopped = True
             under_way = list(self._under_way.values())
         for stop in under_way:
-            stop()
+            with suppress(Exception):  # it may have ended by itself, or its server be gone
+                stop()
 
     @contextmanager
     def here(self) -> Iterator[None]:
@@ -52,7 +53,7 @@ class Stopping:
         try:
             yield
         except Exception as error:
-            if self._is_stopped:
+            if self._is_stopped and not isinstance(error, Stopped):
                 raise Stopped from error
             raise
         finally:
