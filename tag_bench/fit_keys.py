@@ -9,7 +9,6 @@ fitted without it, in any form. Of data with ``halves.json`` only the databases 
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import Any
 import click
 import numpy as np
 import numpy.typing as npt
+from scipy import optimize
 from tqdm.auto import tqdm
 
 from tag_bench import SpreadCommand
@@ -116,7 +116,6 @@ def fit(group: Sequence[Pairs]) -> KeyWeights:
         by_ceiling = float(slope @ sure) * free * ceiling * (1 - ceiling)
         return loss + PENALTY * float(away @ (weights - start)), np.append(by_weight, by_ceiling)
 
-    optimize = importlib.import_module("scipy.optimize")  # comes with sentence-transformers, and without types
     found = optimize.minimize(step, np.append(start, 0.0), jac=True, method="L-BFGS-B", options={"maxiter": 500}).x
     surest = SUREST + free / (1 + float(np.exp(-found[-1])))
     return KeyWeights(dict(zip(TERMS, map(_rounded, found[:-1]), strict=True)), _rounded(surest))

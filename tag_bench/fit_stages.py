@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import optimize
+from sklearn.linear_model import LogisticRegression
 from tqdm.auto import tqdm
 
 from tag_bench.data import SEED
@@ -40,7 +41,6 @@ _Step = tuple[float, Floats]
 
 def minimised(step: Any, size: int) -> Floats:
     """The minimum of a smooth convex function that gives its value and gradient (L-BFGS)."""
-    optimize = importlib.import_module("scipy.optimize")  # comes with sentence-transformers, and without types
     result = optimize.minimize(step, np.zeros(size), jac=True, method="L-BFGS-B", options={"maxiter": 300})
     return np.asarray(result.x, dtype=np.float64)
 
@@ -145,13 +145,7 @@ def fit_logistic(features: Floats, truth: npt.NDArray[np.bool_], weight: Floats)
     """Logistic regression; the first feature is a constant."""
     scale = features.std(axis=0) + 1e-9
     scale[0] = 1.0
-    rows, goal = features / scale, truth.astype(np.float64)
-    share = weight / weight.sum()
-
-    def step(weights: Floats) -> _Step:
-        scores = rows @ weights
-        loss = float(share @ (np.logaddexp(0.0, scores) - goal * scores)) + _SOME_PENALTY * float(weights @ weights)
-        slope = share * (1 / (1 + np.exp(-scores)) - goal)
-        return loss, slope @ rows + 2 * _SOME_PENALTY * weights
-
-    return [float(value) for value in minimised(step, features.shape[1]) / scale]
+    # scikit-learn halves the squares of the weights and multiplies the likelihood by C. The constant is held back too.
+    model = LogisticRegression(C=0.5 / _SOME_PENALTY, fit_intercept=False, solver="newton-cholesky", tol=1e-8)
+    model.fit(features / scale, truth, sample_weight=weight / weight.sum())
+    return [float(value) for value in model.coef_[0] / scale]

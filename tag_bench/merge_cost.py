@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import statistics
 import tempfile
 import time
@@ -11,11 +10,13 @@ import warnings
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from sqlite_utils import Database
 
 import tagframe
 from tagframe.corpus import Corpus, open_corpus
@@ -62,16 +63,11 @@ def push_down(rows: int) -> dict[str, dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "shop.sqlite"
         frames = _frames(rows, padded=False)
-        with closing(sqlite3.connect(path)) as connection:
+        with closing(Database(path)) as database:
             for table, frame in frames.items():
-                name, (key, *others) = table.partition(".")[2], map(str, frame.columns)
-                columns = ", ".join([f"{key} INTEGER PRIMARY KEY", *others])
-                connection.execute(f"CREATE TABLE {name} ({columns})")
-                connection.executemany(
-                    f"INSERT INTO {name} VALUES ({', '.join('?' * frame.shape[1])})",
-                    zip(*[frame[column].tolist() for column in frame], strict=True),
-                )
-            connection.commit()
+                names = [str(column) for column in frame.columns]
+                cells = zip(*(frame[column].tolist() for column in frame), strict=True)
+                database.table(table.partition(".")[2]).insert_all(chain([names], cells), pk=names[0])
         corpus, plan = open_corpus(path), _plan(frames)
         options: dict[str, dict[str, Any]] = {
             "limit": {"limit": 10},

@@ -11,8 +11,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import click
+from sqlite_utils import Database
 
-from tagframe.engines.base import quoted
 from tagframe.engines.sqlite.engine import connect_readonly
 
 # fmt: off
@@ -51,13 +51,9 @@ def differences(file: Path, expected: Mapping[str, int]) -> tuple[list[str], lis
     missing, other = [], []
     try:
         with closing(connect_readonly(file)) as connection:
-            query = "SELECT name FROM sqlite_master WHERE type = 'table'"
-            names = {name.casefold(): name for (name,) in connection.execute(query)}
+            counts = {table.name.casefold(): table.count for table in Database(connection).tables}
             for table, rows in expected.items():
-                name = names.get(table.casefold())
-                found = 0
-                if name is not None:
-                    found = connection.execute(f"SELECT count(*) FROM {quoted(name)}").fetchone()[0]
+                found = counts.get(table.casefold(), 0)
                 if not found:
                     missing.append(table)
                 elif found != rows:

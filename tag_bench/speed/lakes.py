@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import gzip
 import json
-import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sqlite_utils import Database
 
 from tag_bench.lake import ADJECTIVES, NOUNS
 
@@ -43,7 +43,7 @@ def write(tables: Iterator[Table], folder: Path) -> tuple[int, int]:
     """Write tables that arrive database by database; gives how many there are, and their columns in all."""
     count = columns = 0
     for database, group in groupby(tables, key=lambda table: table.database):
-        with closing(sqlite3.connect(folder / f"{database}.sqlite")) as file, file:
+        with closing(Database(folder / f"{database}.sqlite")) as file:
             file.execute("PRAGMA synchronous = OFF")
             for table in group:
                 put(file, table)
@@ -51,24 +51,17 @@ def write(tables: Iterator[Table], folder: Path) -> tuple[int, int]:
     return count, columns
 
 
-def put(file: sqlite3.Connection, table: Table) -> None:
+def put(file: Database, table: Table) -> None:
     """Write one table."""
-    names = ", ".join(f"{_quoted(name)} {kind}" for name, kind in table.columns)
-    file.execute(f"CREATE TABLE {_quoted(table.name)} ({names})")
-    places = ", ".join("?" * len(table.columns))
-    file.executemany(f"INSERT INTO {_quoted(table.name)} VALUES ({places})", table.rows)
+    names = [name for name, _ in table.columns]
+    file.table(table.name).create(dict(table.columns)).insert_all(chain([names], table.rows))
 
 
 def change_one(folder: Path) -> None:
     """Give the first table of the first file one more column."""
     path = min(folder.glob("*.sqlite"))
-    with closing(sqlite3.connect(path)) as file, file:
-        (name,) = file.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchone()
-        file.execute(f"ALTER TABLE {_quoted(name)} ADD COLUMN changed_just_now TEXT")
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+    with closing(Database(path)) as file:
+        file.table(min(file.table_names())).add_column("changed_just_now", str)
 
 
 def spider2_tables(folder: Path) -> Iterator[Table]:

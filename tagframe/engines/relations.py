@@ -127,25 +127,25 @@ class _Sink:
 
 
 def _serialised(relations: Mapping[str, pa.Table]) -> bytes:
+    from sqlite_utils import Database
+
     _check_names("tables", list(relations))
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        database = Database(connection)
         for name, table in relations.items():
             _check_names(f"columns of {name}", table.column_names)
-            columns = [
-                f"{quoted(column)} {_declared(field.type)}"
-                for column, field in zip(table.column_names, table.schema, strict=True)
-            ]
-            marks = ", ".join("?" * len(columns))
+            columns = dict(zip(table.column_names, map(_declared, table.schema.types), strict=True))
             try:
                 connection.execute("BEGIN")
                 # A table has one column at least in SQLite.
-                connection.execute(f"CREATE TABLE {quoted(name)} ({', '.join(columns) or 'nothing'})")
+                made = database.table(name).create(columns or {"nothing": "BLOB"})
                 if columns:
+                    # Not insert_all, which takes two and a half times as long.
                     rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+                    marks = ", ".join("?" * len(columns))
                     connection.executemany(f"INSERT INTO {quoted(name)} VALUES ({marks})", rows)
                 if (by := (table.schema.metadata or {}).get(_LOOKUP)) is not None:
-                    index = f"{quoted(f'{name} by key')} ON {quoted(name)} ({quoted(by.decode())})"
-                    connection.execute(f"CREATE INDEX {index}")
+                    made.create_index([by.decode()], index_name=f"{name} by key")
                 connection.execute("COMMIT")
             except (sqlite3.Error, OverflowError) as error:
                 said = "an integer beyond 64 bits, signed" if isinstance(error, OverflowError) else error
