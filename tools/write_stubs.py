@@ -73,6 +73,13 @@ def names_of(module: str) -> dict[str, str]:
     return found
 
 
+def imported_as(statement: str, name: str) -> object:
+    """What a name is after an import."""
+    found: dict[str, object] = {}
+    exec(statement, found)
+    return found[name]
+
+
 class Stub:
     """A file of definitions, and the imports that they need."""
 
@@ -120,7 +127,9 @@ class Stub:
         for node in ast.walk(ast.parse(annotation, mode="eval")):
             if isinstance(node, ast.Name) and not hasattr(builtins, node.id):
                 imported = known.get(node.id) or OURS[node.id]
-                if self._imports.setdefault(node.id, imported) != imported:
+                if imported_as(self._imports.setdefault(node.id, imported), node.id) is not imported_as(
+                    imported, node.id
+                ):
                     raise ValueError(f"{node.id} is {imported!r} here, and {self._imports[node.id]!r} in the same file")
         return annotation
 

@@ -37,6 +37,7 @@ INSTEAD = {
 """LOTUS's keyword that is none of ours → what does its work."""
 
 
+@functools.cache
 def taking_lotus_keywords(method: Callable[..., Any]) -> Callable[..., Any]:
     """A method of ``df.tag`` that takes what LOTUS's takes, or says what to give instead."""
     own = inspect.signature(method).parameters

@@ -37,13 +37,10 @@ class Derived(type):
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        setattr(cls, name, _method(name, quotes=cls._quotes))
-        return getattr(cls, name)
+        return _method(name, quotes=cls._quotes)
 
     def __dir__(cls) -> list[str]:
-        for name in _names(quotes=cls._quotes):
-            getattr(cls, name)
-        return list(super().__dir__())
+        return [*super().__dir__(), *_names(quotes=cls._quotes)]
 
 
 class OperatorMethods(metaclass=Derived):
@@ -98,6 +95,7 @@ def _method(name: str, *, quotes: bool) -> Callable[..., Any]:
     return taking_lotus_keywords(made) if name.startswith("sem_") else made
 
 
+@functools.cache
 def _calling(function: Callable[..., Any]) -> Callable[..., Any]:
     """A method that calls a function on the frame."""
     from tagframe.operators.public_forms import documented

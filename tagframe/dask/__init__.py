@@ -73,8 +73,11 @@ def partitioned(operator: Operator[...]) -> Callable[..., Any]:
     """``ddf.tag.NAME``: as on a frame, giving a lazy frame; ``sem_agg`` and ``sem_topk`` give one of one partition."""
 
     def on_partitions(self: TagAccessor, *args: Any, **kwargs: Any) -> Any:
-        settings = {name: given for name, given in kwargs.items() if name in operator.settings}
-        options = {name: given for name, given in kwargs.items() if name not in operator.settings}
+        options, settings = operator.told_apart(kwargs)
+        if kwargs.get("quote"):
+            raise InvalidArgument(
+                "quote= is for a frame; of partitions, quote one: ddf.get_partition(0).compute().tag.quote"
+            )
         lm = get_lm(operator.name, **settings)
         return _ASKINGS[operator.over](self._frame, operator, lm, args, options)
 
@@ -129,12 +132,8 @@ def _tried(
     frame: Any, operator: Operator[...], lm: Any, args: Sequence[Any], options: Mapping[str, Any]
 ) -> tuple[pd.DataFrame, dict[str, Any], pd.DataFrame]:
     """A frame without rows, the arguments by name, and what the operator makes of it, which asks nothing."""
-    if options.get("quote"):
-        raise InvalidArgument(
-            "quote= is for a frame; of partitions, quote one: ddf.get_partition(0).compute().tag.quote"
-        )
     meta = make_meta(frame)
-    given = operator.arguments(meta, *args, **{k: v for k, v in options.items() if k in operator.signature.parameters})
+    given = operator.arguments(meta, *args, **options)
     if refusal := operator.needs_all(given):
         raise InvalidArgument(f"{refusal}, which partitions do not give in order")
     result = _plain(function(operator)(meta.iloc[:0], *args, lm=lm, **options))

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pandas as pd
 
-from tagframe.config import CallSettings
 from tagframe.errors import InvalidArgument
 from tagframe.lm import LM, get_lm
 from tagframe.operators.all_batches import WHOLE, Call, Calls
@@ -145,16 +144,15 @@ def _settled(
     operator: Operator[...], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[LM | None, Any, dict[str, Any]]:
     """The model of a call, if any, ``to=``, and its other keywords."""
-    rest = dict(kwargs)
-    to = rest.pop("to", None)
-    if rest.pop("quote", False):
+    options, settings = operator.told_apart(kwargs)
+    if kwargs.get("quote"):
         raise InvalidArgument("quote= is for one frame; batches are read only as their results are wanted")
-    models: Any = {name: rest.pop(name) for name in CallSettings.__annotations__ if name in rest}
-    options = {name: given for name, given in rest.items() if name in operator.signature.parameters}
     arguments = operator.arguments(None, *args, **options)
     if refusal := operator.needs_all(arguments):
         raise InvalidArgument(f"{refusal}, which batches do not give together")
-    return get_lm(operator.name, **models) if operator.asks(arguments) else None, to, rest
+    embedder = {"embedder": settings.pop("embedder")} if "embedder" in settings else {}
+    lm = get_lm(operator.name, **settings) if operator.asks(arguments) else None
+    return lm, kwargs.get("to"), {**options, **embedder}
 
 
 def _checked(frames: Iterator[Any]) -> Iterator[pd.DataFrame]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias
 import pandas as pd
 
 from tagframe.config import CallSettings, SearchSettings
+from tagframe.errors import InvalidArgument, did_you_mean
 from tagframe.operators.drivers import quote, run
 from tagframe.operators.instruction import Instruction
 from tagframe.operators.prompt_names import shown_names
@@ -23,6 +24,10 @@ P = ParamSpec("P")
 Over: TypeAlias = Literal["rows", "pairs", "best", "nearest", "whole"]
 """What an operator looks at: one row at a time, rows with those of another frame, or all rows: for the best ones, for
 the nearest ones, or as a whole. So it goes over batches and partitions."""
+
+
+ADDED = ("quote", "to")
+"""The keywords that every operator has beside its own and the settings."""
 
 
 def instructed(frame: pd.DataFrame, given: Mapping[str, Any]) -> tuple[int, ...]:
@@ -88,6 +93,22 @@ class Operator(Generic[P]):
         bound.apply_defaults()
         return bound.arguments
 
+    def told_apart(self, keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The operator's own keywords, and settings; ``quote`` and ``to`` are neither.
+
+        Raises:
+            InvalidArgument: one is neither.
+        """
+        own = self.signature.parameters
+        for name in keywords:
+            if name not in own and name not in self.settings and name not in ADDED:
+                known = [*list(own)[1:], "quote", *self.settings]
+                raise InvalidArgument(f"{self.name} has no keyword {name!r} in {did_you_mean(name, known)}")
+        return (
+            {name: given for name, given in keywords.items() if name in own},
+            {name: given for name, given in keywords.items() if name in self.settings},
+        )
+
     def step(self, lm: LM | None, *args: Any, **options: Any) -> Step[pd.DataFrame]:
         """The operator as a step, fitted to the model; ``args`` and ``options`` are those of :attr:`steps`."""
         if "window" in inspect.signature(self.steps).parameters:
@@ -124,11 +145,21 @@ def declare(
     """Declare an operator: the steps, under its name and with the docstring that users read.
 
     Its docstring has a section ``Args:``, whose first entry is the frame. Settings, ``quote`` and ``to`` are added
-    where it is called (:mod:`tagframe.operators.public_forms`); arguments here are those of :class:`Operator`.
+    where it is called (:mod:`tagframe.operators.public_forms`); arguments here are those of :class:`Operator`. Declared
+    again, as in a notebook's cell that is run twice, it takes the place of what had its name.
+
+    Raises:
+        InvalidArgument: it is not called ``sem_NAME``, has no such section, or takes what a call adds.
     """
 
     def declared(steps: Callable[P, Step[pd.DataFrame]]) -> Operator[P]:
         made = Operator(steps, guess, over, embeds, asks, needs_all, shows)
+        taken = {*ADDED, *SearchSettings.__annotations__} & {*made.signature.parameters}
+        if taken or not made.name.startswith("sem_") or "Args:\n" not in (steps.__doc__ or ""):
+            raise InvalidArgument(
+                f"an operator is a function sem_NAME(frame, …) with a docstring that has a section Args:, and leaves"
+                f" {', '.join((*ADDED, *SearchSettings.__annotations__))} to the call; got {made.name}{made.signature}"
+            )
         OPERATORS[made.name] = made
         return made
 

@@ -12,6 +12,7 @@ import functools
 import inspect
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from inspect import Parameter
 from typing import Any
@@ -48,27 +49,16 @@ class _Call:
 
     @classmethod
     def of(cls, operator: Operator[...], frame: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> _Call:
-        """Tell the operator's own keywords from settings.
-
-        Raises:
-            InvalidArgument: a keyword is neither.
-        """
-        own = operator.signature.parameters
-        for name in kwargs:
-            if name not in own and name not in operator.settings and name not in _SAID:
-                known = [*list(own)[1:], "quote", *operator.settings]
-                raise InvalidArgument(f"{operator.name} has no keyword {name!r} in {did_you_mean(name, known)}")
+        """Tell the operator's own keywords from settings."""
         if kwargs.get("to") is not None:
             raise InvalidArgument("to= is for batches; write one frame by its own to_parquet")
-        options = {name: given for name, given in kwargs.items() if name in own}
-        settings = {name: given for name, given in kwargs.items() if name in operator.settings}
+        options, settings = operator.told_apart(kwargs)
         asks = operator.asks(operator.arguments(frame, *args, **options))
         return cls(operator, (frame, *args), options, settings, bool(kwargs.get("quote")), asks)
 
     def embedding(self) -> contextlib.AbstractContextManager[Any]:
         """For the block, the embedder of the call, which a model has no use for."""
-        given = {name: value for name, value in self.settings.items() if name == "embedder"}
-        return config.context(**given)
+        return config.context(embedder=self.settings["embedder"]) if "embedder" in self.settings else nullcontext()
 
     def lm(self) -> Any:
         """The model of the call."""
@@ -119,6 +109,7 @@ def awaited(operator: Operator[...]) -> Callable[..., Any]:
     return dressed
 
 
+@functools.cache
 def method(operator: Operator[...], *, quotes: bool = False) -> Callable[..., Any]:
     """``df.tag.NAME``, or ``df.tag.quote.NAME``; of an object that has the frame as ``_frame``."""
     call = function(operator)

@@ -91,6 +91,8 @@ def test_a_keyword_that_is_none_is_named(record: Operator):
     arguments = ARGUMENTS.get(record.name, ("judge {text}",))
     with pytest.raises(InvalidArgument, match=rf"{record.name} has no keyword 'sufix' .*did you mean"):
         getattr(tf, record.name)(frame, *arguments, sufix="_a")
+    with pytest.raises(InvalidArgument, match=rf"{record.name} has no keyword 'sufix'"):
+        getattr(tf, record.name)(iter([frame]), *arguments, sufix="_a")
     with pytest.raises(InvalidArgument, match=r"has no keyword 'concurency' .*did you mean 'concurrency'"):
         asyncio.run(getattr(tf, f"a{record.name}")(frame, *arguments, concurency=3))
     with pytest.raises(TypeError, match=rf"{record.name}: missing a required argument"):
@@ -184,9 +186,6 @@ def shout(tmp_path: Path) -> Iterator[None]:
     loaded("shout_for_a_test", tmp_path / "shout_for_a_test.py")
     yield
     del OPERATORS["sem_shout"], sys.modules["shout_for_a_test"]
-    for accessor in (TagAccessor, QuoteAccessor):
-        if "sem_shout" in vars(accessor):
-            delattr(accessor, "sem_shout")
 
 
 def test_an_operator_in_one_file_has_all_forms(shout: None, live):
@@ -207,6 +206,27 @@ def test_an_operator_in_one_file_has_all_forms(shout: None, live):
     for text in (stub.functions(), stub.methods()):
         assert "def sem_shout(" in text
     assert "import asem_shout as asem_shout" in stub.public_names()
+
+
+def test_declared_again_it_takes_the_place_of_the_first(shout: None):
+    frame = pd.DataFrame({"text": ["sea"]})
+    assert list(inspect.signature(frame.tag.sem_shout).parameters)[1] == "suffix"
+    again = TOY.replace("suffix: str", "times: int = 2,\n    suffix: str").replace("Each row, louder", "Each row twice")
+    exec(again, {"__name__": "shout_for_a_test"})
+    for form in (tf.sem_shout, tf.asem_shout, frame.tag.sem_shout, TagAccessor.sem_shout, frame.tag.quote.sem_shout):
+        assert "times" in inspect.signature(form).parameters
+        assert "Each row twice" in form.__doc__
+    assert "sem_shout" in pydoc.render_doc(TagAccessor, renderer=pydoc.plaintext)
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes"),
+    [("sem_shout", "shout"), ("    Args:", "    What:"), ("suffix:", "to:"), ("suffix:", "quote:"), ("suffix:", "lm:")],
+)
+def test_what_is_no_declaration_is_refused(was: str, becomes: str):
+    with pytest.raises(InvalidArgument, match="an operator is a function sem_NAME"):
+        exec(TOY.replace(was, becomes), {"__name__": "shout_for_a_test"})
+    assert "sem_shout" not in OPERATORS
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
