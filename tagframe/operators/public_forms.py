@@ -52,6 +52,8 @@ class _Call:
         """Tell the operator's own keywords from settings."""
         if kwargs.get("to") is not None:
             raise InvalidArgument("to= is for batches; write one frame by its own to_parquet")
+        if not isinstance(frame, pd.DataFrame):
+            raise InvalidArgument(f"{operator.name} is asked of a frame, or of batches; got a {type(frame).__name__}")
         options, settings = operator.told_apart(kwargs)
         asks = operator.asks(operator.arguments(frame, *args, **options))
         return cls(operator, (frame, *args), options, settings, bool(kwargs.get("quote")), asks)
