@@ -12,7 +12,7 @@ from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How
 from tagframe.lm import Quote
 from tagframe.merging.advice import Reaction
-from tagframe.merging.execution import Where
+from tagframe.merging.run import Where
 from tagframe.merging.given_frames import Frames
 from tagframe.operators.cascade import Cascade
 from tagframe.operators.join.decide import Way

@@ -22,6 +22,7 @@ from tagframe.corpus.corpus import Corpus
 from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
 from tagframe.corpus.profiler import SKETCH_SIZE
 from tagframe.engines.hashing import Hashes
+from tagframe.engines.sampled_values import SampledValues
 from tagframe.errors import ColumnNotFound, UnreadableTable
 
 MOST_CELLS = 3_000_000
@@ -72,13 +73,16 @@ def _is_sampled(column: ColumnProfile) -> bool:
 
 
 def _asked(corpus: Corpus, table: str, columns: Sequence[str]) -> dict[str, Sketch]:
-    engine, found = corpus.engine(table), {}
+    engine = corpus.engine(table)
+    found: dict[str, Sketch] = {}
     name = corpus.source_table(table)
     # A place that cannot answer is no reason to know less than before.
     with suppress(UnreadableTable, ColumnNotFound):
-        block = engine.selecting([name]) if engine is not None else None
+        block = engine.pushdown([name]) if engine is not None else None
         if block is not None:
             with block as place:
+                if not isinstance(place, SampledValues):
+                    return found
                 place.stop_after(SECONDS)
                 for column in columns:
                     hashes = place.hashes(name, column, SKETCH_SIZE + 1, _MOST_ODD)

@@ -22,16 +22,14 @@ from tagframe.errors import InvalidArgument
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from sqlglot import exp
 
-    from tagframe.engines.selecting import Selecting
+    from tagframe.engines.pushdown import Pushdown
     from tagframe.errors import UnreadableTable
 
 CHUNK_ROWS = 50_000
 
 Values = Sequence[Any] | pd.Series
 RowNumbers = npt.NDArray[np.int64]
-ColumnKind = Literal["integer", "text", "null"]
 
 
 @dataclass(frozen=True)
@@ -185,80 +183,6 @@ class Readable:
     hidden: tuple[str, ...] = ()
 
 
-class Session(Protocol):
-    """Queries of our own over one state of a place, run where the tables are.
-
-    Tables go by their names in the place. Every method raises :class:`~tagframe.errors.UnreadableTable` where the
-    place cannot answer.
-    """
-
-    @property
-    def kind(self) -> str:
-        """Of the engine."""
-
-    @property
-    def ordered_join(self) -> str:
-        """The kind of inner join that reads tables in the order in which they are written; "" where none does."""
-
-    def fetch(self, query: exp.Query, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        """The rows of a query; ``values`` are those of its named placeholders."""
-
-    def size(self, table: str) -> int:
-        """Rows of a table."""
-
-    def row_number(self, table: str) -> str:
-        """The name of what numbers the rows of a table, in the order in which :meth:`Engine.scan` gives them."""
-
-    def column_kind(self, table: str, column: str) -> tuple[ColumnKind | None, bool]:
-        """What a column holds ("null" where nothing; None for a mixture or another kind), and whether nulls may be."""
-
-    def is_unique(self, table: str, columns: Sequence[str]) -> bool:
-        """Whether no key of these columns repeats, nulls aside."""
-
-    def holds(self, column: exp.Column, kind: Literal["number", "text"]) -> exp.Condition:
-        """A test of whether a row's value is of a kind."""
-
-    def exact(self, column: exp.Column) -> exp.Condition:
-        """The column, compared by its bytes whatever the table declares."""
-
-
-class Joining(Protocol):
-    """Whole joins that an engine runs itself, over one state of some tables, which go by their names in the place.
-
-    Every method raises :class:`~tagframe.errors.UnreadableTable` where the place cannot answer,
-    :class:`~tagframe.errors.ColumnNotFound` for a column that a table has no more, and
-    :class:`~tagframe.errors.ServerGone` where the place is gone.
-    """
-
-    @property
-    def kind(self) -> str:
-        """Of the engine."""
-
-    @property
-    def dialect(self) -> str:
-        """Of its SQL, as sqlglot calls it."""
-
-    def key_kind(self, table: str, column: str) -> str:
-        """What a column holds; two of one kind are equal where SQL says so. "" where SQL and pandas may differ."""
-
-    def is_number(self, table: str, column: str) -> bool:
-        """Whether a column holds numbers, of whatever type."""
-
-    def is_unique(self, table: str, columns: Sequence[str]) -> bool:
-        """Whether no key of these columns repeats, nulls aside."""
-
-    def frame(
-        self, sql: str, columns: Sequence[tuple[str, str, str]], what: str, most: int | None = None
-    ) -> pd.DataFrame:
-        """The rows of a statement of ours, ``most`` of them where that is known.
-
-        ``columns`` are (table, column, name) of what it selects, in order.
-        """
-
-    def numbers(self, sql: str) -> dict[str, Any]:
-        """The one row of a statement of ours that counts."""
-
-
 class Engine(Protocol):
     """One place that holds tables: a file, or a mapping of frames."""
 
@@ -341,14 +265,8 @@ class Engine(Protocol):
     def kept_open(self) -> AbstractContextManager[None]:
         """A block in which this thread reads many tables: what it costs to open the place is paid once."""
 
-    def session(self) -> AbstractContextManager[Session] | None:
-        """Queries of our own inside the place; None where it only holds rows."""
-
-    def joining(self, tables: Sequence[str]) -> AbstractContextManager[Joining] | None:
-        """Joins of these tables, run whole in the place; None where they are not run there."""
-
-    def selecting(self, tables: Sequence[str]) -> AbstractContextManager[Selecting] | None:
-        """Rows of these tables, chosen in the place; None where they are read whole, or by their numbers."""
+    def pushdown(self, tables: Sequence[str]) -> AbstractContextManager[Pushdown] | None:
+        """What of a merge of these tables runs in the place, over one state of them; None where nothing does."""
 
     def execute(
         self,

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from tagframe.engines.base import Joining, Readable, RowNumbers, SQLLimits, TableShape, TableStatistics
+from tagframe.engines.base import Readable, RowNumbers, SQLLimits, TableShape, TableStatistics
 from tagframe.engines.sqlite.statement import SQLITE, run_statement
 from tagframe.errors import UnreadableTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from tagframe.engines.pushdown import Pushdown
 
 
 class RowsOnly(ABC):
@@ -52,17 +54,9 @@ class RowsOnly(ABC):
         """Nothing is to be kept."""
         return nullcontext()
 
-    def session(self) -> None:
-        """None: nothing runs here."""
-        return
-
-    def joining(self, tables: Sequence[str]) -> AbstractContextManager[Joining] | None:
+    def pushdown(self, tables: Sequence[str]) -> AbstractContextManager[Pushdown] | None:
         """None: nothing runs here."""
         return None
-
-    def selecting(self, tables: Sequence[str]) -> None:
-        """None: nothing runs here."""
-        return
 
     def execute(
         self,

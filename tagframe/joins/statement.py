@@ -1,28 +1,40 @@
-"""A join plan as a SQL statement, of no dialect in particular."""
+"""A join plan as SQL: the one builder of joins, for :meth:`JoinPlan.sql` and for engines that run merges."""
 
 from __future__ import annotations
 
 import datetime as dt
 import decimal
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sqlglot import Dialect, ErrorLevel, UnsupportedError, exp
 from sqlglot.dialects import MySQL
 
+from tagframe.engines.where import literal, one_of, test_of
 from tagframe.errors import InvalidArgument
-from tagframe.joins.steps import How, PlanTable
+from tagframe.joins.steps import How, JoinStep, PlanTable
 
 if TYPE_CHECKING:
     from tagframe.joins.plan import JoinPlan
 
 _JOINS = {"inner": "", "left": "left", "outer": "full outer"}
-
-
 _PLAIN = (type(None), bool, int, float, str, dt.date, dt.datetime, decimal.Decimal)
 _MOST_KEPT = 256
-_kept: dict[Any, str] = {}
+_kept: dict[Any, Any] = {}
+
+
+def kept(known_as: Any, make: Callable[[], Any]) -> Any:
+    """What was made under a key before; the last ones are kept.
+
+    To write a statement takes a millisecond, which is a part of a merge of a hundred rows.
+    """
+    found = _kept.get(known_as)
+    if found is None:
+        if len(_kept) >= _MOST_KEPT:
+            _kept.clear()
+        found = _kept[known_as] = make()
+    return found
 
 
 def statement_text(
@@ -33,107 +45,35 @@ def statement_text(
     where: Mapping[str, Any] | None,
     dialect: str,
 ) -> str:
-    """What :meth:`~tagframe.joins.plan.JoinPlan.sql` gives; the texts that were asked for last are kept.
-
-    To write one takes a millisecond, which is a part of a merge of a hundred rows in a server.
-    """
-    asked = _known_by(where)
-    known_as = (plan, None if columns is None else tuple(columns), how, limit, asked, dialect)
-    text = _kept.get(known_as) if asked is not None else None
-    if text is None:
-        text = rendered(join_statement(plan, columns, how, limit, where), dialect)
-        if asked is not None:
-            if len(_kept) >= _MOST_KEPT:
-                _kept.clear()
-            _kept[known_as] = text
-    return text
-
-
-def _known_by(where: Mapping[str, Any] | None) -> Any:
-    """What tells conditions apart, 1 from True among it; None where their values are none of our own types."""
-    found = []
-    for name, value in (where or {}).items():
-        several = value if type(value) in (list, tuple) else [value]
-        if not all(type(one) in _PLAIN for one in several):
-            return None
-        found.append((name, several is value, tuple((type(one), one) for one in several)))
-    return tuple(found)
-
-
-def join_statement(
-    plan: JoinPlan,
-    columns: Sequence[str] | None,
-    how: How,
-    limit: int | None,
-    where: Mapping[str, Any] | None = None,
-) -> exp.Select:
-    """The statement that :meth:`~tagframe.joins.plan.JoinPlan.sql` renders."""
-    names = plan.column_names()
-    tables = _Tables(plan)
-    wanted = list(names) if columns is None else [plan.find_column(name) for name in columns]
+    """What :meth:`~tagframe.joins.plan.JoinPlan.sql` gives."""
+    wanted = list(plan.column_names()) if columns is None else [plan.find_column(name) for name in columns]
+    joined = Joined(plan, how, _NamedTables(plan))
     first: dict[str, tuple[str, str]] = {}
     for key in wanted:
-        first.setdefault(names[key], key)
-    sharing: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for key, name in names.items():
-        sharing[name].append(key)
-
-    def value(key: tuple[str, str]) -> exp.Expr:
-        """The column; of an outer join, from whichever table of those that it is equal in has it."""
-        same = [tables.column(*other) for other in [key, *(one for one in sharing[names[key]] if one != key)]]
-        return same[0] if how != "outer" or len(same) == 1 else exp.Coalesce(this=same[0], expressions=same[1:])
-
-    shown: list[exp.Expr] = []
-    for name, key in first.items():
-        column = value(key)
-        is_named = isinstance(column, exp.Column) and name == key[1]
-        shown.append(column if is_named else exp.alias_(column, name, quoted=True, copy=False))
-    query = exp.select(*shown or [exp.Literal.number(1)], copy=False).from_(tables.item(plan.start), copy=False)
-    for step in plan.steps:
-        pairs = zip(step.base_columns, step.columns, strict=True)
-        equal = [tables.column(step.base, mine).eq(tables.column(step.table, theirs)) for mine, theirs in pairs]
-        both = exp.and_(*equal, copy=False)
-        query = query.join(tables.item(step.table), on=both, join_type=_JOINS[how], copy=False)
-    for name, wanted_value in (where or {}).items():
-        query = query.where(condition(value(plan.find_column(name)), wanted_value), copy=False)
-    return query if limit is None else query.limit(limit, copy=False)
+        first.setdefault(joined.names[key], key)
+    query = joined.select([joined.named(key, name) for name, key in first.items()], plan.steps)
+    for name, value in (where or {}).items():
+        query = query.where(_condition(joined.value(plan.find_column(name)), value), copy=False)
+    return rendered(query if limit is None else query.limit(limit, copy=False), dialect)
 
 
-def condition(column: exp.Expr, value: Any) -> exp.Expr:
+def _condition(column: exp.Expr, value: Any) -> exp.Expr:
     """A column is a value, or one of several; None stands for what is missing.
 
     Raises:
         InvalidArgument: a value that no statement can hold.
     """
-    several = isinstance(value, list | tuple | set | frozenset)
-    values = list(value) if several else [value]
-    for one in values:
-        if one is not None and not isinstance(one, bool | int | float | str | dt.date | decimal.Decimal):
+    test = test_of(("", ""), value)
+    for one in test.values:
+        if not isinstance(one, _PLAIN):
             raise InvalidArgument(
                 f"where= in SQL takes texts, numbers, dates and None, and lists of these; got {one!r} of type "
                 f"{type(one).__name__}"
             )
-    known = [_literal(one) for one in values if one is not None]
-    tests: list[exp.Expr] = [column.is_(exp.null())] if len(known) < len(values) else []
-    if several:
-        tests.append(exp.In(this=column, expressions=known) if known else exp.false())
-    elif known:
-        tests.append(column.eq(known[0]))
-    return exp.or_(*tests)
+    return one_of(column, [literal(one) for one in test.values], column.is_(exp.null()) if test.null else None)
 
 
-def _literal(value: Any) -> exp.Expr:
-    if isinstance(value, decimal.Decimal):
-        return exp.Literal.number(f"{value:f}")
-    if isinstance(value, dt.datetime):
-        kind = "TIMESTAMPTZ" if value.tzinfo else "TIMESTAMP"
-        return exp.cast(exp.Literal.string(value.isoformat(" ")), kind)
-    if isinstance(value, dt.date):
-        return exp.cast(exp.Literal.string(value.isoformat()), "DATE")
-    return exp.convert(value)
-
-
-def rendered(query: exp.Select, dialect: str) -> str:
+def rendered(query: exp.Expr, dialect: str) -> str:
     """The statement as text; raises as :meth:`~tagframe.joins.plan.JoinPlan.sql`."""
     try:
         spoken = Dialect.get_or_raise(dialect)
@@ -148,21 +88,105 @@ def rendered(query: exp.Select, dialect: str) -> str:
         raise InvalidArgument(f"{dialect} cannot say this plan: {error}") from error
 
 
-class _Tables:
-    """The tables of a plan, as a statement calls them: by name, or by id where two share a name."""
+class Tables(Protocol):
+    """The tables of a plan, as a statement calls them."""
+
+    def item(self, table: str) -> exp.Expr:
+        """A table in FROM or JOIN, under its alias."""
+
+    def alias(self, table: str) -> str:
+        """What the statement calls it."""
+
+    def join_type(self, how: How) -> str:
+        """The kind of join, as sqlglot calls it."""
+
+    def as_key(self, column: exp.Expr) -> exp.Expr:
+        """A key as it is compared with another one."""
+
+
+class Joined:
+    """The joined rows of a plan.
+
+    Args:
+        plan: how the tables are joined.
+        how: the kind of every join.
+        tables: as the statement calls them.
+    """
+
+    def __init__(self, plan: JoinPlan, how: How, tables: Tables) -> None:
+        self.plan, self.how, self.tables = plan, how, tables
+        self.names = plan.column_names()
+        self._sharing: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        for key, name in self.names.items():
+            self._sharing[name].append(key)
+
+    def column(self, table: str, column: str) -> exp.Column:
+        """A column of a table."""
+        return exp.column(_name(column), table=_name(self.tables.alias(table)))
+
+    def same(self, key: tuple[str, str]) -> list[tuple[str, str]]:
+        """The column and those that the plan makes equal to it."""
+        return [key, *(other for other in self._sharing[self.names[key]] if other != key)]
+
+    def value(self, key: tuple[str, str]) -> exp.Expr:
+        """A column of the joined rows: of an outer join, from whichever table of those that it is equal in has it."""
+        same: list[exp.Expr] = [self.column(*one) for one in (self.same(key) if self.how == "outer" else [key])]
+        return same[0] if len(same) == 1 else exp.Coalesce(this=same[0], expressions=same[1:])
+
+    def named(self, key: tuple[str, str], name: str) -> exp.Expr:
+        """A column of the joined rows under its name there."""
+        column = self.value(key)
+        is_named = isinstance(column, exp.Column) and name == key[1]
+        return column if is_named else exp.alias_(column, name, quoted=True, copy=False)
+
+    def equal(self, step: JoinStep, *, brought: str = "") -> exp.Expr:
+        """That the keys of a step are alike; ``brought`` is what its table is called where not by its alias."""
+        pairs = zip(step.base_columns, step.columns, strict=True)
+        return exp.and_(
+            *(
+                self.tables.as_key(self.column(step.base, mine)).eq(
+                    exp.column(_name(theirs), table=_name(brought)) if brought else self.column(step.table, theirs)
+                )
+                for mine, theirs in pairs
+            ),
+            copy=False,
+        )
+
+    def select(
+        self,
+        shown: Sequence[exp.Expr],
+        steps: Sequence[JoinStep],
+        *,
+        start: exp.Expr | None = None,
+        join_type: str | None = None,
+    ) -> exp.Select:
+        """A query over the joined rows.
+
+        Args:
+            shown: what it selects.
+            steps: of the plan, from the first one on.
+            start: what stands for the start table, where it is not the whole of it.
+            join_type: where it is not that of the plan.
+        """
+        query = exp.select(*(shown or [exp.Literal.number(1)]), copy=False)
+        query = query.from_(self.tables.item(self.plan.start) if start is None else start, copy=False)
+        word = self.tables.join_type(self.how) if join_type is None else join_type
+        for step in steps:
+            query = query.join(self.tables.item(step.table), on=self.equal(step), join_type=word, copy=False)
+        return query
+
+
+class _NamedTables:
+    """The tables of a plan by name, or by id where two share a name."""
 
     def __init__(self, plan: JoinPlan) -> None:
         self._by_id = {source.id: source for source in plan.sources}
         self._named = Counter(source.name.casefold() for source in plan.sources)
         self._many = len({source.database for source in plan.sources}) > 1
 
-    def column(self, table: str, column: str) -> exp.Column:
-        """A column of a table."""
-        return exp.column(_name(column), table=_name(self._alias(table)))
-
     def item(self, table: str) -> exp.Expr:
-        """The table in FROM or JOIN; a stack as the union of its parts."""
-        source, alias = self._by_id[table], self._alias(table)
+        """A stack is the union of its parts."""
+        source, alias = self._by_id[table], self.alias(table)
         if source.parts:
             parts: list[exp.Query] = [self._part(source, part) for part in source.parts]
             stack = exp.union(*parts, distinct=False) if len(parts) > 1 else parts[0]
@@ -175,9 +199,18 @@ class _Tables:
         origin = exp.alias_(exp.Literal.string(part.id), stack.origin, quoted=True)
         return exp.select(*columns, origin).from_(self._in_full(part))
 
-    def _alias(self, table: str) -> str:
+    def alias(self, table: str) -> str:
+        """Its name, or its id."""
         source = self._by_id[table]
         return source.name if self._named[source.name.casefold()] == 1 else source.id
+
+    def join_type(self, how: How) -> str:
+        """As SQL has it."""
+        return _JOINS[how]
+
+    def as_key(self, column: exp.Expr) -> exp.Expr:
+        """As it is."""
+        return column
 
     def _in_full(self, source: PlanTable) -> exp.Table:
         return exp.Table(this=_name(source.name), db=_name(source.database) if self._many else None)

@@ -12,7 +12,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 
 from tagframe.corpus import Corpus
-from tagframe.engines.selecting import Selecting
+from tagframe.engines.sampled_values import SampledValues
 from tagframe.errors import ColumnNotFound, UnreadableTable
 from tagframe.keys.candidates import SHARE
 from tagframe.keys.containment import Overlap, log_ratio
@@ -43,15 +43,17 @@ def contains_in(corpus: Corpus) -> Contains:
         mine, theirs = corpus.source_table(table), corpus.source_table(other)
         with suppress(UnreadableTable, ColumnNotFound), ExitStack() as opened:
             if engines[0] is engines[1] or engines[0] == engines[1]:
-                block = engines[0].selecting([mine, theirs])
+                block = engines[0].pushdown([mine, theirs])
                 if block is None:
                     return None
                 here = there = opened.enter_context(block)
             else:
-                blocks = engines[0].selecting([mine]), engines[1].selecting([theirs])
+                blocks = engines[0].pushdown([mine]), engines[1].pushdown([theirs])
                 if blocks[0] is None or blocks[1] is None:
                     return None
                 here, there = opened.enter_context(blocks[0]), opened.enter_context(blocks[1])
+            if not isinstance(here, SampledValues) or not isinstance(there, SampledValues):
+                return None
             kind = here.key_kind(mine, column)
             if kind != there.key_kind(theirs, other_column) or kind not in ("integer", "text"):
                 return None
@@ -62,7 +64,7 @@ def contains_in(corpus: Corpus) -> Contains:
 
 
 def _found(
-    here: Selecting, there: Selecting, mine: tuple[str, str], theirs: tuple[str, str], kind: str
+    here: SampledValues, there: SampledValues, mine: tuple[str, str], theirs: tuple[str, str], kind: str
 ) -> Overlap | None:
     for place in (here, there):
         place.stop_after(SECONDS)

@@ -25,8 +25,8 @@ from tagframe.joins.steps import How
 from tagframe.keys.column_names import Similarity
 from tagframe.keys.key_pair import KeyPair
 from tagframe.merging.advice import Reaction
-from tagframe.merging.execution import Where, run_plan
 from tagframe.merging.given_frames import Frames, GivenFrames
+from tagframe.merging.run import Where, run_plan
 
 
 def infer_keys(*frames: Frames, similarity: Similarity | None = None) -> list[KeyPair]:

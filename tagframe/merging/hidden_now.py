@@ -8,7 +8,7 @@ from dataclasses import replace
 from tagframe.corpus import Corpus
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import PlanTable
-from tagframe.merging.under_way import ColumnKey
+from tagframe.merging.where import ColumnKey
 
 
 def as_hidden_now(plan: JoinPlan, corpus: Corpus) -> JoinPlan:

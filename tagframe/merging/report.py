@@ -211,6 +211,11 @@ class LaterReport(MergeReport):
         known = {"start": plan.start, "rows": rows, "engine": engine, "stacks": (), "ambiguous": ambiguous}
         self.__dict__.update(known, plan=plan, sql=sql, moved=moved, _count=count, _known=None)
 
+    @property
+    def is_counted(self) -> bool:
+        """Whether somebody has asked for the counts."""
+        return self.__dict__["_known"] is not None
+
     def counted(self) -> MergeReport:
         """The report with all its counts."""
         if self.__dict__["_known"] is None:

@@ -118,7 +118,7 @@ def read_here(corpus: tf.Corpus, table: str) -> dict[str, Any]:
 def computed_there(corpus: tf.Corpus, table: str, most: int = 2049) -> dict[str, Any]:
     engine, name, found = corpus.engine(table), corpus.source_table(table), {}
     assert engine is not None
-    block = engine.selecting([name])
+    block = engine.pushdown([name])
     assert block is not None
     with block as place:
         for column in corpus.profile(table).columns:
@@ -170,7 +170,7 @@ def test_of_many_values_the_smallest_hashes_are_kept(database, tmp_path):
     # What cannot be said in SQL is not fetched without end.
     engine = server.engine("public.words")
     assert engine is not None
-    with engine.selecting(["public.words"]) as place:
+    with engine.pushdown(["public.words"]) as place:
         assert place.hashes("public.words", "k", 10, 79) is None
         assert len(place.hashes("public.words", "k", 10, 80).odd) == 80
 

@@ -24,7 +24,7 @@ from tagframe.engines.base import (
     quoted,
 )
 from tagframe.engines.duckdb.connection import Lake, Opened, lake_of, named_errors
-from tagframe.engines.duckdb.selecting import LakeSelecting, selecting_in
+from tagframe.engines.duckdb.pushdown import LakePushdown, pushdown_in
 from tagframe.engines.duckdb.statement import DUCKDB, run_statement
 from tagframe.engines.duckdb.statistics import statistics_of
 from tagframe.engines.duckdb.tables import LakeTable, stamp_of
@@ -158,17 +158,9 @@ class LakeEngine:
         """The database is kept as it is."""
         return nullcontext()
 
-    def session(self) -> None:
-        """None: merges run as one statement."""
-        return
-
-    def joining(self, tables: Sequence[str]) -> None:
-        """None: see :mod:`tagframe.merging.lake_merge`, which keeps the order of the rows of files."""
-        return
-
-    def selecting(self, tables: Sequence[str]) -> AbstractContextManager[LakeSelecting]:
+    def pushdown(self, tables: Sequence[str]) -> AbstractContextManager[LakePushdown]:
         """Files that are exchanged meanwhile are noticed."""
-        return selecting_in(self.lake, tables)
+        return pushdown_in(self.lake, tables)
 
     def execute(
         self,

@@ -25,7 +25,6 @@ from tagframe.engines.base import (
 from tagframe.engines.frames import frame_chunk
 from tagframe.engines.postgres.connection import Held, Reading, Server
 from tagframe.engines.postgres.current import keep, kept, tables_now
-from tagframe.engines.postgres.joining import PostgresJoining
 from tagframe.engines.postgres.pg_catalog import (
     Looked,
     ServerColumn,
@@ -36,7 +35,7 @@ from tagframe.engines.postgres.pg_catalog import (
     state_of,
 )
 from tagframe.engines.postgres.pool import Unlike, looking, reading
-from tagframe.engines.postgres.selecting import PostgresSelecting
+from tagframe.engines.postgres.pushdown import PostgresPushdown
 from tagframe.engines.postgres.statement import POSTGRES, run_statement
 from tagframe.engines.postgres.statistics import SECONDS, statistics_of
 from tagframe.engines.postgres.types import INTEGERS, MOMENTS, frame_of, out_of_calendar, travels_as
@@ -223,40 +222,25 @@ class PostgresEngine:
         """Connections are kept as it is."""
         yield
 
-    def session(self) -> None:
-        """None: merges run as one statement, see :meth:`joining`."""
-        return
-
     @contextmanager
-    def joining(self, tables: Sequence[str]) -> Iterator[PostgresJoining]:
-        """All statements see one state of the tables, and of one schema they need not be qualified."""
-        schemas = {place_of(table)[0] for table in tables}
-        path = f"SET LOCAL search_path = {quoted(schemas.pop())}" if len(schemas) == 1 else ""
-        with self._one_state(tables, path) as (reads, known):
-            yield PostgresJoining(self, reads, known)
-
-    @contextmanager
-    def selecting(self, tables: Sequence[str]) -> Iterator[PostgresSelecting]:
+    def pushdown(self, tables: Sequence[str]) -> Iterator[PostgresPushdown]:
         """All statements see one state of the tables."""
         with self._one_state(tables) as (reads, known):
-            yield PostgresSelecting(self, reads, known)
+            yield PostgresPushdown(self, reads, known)
 
     @contextmanager
-    def _one_state(self, tables: Sequence[str], then: str = "") -> Iterator[tuple[Reading, dict[str, ServerTable]]]:
-        """A connection whose statements see one state of some tables, and what is known of these; ``then`` is run."""
+    def _one_state(self, tables: Sequence[str]) -> Iterator[tuple[Reading, dict[str, ServerTable]]]:
+        """A connection whose statements see one state of some tables, and what is known of these."""
         places = [place_of(table) for table in tables]
         known = kept(self.server, places)
         with ExitStack() as stack:
             if known is not None:
                 with suppress(Unlike):
-                    check = f"{known.check}; {then}" if then else known.check
-                    reads = stack.enter_context(reading(self.server, snapshot=True, check=check))
+                    reads = stack.enter_context(reading(self.server, snapshot=True, check=known.check))
                     yield reads, self._all_there(known.tables, tables)
                     return
             reads = stack.enter_context(reading(self.server, snapshot=True))
             found = self._all_there(keep(reads, places), tables)
-            if then:
-                reads.run(then)
             yield reads, found
 
     def execute(

@@ -29,7 +29,7 @@ from tagframe.engines.base import (
     quoted,
 )
 from tagframe.engines.dtypes import typed_frame, typed_series
-from tagframe.engines.sqlite.session import SQLiteSession, rowid_name, table_columns
+from tagframe.engines.sqlite.pushdown import SQLitePushdown, rowid_name, table_columns
 from tagframe.engines.sqlite.statement import SQLITE, run_statement
 from tagframe.errors import UnreadableTable
 
@@ -192,18 +192,11 @@ class SQLiteEngine:
                 del kept[self.path]
 
     @contextmanager
-    def session(self) -> Iterator[SQLiteSession]:
+    def pushdown(self, tables: Sequence[str]) -> Iterator[SQLitePushdown]:
         """All statements see one state of the file."""
         with self._connection() as connection:
             connection.execute("BEGIN")
-            yield SQLiteSession(connection)
-
-    def joining(self, tables: Sequence[str]) -> None:
-        """None: see :meth:`session`."""
-
-    def selecting(self, tables: Sequence[str]) -> None:
-        """None: rows are picked by their numbers."""
-        return
+            yield SQLitePushdown(connection)
 
     def execute(
         self,

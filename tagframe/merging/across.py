@@ -20,18 +20,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tagframe.corpus import Corpus
 from tagframe.engines.base import Engine
-from tagframe.engines.selecting import Selecting, Selection, Within
-from tagframe.joins.plan import JoinPlan
-from tagframe.joins.steps import How, JoinStep
+from tagframe.engines.pushdown import Pushdown, Selection, Within
+from tagframe.engines.where import CellTest
+from tagframe.joins.steps import JoinStep
 from tagframe.keys.matching import Positions
 from tagframe.merging import advice
-from tagframe.merging.advice import Reaction
+from tagframe.merging.in_memory import Merge, columns_needed
 from tagframe.merging.key_values import canonical_forms, key_kind, keys_of, size_of
 from tagframe.merging.report import LaterReport, MergeReport, Moved, StepReport
 from tagframe.merging.table_rows import CorpusRows
-from tagframe.merging.under_way import ColumnKey, Merge, columns_needed, fits
+from tagframe.merging.where import Asked, LeftToMemory, fitting
 
 MOST_KEYS = 500_000
 """More keys are not sent: the other table is read whole."""
@@ -42,89 +41,59 @@ _FIRST_ROWS, _MORE = 1_000, 16
 _ROUNDS = 3
 
 
-class _LeftToPandas(Exception):
-    """SQL might answer otherwise."""
-
-
 def merge_across(
-    plan: JoinPlan,
-    corpus: Corpus,
-    wanted: Mapping[str, ColumnKey],
-    filters: Mapping[ColumnKey, Any],
-    *,
-    how: How,
-    limit: int | None,
-    on_loss: Reaction,
-    count: Callable[[], MergeReport],
-) -> tuple[pd.DataFrame, MergeReport] | None:
-    """The merged frame and its report, or None where no engine can choose rows, or SQL might answer otherwise.
+    asked: Asked, engines: Sequence[tuple[Engine, Sequence[str]]], count: Callable[[], MergeReport]
+) -> tuple[pd.DataFrame, MergeReport]:
+    """The merged frame and its report.
 
     Args:
-        plan: how the tables are joined.
-        corpus: where they are.
-        wanted: name in the result → (table id, column), in order.
-        filters: (table id, column) → what :func:`tagframe.merging.run_plan` takes as a value of ``where``.
-        how: the kind of every join.
-        limit: rows at most.
-        on_loss: what to do where rows of the anchor are lost.
-        count: the same merge as pandas counts it.
+        asked: the merge.
+        engines: those of its tables, each with them.
+        count: the same merge as it is counted in memory.
 
     Raises:
+        LeftToMemory: no engine can choose rows, or SQL might answer otherwise.
         ServerGone, UnreadableTable, ColumnNotFound: a table cannot be read, or is not as it was.
     """
-    if how == "outer" or not plan.steps or any(source.parts for source in plan.sources):
-        return None
-    engines: list[tuple[Engine, list[str]]] = []
-    for table in plan.tables:
-        engine = corpus.engine(table)
-        if engine is None:
-            return None
-        known = next((tables for other, tables in engines if other is engine or other == engine), None)
-        if known is None:
-            engines.append((engine, known := []))
-        known.append(table)
+    plan, corpus = asked.plan, asked.corpus
+    if asked.how == "outer" or any(source.parts for source in plan.sources):
+        raise LeftToMemory("an outer merge, and stacks, need all rows")
+    if asked.where.query:
+        raise LeftToMemory("an expression is of all columns")
     with ExitStack() as opened:
-        places: dict[str, Selecting] = {}
-        for engine, tables in engines if len(engines) > 1 else []:
-            block = engine.selecting([corpus.source_table(table) for table in tables])
-            if block is not None:
-                places.update(dict.fromkeys(tables, opened.enter_context(block)))
+        places: dict[str, Pushdown] = {}
+        for engine, tables in engines:
+            block = engine.pushdown([corpus.source_table(table) for table in tables])
+            if block is not None and (place := opened.enter_context(block)).takes_keys:
+                places.update(dict.fromkeys(tables, place))
         if not places:
-            return None
-        crossing = _Crossing(plan, corpus, places, wanted, filters, how)
-        try:
-            crossing.check()
-            frame, report = crossing.run(limit, on_loss, count)
-        except _LeftToPandas:
-            return None
+            raise LeftToMemory("none of the engines chooses rows by keys")
+        crossing = _Crossing(asked, places)
+        crossing.check()
+        frame, report = crossing.run(count)
     # The places are left: what is counted now is read anew.
-    if on_loss == "warn" and how == "inner" and plan.is_anchored and limit is None:
-        if filters and report.lost:
-            advice.say_loss(plan.start, report.lost, report.start_rows, None)
-        elif not filters and (lost := crossing.start_rows - len(frame)):
-            advice.say_loss(plan.start, lost, crossing.start_rows, None)
+    if asked.says_loss:
+        if asked.where:
+            lost, rows = report.lost, report.start_rows
+        else:
+            lost, rows = crossing.start_rows - len(frame), crossing.start_rows
+        if lost:
+            advice.say_loss(plan.start, lost, rows, None)
     return frame, report
 
 
 class _Crossing:
     """A merge of tables of several engines under way."""
 
-    def __init__(
-        self,
-        plan: JoinPlan,
-        corpus: Corpus,
-        places: Mapping[str, Selecting],
-        wanted: Mapping[str, ColumnKey],
-        filters: Mapping[ColumnKey, Any],
-        how: How,
-    ) -> None:
-        self.plan, self.how = plan, how
+    def __init__(self, asked: Asked, places: Mapping[str, Pushdown]) -> None:
+        self.asked, self.plan, self.how = asked, asked.plan, asked.how
         self.start_rows = 0
-        self._corpus, self._places, self._wanted, self._filters = corpus, places, wanted, filters
-        self._local = CorpusRows(corpus)
-        self._late = {key for key in wanted.values() if key[0] not in places and self._local.may_pick(key[0])}
-        self._early = {*filters, *(key for key in wanted.values() if key not in self._late)}
-        self._columns = columns_needed(plan, self._early)
+        self._corpus, self._places, self._wanted, self._where = asked.corpus, places, asked.wanted, asked.where
+        self._local = CorpusRows(asked.corpus)
+        wanted = asked.wanted.values()
+        self._late = {key for key in wanted if key[0] not in places and self._local.may_pick(key[0])}
+        self._early = {*asked.where.columns(()), *(key for key in wanted if key not in self._late)}
+        self._columns = columns_needed(asked.plan, self._early)
         self._whole: dict[str, pd.DataFrame] = {}
         self._tables: dict[str, pd.DataFrame] = {}
         self._moved: list[Moved] = []
@@ -136,16 +105,16 @@ class _Crossing:
         """Leave to pandas what it might join otherwise."""
         start = self.plan.start
         if start in self._places and not self._places[start].is_ordered(self._name(start)):
-            raise _LeftToPandas
+            raise LeftToMemory("the rows of the start table have no order there")
         for step in self.plan.steps:
             if {step.base, step.table}.isdisjoint(self._places):
                 continue
             for mine, theirs in zip(step.base_columns, step.columns, strict=True):
                 kinds = {self._kind(step.base, mine), self._kind(step.table, theirs)} - {"null"}
                 if len(kinds) > 1 or not kinds <= {"integer", "text"}:
-                    raise _LeftToPandas
+                    raise LeftToMemory(f"the keys of {step} are compared otherwise in SQL")
         if not all(map(self._is_unique, self.plan.steps)):
-            raise _LeftToPandas
+            raise LeftToMemory("a step may repeat rows")
 
     def _is_unique(self, step: JoinStep) -> bool:
         if step.table in self._places:
@@ -168,18 +137,17 @@ class _Crossing:
 
     # --- the rows of a table that may stand in the result -------------------------------------------------------------
 
-    def _tests(self, table: str) -> dict[str, Any]:
-        """Column → value of what ``where`` asks of a table that its rows can be chosen by."""
-        found = {}
-        for (owner, column), value in self._filters.items():
-            value = None if value is pd.NA else value
-            if owner != table or callable(value):
+    def _tests(self, table: str) -> tuple[CellTest, ...]:
+        """What ``where`` asks of a table that its rows can be chosen by."""
+        found = []
+        for test in self._where.by_column:
+            if test.column[0] != table:
                 continue
-            if self.how == "left" and table != self.plan.start and _has_null(value):
+            if self.how == "left" and table != self.plan.start and test.null:
                 continue  # a row without a partner in the table has its null there, too
-            if table not in self._places or self._places[table].says(self._name(table), column, value):
-                found[column] = value
-        return found
+            if table not in self._places or self._places[table].says(self._name(table), test):
+                found.append(test)
+        return tuple(found)
 
     def _selection(self, table: str) -> Selection:
         """By ``where``, and by the tables that the plan joins to it."""
@@ -202,8 +170,8 @@ class _Crossing:
         base, table = self._places[step.base], self._places.get(step.table)
         if table is None:
             rows = self._here(step.table)
-            for column, value in self._tests(step.table).items():
-                rows = rows[fits(rows[column], value)]
+            for test in self._tests(step.table):
+                rows = rows[fitting(rows[test.column[1]], test)]
             keys: pd.Index | None = keys_of(rows[theirs])
             narrows = len(rows) < len(self._here(step.table))
         else:
@@ -239,7 +207,7 @@ class _Crossing:
         forms = canonical_forms(lone.tolist())
         found = self._places[table].near(self._name(table), column, sent, forms, _MOST_NEAR)
         if found is None or not forms.isdisjoint(canonical_forms(found)):
-            raise _LeftToPandas
+            raise LeftToMemory("texts may be alike though written otherwise")
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -309,24 +277,23 @@ class _Crossing:
 
     # --- the merge ----------------------------------------------------------------------------------------------------
 
-    def run(
-        self, limit: int | None, on_loss: Reaction, count: Callable[[], MergeReport]
-    ) -> tuple[pd.DataFrame, MergeReport]:
+    def run(self, count: Callable[[], MergeReport]) -> tuple[pd.DataFrame, MergeReport]:
         """The frame, and the report; counted already where all rows of the start table had to be read."""
-        counts_all = not self._filters and limit is None
+        limit, on_loss = self.asked.limit, self.asked.on_loss
+        counts_all = not self._where and limit is None
         if on_loss == "raise" and self.how == "inner" and not counts_all:
-            raise _LeftToPandas  # which has all the rows that are lost
+            raise LeftToMemory("all the rows that are lost are wanted")
         start = Selection()
         if not (on_loss == "raise" and self.how == "inner"):
             start = self._selection(self.plan.start)
-        for is_whole in self._parts(start, limit):
+        # A function sees the whole column.
+        for is_whole in self._parts(start, None if self._where.functions else limit):
             merge = Merge(self.plan, self, self.plan.column_names(), self.how, self._early, self._late)
             steps = [merge.advance(step, "allow", says=False) for step in self.plan.steps]
             if any(step.coerced for step in steps):
-                raise _LeftToPandas
+                raise LeftToMemory("texts are alike though written otherwise")
             lost = len(merge.lost())
-            for key, value in self._filters.items():
-                merge.rows.select(np.flatnonzero(fits(merge.column(key), value)))
+            merge.select(self._where)
             if is_whole or (limit is not None and merge.rows.length >= limit):
                 break
         if limit is not None and limit < merge.rows.length:
@@ -339,7 +306,7 @@ class _Crossing:
             self.start_rows = self._size(self.plan.start) if not start.is_whole else merge.sizes[self.plan.start]
         if counts_all and start.is_whole:
             if lost and on_loss == "raise":
-                raise _LeftToPandas
+                raise LeftToMemory("lost rows are refused")
             exact = tuple(map(self._with_unread, self.plan.steps, steps))
             report = MergeReport(
                 self.plan.start,

@@ -1,9 +1,9 @@
-"""Rows of single tables of a PostgreSQL server, chosen there; see :mod:`tagframe.engines.selecting`."""
+"""What a PostgreSQL server runs of a merge; see :mod:`tagframe.engines.pushdown`."""
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -12,31 +12,28 @@ import pandas as pd
 
 from tagframe.engines.base import quoted
 from tagframe.engines.hashing import Form, Forms, bytes_form, float_form, text_form
-from tagframe.engines.postgres.joining import PostgresJoining
 from tagframe.engines.postgres.pg_catalog import ServerColumn, ServerTable, literal
-from tagframe.engines.postgres.types import INTEGERS, TEXTS
-from tagframe.engines.selecting import SAMPLED, Selecting, Selection, is_plain
+from tagframe.engines.postgres.types import INTEGERS, TEXTS, is_whole
+from tagframe.engines.pushdown import Selection
+from tagframe.engines.sampled_values import SAMPLED, SampledValues
+from tagframe.engines.where import CellTest, Kind
 
 if TYPE_CHECKING:
+    from sqlglot import exp
+
     from tagframe.engines.postgres.connection import Reading
     from tagframe.engines.postgres.engine import PostgresEngine
 
-_VALUES: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(INTEGERS, (int, float, Decimal)),
-    "numeric": (int, float, Decimal),
-    "float8": (int, float),
-    **dict.fromkeys(TEXTS, (str,)),
-    "bool": (bool,),
-    "date": (dt.date,),
-    "timestamp": (dt.datetime,),
-    "timestamptz": (dt.datetime,),
-}
-"""What a column of a type may be tested for. Not a ``float4``, which pandas rounds the value for."""
+_KINDS: dict[str, Kind] = {
+    **dict.fromkeys(INTEGERS, "integer"), **dict.fromkeys(TEXTS, "text"), "numeric": "decimal", "float8": "real",
+    "float4": "real32", "bool": "boolean", "date": "date", "timestamp": "moment", "timestamptz": "instant",
+}  # fmt: skip
+_COMPARED = {"date": "date", "timestamp": "moment", "timestamptz": "zoned moment", "uuid": "uuid", "bool": "boolean"}
 _PADDED = ("bpchar", "name")
 """Texts whose type compares them otherwise than text."""
 
 
-class PostgresSelecting(Selecting):
+class PostgresPushdown(SampledValues):
     """In one transaction that only reads. Keys go along as an array, as nothing may be written there.
 
     Args:
@@ -45,35 +42,100 @@ class PostgresSelecting(Selecting):
         tables: by what the engine calls them, as they are now.
     """
 
-    kind = "postgres"
+    kind = dialect = "postgres"
+    as_in_memory = False
 
     def __init__(self, engine: PostgresEngine, reads: Reading, tables: dict[str, ServerTable]) -> None:
         self._engine, self._reads, self._tables = engine, reads, tables
-        self._joining = PostgresJoining(engine, reads, tables)
 
     def _column(self, table: str, column: str) -> ServerColumn:
+        # Raises as a scan does where the table has it no more.
         return self._engine.columns_of(self._tables[table], [column])[0]
 
     def key_kind(self, table: str, column: str) -> str:
-        """By the column's type."""
-        return self._joining.key_kind(table, column)
+        """By the column's type.
 
-    def is_unique(self, table: str, columns: Sequence[str]) -> bool:
-        """By a constraint, else by the rows."""
-        return self._joining.is_unique(table, columns)
+        Floats are not compared: NaN is equal to itself in PostgreSQL. Neither are texts of a collation that takes
+        unlike ones for equal.
+        """
+        known = self._column(table, column)
+        if known.base in INTEGERS or is_whole(known):
+            return "integer"
+        if known.base in TEXTS:
+            return "text" if known.exact else ""
+        return _COMPARED.get(known.base, "")
 
-    def says(self, table: str, column: str, value: Any) -> bool:
+    def cell_kind(self, table: str, column: str) -> Kind:
         """By the column's type."""
         known = self._column(table, column)
-        if value is None:
-            return known.base not in ("float4", "float8", "numeric")  # which may be NaN
-        if known.base in TEXTS and not known.exact:
-            return False
-        if not is_plain(value, _VALUES.get(known.base, ())):
-            return False
-        several = value if isinstance(value, list | tuple | set | frozenset) else [value]
-        zoned = {bool(one.tzinfo) for one in several if isinstance(one, dt.datetime)}
-        return zoned <= {known.base == "timestamptz"}
+        if is_whole(known):
+            return "integer"
+        return "" if known.base in TEXTS and not known.exact else _KINDS.get(known.base, "")
+
+    def says(self, table: str, test: CellTest) -> bool:
+        """Texts come before others by the rules of a language there."""
+        is_text = self.cell_kind(table, test.column[1]) == "text"
+        return not (test.bound and is_text) and super().says(table, test)
+
+    def test(self, column: exp.Expr, table: str, test: CellTest, values: dict[str, Any] | None = None) -> exp.Expr:
+        """Of a padded text what travels."""
+        from sqlglot import exp
+
+        if self._column(table, test.column[1]).base in _PADDED:
+            column = exp.cast(column, "TEXT")
+        return super().test(column, table, test, values)
+
+    def missing(self, column: exp.Expr, kind: Kind) -> exp.Expr:
+        """NaN is a number there, the greatest one."""
+        from sqlglot import exp
+
+        null = super().missing(column, kind)
+        if kind not in ("real", "real32", "decimal"):
+            return null
+        type = "DECIMAL" if kind == "decimal" else "DOUBLE"
+        return exp.or_(null, column.eq(exp.cast(exp.Literal.string("NaN"), type)))
+
+    def is_unique(self, table: str, columns: Sequence[str]) -> bool:
+        """By a constraint or an index, else by the rows."""
+        if any(set(unique) <= set(columns) for unique in self._tables[table].unique):
+            return True
+        names = ", ".join(f"t.{quoted(column)}" for column in columns)
+        filled = " AND ".join(f"t.{quoted(column)} IS NOT NULL" for column in columns)
+        place = self.place(table)
+        query = f"SELECT 1 AS one FROM {place} AS t WHERE {filled} GROUP BY {names} HAVING count(*) > 1 LIMIT 1"
+        return not self._reads.fetch(query, f"table {table!r}").num_rows
+
+    # --- whole joins --------------------------------------------------------------------------------------------------
+
+    def item(self, table: str, alias: str, *, numbered: bool = False, first: int | None = None) -> exp.Expr:
+        """With its schema, in the order of the server."""
+        from sqlglot import exp
+
+        known = self._tables[table]
+        found = exp.table_(known.name, db=known.schema, quoted=True)
+        return exp.alias_(found, exp.to_identifier(alias, quoted=True), table=True)
+
+    def rows(
+        self,
+        query: str,
+        columns: Sequence[tuple[str, str, str]],
+        what: str,
+        *,
+        values: Mapping[str, Any] | None = None,
+        few: bool = False,
+    ) -> pd.DataFrame:
+        """Inside of what gives its columns the types that travel."""
+        shown = [replace(self._column(table, column), name=name) for table, column, name in columns]
+        return self._engine.fetched(self._reads, shown, f"FROM ({query}) AS t", what, few=few)
+
+    def numbers(self, query: str, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """In whatever order: the server's workers may share its rows."""
+        self._reads.run("SET LOCAL max_parallel_workers_per_gather TO DEFAULT")
+        found = self._reads.rows(query, "the counts")
+        self._reads.run("SET LOCAL max_parallel_workers_per_gather = 0")
+        return found[0]
+
+    # --- rows of single tables ----------------------------------------------------------------------------------------
 
     def is_ordered(self, table: str) -> bool:
         """By its key of one integer, or by where its rows are stored."""
@@ -87,7 +149,7 @@ class PostgresSelecting(Selecting):
 
     def size(self, table: str) -> int:
         """Counted."""
-        return int(self._joining.numbers(f"SELECT count(*) AS n FROM {self.place(table)}")["n"])
+        return int(self.numbers(f"SELECT count(*) AS n FROM {self.place(table)}")["n"])
 
     def frame(
         self, table: str, columns: Sequence[str], selection: Selection, limit: int | None = None
@@ -157,11 +219,6 @@ class PostgresSelecting(Selecting):
         (known_rows,) = self.values(f"SELECT {rows} FROM pg_class AS c WHERE c.oid = {oid}", table)
         share = SAMPLED / max(1.0, known_rows)
         return (f" TABLESAMPLE SYSTEM ({100 * share:.6f}) REPEATABLE (1)" if share < 1 else ""), ""
-
-    def pair(self, sql: str, table: str) -> tuple[int, int]:
-        """In the one transaction."""
-        found = self._reads.fetch(sql, f"table {table!r}")
-        return found.column(0)[0].as_py(), found.column(1)[0].as_py()
 
     def place(self, table: str) -> str:
         """With its schema."""

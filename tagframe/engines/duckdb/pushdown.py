@@ -1,9 +1,10 @@
-"""Rows of single tables of a lake, chosen by DuckDB; see :mod:`tagframe.engines.selecting`."""
+"""What DuckDB runs of a merge over the files of a lake; see :mod:`tagframe.engines.pushdown`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -12,23 +13,26 @@ from tagframe.engines.base import quoted
 from tagframe.engines.duckdb.connection import Lake, Opened, named_errors
 from tagframe.engines.files import from_arrow
 from tagframe.engines.hashing import Form, Forms, bytes_form, float_form, text_form
-from tagframe.engines.selecting import SAMPLED, Selecting, Selection, is_plain
+from tagframe.engines.pushdown import Selection
+from tagframe.engines.sampled_values import SAMPLED, SampledValues
+from tagframe.engines.where import Kind
 from tagframe.errors import ColumnNotFound, UnreadableTable, did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from sqlglot import exp
 
 _INTEGERS = frozenset("TINYINT SMALLINT INTEGER BIGINT UTINYINT USMALLINT UINTEGER".split())
-_VALUES: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(_INTEGERS, (int, float)),
-    "DOUBLE": (int, float),
-    "VARCHAR": (str,),
-    "BOOLEAN": (bool,),
-}
+_KINDS: dict[str, Kind] = {
+    **dict.fromkeys([*_INTEGERS, "UBIGINT"], "integer"),
+    "DOUBLE": "real", "FLOAT": "real32", "DECIMAL": "decimal", "VARCHAR": "text", "BOOLEAN": "boolean", "DATE": "date",
+    "TIMESTAMP": "moment", "TIMESTAMP WITH TIME ZONE": "instant",
+}  # fmt: skip
+_NUMBER = "tagframe row"
 
 
 @contextmanager
-def selecting_in(lake: Lake, tables: Sequence[str]) -> Iterator[LakeSelecting]:
+def pushdown_in(lake: Lake, tables: Sequence[str]) -> Iterator[LakePushdown]:
     """Rows of these tables.
 
     Raises:
@@ -38,7 +42,7 @@ def selecting_in(lake: Lake, tables: Sequence[str]) -> Iterator[LakeSelecting]:
     places = [one.table for one in opened.values()]
     with named_errors(*places):
         before = [place.state() for place in places]
-    yield LakeSelecting(lake, opened)
+    yield LakePushdown(lake, opened)
     with named_errors(*places):
         after = [place.state() for place in places]
     for place, one, other in zip(places, before, after, strict=True):
@@ -46,10 +50,13 @@ def selecting_in(lake: Lake, tables: Sequence[str]) -> Iterator[LakeSelecting]:
             raise UnreadableTable(f"table {place.name!r} of {place.place} changed while it was read: try again")
 
 
-class LakeSelecting(Selecting):
-    """Keys are relations that statements read in place."""
+class LakePushdown(SampledValues):
+    """Keys are relations that statements read in place. Rows of Parquet files are numbered; those of others come in an
+    order that is the same each time."""
 
-    kind = "duckdb"
+    kind = dialect = "duckdb"
+    binds = True
+    starts_early = True
 
     def __init__(self, lake: Lake, opened: dict[str, Opened]) -> None:
         self._lake, self._opened = lake, opened
@@ -69,25 +76,83 @@ class LakeSelecting(Selecting):
     def key_kind(self, table: str, column: str) -> str:
         """By the column's type."""
         type = self._type(table, column)
-        return "integer" if type in _INTEGERS else "text" if type == "VARCHAR" else ""
+        if type in _INTEGERS:
+            return "integer"
+        return {"VARCHAR": "text", "UBIGINT": "unsigned", "DATE": "date", "TIMESTAMP": "moment"}.get(type, "")
 
-    def says(self, table: str, column: str, value: Any) -> bool:
+    def cell_kind(self, table: str, column: str) -> Kind:
         """By the column's type."""
-        type = self._type(table, column)
-        if value is None:
-            return type in _VALUES and type != "DOUBLE"  # which may be NaN
-        return is_plain(value, _VALUES.get(type, ()))
+        return _KINDS.get(self._type(table, column).partition("(")[0], "")
+
+    def missing(self, column: exp.Expr, kind: Kind) -> exp.Expr:
+        """NaN is the greatest of all numbers."""
+        from sqlglot import exp
+
+        null = super().missing(column, kind)
+        return exp.or_(null, exp.func("isnan", column)) if kind in ("real", "real32") else null
+
+    def known(self, table: str, fact: tuple[Any, ...], find: Callable[[], bool]) -> bool:
+        """As long as the files are what they are."""
+        facts = self._opened[table].facts
+        if fact not in facts:
+            facts[fact] = find()
+        return bool(facts[fact])
 
     def is_unique(self, table: str, columns: Sequence[str]) -> bool:
         """Found out once."""
+        names = ", ".join(map(quoted, columns))
+        filled = " AND ".join(f"{quoted(column)} IS NOT NULL" for column in columns)
+        twice = f"SELECT 1 AS n FROM {self.place(table)} WHERE {filled} GROUP BY {names} HAVING count(*) > 1 LIMIT 1"
+        return self.known(table, ("unique", tuple(columns)), lambda: not self._fetch(twice).num_rows)
+
+    # --- whole joins --------------------------------------------------------------------------------------------------
+
+    def item(self, table: str, alias: str, *, numbered: bool = False, first: int | None = None) -> exp.Expr:
+        """With a column that numbers its rows, where they are sorted by that."""
+        from sqlglot import exp
+
         opened = self._opened[table]
-        known = ("unique", tuple(columns))
-        if known not in opened.facts:
-            names = ", ".join(map(quoted, columns))
-            filled = " AND ".join(f"{quoted(column)} IS NOT NULL" for column in columns)
-            twice = f"SELECT 1 AS n FROM {opened.source} WHERE {filled} GROUP BY {names} HAVING count(*) > 1 LIMIT 1"
-            opened.facts[known] = not self._fetch(twice).num_rows
-        return bool(opened.facts[known])
+        place = opened.source
+        if numbered or first is not None:
+            rest = ""
+            if first is not None:
+                of_parquet = f" WHERE file_index = 0 AND file_row_number < {first}"
+                rest = of_parquet if opened.number else f" LIMIT {first}"
+            number = opened.number or "row_number() OVER ()"
+            place = f"(SELECT *, {number} AS {quoted(self._number(table))} FROM {opened.source}{rest})"
+        name = exp.TableAlias(this=exp.to_identifier(alias, quoted=True))
+        return exp.Table(this=exp.Var(this=place), alias=name)
+
+    def number(self, table: str, alias: str) -> exp.Expr:
+        """A column that :meth:`item` adds."""
+        from sqlglot import exp
+
+        return exp.column(exp.to_identifier(self._number(table), quoted=True), table=alias, quoted=True)
+
+    def _number(self, table: str) -> str:
+        taken = {column.name for column in self._opened[table].columns}
+        return next(name for n in count() if (name := f"{_NUMBER}{f' {n}' * (n > 0)}") not in taken)
+
+    def rows(
+        self,
+        query: str,
+        columns: Sequence[tuple[str, str, str]],
+        what: str,
+        *,
+        values: Mapping[str, Any] | None = None,
+        few: bool = False,
+    ) -> pd.DataFrame:
+        """With the dtypes that :meth:`LakeEngine.scan` gives."""
+        found = self._fetch(query, values)
+        frame = from_arrow(_renamed(found))
+        return frame.set_axis([name for _, _, name in columns], axis="columns") if columns else frame.iloc[:, :0]
+
+    def numbers(self, query: str, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """As they are."""
+        (found,) = self._fetch(query, values).to_pylist()
+        return dict(found)
+
+    # --- rows of single tables ----------------------------------------------------------------------------------------
 
     def is_ordered(self, table: str) -> bool:
         """Rows of Parquet files are."""
@@ -154,11 +219,6 @@ class LakeSelecting(Selecting):
         """Rows from all over its files."""
         return "", f" USING SAMPLE reservoir({SAMPLED} ROWS) REPEATABLE (1)"
 
-    def pair(self, sql: str, table: str) -> tuple[int, int]:
-        """As they are."""
-        found = self._fetch(sql)
-        return found.column(0)[0].as_py(), found.column(1)[0].as_py()
-
     def place(self, table: str) -> str:
         """The files."""
         return self._opened[table].source
@@ -172,14 +232,14 @@ class LakeSelecting(Selecting):
         self._sent[name] = pa.table({"k": pa.array(keys, type=pa.int64() if is_integer else pa.string())})
         return f"t.{quoted(column)} IN (SELECT k FROM {quoted(name)})"
 
-    def _fetch(self, sql: str) -> pa.Table:
+    def _fetch(self, sql: str, values: Mapping[str, Any] | None = None) -> pa.Table:
         cursor = self._lake.cursor()
         sent, self._sent = self._sent, {}
         with named_errors(*(one.table for one in self._opened.values())):
             try:
                 for name, table in sent.items():
                     cursor.register(name, table)
-                return cursor.sql(sql).to_arrow_table()
+                return cursor.sql(sql, params=dict(values) if values else None).to_arrow_table()
             finally:
                 for name in sent:
                     cursor.unregister(name)
@@ -211,6 +271,15 @@ _FORMS: Forms = {
     "TIMESTAMP": _of_moment,
     "BLOB": lambda column: bytes_form(column, f"octet_length({column})", f"lower(hex({column}))", f"sha256({column})"),
 }
+
+
+def _renamed(table: pa.Table) -> pa.Table:
+    """Columns by their places, as two names may be alike to DuckDB, and texts of few values as texts."""
+    import pyarrow as pa
+
+    return pa.Table.from_arrays(
+        list(map(_plain, table.columns)), names=[f"c{place}" for place in range(table.num_columns)]
+    )
 
 
 def _plain(values: pa.ChunkedArray) -> pa.ChunkedArray:

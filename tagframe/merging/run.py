@@ -4,28 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
-import numpy as np
 import pandas as pd
 
 from tagframe import results
 from tagframe.corpus import Corpus
+from tagframe.engines.base import Engine
 from tagframe.errors import InvalidArgument, WayNotPossible
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How
 from tagframe.merging import advice
+from tagframe.merging.across import merge_across
 from tagframe.merging.advice import Reaction
-from tagframe.merging.conditions import conditions_of
-from tagframe.merging.crossing import merge_across
 from tagframe.merging.hidden_now import as_hidden_now, unprompted_names
-from tagframe.merging.lake import merge_in_lake
-from tagframe.merging.pushdown import merge_in_engine
+from tagframe.merging.in_engine import merge_in_engine
+from tagframe.merging.in_memory import merge_in_memory
 from tagframe.merging.report import MergeReport
-from tagframe.merging.server import merge_in_server
-from tagframe.merging.stacking import StackedRows
-from tagframe.merging.table_rows import CorpusRows
-from tagframe.merging.under_way import ColumnKey, Merge, fits
+from tagframe.merging.where import Asked, ColumnKey, LeftToMemory, where_of
 
 Where = Mapping[str, Any] | str
 By = Literal["engine", "across", "memory"]
@@ -114,107 +111,64 @@ def _run(
     advice.say_ambiguity(plan, on_ambiguous)
     advice.say_doubt(plan)
     names = plan.column_names()
-    wanted = _wanted(plan, names, columns)
-    filters = {plan.find_column(name): value for name, value in where.items()} if isinstance(where, Mapping) else {}
-    in_engine, across = by in (None, "engine"), by in (None, "across")
-    if in_engine and not isinstance(where, str):
-        served = merge_in_server(plan, corpus, wanted, where or {}, how, limit, on_fanout, on_loss)
-        if served is not None:
-            return served
-    if in_engine and _picks(how, where, limit):
-        pushed = merge_in_engine(plan, corpus, wanted, filters, how=how, limit=limit)
-        if pushed is not None and not (pushed[1].lost and on_loss == "raise"):
-            frame, report = pushed
-            if report.lost and on_loss == "warn" and plan.is_anchored:
-                advice.say_loss(plan.start, report.lost, report.start_rows, None)
-            return frame, replace(report, plan=plan, ambiguous=advice.ways_as_sure(plan))
-    conditions = conditions_of(where, filters, _wanted(plan, names, None))
-    if in_engine and conditions is not None:
-        in_lake = merge_in_lake(
-            plan, corpus, wanted, conditions, how=how, limit=limit, on_fanout=on_fanout, on_loss=on_loss
-        )
-        if in_lake is not None:
-            return in_lake
-    if by == "engine":
-        raise WayNotPossible("no engine can run the whole of this merge: by=None takes the way that can")
-
-    def in_pandas(
-        wanted: Mapping[str, ColumnKey], on_fanout: Reaction, on_loss: Reaction
-    ) -> tuple[pd.DataFrame, MergeReport]:
-        return _in_pandas(plan, corpus, wanted, where, filters, how, limit, on_fanout, on_loss)
-
-    if across and not isinstance(where, str):
-        crossed = merge_across(
-            plan,
-            corpus,
-            wanted,
-            filters,
-            how=how,
-            limit=limit,
-            on_loss=on_loss,
-            # Which rows there are no column tells; that none is repeated is known by then.
-            count=lambda: in_pandas({}, "allow", "allow")[1],
-        )
-        if crossed is not None:
-            return crossed
-    if by == "across":
-        raise WayNotPossible("no two engines can share this merge: by=None takes the way that can")
-    return in_pandas(wanted, on_fanout, on_loss)
-
-
-def _in_pandas(
-    plan: JoinPlan,
-    corpus: Corpus,
-    wanted: Mapping[str, ColumnKey],
-    where: Where | None,
-    filters: Mapping[ColumnKey, Any],
-    how: How,
-    limit: int | None,
-    on_fanout: Reaction,
-    on_loss: Reaction,
-) -> tuple[pd.DataFrame, MergeReport]:
-    """The merge of whole key columns, which all other ways are held equal to."""
-    names = plan.column_names()
     everything = _wanted(plan, names, None)
-    picks = _picks(how, where, limit)
-    source = StackedRows(CorpusRows(corpus), plan)
-    tested = {*filters, *(everything.values() if isinstance(where, str) else ())}
-    late = {key for key in wanted.values() if picks and source.may_pick(key[0])}
-    result = Merge(plan, source, names, how, tested | ({*wanted.values()} - late), late)
-    steps = [result.advance(step, on_fanout) for step in plan.steps]
-    lost = result.lost()
-    if on_loss == "raise":
-        result.refuse_loss(lost)
-    before = result.rows.length
-    for key, value in filters.items():
-        result.rows.select(np.flatnonzero(fits(result.column(key), value)))
-    if isinstance(where, str):
-        chosen = result.frame(everything).reset_index(drop=True).query(where).index.to_numpy(dtype=np.int64)
-        result.rows.select(chosen)
-    kept = result.rows.length
-    if limit is not None and limit < kept:
-        result.rows.select(np.arange(limit, dtype=np.int64))
-    frame = result.frame(wanted)
-    stacks = tuple((table.id, tuple(part.id for part in table.parts)) for table in plan.sources if table.parts)
-    report = MergeReport(
-        plan.start,
-        result.sizes[plan.start],
-        tuple(steps),
-        len(frame),
-        len(lost),
-        before - kept,
-        stacks=stacks,
-        ambiguous=advice.ways_as_sure(plan),
-        plan=plan,
+    asked = Asked(
+        plan,
+        corpus,
+        _wanted(plan, names, columns),
+        everything,
+        where_of(where, plan, everything),
+        how,
+        limit,
+        on_fanout,
+        on_loss,
+        is_forced=by is not None,
     )
-    if len(lost) and on_loss == "warn" and plan.is_anchored:
-        advice.say_loss(plan.start, len(lost), report.start_rows, result.examples(lost))
-    return frame, report
+    engines = _engines(asked)
+    try:
+        match by or _way(engines):
+            case "engine":
+                return merge_in_engine(asked, _only(engines))
+            case "across":
+                return merge_across(asked, engines, partial(_counted, asked))
+    except LeftToMemory as reason:
+        if by is not None:
+            raise WayNotPossible(f"the merge cannot run by={by!r}: {reason}. by=None takes the way that can") from None
+    return merge_in_memory(asked)
 
 
-def _picks(how: How, where: Where | None, limit: int | None) -> bool:
-    """Whether the result may be a small part of the rows, so that columns are read of it alone."""
-    return how != "outer" and not isinstance(where, str) and not (where is None and limit is None)
+def _way(engines: Sequence[tuple[Engine, Sequence[str]]]) -> By:
+    """Where a merge runs: in the engine that holds all tables, or across several where keys can be sent."""
+    if len(engines) > 1:
+        return "across"
+    return "engine" if engines else "memory"
+
+
+def _engines(asked: Asked) -> list[tuple[Engine, list[str]]]:
+    """The engines of a plan's tables, each with its tables; none where one is not there, or tables are stacked."""
+    found: list[tuple[Engine, list[str]]] = []
+    if any(source.parts for source in asked.plan.sources):
+        return []
+    for table in asked.plan.tables:
+        engine = asked.corpus.engine(table)
+        if engine is None:
+            return []
+        known = next((tables for other, tables in found if other is engine or other == engine), None)
+        if known is None:
+            found.append((engine, known := []))
+        known.append(table)
+    return found
+
+
+def _only(engines: Sequence[tuple[Engine, Sequence[str]]]) -> Engine:
+    if len(engines) != 1:
+        raise LeftToMemory("no one engine holds all its tables")
+    return engines[0][0]
+
+
+def _counted(asked: Asked) -> MergeReport:
+    """The account of a merge across engines; that it repeats no row, and whether it loses any, is known by then."""
+    return merge_in_memory(replace(asked, wanted={}, on_fanout="allow", on_loss="allow"))[1]
 
 
 def _check(

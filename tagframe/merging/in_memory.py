@@ -1,4 +1,4 @@
-"""A merge under way: the tables' columns, and the rows joined so far."""
+"""Merges in memory, which all other ways are held equal to: the tables' columns, and the rows joined so far."""
 
 from __future__ import annotations
 
@@ -11,18 +11,58 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tagframe.errors import FanOut, InvalidArgument, RowsLost, RowsMultipliedWarning
+from tagframe.errors import FanOut, RowsLost, RowsMultipliedWarning
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How, JoinStep
 from tagframe.keys.matching import Matches, Positions, match_rows
 from tagframe.merging import advice
 from tagframe.merging.advice import Reaction
-from tagframe.merging.joined_rows import JoinedRows, Mask, Matched, taken
-from tagframe.merging.report import StepReport
-from tagframe.merging.table_rows import Rows
+from tagframe.merging.joined_rows import JoinedRows, Matched, taken
+from tagframe.merging.report import MergeReport, StepReport
+from tagframe.merging.stacking import StackedRows
+from tagframe.merging.table_rows import CorpusRows, Rows
+from tagframe.merging.where import Asked, ColumnKey, Where, fitting
 
-ColumnKey = tuple[str, str]
-"""Table id and column name."""
+
+def merge_in_memory(asked: Asked) -> tuple[pd.DataFrame, MergeReport]:
+    """The merged frame and its report; raises as :func:`tagframe.merging.run_plan`."""
+    plan, where = asked.plan, asked.where
+    source = StackedRows(CorpusRows(asked.corpus), plan)
+    tested = where.columns(asked.everything.values())
+    wanted = set(asked.wanted.values())
+    # Where the result may be a small part of the rows, columns are read of it alone.
+    picks = asked.how != "outer" and not where.query and (bool(where) or asked.limit is not None)
+    late = {key for key in wanted if picks and source.may_pick(key[0])}
+    result = Merge(plan, source, plan.column_names(), asked.how, tested | (wanted - late), late)
+    steps = [result.advance(step, asked.on_fanout) for step in plan.steps]
+    lost = result.lost()
+    if asked.on_loss == "raise":
+        result.refuse_loss(lost)
+    before = result.rows.length
+    if where.query:
+        chosen = result.frame(asked.everything).query(where.query).index.to_numpy(dtype=np.int64)
+        result.rows.select(chosen)
+    else:
+        result.select(where)
+    kept = result.rows.length
+    if asked.limit is not None and asked.limit < kept:
+        result.rows.select(np.arange(asked.limit, dtype=np.int64))
+    frame = result.frame(asked.wanted)
+    stacks = tuple((table.id, tuple(part.id for part in table.parts)) for table in plan.sources if table.parts)
+    report = MergeReport(
+        plan.start,
+        result.sizes[plan.start],
+        tuple(steps),
+        len(frame),
+        len(lost),
+        before - kept,
+        stacks=stacks,
+        ambiguous=advice.ways_as_sure(plan),
+        plan=plan,
+    )
+    if len(lost) and asked.says_loss:
+        advice.say_loss(plan.start, len(lost), report.start_rows, result.examples(lost))
+    return frame, report
 
 
 class Merge:
@@ -97,6 +137,13 @@ class Merge:
             advice.warn(message, RowsMultipliedWarning)
             return
         raise FanOut(message, self._start_rows(offending))
+
+    def select(self, where: Where) -> None:
+        """Keep the rows that fit what is asked; functions see the rows that fit the tests."""
+        for test in where.by_column:
+            self.rows.select(np.flatnonzero(fitting(self.column(test.column), test)))
+        for column, function in where.functions:
+            self.rows.select(np.flatnonzero(fitting(self.column(column), function)))
 
     def examples(self, lost: Positions) -> pd.DataFrame:
         """The first of the lost rows, with the columns that the start table is joined on, but for hidden ones."""
@@ -194,19 +241,3 @@ def columns_needed(plan: JoinPlan, early: Collection[ColumnKey]) -> dict[str, di
     if not columns[plan.start]:
         columns[plan.start].update(dict.fromkeys(plan.source(plan.start).columns[:1]))
     return columns
-
-
-def fits(column: pd.Series, value: Any) -> Mask:
-    """Which rows of a column fit a value of ``where``."""
-    if callable(value):
-        mask = value(column)
-    elif pd.api.types.is_list_like(value):
-        mask = column.isin(list(value))
-    elif value is None or value is pd.NA:
-        mask = column.isna()
-    else:
-        mask = column == value
-    found = pd.array(np.asarray(mask, dtype=object), dtype="boolean")
-    if len(found) != len(column):
-        raise InvalidArgument(f"a function in where= gives a boolean for each of {len(column)} rows; got {len(found)}")
-    return found.to_numpy(dtype=bool, na_value=False)

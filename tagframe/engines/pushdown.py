@@ -1,0 +1,267 @@
+"""What an engine runs of a merge: whole joins, tests, counts, and rows of single tables by keys that are sent.
+
+There is one protocol, and each engine implements of it what it can, in its ``pushdown.py``; what it cannot it says, and
+merges then take another way. Tables go by what the engine calls them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from tagframe.engines.base import quoted
+from tagframe.engines.where import CellTest, Kind, can_be_said, said
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+
+@dataclass(frozen=True)
+class Within:
+    """Values of a column of another table of the place, of the rows that a selection chooses there."""
+
+    table: str
+    column: str
+    selection: Selection
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Rows of a table: those that fit everything that is said here.
+
+    Attributes:
+        tests: of its columns; see :meth:`Pushdown.says`.
+        keys: column → the values that it may have, without nulls and duplicates.
+        within: column → the rows of another table of the place in which its value stands.
+    """
+
+    tests: tuple[CellTest, ...] = ()
+    keys: Mapping[str, pd.Index] = field(default_factory=dict)
+    within: Mapping[str, Within] = field(default_factory=dict)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it leaves out nothing."""
+        return not (self.tests or self.keys or self.within)
+
+
+class Pushdown(ABC):
+    """One state of some tables of a place.
+
+    Every method raises :class:`~tagframe.errors.UnreadableTable` where the place cannot answer,
+    :class:`~tagframe.errors.ColumnNotFound` for a column that a table has no more, and
+    :class:`~tagframe.errors.ServerGone` where the place is gone.
+
+    Attributes:
+        kind: of the engine.
+        dialect: of its SQL, as sqlglot calls it.
+        binds: whether values travel beside a statement, not in it.
+        as_in_memory: whether rows come in the order that they have in memory, and texts that find no partner are looked
+            at in canonical form before; where not, keys are compared as the server compares them, and rows come in its
+            order.
+        most_rows: results of so many rows are had from there in any case; of more only where they are a small part of
+            the start table. None where there is no such bound.
+        joins_outer: whether it has outer joins of both sides.
+        takes_keys: whether rows of single tables are chosen there: :meth:`frame`, :meth:`distinct` and :meth:`near`.
+    """
+
+    kind: str
+    dialect: str
+    binds = False
+    as_in_memory = True
+    most_rows: int | None = None
+    joins_outer = True
+    takes_keys = True
+
+    # --- what is there ------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def key_kind(self, table: str, column: str) -> str:
+        """What the column holds as a key: "integer" of 64 bits, "text" that is compared by its signs, "null" where
+        nothing; other words stand for what is alike where the word is the same, "" for what SQL and pandas may compare
+        otherwise."""
+
+    @abstractmethod
+    def cell_kind(self, table: str, column: str) -> Kind:
+        """What the column's cells are compared as by tests."""
+
+    def says(self, table: str, test: CellTest) -> bool:
+        """Whether a statement can say what a test means."""
+        return can_be_said(test, self.cell_kind(table, test.column[1]))
+
+    def test(self, column: exp.Expr, table: str, test: CellTest, values: dict[str, Any] | None = None) -> exp.Expr:
+        """A test in a statement; see :func:`~tagframe.engines.where.said`."""
+        kind = self.cell_kind(table, test.column[1])
+        return said(column, test, kind, values, self.missing(column, kind))
+
+    def missing(self, column: exp.Expr, kind: Kind) -> exp.Expr:
+        """Whether nothing is in a cell. NaN counts as that, and is greater than all numbers where there is any."""
+        from sqlglot import exp
+
+        return column.is_(exp.null())
+
+    @abstractmethod
+    def is_unique(self, table: str, columns: Sequence[str]) -> bool:
+        """Whether no key of these columns repeats, nulls aside."""
+
+    @abstractmethod
+    def size(self, table: str) -> int:
+        """Rows of the table."""
+
+    def known(self, table: str, fact: tuple[Any, ...], find: Callable[[], bool]) -> bool:
+        """What was found out of the rows of a table; a place that can tell when these change finds it out once."""
+        return find()
+
+    def lone(self, table: str, column: str, other: str, other_column: str, most: int) -> tuple[list[str], list[str]]:
+        """The texts of a column that another one does not hold, so many at most, and where there are any all that the
+        other one holds."""
+        mine, theirs = self.compared(table, column), f"o.{quoted(other_column)}"
+        lone = self.values(
+            f"SELECT DISTINCT {mine} AS k FROM {self.place(table)} AS t WHERE {mine} IS NOT NULL AND {mine} NOT IN "
+            f"(SELECT {theirs} FROM {self.place(other)} AS o WHERE {theirs} IS NOT NULL) LIMIT {most}",
+            table,
+        )
+        held = f"SELECT DISTINCT {theirs} AS k FROM {self.place(other)} AS o WHERE {theirs} IS NOT NULL"
+        return lone, self.values(held, other) if lone else []
+
+    # --- whole joins --------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def item(self, table: str, alias: str, *, numbered: bool = False, first: int | None = None) -> exp.Expr:
+        """The table in FROM or JOIN.
+
+        Args:
+            table: which.
+            alias: what the statement calls it.
+            numbered: whether its rows are sorted by :meth:`number`.
+            first: only so many rows, from its beginning; see :attr:`starts_early`.
+        """
+
+    def number(self, table: str, alias: str) -> exp.Expr | None:
+        """What sorts the rows of a table into the order of :meth:`Engine.numbered`; None where nothing does."""
+        return None
+
+    starts_early = False
+    """Whether a limit is looked for among a table's first rows, before it is among all."""
+
+    def join_type(self, how: str, *, is_tested: bool) -> str:
+        """The kind of join, as sqlglot calls it; ``is_tested`` is whether only some of the rows are wanted."""
+        return {"inner": "", "left": "left", "outer": "full outer"}[how]
+
+    def as_key(self, column: exp.Expr) -> exp.Expr:
+        """A key as it is compared with another one, and grouped by."""
+        return column
+
+    @abstractmethod
+    def rows(
+        self,
+        query: str,
+        columns: Sequence[tuple[str, str, str]],
+        what: str,
+        *,
+        values: Mapping[str, Any] | None = None,
+        few: bool = False,
+    ) -> pd.DataFrame:
+        """The rows of a statement of ours.
+
+        Args:
+            query: the statement.
+            columns: (table, column, name) of what it selects, in order.
+            what: is read, for messages.
+            values: of its placeholders.
+            few: whether few rows come.
+        """
+
+    @abstractmethod
+    def numbers(self, query: str, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The one row of a statement of ours that counts."""
+
+    # --- rows of single tables, by keys that are sent -----------------------------------------------------------------
+
+    @abstractmethod
+    def is_ordered(self, table: str) -> bool:
+        """Whether its rows have an order, in which :meth:`frame` gives them whatever is chosen."""
+
+    @abstractmethod
+    def frame(
+        self, table: str, columns: Sequence[str], selection: Selection, limit: int | None = None
+    ) -> tuple[pd.DataFrame, str]:
+        """The chosen rows, in the order of :meth:`Engine.numbered`, the first of them; and the statement, keys left
+        out of it."""
+
+    @abstractmethod
+    def distinct(self, table: str, column: str, selection: Selection, most: int) -> pd.Index | None:
+        """The distinct values of the chosen rows that are not null; None where there are more than ``most``."""
+
+    @abstractmethod
+    def near(self, table: str, column: str, keys: pd.Index, forms: Iterable[str], most: int) -> list[str] | None:
+        """Texts of a column that are none of these keys and may have one of these canonical forms, and others beside.
+
+        None where there are more than ``most``.
+        """
+
+    @abstractmethod
+    def values(self, sql: str, table: str) -> list[Any]:
+        """The one column that a statement gives."""
+
+    # --- what statements of all dialects share ------------------------------------------------------------------------
+
+    def where(self, table: str, selection: Selection, *, brief: bool = False) -> str:
+        """WHERE and what follows it, or nothing; ``brief`` tells only how many keys there are."""
+        parts = [self._test(table, test) for test in selection.tests]
+        for column, keys in selection.keys.items():
+            here = self.compared(table, column)
+            parts.append(f"{here} IN (… {len(keys):,} keys …)" if brief else self.one_of(table, column, keys))
+        for column, other in selection.within.items():
+            inner = self.where(other.table, other.selection, brief=brief)
+            there = f"SELECT {self.compared(other.table, other.column)} FROM {self.place(other.table)} AS t{inner}"
+            parts.append(f"{self.compared(table, column)} IN ({there})")
+        return f" WHERE {' AND '.join(parts)}" if parts else ""
+
+    @abstractmethod
+    def place(self, table: str) -> str:
+        """What stands in FROM."""
+
+    def compared(self, table: str, column: str) -> str:
+        """A key column as it is compared."""
+        return f"t.{quoted(column)}"
+
+    @abstractmethod
+    def one_of(self, table: str, column: str, keys: pd.Index) -> str:
+        """Whether a key is one of these."""
+
+    def _test(self, table: str, test: CellTest) -> str:
+        from sqlglot import exp
+
+        column = exp.column(exp.to_identifier(test.column[1], quoted=True), table="t")
+        return self.test(column, table, test).sql(dialect=self.dialect)
+
+    @staticmethod
+    def might_be(column: str, forms: Iterable[str], *, odd: str, dated: str) -> str:
+        """Whether a text may have one of some canonical forms (:mod:`tagframe.corpus.canonical`).
+
+        Args:
+            column: the text.
+            forms: of the keys, as text and as numbers.
+            odd: whether it has a sign beyond printable ASCII, of which only Python knows what it means.
+            dated: whether it begins as a date does.
+        """
+        known = sorted({form for form in forms if form.isascii() and "\x00" not in form})
+        listed = ", ".join(map(_text, known)) or "NULL"
+        parts = [odd, f"lower(trim({column})) IN ({listed})"]
+        if any(form[:1].isdigit() and form[4:5] == "-" for form in known):
+            parts.append(dated)
+        # The same number is written with zeros before it and after its point, and with a plus.
+        numbers = sorted({bare for form in known if (bare := form.strip("+-0.")) and set(bare) <= set("0123456789.")})
+        if numbers or any(form.strip("+-0.") == "" for form in known):
+            listed = ", ".join(map(_text, [*numbers, ""]))
+            parts.append(f"trim(trim({column}), '+-0.') IN ({listed})")
+        return f"({' OR '.join(parts)})"
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

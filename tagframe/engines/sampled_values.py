@@ -1,0 +1,76 @@
+"""Some values of the columns of a place, and their hashes: what keys are inferred from where rows are not read."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import pandas as pd
+
+from tagframe.engines.base import quoted
+from tagframe.engines.hashing import Form, Hashes
+from tagframe.engines.pushdown import Pushdown
+
+SAMPLED = 50_000
+"""Rows from which on some distinct values are taken from a sample of so many, about."""
+
+
+class SampledValues(Pushdown):
+    """A place that also tells of some values of its columns."""
+
+    def hashes(self, table: str, column: str, most: int, most_odd: int) -> Hashes | None:
+        """The smallest hashes of the column's canonical values, and what has to get its canonical form here.
+
+        None where the column's type has no canonical form in SQL, or there are more than ``most_odd`` odd values.
+        """
+        form = self.form(table, column)
+        if form is None:
+            return None
+        others = self.values(form.others(self.place(table), most_odd + 1), table) if form.odd else []
+        if len(others) > most_odd:
+            return None
+        return form.found(self.values(form.hashes(self.place(table), most), table), others)
+
+    @abstractmethod
+    def form(self, table: str, column: str) -> Form | None:
+        """The canonical form of a column's values, where SQL can say it."""
+
+    @abstractmethod
+    def stop_after(self, seconds: float) -> None:
+        """Statements from here on are stopped after so long, where the place can stop them."""
+
+    def some(self, table: str, column: str, most: int) -> str:
+        """A query for some distinct values of a column that are not null, so many at most, as ``k``.
+
+        Those of the smallest hashes among :data:`SAMPLED` rows from all over the table, so that they are no first ones.
+        """
+        rows, ending = self.sample(table)
+        here = self.compared(table, column)
+        some = f"SELECT {here} AS k FROM {self.place(table)} AS t{rows} WHERE t.{quoted(column)} IS NOT NULL{ending}"
+        once = f"SELECT DISTINCT s.k FROM ({some}) AS s"
+        return f"SELECT d.k FROM ({once}) AS d ORDER BY md5(CAST(d.k AS varchar)) LIMIT {most}"
+
+    @abstractmethod
+    def sample(self, table: str) -> tuple[str, str]:
+        """What takes some of the rows of a large table, the same ones each time: before WHERE, and after it."""
+
+    def contained(self, table: str, column: str, other: str, other_column: str, most: int) -> tuple[int, int]:
+        """Some distinct values of a column, and how many of them another column of the place holds."""
+        theirs = f"SELECT DISTINCT {self.compared(other, other_column)} AS k FROM {self.place(other)} AS t"
+        query = (
+            f"WITH v AS MATERIALIZED ({self.some(table, column, most)}) "
+            f"SELECT count(*) AS seen, count(o.k) AS found FROM v LEFT JOIN "
+            f"({theirs} WHERE {self.compared(other, other_column)} IN (SELECT k FROM v)) AS o ON o.k = v.k"
+        )
+        found = self.numbers(query)
+        return int(found["seen"]), int(found["found"])
+
+    def keys(self, table: str, column: str, most: int) -> pd.Index:
+        """Some distinct values of a column that are not null."""
+        found = self.values(self.some(table, column, most), table)
+        return pd.Index(list(map(int, found)) if self.key_kind(table, column) == "integer" else found)
+
+    def held(self, table: str, column: str, keys: pd.Index) -> int:
+        """How many of these keys a column holds."""
+        query = f"SELECT DISTINCT {self.compared(table, column)} AS k FROM {self.place(table)} AS t"
+        counted = f"SELECT count(*) AS n FROM ({query} WHERE {self.one_of(table, column, keys)}) AS s"
+        return int(self.values(counted, table)[0])

@@ -1,0 +1,262 @@
+"""What SQLite runs of a merge; see :mod:`tagframe.engines.pushdown`.
+
+SQLite's types are those of values, not of columns: what a column holds is looked up in its rows.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from tagframe.engines.base import quoted
+from tagframe.engines.dtypes import EXACT, typed_frame
+from tagframe.engines.pushdown import Pushdown, Selection
+from tagframe.engines.where import CellTest, Kind, can_be_said, said
+from tagframe.errors import UnreadableTable
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+
+_HOLDING: dict[Kind, tuple[str, ...]] = {"real": ("integer", "real"), "text": ("text",)}
+"""What a cell is compared as, by SQLite's name for what is in it."""
+
+
+def table_columns(connection: sqlite3.Connection, table: str) -> list[tuple[str, str, int]]:
+    """(name, declared type, place in the primary key or 0) of each column, generated ones too, hidden ones not."""
+    rows = connection.execute(f"PRAGMA table_xinfo({quoted(table)})")
+    return [(name, declared, key) for _, name, declared, _, _, key, hidden in rows if hidden != 1]
+
+
+def rowid_name(connection: sqlite3.Connection, table: str) -> str | None:
+    """What SQLite calls the row ids of a table; None where its columns have taken all the names."""
+    rows = connection.execute(f"PRAGMA table_xinfo({quoted(table)})")
+    names = {name.casefold() for _, name, *_ in rows}
+    return next((name for name in ("rowid", "_rowid_", "oid") if name not in names), None)
+
+
+class SQLitePushdown(Pushdown):
+    """One transaction of a connection that can only read."""
+
+    kind = dialect = "sqlite"
+    binds = True
+    most_rows = 10_000
+    joins_outer = sqlite3.sqlite_version_info >= (3, 39)
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._sent: dict[str, str] = {}
+
+    def key_kind(self, table: str, column: str) -> str:
+        """Looked up in the rows, unless the column is the row id (``INTEGER PRIMARY KEY``), which is an integer."""
+        if column == self._numbered_by(table):
+            return "integer"
+        name = f"t.{quoted(column)}"
+        first = self._first(table, f"typeof({name})", f"{name} IS NOT NULL")
+        if first not in ("integer", "text"):
+            return "null" if first is None else ""
+        other = self._first(table, "1", f"typeof({name}) NOT IN ('{first}', 'null')")
+        return str(first) if other is None else ""
+
+    def cell_kind(self, table: str, column: str) -> Kind:
+        """A cell is tested for what it holds itself."""
+        return ""
+
+    def says(self, table: str, test: CellTest) -> bool:
+        """Of equality it says all; how cells come one after the other where they are all alike."""
+        if not test.is_plain:
+            return all(can_be_said(test, kind) for kind in ("real", "text")) and all(
+                abs(value) < EXACT for value in test.values if isinstance(value, int | float)
+            )
+        name = f"t.{quoted(test.column[1])}"
+        found = {kind for (kind,) in self._fetch(f"SELECT DISTINCT typeof({name}) FROM {quoted(table)} AS t")}
+        if found <= {"integer", "real", "null"}:
+            return can_be_said(test, "real")
+        return found <= {"text", "null"} and can_be_said(test, "text")
+
+    def test(self, column: exp.Expr, table: str, test: CellTest, values: dict[str, Any] | None = None) -> exp.Expr:
+        """Numbers among numbers, and texts among texts."""
+        from sqlglot import exp
+
+        null = column.is_(exp.null())
+        parts: list[exp.Expr] = [null] if test.null else []
+        for kind, types in _HOLDING.items():
+            one = CellTest(test.column, test.values, False, test.bound, test.is_plain)
+            if test.bound and (kind == "text") != isinstance(test.values[0], str):
+                continue
+            holds = exp.In(this=exp.func("typeof", column), expressions=[exp.Literal.string(name) for name in types])
+            asked = said(self.as_key(column) if kind == "text" else column, one, kind, values, null)
+            if not isinstance(asked, exp.Boolean):
+                parts.append(exp.and_(holds, asked))
+        return exp.or_(*parts) if parts else exp.false()
+
+    def is_unique(self, table: str, columns: Sequence[str]) -> bool:
+        """By the table's indexes, else by its rows."""
+        if self._numbered_by(table) in columns:
+            return True
+        for _, index, unique, _, partial in self._indexes(table):
+            parts = {part for _, _, part in self._fetch(f"PRAGMA index_info({quoted(index)})")}
+            if unique and not partial and parts <= set(columns):
+                return True
+        names = [f"t.{quoted(column)}" for column in columns]
+        filled = " AND ".join(f"{name} IS NOT NULL" for name in names)
+        grouped = ", ".join(f"{name} COLLATE BINARY" for name in names)
+        twice = f"SELECT 1 FROM {quoted(table)} AS t WHERE {filled} GROUP BY {grouped} HAVING count(*) > 1 LIMIT 1"
+        return not self._fetch(twice)
+
+    def size(self, table: str) -> int:
+        """Counted."""
+        return int(self._fetch(f"SELECT count(*) FROM {quoted(table)}")[0][0])
+
+    # --- whole joins --------------------------------------------------------------------------------------------------
+
+    def item(self, table: str, alias: str, *, numbered: bool = False, first: int | None = None) -> exp.Expr:
+        """The table itself."""
+        from sqlglot import exp
+
+        return exp.alias_(exp.table_(table, quoted=True), exp.to_identifier(alias, quoted=True), table=True)
+
+    def number(self, table: str, alias: str) -> exp.Expr | None:
+        """What SQLite calls its row ids; None where it has none, or columns have taken their names."""
+        from sqlglot import exp
+
+        with _named_errors():
+            name = rowid_name(self._connection, table)
+        return (
+            exp.column(name, table=alias, quoted=True) if name is not None and self._has_row_ids(name, table) else None
+        )
+
+    def _has_row_ids(self, name: str, table: str) -> bool:
+        try:
+            self._connection.execute(f"SELECT t.{name} FROM {quoted(table)} AS t LIMIT 0")
+        except sqlite3.Error:
+            return False
+        return True
+
+    def join_type(self, how: str, *, is_tested: bool) -> str:
+        """Tables are read in the order in which they are written, until there are enough rows; a test may know a better
+        way."""
+        return "cross" if how == "inner" and not is_tested else super().join_type(how, is_tested=is_tested)
+
+    def as_key(self, column: exp.Expr) -> exp.Expr:
+        """By its bytes, whatever the table declares."""
+        from sqlglot import exp
+
+        return exp.Collate(this=column, expression=exp.Var(this="BINARY"))
+
+    def rows(
+        self,
+        query: str,
+        columns: Sequence[tuple[str, str, str]],
+        what: str,
+        *,
+        values: Mapping[str, Any] | None = None,
+        few: bool = False,
+    ) -> pd.DataFrame:
+        """See :func:`~tagframe.engines.dtypes.typed_series` for their dtypes."""
+        found = self._fetch(query, values)
+        return (
+            typed_frame(found, [name for _, _, name in columns]) if columns else pd.DataFrame(index=range(len(found)))
+        )
+
+    def numbers(self, query: str, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """As they are."""
+        with _named_errors():
+            cursor = self._connection.execute(query, values or {})
+            return dict(zip([column[0] for column in cursor.description], cursor.fetchone(), strict=True))
+
+    # --- rows of single tables ----------------------------------------------------------------------------------------
+
+    def is_ordered(self, table: str) -> bool:
+        """By their row ids."""
+        return self.number(table, "t") is not None
+
+    def frame(
+        self, table: str, columns: Sequence[str], selection: Selection, limit: int | None = None
+    ) -> tuple[pd.DataFrame, str]:
+        """In the order of their row ids."""
+        shown = ", ".join(f"t.{quoted(column)}" for column in columns) or "NULL"
+        start = f"SELECT {shown} FROM {quoted(table)} AS t"
+        with _named_errors():
+            order = f" ORDER BY t.{rowid_name(self._connection, table)}" if self.is_ordered(table) else ""
+        tail = f"{order}{'' if limit is None else f' LIMIT {int(limit)}'}"
+        found = self._fetch(f"{start}{self.where(table, selection)}{tail}", self._taken())
+        frame = typed_frame(found, columns) if columns else pd.DataFrame(index=pd.RangeIndex(len(found)))
+        return frame, f"{start}{self.where(table, selection, brief=True)}{tail}"
+
+    def distinct(self, table: str, column: str, selection: Selection, most: int) -> pd.Index | None:
+        """One statement."""
+        word = " WHERE " if selection.is_whole else " AND "
+        found = self.values(
+            f"SELECT DISTINCT {self.compared(table, column)} AS k FROM {quoted(table)} AS t"
+            f"{self.where(table, selection)}{word}t.{quoted(column)} IS NOT NULL LIMIT {most + 1}",
+            table,
+        )
+        return None if len(found) > most else pd.Index(found)
+
+    def near(self, table: str, column: str, keys: pd.Index, forms: Iterable[str], most: int) -> list[str] | None:
+        """One statement."""
+        text = self.compared(table, column)
+        dated = " OR ".join(f"ltrim({text}) GLOB '{'[0-9]' * 4}{sign}*'" for sign in ("-", "/"))
+        might = self.might_be(text, forms, odd=f"{text} GLOB '*[^ -~]*'", dated=f"({dated})")
+        found = self.values(
+            f"SELECT DISTINCT {text} AS k FROM {quoted(table)} AS t "
+            f"WHERE NOT ({self.one_of(table, column, keys)}) AND {might} LIMIT {most + 1}",
+            table,
+        )
+        return None if len(found) > most else found
+
+    def values(self, sql: str, table: str) -> list[Any]:
+        """As they are."""
+        return [value for (value,) in self._fetch(sql, self._taken())]
+
+    def place(self, table: str) -> str:
+        """Its name."""
+        return quoted(table)
+
+    def compared(self, table: str, column: str) -> str:
+        """By its bytes, whatever the table declares."""
+        return f"t.{quoted(column)} COLLATE BINARY"
+
+    def one_of(self, table: str, column: str, keys: pd.Index) -> str:
+        """A list in JSON."""
+        name = f"k{len(self._sent)}"
+        self._sent[name] = json.dumps(keys.tolist())
+        return f"{self.compared(table, column)} IN (SELECT value FROM json_each(:{name}))"
+
+    def _taken(self) -> dict[str, str]:
+        sent, self._sent = self._sent, {}
+        return sent
+
+    # --- SQLite's own -------------------------------------------------------------------------------------------------
+
+    def _numbered_by(self, table: str) -> str | None:
+        """The column that is the row id (INTEGER PRIMARY KEY), which nothing but integers can be in."""
+        with _named_errors():
+            keys = [(name, declared) for name, declared, key in table_columns(self._connection, table) if key]
+        is_alias = len(keys) == 1 and keys[0][1].upper() == "INTEGER"
+        return keys[0][0] if is_alias and all(origin != "pk" for _, _, _, origin, _ in self._indexes(table)) else None
+
+    def _indexes(self, table: str) -> list[tuple[Any, ...]]:
+        return self._fetch(f"PRAGMA index_list({quoted(table)})")
+
+    def _first(self, table: str, shown: str, condition: str) -> Any:
+        rows = self._fetch(f"SELECT {shown} FROM {quoted(table)} AS t WHERE {condition} LIMIT 1")
+        return rows[0][0] if rows else None
+
+    def _fetch(self, sql: str, values: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+        with _named_errors():
+            return self._connection.execute(sql, values or {}).fetchall()
+
+
+@contextmanager
+def _named_errors() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise UnreadableTable(f"SQLite cannot answer: {error}") from error

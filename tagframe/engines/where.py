@@ -1,0 +1,280 @@
+"""What is asked of cells, and what that means: the same in every engine and in memory.
+
+A value is compared as what the column holds. A number is the one that it is written as, whatever its type; a boolean is
+0 or 1; a day is the same as its ISO text, and as its midnight. A moment without a zone is none of a column that has
+zones, and the other way round. ``None``, NaN, NaT and ``pandas.NA`` are one: what is missing. What cannot be read as
+what the column holds is in no row.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from tagframe.engines.dtypes import EXACT
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+Bound = Literal["<", "<=", ">", ">="]
+Kind = Literal["integer", "real", "real32", "decimal", "boolean", "text", "date", "moment", "instant", ""]
+"""What the cells of a column are compared as: "moment" is without a time zone and "instant" with one; "" for a mixture,
+or what none of these is."""
+
+MOST_VALUES = 1_000
+"""More values are not written into a statement."""
+_BEYOND = 2**63
+_BOUNDS: dict[Bound, str] = {"<": "LT", "<=": "LTE", ">": "GT", ">=": "GTE"}
+
+
+@dataclass(frozen=True)
+class CellTest:
+    """One test of a column.
+
+    Attributes:
+        column: (table id, column).
+        values: one of these stands in the cell; of a bound there is one.
+        null: whether nothing in the cell fits, too.
+        bound: how the cell compares with the value, where it need not be equal to it.
+        is_plain: whether numbers are only compared with numbers and texts with texts, as an expression has it.
+    """
+
+    column: tuple[str, str]
+    values: tuple[Any, ...] = ()
+    null: bool = False
+    bound: Bound | None = None
+    is_plain: bool = False
+
+
+@dataclass(frozen=True)
+class Either:
+    """Tests of which one has to be true."""
+
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True)
+class Every:
+    """Tests that all have to be true."""
+
+    parts: tuple[Condition, ...]
+
+
+Condition = CellTest | Either | Every
+
+
+def tests_of(condition: Condition) -> Iterator[CellTest]:
+    """All tests in it."""
+    if isinstance(condition, CellTest):
+        yield condition
+        return
+    for part in condition.parts:
+        yield from tests_of(part)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for what is missing."""
+    return value is None or value is pd.NA or value is pd.NaT or bool(pd.api.types.is_scalar(value) and pd.isna(value))
+
+
+def own(value: Any) -> Any:
+    """A value of numpy's as one of Python's, or of pandas'."""
+    if isinstance(value, np.datetime64):
+        return pd.Timestamp(value)
+    if isinstance(value, np.timedelta64):
+        return pd.Timedelta(value)
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def cells(values: Iterable[Any], kind: Kind) -> list[Any]:
+    """The values as a column of a kind holds them; without those that it cannot hold.
+
+    >>> cells([1, 2.5, "1", True], "integer"), cells(["2024-01-05"], "date")
+    ([1, 1], [datetime.date(2024, 1, 5)])
+    """
+    return [cell for value in values for cell in _cells(value, kind)]
+
+
+def _cells(value: Any, kind: Kind) -> list[Any]:
+    if kind in ("integer", "real", "real32", "decimal", "boolean"):
+        number = _number(value, kind)
+        return [] if number is None else [number]
+    if kind == "text":
+        return _texts(value)
+    if kind in ("date", "moment", "instant"):
+        moment = _moment(value)
+        if moment is None or (moment.tzinfo is not None) != (kind == "instant"):
+            return []
+        if kind == "date":
+            return [moment.date()] if moment == moment.normalize() else []
+        return [moment]
+    return [value, *(text for text in _texts(value) if text != value)]
+
+
+def _number(value: Any, kind: Kind) -> Any:
+    if not isinstance(value, bool | int | float | Decimal):
+        return None
+    if kind == "decimal":
+        return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    if kind == "boolean":
+        return bool(value) if value in (0, 1) else None
+    if kind == "integer":
+        return int(value) if math.isfinite(value) and value == int(value) else None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    if not isinstance(value, Decimal) and number != value:
+        return None
+    return float(np.float32(number)) if kind == "real32" else number
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [str(value)]
+    if isinstance(value, dt.datetime):
+        return [] if value.tzinfo else [value.isoformat(" "), value.isoformat("T")]
+    return [value.isoformat()] if isinstance(value, dt.date) else []
+
+
+def _moment(value: Any) -> pd.Timestamp | None:
+    if isinstance(value, str):
+        try:
+            value = dt.datetime.fromisoformat(value)
+        except ValueError:
+            return None
+    return pd.Timestamp(value) if isinstance(value, dt.date) else None
+
+
+def kind_of(column: pd.Series) -> Kind:
+    """What the cells of a column in memory are compared as."""
+    dtype: Any = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        return kind_of(pd.Series(column.cat.categories))
+    for is_kind, kind in _DTYPES:
+        if is_kind(dtype):
+            if kind == "real" and getattr(dtype, "itemsize", 8) == 4:
+                return "real32"
+            return kind
+    return _INFERRED.get(pd.api.types.infer_dtype(column, skipna=True), "")
+
+
+_DTYPES: list[tuple[Any, Kind]] = [
+    (pd.api.types.is_bool_dtype, "boolean"),
+    (pd.api.types.is_integer_dtype, "integer"),
+    (pd.api.types.is_float_dtype, "real"),
+    (lambda dtype: isinstance(dtype, pd.DatetimeTZDtype), "instant"),
+    (pd.api.types.is_datetime64_dtype, "moment"),
+]
+_INFERRED: dict[str, Kind] = {
+    "string": "text", "boolean": "boolean", "integer": "integer", "floating": "real", "decimal": "decimal",
+    "date": "date", "empty": "text",
+}  # fmt: skip
+
+
+def fits(column: pd.Series, test: CellTest) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Which cells of a column in memory fit a test that has no bound."""
+    kind = kind_of(column)
+    values: Any = cells(test.values, kind)
+    if kind == "real32":
+        values = np.array(values, dtype=np.float32)
+    found = np.asarray(column.isin(values), dtype=bool) if len(values) else np.zeros(len(column), dtype=bool)
+    missing = np.asarray(column.isna(), dtype=bool)
+    return found | missing if test.null else found & ~missing
+
+
+def test_of(column: tuple[str, str], value: Any) -> CellTest:
+    """That a cell is a value, or one of a list of values; what stands for what is missing among them."""
+    several = [own(one) for one in value] if pd.api.types.is_list_like(value) else [own(value)]
+    known = tuple(one for one in several if not is_missing(one))
+    return CellTest(column, known, null=len(known) < len(several))
+
+
+# --- in a statement ---------------------------------------------------------------------------------------------------
+
+
+def can_be_said(test: CellTest, kind: Kind) -> bool:
+    """Whether a statement says of a column of a kind what the test means."""
+    if not test.values:
+        return True
+    if not kind or len(test.values) > MOST_VALUES:
+        return False
+    if test.is_plain:
+        numeric = kind in ("integer", "real") or (kind == "boolean" and test.bound is None)
+        if not (numeric or kind == "text") or not all(isinstance(value, str) != numeric for value in test.values):
+            return False
+        if test.bound is not None:
+            return kind == "text" or all(abs(value) < EXACT for value in test.values)
+    return all(map(_can_be_written, cells(test.values, kind)))
+
+
+def _can_be_written(cell: Any) -> bool:
+    if isinstance(cell, str):
+        return "\x00" not in cell and "\ufffd" not in cell and not any("\ud800" <= sign <= "\udfff" for sign in cell)
+    if isinstance(cell, int):
+        return -_BEYOND <= cell < _BEYOND
+    if isinstance(cell, pd.Timestamp):
+        return not cell.nanosecond
+    return math.isfinite(cell) if isinstance(cell, float | Decimal) else True
+
+
+def said(column: exp.Expr, test: CellTest, kind: Kind, values: dict[str, Any] | None, missing: exp.Expr) -> exp.Expr:
+    """The test of a column in a statement.
+
+    Args:
+        column: as it is compared.
+        test: that can be said of it.
+        kind: of the column.
+        values: takes those of the statement's placeholders; None where they are written into it.
+        missing: whether nothing is in the cell.
+    """
+    from sqlglot import exp
+
+    known = [_written(cell, kind, values) for cell in (test.values if test.bound else cells(test.values, kind))]
+    if test.bound is not None:
+        compared = getattr(exp, _BOUNDS[test.bound])(this=column, expression=known[0])
+        return exp.and_(compared, missing.not_()) if kind == "real" else compared
+    return one_of(column, known, missing if test.null else None)
+
+
+def one_of(column: exp.Expr, known: list[exp.Expr], missing: exp.Expr | None) -> exp.Expr:
+    """Whether a cell is one of some values, or where it may be, nothing."""
+    from sqlglot import exp
+
+    parts: list[exp.Expr] = [] if missing is None else [missing]
+    if len(known) == 1:
+        parts.append(column.eq(known[0]))
+    elif known:
+        parts.append(exp.In(this=column, expressions=known))
+    return exp.or_(*parts) if parts else exp.false()
+
+
+def _written(cell: Any, kind: Kind, values: dict[str, Any] | None) -> exp.Expr:
+    from sqlglot import exp
+
+    if values is not None and isinstance(cell, bool | int | float | str):
+        name = f"v{len(values)}"
+        values[name] = cell
+        return exp.Placeholder(this=name)
+    return literal(cell)
+
+
+def literal(value: Any) -> exp.Expr:
+    """A value as it stands in a statement."""
+    from sqlglot import exp
+
+    if isinstance(value, Decimal):
+        return exp.Literal.number(f"{value:f}")
+    if isinstance(value, dt.datetime):
+        kind = "TIMESTAMPTZ" if value.tzinfo else "TIMESTAMP"
+        return exp.cast(exp.Literal.string(value.isoformat(" ")), kind)
+    if isinstance(value, dt.date):
+        return exp.cast(exp.Literal.string(value.isoformat()), "DATE")
+    return exp.convert(value)

@@ -1,0 +1,466 @@
+"""Merges that the one engine which holds all tables runs as one statement; only the result travels.
+
+A plan runs there where SQL's answer is the same as pandas', which is checked and not assumed: keys are of one kind, no
+text that finds no partner would find one in canonical form (servers compare as they do: `Pushdown.as_in_memory`), and
+the tests can be said. What the report tells is counted by the engine, too, when somebody looks at it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import pandas as pd
+from sqlglot import exp
+
+from tagframe.corpus.canonical import canonical_all
+from tagframe.engines.base import Engine
+from tagframe.engines.pushdown import Pushdown
+from tagframe.engines.where import CellTest, Condition, Either, tests_of
+from tagframe.errors import FanOut, RowsLost
+from tagframe.joins.statement import Joined, kept
+from tagframe.joins.steps import How, JoinStep
+from tagframe.merging import advice
+from tagframe.merging.report import LaterReport, MergeReport, StepReport
+from tagframe.merging.where import Asked, LeftToMemory
+
+SHOWN_ROWS = 1_000
+"""Rows of the start table that an error carries at most."""
+_FEW_ROWS = 1_000
+_SPARSE = 0.25
+_MOST_LONE = 200_000
+"""Distinct text keys without a partner that are looked at in canonical form."""
+_REACH, _ROUNDS = 64, 3
+"""Rows of the start table that are looked at first for each of a limit; then so many times as many; and how often."""
+_TIMES = "tagframe times"
+
+
+def merge_in_engine(asked: Asked, engine: Engine) -> tuple[pd.DataFrame, MergeReport]:
+    """The merged frame and its report.
+
+    Raises:
+        LeftToMemory: the engine runs no joins, SQL might answer otherwise, or it would not be sooner.
+        FanOut, RowsLost: as :func:`tagframe.merging.run_plan`; with the first of the rows.
+        ServerGone, UnreadableTable, ColumnNotFound: a table cannot be read, or is not as it was.
+    """
+    with _opened(asked, engine) as merge:
+        merge.check()
+        frame, sql = merge.run()
+        if asked.says_loss:
+            report = merge.report(len(frame), sql)
+            if report.lost:
+                advice.say_loss(asked.plan.start, report.lost, report.start_rows, None)
+            return frame, report
+        kind = merge.place.kind
+
+    def count() -> MergeReport:
+        with _opened(asked, engine) as again:
+            return again.report(len(frame), sql)
+
+    return frame, LaterReport(asked.plan, len(frame), kind, advice.ways_as_sure(asked.plan), sql, count)
+
+
+@contextmanager
+def _opened(asked: Asked, engine: Engine) -> Iterator[_EngineMerge]:
+    block = engine.pushdown([asked.corpus.source_table(table) for table in asked.plan.tables])
+    if block is None:
+        raise LeftToMemory(f"{engine.kind} runs no joins")
+    with block as place:
+        yield _EngineMerge(asked, place)
+
+
+class _EngineMerge:
+    """A plan as statements over one engine's tables, which go by an alias each."""
+
+    def __init__(self, asked: Asked, place: Pushdown) -> None:
+        self.asked, self.plan, self.place = asked, asked.plan, place
+        self._aliases = {table: f"t{number}" for number, table in enumerate(self.plan.tables)}
+        self._ordered: tuple[str, ...] = ()
+        self.joined = Joined(self.plan, asked.how, self)
+
+    def name(self, table: str) -> str:
+        """What the engine calls a table."""
+        return self.asked.corpus.source_table(table)
+
+    # --- tables in statements -----------------------------------------------------------------------------------------
+
+    def alias(self, table: str) -> str:
+        """What statements call it."""
+        return self._aliases[table]
+
+    def item(self, table: str) -> exp.Expr:
+        """Its rows numbered where they are sorted by that."""
+        return self.place.item(self.name(table), self._aliases[table], numbered=table in self._ordered)
+
+    def join_type(self, how: How) -> str:
+        """As the engine has it."""
+        return self.place.join_type(how, is_tested=bool(self.asked.where))
+
+    def as_key(self, column: exp.Expr) -> exp.Expr:
+        """As the engine compares keys."""
+        return self.place.as_key(column)
+
+    def _whole(self, table: str, alias: str) -> exp.Expr:
+        return self.place.item(self.name(table), alias)
+
+    def _size(self, table: str) -> exp.Expr:
+        return exp.select(exp.Count(this=exp.Star())).from_(self._whole(table, "whole"), copy=False).subquery()
+
+    def _tests(self, values: dict[str, Any] | None) -> list[exp.Expr]:
+        """What ``where`` asks; ``values`` takes those of the placeholders."""
+        return [self._test(condition, values) for condition in self.asked.where.tests]
+
+    def _test(self, condition: Condition, values: dict[str, Any] | None) -> exp.Expr:
+        if isinstance(condition, CellTest):
+            return self.place.test(
+                self.joined.value(condition.column), self.name(condition.column[0]), condition, values
+            )
+        parts = [self._test(part, values) for part in condition.parts]
+        return exp.or_(*parts) if isinstance(condition, Either) else exp.and_(*parts)
+
+    def _number(self, query: exp.Expr, values: dict[str, Any] | None = None) -> dict[str, Any]:
+        return self.place.numbers(query.sql(dialect=self.place.dialect), values)
+
+    # --- what may run -------------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Leave what might be answered otherwise, and refuse what has to be.
+
+        Raises:
+            LeftToMemory, FanOut, RowsLost: see :func:`merge_in_engine`.
+        """
+        asked, place = self.asked, self.place
+        if place.most_rows is not None and not asked.where and asked.limit is None and not asked.is_forced:
+            raise LeftToMemory(f"all rows are asked for, which are read sooner than {place.kind} joins them")
+        if asked.how == "outer" and not place.joins_outer:
+            raise LeftToMemory(f"this {place.kind} has no outer joins")
+        if not asked.where.is_said:
+            raise LeftToMemory("where= asks what no statement says")
+        for condition in asked.where.tests:
+            for test in tests_of(condition):
+                if not place.says(self.name(test.column[0]), test):
+                    raise LeftToMemory(f"where= asks of {'.'.join(test.column)} what {place.kind} cannot say")
+        for step in self.plan.steps:
+            self._check_keys(step)
+        self._check_size()
+        if asked.on_fanout != "allow":
+            self._refuse_fan_out()
+        if asked.on_loss == "raise" and asked.how == "inner" and self.plan.steps:
+            if asked.on_fanout == "allow" and not all(map(self.is_unique, self.plan.steps)):
+                raise LeftToMemory("rows are repeated, and lost ones refused")
+            self._refuse_loss()
+
+    def _check_keys(self, step: JoinStep) -> None:
+        base, table = self.name(step.base), self.name(step.table)
+        for mine, theirs in zip(step.base_columns, step.columns, strict=True):
+            kinds = {self.place.key_kind(base, mine), self.place.key_kind(table, theirs)}
+            if "" in kinds or len(kinds - {"null"}) > 1:
+                raise LeftToMemory(f"the keys of {step} are compared otherwise in SQL")
+            if kinds == {"text"} and self.place.as_in_memory:
+                fact = ("matches otherwise", mine, table, theirs)
+                if self.place.known(base, fact, partial(self._may_match, base, mine, table, theirs)):
+                    raise LeftToMemory(f"keys of {step} may be alike though written otherwise")
+
+    def _may_match(self, table: str, column: str, other: str, other_column: str) -> bool:
+        """Whether a text that finds no partner may find one in canonical form: " Prague" and "prague"."""
+        lone, held = self.place.lone(table, column, other, other_column, _MOST_LONE)
+        if not lone or len(lone) == _MOST_LONE:
+            return bool(lone)
+        forms = {form for form in canonical_all(held)[0] if form is not None}
+        return not forms.isdisjoint(canonical_all(lone)[0])
+
+    def _check_size(self) -> None:
+        """Leave what is read sooner as whole columns."""
+        asked = self.asked
+        if self.place.most_rows is None or asked.is_forced:
+            return
+        most = max(self.place.most_rows, _SPARSE * self.place.size(self.name(self.plan.start)))
+        rows = asked.limit
+        if rows is None or rows > most:
+            values: dict[str, Any] | None = {} if self.place.binds else None
+            query = self.joined.select([exp.alias_(exp.Count(this=exp.Star()), "n")], self.plan.steps)
+            found = int(self._number(query.where(*self._tests(values), copy=False), values)["n"])
+            rows = found if rows is None else min(found, rows)
+        if rows > most:
+            raise LeftToMemory(f"most rows are asked for, which are read sooner than {self.place.kind} joins them")
+
+    def is_unique(self, step: JoinStep) -> bool:
+        """Whether no key of the table that a step brings in repeats, nulls aside."""
+        return self.place.is_unique(self.name(step.table), step.columns)
+
+    def _refuse_fan_out(self) -> None:
+        for step in self.plan.steps:
+            if self.is_unique(step):
+                continue
+            shown = [exp.Count(this=exp.Star()), exp.Max(this=_column(_TIMES, "twice"))]
+            found = self._number(self._repeated(step, [exp.alias_(shown[0], "n"), exp.alias_(shown[1], "most")]))
+            if not found["n"]:
+                continue
+            if self.asked.on_fanout == "warn":
+                raise LeftToMemory("rows are repeated, which is warned of")
+            message = advice.fan_out(self.plan, step, int(found["n"]), int(found["most"]), are_all=False)
+            raise FanOut(message, self._start_rows(self._repeated(step, self._start_columns())))
+
+    def _repeated(self, step: JoinStep, shown: Sequence[exp.Expr]) -> exp.Select:
+        """The rows so far that have several partners in the step's table."""
+        twice = self._partners(step).having(exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(1)))
+        before = self.joined.select(shown, self.plan.steps[: self.plan.steps.index(step)])
+        return before.join(twice.subquery("twice"), on=self.joined.equal(step, brought="twice"), copy=False)
+
+    def _partners(self, step: JoinStep) -> exp.Select:
+        """The keys of the step's table, each with its number of rows."""
+        keys = [_column(column, "brought") for column in step.columns]
+        times = exp.alias_(exp.Count(this=exp.Star()), _TIMES, quoted=True)
+        shown = [exp.alias_(self.as_key(key.copy()), key.name, quoted=True) for key in keys]
+        query = exp.select(*shown, times, copy=False).from_(self._whole(step.table, "brought"), copy=False)
+        filled = [key.is_(exp.null()).not_() for key in keys]
+        return query.where(*filled, copy=False).group_by(*(self.as_key(key) for key in keys), copy=False)
+
+    def _refuse_loss(self) -> None:
+        plan = self.plan
+        lost = exp.and_(*map(self._found, plan.steps)).not_()
+        counts = [exp.alias_(exp.Count(this=exp.Star()), "lost"), exp.alias_(self._size(plan.start), "n")]
+        found = self._number(self.joined.select(counts, plan.steps, join_type="left").where(lost, copy=False))
+        if found["lost"]:
+            message = advice.loss(plan.start, int(found["lost"]), int(found["n"]))
+            rows = self.joined.select(self._start_columns(), plan.steps, join_type="left").where(lost, copy=False)
+            raise RowsLost(
+                f"{message}. The first of them are on this error as .rows. how='left' keeps them",
+                self._start_rows(rows),
+            )
+
+    def _found(self, step: JoinStep) -> exp.Expr:
+        """Whether a row has a partner in the step's table, whose keys are none of them null."""
+        return self.joined.column(step.table, step.columns[0]).is_(exp.null()).not_()
+
+    def _start_columns(self) -> list[exp.Expr]:
+        return [self.joined.column(self.plan.start, name) for name in self._shown_of_start()]
+
+    def _shown_of_start(self) -> list[str]:
+        source = self.plan.source(self.plan.start)
+        return [column for column in source.columns if column not in source.hidden]
+
+    def _start_rows(self, query: exp.Select) -> pd.DataFrame:
+        place = self.name(self.plan.start)
+        columns = [(place, name, name) for name in self._shown_of_start()]
+        sql = query.limit(SHOWN_ROWS, copy=False).sql(dialect=self.place.dialect)
+        return self.place.rows(sql, columns, f"table {place!r}")
+
+    # --- the rows -----------------------------------------------------------------------------------------------------
+
+    def run(self) -> tuple[pd.DataFrame, str]:
+        """The frame, and the statement that gave it."""
+        asked = self.asked
+        if self.place.as_in_memory:
+            # What repeats rows of the start table, or adds to them, sorts them too.
+            adds = asked.how == "outer"
+            brought = [step.table for step in self.plan.steps if adds or not self.is_unique(step)]
+            self._ordered = (self.plan.start, *brought)
+            if any(self.place.number(self.name(table), self._aliases[table]) is None for table in self._ordered):
+                raise LeftToMemory("its rows have no order there")
+        found = None
+        if asked.limit is not None and asked.how != "outer" and self.place.starts_early:
+            reach = max(1, asked.limit)
+            for _ in range(_ROUNDS):
+                reach *= _REACH
+                found = self._rows(reach)
+                if len(found[0]) == asked.limit:
+                    break
+                found = None
+        frame, sql = self._rows() if found is None else found
+        for name, (table, column) in asked.wanted.items():
+            # As pandas has it where rows of a table are missing.
+            if frame[name].dtype == object and self.place.cell_kind(self.name(table), column) == "boolean":
+                frame[name] = frame[name].astype("boolean")
+        frame.index = pd.RangeIndex(len(frame))
+        self._ordered = ()
+        return frame, sql
+
+    def _rows(self, first: int | None = None) -> tuple[pd.DataFrame, str]:
+        values, sql = kept(self._known_as(first), lambda: self._statement(first))
+        asked = self.asked
+        columns = [(self.name(table), column, name) for name, (table, column) in asked.wanted.items()]
+        what = f"the merge of {', '.join(self.plan.tables)}"
+        few = asked.limit is not None and asked.limit <= _FEW_ROWS
+        return self.place.rows(sql, columns, what, values=values, few=few), sql
+
+    def _known_as(self, first: int | None) -> Any:
+        """What tells this merge's statement from those of others."""
+        asked = self.asked
+        tested = [test for condition in asked.where.tests for test in tests_of(condition)]
+        values = tuple((type(value), repr(value)) for test in tested for value in test.values)
+        kinds = tuple(self.place.cell_kind(self.name(test.column[0]), test.column[1]) for test in tested)
+        places = tuple(self.place.place(self.name(table)) for table in self.plan.tables)
+        shape = repr(asked.where.tests)
+        return (self.place.kind, places, self.plan, asked.how, tuple(asked.wanted.items()), shape, values, kinds,
+                asked.limit, self._ordered, first)  # fmt: skip
+
+    def _statement(self, first: int | None) -> tuple[dict[str, Any] | None, str]:
+        """The statement of the rows, and the values of its placeholders."""
+        asked, start = self.asked, self.plan.start
+        values: dict[str, Any] | None = {} if self.place.binds else None
+        shown = [self.joined.named(key, name) for name, key in asked.wanted.items()]
+        begin = None
+        if first is not None:
+            begin = self.place.item(self.name(start), self._aliases[start], numbered=True, first=first)
+        query = self.joined.select(shown, self.plan.steps, start=begin)
+        query = query.where(*self._tests(values), copy=False)
+        numbers = [self.place.number(self.name(table), self._aliases[table]) for table in self._ordered]
+        if len(numbers) > 1 or asked.how == "outer":
+            # Rows that a table has no part in come after those that it has.
+            numbers = [number and exp.Ordered(this=number, nulls_first=False) for number in numbers]
+        query = query.order_by(*filter(None, numbers), copy=False) if numbers else query
+        query = query if asked.limit is None else query.limit(asked.limit, copy=False)
+        return values, query.sql(dialect=self.place.dialect)
+
+    # --- the account --------------------------------------------------------------------------------------------------
+
+    def report(self, rows: int, sql: str) -> MergeReport:
+        """What became of every row, of a merge that gave so many by a statement."""
+        values: dict[str, Any] | None = {} if self.place.binds else None
+        tests = self._tests(values)
+        repeats = self.asked.how == "outer" or not all(map(self.is_unique, self.plan.steps))
+        steps, size, alive = self._repeating() if repeats else self._looking_up()
+        joined = self._count_joined([], None) if repeats else alive
+        kept_rows = self._count_joined(tests, values) if tests else joined
+        return MergeReport(
+            self.plan.start,
+            size,
+            steps,
+            rows,
+            size - alive,
+            joined - kept_rows,
+            self.place.kind,
+            ambiguous=advice.ways_as_sure(self.plan),
+            plan=self.plan,
+            sql=sql,
+        )
+
+    def _count_joined(self, tests: Sequence[exp.Expr], values: dict[str, Any] | None) -> int:
+        query = self.joined.select([exp.alias_(exp.Count(this=exp.Star()), "n")], self.plan.steps)
+        return int(self._number(query.where(*tests, copy=False), values)["n"])
+
+    def _size_of_start(self) -> int:
+        return self.place.size(self.name(self.plan.start))
+
+    def _looking_up(self) -> tuple[tuple[StepReport, ...], int, int]:
+        """The steps, the rows of the start table, and how many of them are left."""
+        steps: list[StepReport] = []
+        losing: list[JoinStep] = []
+        for step in self.plan.steps:
+            steps.append(self._look_up(step, losing))
+            if self.asked.how == "inner" and steps[-1].unmatched_left:
+                losing.append(step)
+        size = steps[0].rows_in if steps else self._size_of_start()
+        return tuple(steps), size, steps[-1].rows_out if steps else size
+
+    def _look_up(self, step: JoinStep, losing: Sequence[JoinStep]) -> StepReport:
+        """A step that repeats no row, from the keys that the rows before it have, each with its number of rows.
+
+        A key is looked for once and not for each of its rows, and which of the other table's are used needs no second
+        look.
+
+        Args:
+            step: which.
+            losing: the steps before it that lose rows. The others matter only as the way to the table of its keys.
+        """
+        started = time.perf_counter()
+        wanted = {step.base, *(other.table for other in losing)}
+        before: list[JoinStep] = []
+        for other in reversed(self.plan.steps[: self.plan.steps.index(step)]):
+            if other.table in wanted:
+                before.insert(0, other)
+                wanted.add(other.base)
+        mine = [self.as_key(self.joined.column(step.base, column)) for column in step.base_columns]
+        keys = [f"tagframe key {place}" for place in range(len(mine))]
+        shown = [exp.alias_(column, key, quoted=True) for column, key in zip(mine, keys, strict=True)]
+        times = exp.alias_(exp.Count(this=exp.Star()), _TIMES, quoted=True)
+        found = self.joined.select([*shown, times], before).group_by(*(column.copy() for column in mine), copy=False)
+        theirs = [_column(column, "brought") for column in step.columns]
+        known = [_column(key, "found") for key in keys]
+        equal = [self.as_key(key.copy()).eq(column.copy()) for key, column in zip(known, theirs, strict=True)]
+        many = _column(_TIMES, "found")
+        query = exp.select(
+            exp.alias_(exp.Sum(this=many), "n"),
+            exp.alias_(_sum_where(many, exp.or_(*(key.is_(exp.null()) for key in known))), "empty"),
+            exp.alias_(_sum_where(many, theirs[0].is_(exp.null()).not_()), "matched"),
+            exp.alias_(exp.Count(this=theirs[0].copy()), "used"),
+            exp.alias_(self._size(step.table), "size"),
+            copy=False,
+        ).from_(found.subquery("found"), copy=False)
+        query = query.join(self._whole(step.table, "brought"), on=exp.and_(*equal), join_type="left", copy=False)
+        number = {name: int(count or 0) for name, count in self._number(query).items()}
+        return StepReport(
+            left=step.left,
+            right=step.right,
+            rows_in=number["n"],
+            rows_out=number["matched"] if self.asked.how == "inner" else number["n"],
+            matched=number["matched"],
+            unmatched_left=number["n"] - number["matched"],
+            unmatched_right=number["size"] - number["used"],
+            fan_out=1.0 if number["matched"] else 0.0,
+            null_keys=number["empty"],
+            coerced=0,
+            seconds=time.perf_counter() - started,
+        )
+
+    def _repeating(self) -> tuple[tuple[StepReport, ...], int, int]:
+        """The same of a merge in which a row may have several partners, or come from a later table."""
+        steps = tuple(map(self._repeat, self.plan.steps))
+        number = exp.alias_(exp.Window(this=exp.RowNumber()), "tagframe row", quoted=True)
+        start, alias = self.plan.start, self._aliases[self.plan.start]
+        numbered = exp.select(exp.Star(), number).from_(self._whole(start, "whole"), copy=False).subquery(alias)
+        shown = exp.Count(this=exp.Distinct(expressions=[_column("tagframe row", alias)]))
+        query = self.joined.select([exp.alias_(shown, "n")], self.plan.steps, start=numbered)
+        return steps, self._size_of_start(), int(self._number(query)["n"])
+
+    def _repeat(self, step: JoinStep) -> StepReport:
+        started = time.perf_counter()
+        before = self.plan.steps[: self.plan.steps.index(step)]
+        mine = [self.joined.column(step.base, column) for column in step.base_columns]
+        many = _column(_TIMES, "partners")
+        shown = [
+            exp.alias_(exp.Count(this=exp.Star()), "n"),
+            exp.alias_(_count_where(exp.or_(*(key.is_(exp.null()) for key in mine))), "empty"),
+            exp.alias_(exp.Count(this=many.copy()), "matched"),
+            exp.alias_(exp.Coalesce(this=exp.Sum(this=many.copy()), expressions=[exp.Literal.number(0)]), "pairs"),
+        ]
+        partners = self._partners(step).subquery("partners")
+        equal = self.joined.equal(step, brought="partners")
+        found = self._number(self.joined.select(shown, before).join(partners, on=equal, join_type="left", copy=False))
+        asking = self.joined.select([exp.Literal.number(1)], before).where(
+            self.joined.equal(step, brought="brought"), copy=False
+        )
+        unused = exp.select(exp.alias_(exp.Count(this=exp.Star()), "unused")).from_(self._whole(step.table, "brought"))
+        found |= self._number(unused.where(exp.Exists(this=asking).not_(), copy=False))
+        number = {name: int(count) for name, count in found.items()}
+        alone = number["n"] - number["matched"]
+        added = {"inner": 0, "left": alone, "outer": alone + number["unused"]}[self.asked.how]
+        return StepReport(
+            left=step.left,
+            right=step.right,
+            rows_in=number["n"],
+            rows_out=number["pairs"] + added,
+            matched=number["matched"],
+            unmatched_left=alone,
+            unmatched_right=number["unused"],
+            fan_out=number["pairs"] / number["matched"] if number["matched"] else 0.0,
+            null_keys=number["empty"],
+            coerced=0,
+            seconds=time.perf_counter() - started,
+        )
+
+
+def _column(name: str, table: str) -> exp.Column:
+    return exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(table, quoted=True))
+
+
+def _count_where(condition: exp.Expr) -> exp.Expr:
+    return exp.Count(this=exp.Case(ifs=[exp.If(this=condition, true=exp.Literal.number(1))]))
+
+
+def _sum_where(number: exp.Expr, condition: exp.Expr) -> exp.Expr:
+    return exp.Sum(this=exp.Case(ifs=[exp.If(this=condition, true=number.copy())]))

@@ -1,0 +1,210 @@
+"""What is asked of a merge: its ``where=``, read once into tests that engines run, and what only runs in memory.
+
+What a test means stands in :mod:`tagframe.engines.where`. Rows have to fit the tests first; functions see the column of
+those that do, one function after the other.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tagframe.corpus import Corpus
+from tagframe.engines.where import Bound, CellTest, Condition, Either, Every, fits, test_of, tests_of
+from tagframe.errors import InvalidArgument
+from tagframe.joins.plan import JoinPlan
+from tagframe.joins.steps import How
+from tagframe.merging.advice import Reaction
+
+ColumnKey = tuple[str, str]
+"""Table id and column name."""
+
+_BOUNDS: dict[type[ast.cmpop], Bound] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+_TURNED: dict[Bound, Bound] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_MOST = 2**63
+
+
+@dataclass(frozen=True)
+class Where:
+    """What is asked of the joined rows.
+
+    Attributes:
+        tests: all of them have to be true.
+        functions: from a column to booleans, in order.
+        query: the expression that was given, for :meth:`pandas.DataFrame.query`.
+        is_read: whether ``tests`` are all that the expression asks.
+    """
+
+    tests: tuple[Condition, ...] = ()
+    functions: tuple[tuple[ColumnKey, Callable[[pd.Series], Any]], ...] = ()
+    query: str = ""
+    is_read: bool = True
+
+    def __bool__(self) -> bool:
+        return bool(self.tests or self.functions or self.query)
+
+    @property
+    def is_said(self) -> bool:
+        """Whether the tests are all that is asked."""
+        return self.is_read and not self.functions
+
+    @property
+    def by_column(self) -> tuple[CellTest, ...]:
+        """Those of the tests that are of one column each, and have to be true by themselves."""
+        return tuple(test for test in self.tests if isinstance(test, CellTest) and not test.is_plain)
+
+    def columns(self, everything: Iterable[ColumnKey]) -> set[ColumnKey]:
+        """What has to be read to judge a row in memory; ``everything`` is all that an expression may name."""
+        tested = {test.column for condition in self.tests for test in tests_of(condition)}
+        return {*tested, *(column for column, _ in self.functions), *(everything if self.query else ())}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A merge as :func:`tagframe.merging.run_plan` was asked for it.
+
+    Attributes:
+        plan: how the tables are joined.
+        corpus: where they are.
+        wanted: name in the result → column, in order.
+        everything: the same of all columns.
+        where: which of the joined rows.
+        how: the kind of every join.
+        limit: rows at most.
+        on_fanout, on_loss: what to do where rows of the start table are repeated or lost.
+        is_forced: whether its user says where it runs.
+    """
+
+    plan: JoinPlan
+    corpus: Corpus
+    wanted: Mapping[str, ColumnKey]
+    everything: Mapping[str, ColumnKey]
+    where: Where
+    how: How
+    limit: int | None
+    on_fanout: Reaction
+    on_loss: Reaction
+    is_forced: bool = False
+
+    @property
+    def says_loss(self) -> bool:
+        """Whether lost rows are warned of: those of an anchor that is asked for as a whole."""
+        return self.on_loss == "warn" and self.plan.is_anchored and self.how == "inner" and self.limit is None
+
+
+class LeftToMemory(Exception):
+    """SQL might answer otherwise than pandas, or no sooner; the message says why."""
+
+
+def where_of(where: Mapping[str, Any] | str | None, plan: JoinPlan, columns: Mapping[str, ColumnKey]) -> Where:
+    """Read ``where=``.
+
+    Args:
+        where: as for :func:`tagframe.merging.run_plan`.
+        plan: of the merge.
+        columns: name in the result → column, which an expression may name.
+
+    Raises:
+        ColumnNotFound: it names no column of the plan.
+    """
+    if isinstance(where, str):
+        read = _read(where, columns)
+        return Where(() if read is None else read, query=where, is_read=read is not None)
+    tests: list[Condition] = []
+    functions = []
+    for name, value in (where or {}).items():
+        column = plan.find_column(name)
+        if callable(value):
+            functions.append((column, value))
+        else:
+            tests.append(test_of(column, value))
+    return Where(tuple(tests), tuple(functions))
+
+
+def fitting(column: pd.Series, asked: CellTest | Callable[[pd.Series], Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Which rows of a column fit a test, or a function."""
+    if isinstance(asked, CellTest):
+        return fits(column, asked)
+    found = pd.array(np.asarray(asked(column), dtype=object), dtype="boolean")
+    if len(found) != len(column):
+        raise InvalidArgument(f"a function in where= gives a boolean for each of {len(column)} rows; got {len(found)}")
+    return found.to_numpy(dtype=bool, na_value=False)
+
+
+# --- expressions ------------------------------------------------------------------------------------------------------
+
+
+def _read(text: str, columns: Mapping[str, ColumnKey]) -> tuple[Condition, ...] | None:
+    """An expression of :meth:`pandas.DataFrame.query` as tests; None where it is more than such.
+
+    Read are comparisons of a column with a number or a text by ``==``, ``<``, ``<=``, ``>``, ``>=`` and ``in [...]``,
+    joined by ``and`` and ``or``. ``!=`` and ``not`` are left to pandas: whether they are true of what is missing is a
+    matter of the column's dtype there.
+
+    >>> _read("price > 5 and `a b` == 'x'", {"price": ("t", "price"), "a b": ("t", "a b")})[0]
+    CellTest(column=('t', 'price'), values=(5,), null=False, bound='>', is_plain=True)
+    >>> _read("price > mean", {"price": ("t", "price")})
+    """
+    quoted: list[str] = []
+
+    def placed(match: re.Match[str]) -> str:
+        quoted.append(match[1])
+        return f"tagframe_name_{len(quoted) - 1}_"
+
+    try:
+        # A backtick inside a text makes it another expression, which has no such column.
+        tree = ast.parse(re.sub(r"`([^`\n]+)`", placed, text.strip()), mode="eval")
+        named = {f"tagframe_name_{place}_": columns.get(name) for place, name in enumerate(quoted)}
+        found = _condition(tree.body, {**columns, **named})
+    except (SyntaxError, ValueError, KeyError, RecursionError):
+        return None
+    return found.parts if isinstance(found, Every) else (found,)
+
+
+def _condition(node: ast.expr, columns: Mapping[str, ColumnKey | None]) -> Condition:
+    if isinstance(node, ast.BoolOp):
+        parts = tuple(_condition(part, columns) for part in node.values)
+        return Every(parts) if isinstance(node.op, ast.And) else Either(parts)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr):
+        parts = _condition(node.left, columns), _condition(node.right, columns)
+        return Every(parts) if isinstance(node.op, ast.BitAnd) else Either(parts)
+    if isinstance(node, ast.Compare):
+        sides = [node.left, *node.comparators]
+        tests = [_test(left, sign, right, columns)
+                 for left, sign, right in zip(sides, node.ops, sides[1:], strict=False)]  # fmt: skip
+        return tests[0] if len(tests) == 1 else Every(tuple(tests))
+    raise ValueError(ast.dump(node))
+
+
+def _test(left: ast.expr, sign: ast.cmpop, right: ast.expr, columns: Mapping[str, ColumnKey | None]) -> CellTest:
+    bound = _BOUNDS.get(type(sign))
+    if isinstance(sign, ast.In):
+        if not isinstance(right, ast.List | ast.Tuple):
+            raise ValueError("no list of values")
+        return CellTest(_column(left, columns), tuple(map(_value, right.elts)), is_plain=True)
+    if bound is None and not isinstance(sign, ast.Eq):
+        raise ValueError("another comparison")
+    if isinstance(right, ast.Name):
+        left, right, bound = right, left, bound and _TURNED[bound]
+    return CellTest(_column(left, columns), (_value(right),), bound=bound, is_plain=True)
+
+
+def _column(node: ast.expr, columns: Mapping[str, ColumnKey | None]) -> ColumnKey:
+    if not isinstance(node, ast.Name) or (found := columns[node.id]) is None:
+        raise ValueError("no column")
+    return found
+
+
+def _value(node: ast.expr) -> int | float | str:
+    value = ast.literal_eval(node)
+    if isinstance(value, bool) or not isinstance(value, int | float | str) or (
+        isinstance(value, int | float) and not abs(value) < _MOST
+    ):  # fmt: skip
+        raise ValueError("neither a number nor a text")
+    return value
