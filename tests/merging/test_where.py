@@ -1,0 +1,156 @@
+"""What ``where=`` means: the same rows in every engine, in every way to run a merge, as the README's table says."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sqlite3
+from contextlib import closing
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import psycopg
+import pytest
+
+import tagframe as tf
+from tagframe.corpus.references import NamedTable
+from tagframe.errors import WayNotPossible
+from tagframe.joins import JoinPlan, keys_on
+from tagframe.merging import plan_tables, run_plan
+
+pytest.importorskip("duckdb")
+UTC = dt.UTC
+ROWS: dict[str, list[Any]] = {
+    "id": [1, 2, 3, 4, 5, 6],
+    "k": [1, 1, 2, 2, 3, 3],
+    "n": [0, 1, 2, 7, None, 2**53 + 1],
+    "x": [0.5, 1.0, None, 0.1, float("nan"), -1.5],
+    "t": ["a", "A", "1", None, "2024-01-05", "it's"],
+    "b": [True, False, None, True, False, True],
+    "day": [dt.date(2024, 1, 5), None, dt.date(2024, 1, 6), None, dt.date(1999, 12, 31), dt.date(2024, 1, 5)],
+    "at": [dt.datetime(2024, 1, 5), dt.datetime(2024, 1, 5, 12, 30), None, None, None, dt.datetime(2024, 1, 5)],
+    "zoned": [dt.datetime(2024, 1, 5, 12, tzinfo=UTC), None, None, None, None, dt.datetime(2024, 1, 5, tzinfo=UTC)],
+    "price": [Decimal("0.10"), Decimal("2.50"), None, None, Decimal("1.00"), Decimal("0.30")],
+}  # fmt: skip
+TYPES = {"id": "int PRIMARY KEY", "k": "int", "n": "int8", "x": "float8", "t": "text", "b": "bool", "day": "date",
+         "at": "timestamp", "zoned": "timestamptz", "price": "numeric(9, 2)"}  # fmt: skip
+LABELS = pd.DataFrame({"k": [1, 2, 3], "label": ["one", "two", "three"]})
+ISTANBUL = dt.timezone(dt.timedelta(hours=3))
+CASES: list[tuple[dict[str, Any], list[int]]] = [
+    # What is missing.
+    *(({column: gone}, rows) for gone in (None, float("nan"), np.nan, pd.NA, pd.NaT, np.datetime64("NaT"), [None])
+      for column, rows in (("x", [3, 5]), ("t", [4]), ("n", [5]), ("day", [2, 4]), ("at", [3, 4, 5]))),
+    ({"x": [None, 1.0]}, [2, 3, 5]),
+    ({"t": ["a", float("nan")]}, [1, 4]),
+    ({"n": [None, 7, None]}, [4, 5]),
+    ({"x": []}, []),
+    # Numbers, of whatever type.
+    *(({"n": one}, [2]) for one in (1, 1.0, True, Decimal("1.00"), np.int8(1), np.float32(1), np.bool_(True))),
+    ({"n": [np.int64(7), np.float64(2.0)]}, [3, 4]),
+    ({"n": np.array([0, 7])}, [1, 4]),
+    ({"n": pd.Series([0, 7])}, [1, 4]),
+    ({"n": range(3)}, [1, 2, 3]),
+    ({"n": 2**53 + 1}, [6]),
+    ({"n": 2**53}, []),
+    ({"n": 0.5}, []),
+    ({"n": float("inf")}, []),
+    ({"n": "1"}, []),
+    ({"x": 0.1}, [4]),
+    ({"x": Decimal("0.1")}, [4]),
+    ({"x": [1, -1.5]}, [2, 6]),
+    ({"price": 0.1}, [1]),
+    ({"price": [Decimal("0.3"), 1]}, [5, 6]),
+    # Booleans are 0 and 1.
+    *(({"b": one}, [1, 4, 6]) for one in (True, 1, 1.0, np.True_)),
+    ({"b": [False, None]}, [2, 3, 5]),
+    ({"b": 2}, []),
+    ({"b": "True"}, []),
+    # Texts, sign by sign.
+    ({"t": "a"}, [1]),
+    ({"t": np.str_("A")}, [2]),
+    ({"t": 1}, []),
+    ({"t": ["it's", 1, "1"]}, [3, 6]),
+    # Days, and their ISO texts.
+    *(({"day": one}, [1, 6]) for one in (dt.date(2024, 1, 5), "2024-01-05")),
+    ({"t": dt.date(2024, 1, 5)}, [5]),
+    ({"at": dt.datetime(2024, 1, 5, 12, 30)}, [2]),
+    ({"at": pd.Timestamp("2024-01-05 12:30")}, [2]),
+    ({"at": np.datetime64("2024-01-05T12:30")}, [2]),
+    ({"at": dt.datetime(2024, 1, 5, 12, 30, tzinfo=UTC)}, []),
+    # Moments with a zone, in whatever zone.
+    ({"zoned": dt.datetime(2024, 1, 5, 12, tzinfo=UTC)}, [1]),
+    ({"zoned": dt.datetime(2024, 1, 5, 15, tzinfo=ISTANBUL)}, [1]),
+    ({"zoned": pd.Timestamp("2024-01-05 12:00", tz="UTC")}, [1]),
+    ({"zoned": dt.datetime(2024, 1, 5, 12)}, []),
+    # Several columns, and functions, which see the rows that fit the rest.
+    ({"b": True, "label": ["one", "three"]}, [1, 6]),
+    ({"x": lambda column: column == column.max(), "n": [1, 2, 7]}, [2]),
+]  # fmt: skip
+PLAIN_SQLITE = {"day", "at", "zoned", "price"}
+"""What SQLite has no type for."""
+
+
+@pytest.fixture(scope="module")
+def corpora(postgres, tmp_path_factory) -> dict[str, tf.Corpus]:
+    frame = pd.DataFrame({name: pd.Series(cells, dtype=object) for name, cells in ROWS.items()})
+    typed = frame.astype({"id": "int64", "k": "int64", "n": "Int64", "x": "float64", "b": "boolean", "t": "str",
+                          "at": "datetime64[us]", "zoned": "datetime64[us, UTC]"})  # fmt: skip
+    folder = tmp_path_factory.mktemp("where")
+    (folder / "lake" / "rows").mkdir(parents=True)
+    for part in range(2):
+        typed.iloc[3 * part :][:3].to_parquet(folder / "lake" / "rows" / f"part-{part}.parquet", index=False)
+    LABELS.to_parquet(folder / "lake" / "labels.parquet", index=False)
+    with closing(sqlite3.connect(folder / "file.sqlite")) as connection:
+        connection.execute(f"CREATE TABLE rows ({', '.join(ROWS)})")
+        for row in frame.astype(object).where(frame.notna(), None).itertuples(index=False):
+            cells = [cell if isinstance(cell, int | float | str | None) else str(cell) for cell in row]
+            connection.execute(f"INSERT INTO rows VALUES ({', '.join('?' * len(cells))})", cells)
+        LABELS.to_sql("labels", connection, index=False)
+        connection.commit()
+    with psycopg.connect(postgres.url(), autocommit=True) as owner:
+        owner.execute("DROP DATABASE IF EXISTS meaning WITH (FORCE)")
+        owner.execute("CREATE DATABASE meaning")
+    with psycopg.connect(postgres.url("meaning"), autocommit=True) as owner:
+        owner.execute(f"CREATE TABLE rows ({', '.join(f'{name} {kind}' for name, kind in TYPES.items())})")
+        owner.execute("CREATE TABLE labels (k int PRIMARY KEY, label text)")
+        for cells in zip(*ROWS.values(), strict=True):
+            owner.execute(f"INSERT INTO rows VALUES ({', '.join(['%s'] * len(cells))})", cells)
+        for key, label in LABELS.itertuples(index=False):
+            owner.execute("INSERT INTO labels VALUES (%s, %s)", [key, label])
+    found = {
+        "frames": tf.open_corpus({"frames.rows": typed, "frames.labels": LABELS}),
+        "duckdb": tf.open_corpus(folder / "lake", progress=False),
+        "sqlite": tf.open_corpus(folder / "file.sqlite", progress=False),
+        "postgres": tf.open_corpus(postgres.url("meaning"), progress=False),
+    }
+    mixed = [found["postgres"].subset(["public.rows"]), found["sqlite"].subset(["file.labels"])]
+    return {**found, "mixed": mixed[0].union(mixed[1])}
+
+
+def planned(corpus: tf.Corpus) -> JoinPlan:
+    ids = sorted(corpus.ids, reverse=True)
+    return plan_tables(corpus, ids, given=keys_on("k", [NamedTable.of(corpus.profile(id)) for id in ids])).restarted(
+        ids[0]
+    )
+
+
+@pytest.mark.parametrize("by", [None, "engine", "across", "memory"])
+@pytest.mark.parametrize("place", ["frames", "duckdb", "sqlite", "postgres", "mixed"])
+def test_where_means_the_same_everywhere(corpora, place, by):
+    corpus, plan, ran = corpora[place], planned(corpora[place]), 0
+    wrong = []
+    for where, expected in CASES:
+        if place == "sqlite" and PLAIN_SQLITE & set(where):
+            continue
+        try:
+            frame, report = run_plan(plan, corpus, where=where, columns=["id"], by=by)
+        except WayNotPossible:
+            assert by in ("engine", "across")
+            continue
+        ran += 1
+        if sorted(frame["id"]) != expected or report.filtered != len(ROWS["id"]) - len(expected):
+            wrong.append((where, expected, sorted(frame["id"]), report.filtered))
+    assert not wrong
+    if place != "frames" or by in (None, "memory"):
+        assert ran > 30 or (place == "mixed" and by == "engine")
