@@ -163,14 +163,14 @@ def test_ask(store):
     answer = json.loads(run("ask", DATA, QUESTION, "--lm", store, "--json"))
     assert answer["answer"].startswith("Lisbon")
     assert answer["values"] == ["Lisbon"]
-    assert answer["rows"][0] == {"city": "Lisbon", "tickets": 889}
+    assert answer["rows"][0] == {"city": "Lisbon"}
     assert answer["query"]["sql"].startswith("SELECT v.city")
     assert len(answer["tables"]) == 4
 
 
 def test_ask_reads_the_environment(store, monkeypatch):
     monkeypatch.setenv("TAGFRAME_LM", store)
-    assert "sold 889 tickets" in run("ask", DATA, QUESTION)
+    assert run("ask", DATA, QUESTION).startswith("Lisbon\n")
 
 
 @pytest.mark.parametrize(

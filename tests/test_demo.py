@@ -45,7 +45,7 @@ def test_operators_judge_the_rows(demo_output):
 
 def test_ask_answers_with_its_tables_and_rows(demo_output):
     answer = section(demo_output, "tf.ask(")
-    assert "Lisbon, where films by directors from Portugal sold 889 tickets" in answer
+    assert "\nLisbon\n" in answer
     assert "from 1 row of " in answer
     assert "answer.values: ['Lisbon']" in answer
     assert "GROUP BY v.city" in answer

@@ -15,7 +15,10 @@ import numpy.typing as npt
 
 from tag_bench.server import Request
 
-_TABLE = re.compile(r'CREATE TABLE ("(?:[^"]|"")+"|`[^`]+`|\w+)\s*\([^\n]*\n(?:\(\n)?\s*("(?:[^"]|"")+"|`[^`]+`|\w+)')
+_TABLE = re.compile(
+    r'^(?:CREATE )?TABLE ("(?:[^"]|"")+"|`[^`]+`|\w+)\s*\(?[^\n]*\n(?:\(\n)?\s*("(?:[^"]|"")+"|`[^`]+`|\w+)',
+    re.MULTILINE,
+)
 _ROWS = re.compile(r"<rows>\n(.*?)\n</rows>", re.DOTALL)
 _FORMS = (
     ('{"text": …, "values": […]}', '{"text": "Six.", "values": [6]}'),

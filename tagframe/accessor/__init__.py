@@ -70,6 +70,7 @@ class TagAccessor(OperatorMethods):
         decomposition: Sequence[str] | None = None,
         confidence: float | None = None,
         refine: bool = False,
+        decompose: bool = False,
         quote: bool = False,
         **settings: Unpack[SearchSettings],
     ) -> RetrievedTables | Quote:
@@ -87,6 +88,7 @@ class TagAccessor(OperatorMethods):
             decomposition: the question's sub-queries (``concept:attribute``), where they are known.
             confidence: how sure ``k="auto"`` is to be that nothing that is needed is missing; 0.9 where None.
             refine: a model's second look at the best candidates: one call, or two where it misses a table.
+            decompose: whether the configured model takes the question apart; rules do otherwise.
             quote: what the model's part would cost instead, sending nothing.
             **settings: as in :func:`tagframe.configure`, for this call.
 
@@ -105,6 +107,7 @@ class TagAccessor(OperatorMethods):
                 "decomposition": decomposition,
                 "confidence": confidence,
                 "refine": refine,
+                "decompose": decompose,
             }
             catalogue = corpus_of(self._frame)
             if catalogue is not None:

@@ -91,6 +91,11 @@ class Answer:
         return sum(step.calls for step in self.steps)
 
     @property
+    def assumptions(self) -> tuple[str, ...]:
+        """How ``syn`` read the question where it can be read otherwise, in its words."""
+        return tuple(getattr(self.query, "assumptions", ()))
+
+    @property
     def execution(self) -> Execution | None:
         """How the query was run, where :func:`tagframe.exec_sql` ran it."""
         found: Execution | None = results.recall(self.rows, "execution")
@@ -137,7 +142,8 @@ class Answer:
     def __repr__(self) -> str:
         tables = f" of {', '.join(self.tables)}" if self.tables else ""
         rows = f"{len(self.rows):,} row{'s' * (len(self.rows) != 1)}"
-        return f"{self.text}\n\nfrom {rows}{tables}\nby {self.query}"
+        said = "".join(f"\nassumed: {one}" for one in self.assumptions)
+        return f"{self.text}\n{said}\nfrom {rows}{tables}\nby {self.query}"
 
     def _repr_html_(self) -> str:
         from tagframe.display import answer_html
@@ -152,6 +158,7 @@ class Answer:
             "question": self.question,
             "answer": self.text,
             "values": self.values,
+            "assumptions": list(self.assumptions),
             "query": query,
             "tables": self.tables,
             "retrieved": found,

@@ -31,13 +31,14 @@ def automatic(
     limits: SQLLimits | None = None,
     on_error: OnError = "raise",
     rows_per_call: RowsPerCall = None,
+    text: bool = False,
 ) -> TAG:
     """The pipeline that :func:`ask` runs: ``automatic(corpus)("Which …?")``; the arguments are those of :func:`ask`."""
     if isinstance(corpus, RetrievedTables):
         syn, whole = Synthesizer(corpus.corpus, found=corpus), corpus.corpus
     else:
         syn, whole = Synthesizer(corpus, k, method), corpus
-    return TAG(syn, exec_sql(whole, limits=limits, on_error=on_error, rows_per_call=rows_per_call), Generator())
+    return TAG(syn, exec_sql(whole, limits=limits, on_error=on_error, rows_per_call=rows_per_call), Generator(text))
 
 
 @overload
@@ -50,6 +51,7 @@ def ask(
     limits: SQLLimits | None = ...,
     on_error: OnError = ...,
     rows_per_call: RowsPerCall = ...,
+    text: bool = ...,
     quote: Literal[False] = ...,
     **settings: Unpack[SearchSettings],
 ) -> Answer: ...
@@ -63,6 +65,7 @@ def ask(
     limits: SQLLimits | None = ...,
     on_error: OnError = ...,
     rows_per_call: RowsPerCall = ...,
+    text: bool = ...,
     quote: Literal[True],
     **settings: Unpack[SearchSettings],
 ) -> Quote: ...
@@ -75,15 +78,17 @@ def ask(
     limits: SQLLimits | None = None,
     on_error: OnError = "raise",
     rows_per_call: RowsPerCall = None,
+    text: bool = False,
     quote: bool = False,
     **settings: Unpack[SearchSettings],
 ) -> Answer | Quote:
     """Answer a question from the tables of a corpus.
 
     ``syn`` asks the model for one SELECT over the tables: all of them where their schemas fit 8,000 tokens, else the
-    ten best for the question. ``exec`` runs it under the guard of :mod:`tagframe.answer.guard`. Where it gives no rows,
-    the model is told which condition left none, and may write another one. ``gen`` asks the model to answer from the
-    rows, with a text and with plain values.
+    twelve best for the question. ``exec`` runs it under the guard of :mod:`tagframe.answer.guard`. Where it gives no
+    rows, the model is told which condition left none, and may write another one. ``gen`` asks the model to answer from
+    the rows, with a text and with plain values; where ``syn`` says that the rows are the answer themselves, and they
+    are one row or one column, the answer is made of them without another call.
 
     Args:
         question: in plain language.
@@ -95,6 +100,7 @@ def ask(
         on_error: what values do that an LM function of the statement has no answer for: ``"raise"`` once all others
             are asked, ``"keep"`` as NULL, or ``"drop"`` the rows that have them.
         rows_per_call: values of ``sem_filter`` in one prompt, as :func:`tagframe.exec_sql` has it.
+        text: have a text written also where the rows are the answer themselves.
         quote: give a :class:`~tagframe.lm.Quote` instead: the statement (for which ``syn`` has been asked), what its LM
             functions would be asked, and what that and the answer would cost.
         **settings: as in :func:`tagframe.configure`, for this call.
@@ -109,7 +115,13 @@ def ask(
     """
     with config.context(**settings):
         tag = automatic(
-            _required(corpus), k=k, method=method, limits=limits, on_error=on_error, rows_per_call=rows_per_call
+            _required(corpus),
+            k=k,
+            method=method,
+            limits=limits,
+            on_error=on_error,
+            rows_per_call=rows_per_call,
+            text=text,
         )
         return tag(question, quote=True) if quote else tag(question)
 
@@ -123,12 +135,19 @@ async def aask(
     limits: SQLLimits | None = None,
     on_error: OnError = "raise",
     rows_per_call: RowsPerCall = None,
+    text: bool = False,
     **settings: Unpack[SearchSettings],
 ) -> Answer:
     """:func:`ask`, awaited: the event loop goes on, and cancelling stops what is not sent."""
     with config.context(**settings):
         tag = automatic(
-            _required(corpus), k=k, method=method, limits=limits, on_error=on_error, rows_per_call=rows_per_call
+            _required(corpus),
+            k=k,
+            method=method,
+            limits=limits,
+            on_error=on_error,
+            rows_per_call=rows_per_call,
+            text=text,
         )
         return await tag.awaited(question)
 
@@ -142,6 +161,7 @@ def ask_many(
     limits: SQLLimits | None = None,
     on_error: OnError = "raise",
     rows_per_call: RowsPerCall = None,
+    text: bool = False,
     **settings: Unpack[SearchSettings],
 ) -> list[Answer | Exception]:
     """:func:`ask` of many questions that advance together: what all of them ask of the model at once is sent at once.
@@ -156,7 +176,13 @@ def ask_many(
     """
     with config.context(**settings):
         tag = automatic(
-            _required(corpus), k=k, method=method, limits=limits, on_error=on_error, rows_per_call=rows_per_call
+            _required(corpus),
+            k=k,
+            method=method,
+            limits=limits,
+            on_error=on_error,
+            rows_per_call=rows_per_call,
+            text=text,
         )
         return tag.many(questions)
 

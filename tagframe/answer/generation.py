@@ -24,12 +24,14 @@ from tagframe.operators.cells import FENCE_RULE, encode_rows, fence
 GEN_CHARACTERS = 40_000
 """Rows that one prompt holds, in characters at most; about 10,000 tokens."""
 _TEXT_ROWS = 10
+_MOST_VALUES = 200
+"""Rows of one column that are an answer by themselves."""
 
 _TASK = f"""You answer a question from the rows that a query found for it. The query has already done the selecting,
 counting, judging and ordering that the question asks for: take its rows, in their order, as its result.
 Reply with one JSON object {{"text": …, "values": […]}} and nothing else.
 "values": the answer itself, as plain values in the order that the question asks for, and nothing that it does not ask
-for: [54] for how many, ["Lisbon"] for which city, [true] for a yes-or-no question (or the very words that the question
+for: [7] for how many, ["Oslo"] for which city, [true] for a yes-or-no question (or the very words that the question
 wants), ["Ann", "Bo"] for who. One value for each thing asked for, numbers as numbers, names as the rows spell them, no
 units, no sentences, no duplicates unless the question wants a value for each row. [] where the question asks for a
 text, as a summary, a description or an opinion does, and where the rows do not hold the answer.
@@ -61,8 +63,8 @@ def _fitting(lines: Sequence[str]) -> int:
 def parse_generated(text: str) -> Generated:
     """An answer with its values.
 
-    >>> parse_generated('{"text": "Lisbon, by far.", "values": ["Lisbon"]}')
-    Generated(text='Lisbon, by far.', values=('Lisbon',))
+    >>> parse_generated('{"text": "Oslo, by far.", "values": ["Oslo"]}')
+    Generated(text='Oslo, by far.', values=('Oslo',))
 
     Raises:
         AnswerRejected: it is no such object; the reason is made to be shown to the model.
@@ -92,7 +94,15 @@ def _no_number(word: str) -> Any:
 
 @dataclass(frozen=True)
 class Generator:
-    """``gen``: one call over the rows; over more than a prompt holds, ``sem_agg`` reads them first, part by part."""
+    """``gen``: one call over the rows; over more than a prompt holds, ``sem_agg`` reads them first, part by part.
+
+    No model is asked where ``syn`` says that the rows are the answer themselves, and they are one row or one column.
+
+    Attributes:
+        text: whether a text is written even then.
+    """
+
+    text: bool = False
 
     def __call__(self, request: str, rows: pd.DataFrame) -> Generated:
         """The answer; the thread waits for it."""
@@ -107,6 +117,9 @@ class Generator:
         written = _written_already(rows)
         if written is not None:
             return Generated(written)
+        if not self.text and _are_the_answer(rows):
+            values = tuple(plain_values(rows))
+            return Generated(_in_words(rows, values), values)
         lines = [line or "{}" for line in encode_rows(rows, range(rows.shape[1]))]
         if _fitting(lines) < len(lines):
             # The instruction is of the user, and may hold braces that name no column.
@@ -124,6 +137,27 @@ def _written_already(rows: pd.DataFrame) -> str | None:
         return None
     cell = rows.iat[0, 0]
     return cell if isinstance(cell, str) and cell.strip() else None
+
+
+def _are_the_answer(rows: pd.DataFrame) -> bool:
+    """Whether ``syn`` says that no text is to be written from the rows, and their values stand for themselves."""
+    execution = results.recall(rows, "execution")
+    if (
+        execution is None
+        or execution.query.wants_text is not False
+        or not rows.size
+        or bool(rows.isna().all(axis=None))
+    ):
+        return False
+    return len(rows) == 1 or (rows.shape[1] == 1 and len(rows) <= _MOST_VALUES)
+
+
+def _in_words(rows: pd.DataFrame, values: Sequence[Any]) -> str:
+    """One row with the names of its columns, or one column as a list."""
+    if rows.shape[1] == 1:
+        return rows_as_text(rows)
+    named = [f"{name}: {'none' if value is None else value}" for name, value in zip(rows.columns, values, strict=True)]
+    return ", ".join(named)
 
 
 def one_value(prompt: Prompt, accept: Accept[Any]) -> Step[Any]:

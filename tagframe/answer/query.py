@@ -20,18 +20,22 @@ class Query:
         sql: one SELECT statement in the engine's dialect, with LM functions or without.
         tables: what may be read: name in SQL → table id.
         retrieved: where the tables were found, and not simply all; else None.
+        assumptions: the readings of the question that ``syn`` says it chose, where it could be read otherwise.
+        wants_text: whether a text is to be written from the rows; None where ``syn`` does not say.
     """
 
     sql: str
     tables: Mapping[str, str] = field(default_factory=dict, repr=False)
     retrieved: RetrievedTables | None = field(default=None, repr=False, compare=False)
+    assumptions: tuple[str, ...] = ()
+    wants_text: bool | None = None
 
     def __str__(self) -> str:
         return self.sql
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in JSON."""
-        return {"sql": self.sql, "tables": dict(self.tables)}
+        return {"sql": self.sql, "tables": dict(self.tables), "assumptions": list(self.assumptions)}
 
 
 def names_in_sql(profiles: Iterable[TableProfile]) -> dict[str, str]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tagframe.answer.stored import StoredColumn, stored_columns
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile
@@ -14,43 +14,73 @@ from tagframe.joins import keys_between
 from tagframe.keys import KeyPair
 from tagframe.retrieval.links import tables_around
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 SCHEMA_TOKENS = 8_000
 """Tokens of schemas that are shown at most."""
-CHARACTERS_A_TOKEN = 3.5
-"""Of a schema: short words, digits and punctuation have fewer characters a token than prose has."""
+CHARACTERS_A_TOKEN = 2.4
+"""Of a schema, where names, digits and punctuation have fewer characters a token than prose has. It is the same for
+all models, so that all of them are sent the same prompt, and the answers of one can be replayed for another."""
 
+NAMES_ALONE = 0.02
+"""The chance that a table is needed below which only the names of its columns are shown."""
+_BRIEF = 0.1
+"""The chance below which little is told of a table's values."""
+
+_MOST_NUMBERS = 12
+"""Numbers of a column that are listed; of more, the least and the most say as much."""
 _KEYS_A_PAIR = 2
 _LEAST_KEY = 0.3
+
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_RESERVED = frozenset(
+    "add all alter and any array as asc between both by case cast check collate column constraint create cross current "
+    "current_date current_time current_timestamp default delete desc distinct do drop else end escape except exists "
+    "fetch filter for foreign from full grant group having if in index inner insert intersect into is isnull join key "
+    "lateral leading left like limit natural not notnull null of offset on only or order outer over primary references "
+    "returning right row rows select session_user set some table then to trailing transaction union unique update user "
+    "using values when where window with".split()
+)
+_CODE = re.compile(r"'(?:https?:.*|\S+@\S+|(?=\S*\d)\S{9,})'")
+"""Literals of addresses, mails and codes, of which one tells as much as three."""
 
 
 @dataclass(frozen=True)
 class _Detail:
-    """How much is told of a column: values and samples at most, their letters, and whether anything else is said."""
+    """How much is told of a column.
 
-    values: int
+    Attributes:
+        room: characters that the list of all its values may take.
+        samples: of other columns at most.
+        letters: of a value at most.
+        told: whether anything else is said, as how many are NULL.
+    """
+
+    room: int
     samples: int
     letters: int
     told: bool
 
 
-_DETAILS = (_Detail(20, 3, 80, True), _Detail(8, 2, 30, True), _Detail(0, 1, 20, False), _Detail(0, 0, 0, False))
+_FULL = _Detail(600, 3, 80, True)
+_DETAILS = (_FULL, _Detail(200, 2, 40, True), _Detail(0, 1, 20, False), _Detail(0, 0, 0, False))
+_LITTLE = _Detail(100, 1, 40, True)
 
 
 def describe_tables(
-    corpus: Corpus, tables: Mapping[str, str], chances: Mapping[str, float | None] | None = None
+    corpus: Corpus,
+    tables: Mapping[str, str],
+    chances: Mapping[str, float | None] | None = None,
+    dialect: str = "sqlite",
 ) -> str:
-    """Tables as ``CREATE TABLE`` statements, in as much detail as fits 8,000 tokens.
+    """Tables with what is stored in their columns, in as much detail as fits 8,000 tokens.
 
     Args:
         corpus: where they are.
         tables: name in SQL → table id.
-        chances: by table id, that the question needs them.
+        chances: by table id, that the question needs them; of an unlikely one the columns' names are shown alone.
+        dialect: in which names are written.
     """
     for detail in _DETAILS:
-        text = _described(corpus, tables, chances or {}, detail)
+        text = _described(corpus, tables, chances or {}, detail, dialect)
         if _fits(len(text)):
             break
     return text
@@ -59,32 +89,61 @@ def describe_tables(
 def are_few(corpus: Corpus, tables: Mapping[str, str]) -> bool:
     """Whether the schemas of the tables, with values that tell something, are of 8,000 tokens at most."""
     names = sum(len(column.name) for id in tables.values() for column in corpus.profile(id).columns)
-    return _fits(names) and _fits(len(_described(corpus, tables, {}, _DETAILS[1])))
+    return _fits(names) and _fits(len(_described(corpus, tables, {}, _DETAILS[1], "sqlite")))
 
 
-def _described(corpus: Corpus, tables: Mapping[str, str], chances: Mapping[str, float | None], detail: _Detail) -> str:
-    described = []
+def _described(
+    corpus: Corpus, tables: Mapping[str, str], chances: Mapping[str, float | None], detail: _Detail, dialect: str
+) -> str:
+    """A block a database, the likeliest first, where they are of several."""
+    blocks: dict[str, list[str]] = defaultdict(list)
+    best: dict[str, float] = defaultdict(float)
     for name, id in tables.items():
-        profile = corpus.profile(id)
-        described.append(_table(name, profile, stored_columns(corpus, profile), detail, chances.get(id)))
-    return "\n".join(described)
+        profile, chance = corpus.profile(id), chances.get(id)
+        best[profile.database] = max(best[profile.database], chance or 0.0)
+        blocks[profile.database].append(_table(corpus, name, profile, detail, chance, dialect))
+    if len(blocks) == 1:
+        return "\n".join(next(iter(blocks.values())))
+    ranked = sorted(blocks, key=lambda database: -best[database])
+    heads = {name: f" ({_percent(best[name])})" if chances else "" for name in ranked}
+    return "\n\n".join("\n".join([f"DATABASE {name}{heads[name]}", *blocks[name]]) for name in ranked)
+
+
+def _percent(chance: float) -> str:
+    return f"{chance:.0%}" if chance >= 0.005 else "under 1%"
 
 
 def _fits(characters: int) -> bool:
     return characters <= SCHEMA_TOKENS * CHARACTERS_A_TOKEN
 
 
+def sql_name(name: str, dialect: str = "sqlite") -> str:
+    """A name as it is written in a statement: in quotation marks where it needs them.
+
+    >>> sql_name("title"), sql_name("year made"), sql_name("Title", "postgres")
+    ('title', '"year made"', '"Title"')
+    """
+    is_plain = _PLAIN_NAME.fullmatch(name) and name.lower() not in _RESERVED
+    return name if is_plain and (dialect != "postgres" or name == name.lower()) else quoted(name)
+
+
 def _table(
-    name: str, profile: TableProfile, stored: Mapping[str, StoredColumn], detail: _Detail, chance: float | None
+    corpus: Corpus, name: str, profile: TableProfile, detail: _Detail, chance: float | None, dialect: str
 ) -> str:
-    notes = [profile.description, "" if profile.rows is None else f"{profile.rows:,} rows"]
-    notes += [] if chance is None else [f"chance that it is needed: {chance:.0%}"]
+    columns = [column for column in profile.columns if column.for_models]
+    notes = ["empty" if profile.rows == 0 else "" if profile.rows is None else f"{profile.rows:,} rows"]
+    notes += [] if chance is None else [_percent(chance)]
+    notes = [", ".join(note for note in notes if note), profile.description]
+    head = f"TABLE {sql_name(name, dialect)}{_comment(notes)}"
+    if chance is not None and chance < NAMES_ALONE:
+        return f"{head}\n  {', '.join(sql_name(column.name, dialect) for column in columns)}"
+    stored = stored_columns(corpus, profile)
+    if detail is _FULL and chance is not None and chance < _BRIEF:
+        detail = _LITTLE
     lines = [
-        f"  {quoted(column.name)} {_column(column, stored.get(column.name), detail)}"
-        for column in profile.columns
-        if column.for_models
+        f"  {sql_name(column.name, dialect)} {_column(column, stored.get(column.name), detail)}" for column in columns
     ]
-    return f"CREATE TABLE {quoted(name)} ({_comment(notes)}\n" + "\n".join(lines) + "\n);"
+    return "\n".join([head, *lines])
 
 
 def _column(column: ColumnProfile, stored: StoredColumn | None, detail: _Detail) -> str:
@@ -92,23 +151,40 @@ def _column(column: ColumnProfile, stored: StoredColumn | None, detail: _Detail)
         kind = "TEXT" if column.family in ("text", "date") else column.family.upper()
         samples = [repr(sample[: detail.letters]) for sample in column.samples[: detail.samples]]
         such = f"such as {', '.join(samples)}" if samples else ""
-        return f"{kind},{_comment([column.description, such])}"
-    notes = [column.description, _values(column, stored, detail)]
+        return f"{kind}{_comment([such, column.description])}"
+    notes = [_values(column, stored, detail), column.description]
     if detail.told:
         notes += ["numbers stored as text"] if stored.digits else []
         share = column.null_share or 0.0
         notes += [f"{share:.0%} NULL" if share >= 0.005 else "some NULL"] if share else []
-    return f"{' and '.join(stored.types)},{_comment(notes)}"
+    return f"{' and '.join(stored.types)}{_comment(notes)}"
 
 
 def _values(column: ColumnProfile, stored: StoredColumn, detail: _Detail) -> str:
-    if stored.complete and len(stored.values) <= detail.values:
-        return f"all values: {', '.join(_cut(value, detail.letters) for value in stored.values)}"
+    """All values where they are few, else the range of numbers, else some."""
+    ranged = column.minimum is not None and column.family in ("integer", "real", "date")
+    span = f"{_short(column.minimum or '')} to {_short(column.maximum or '')}" if ranged else ""
+    values = [_cut(value, detail.letters) for value in stored.values]
+    listed = ", ".join(values)
+    is_number = ranged and column.family != "date" and not any("'" in value for value in stored.values)
+    is_range = is_number and (len(values) > _MOST_NUMBERS or _are_consecutive(stored.values))
+    if stored.complete and len(listed) <= detail.room and not is_range:
+        return f"all: {listed}"
+    if is_number:
+        return span if detail.told else ""
     samples = [_cut(_short(value), detail.letters) for value in stored.values[: detail.samples]]
-    said = f"such as {', '.join(samples)}" if samples else ""
-    if detail.told and column.family in ("integer", "real", "date") and column.minimum is not None:
-        said += f"; {_short(column.minimum)} to {_short(column.maximum or '')}"
-    return said
+    if samples and all(_CODE.fullmatch(sample) for sample in samples):
+        samples = samples[:1]
+    such = f"such as {', '.join(samples)}" if samples else ""
+    return "; ".join(part for part in (such, span if detail.told else "") if part)
+
+
+def _are_consecutive(values: Sequence[str]) -> bool:
+    """Whether these are whole numbers without a gap, of which the least and the most say all."""
+    if len(values) < 4 or not all(re.fullmatch(r"-?\d{1,18}", value) for value in values):
+        return False
+    numbers = [int(value) for value in values]
+    return max(numbers) - min(numbers) == len(numbers) - 1
 
 
 def _short(number: str) -> str:
@@ -125,30 +201,57 @@ def _comment(notes: Iterable[str]) -> str:
     return f"  -- {said}" if said else ""
 
 
-def describe_keys(corpus: Corpus, tables: Mapping[str, str]) -> list[str]:
-    """How the tables join, a line a key, the surest first: ``a.x = b.y (many-to-one)``, as a join plan sees them."""
+def describe_keys(
+    corpus: Corpus,
+    tables: Mapping[str, str],
+    chances: Mapping[str, float | None] | None = None,
+    dialect: str = "sqlite",
+) -> list[str]:
+    """How the tables join, a line a key, as a join plan sees them: ``a.x = b.y (many-to-one)``.
+
+    Those of likely tables come first, then the surest. Between two tables of which neither is likely to be needed
+    nothing is said. Where one side is text and the other a number, the text is cast, as SQL may find no two of them
+    equal otherwise.
+    """
     named = {id: name for name, id in tables.items()}
-    keys = keys_between(corpus, [*named], tables_around(corpus, [*named])).keys
+    likely = {id for id in named if chances is None or (chance := chances.get(id)) is None or chance >= NAMES_ALONE}
     counts: dict[frozenset[str], int] = {}
-    lines = []
-    for key in keys:
+    lines: list[tuple[float, int, str]] = []
+    for key in keys_between(corpus, [*named], tables_around(corpus, [*named])).keys:
         if not key.tables <= set(named) or len(key.tables) < 2:
             continue
         counts[key.tables] = counts.get(key.tables, 0) + 1
-        if key.score >= _LEAST_KEY and counts[key.tables] <= _KEYS_A_PAIR:
-            lines.append(_key(corpus, key, named))
-    return lines
+        if key.score >= _LEAST_KEY and counts[key.tables] <= _KEYS_A_PAIR and key.tables & likely:
+            chance = 1.0 if chances is None else min(chances.get(id) or 0.0 for id in key.tables)
+            lines.append((-round(chance, 2), len(lines), _key(corpus, key, named, dialect)))
+    return [line for *_, line in sorted(lines)]
 
 
-def _key(corpus: Corpus, key: KeyPair, named: Mapping[str, str]) -> str:
-    left, right = named[key.left_table], named[key.right_table]
-    equal = " AND ".join(
-        f"{quoted(left)}.{quoted(mine)} = {quoted(right)}.{quoted(theirs)}"
-        for mine, theirs in zip(key.left_columns, key.right_columns, strict=True)
-    )
-    ends = [_cardinality(corpus.profile(key.left_table), key.left_columns)]
-    ends.append(_cardinality(corpus.profile(key.right_table), key.right_columns))
-    return f"{equal} ({'-to-'.join(ends)})"
+def _key(corpus: Corpus, key: KeyPair, named: Mapping[str, str], dialect: str) -> str:
+    left, right = corpus.profile(key.left_table), corpus.profile(key.right_table)
+    equal = []
+    for mine, theirs in zip(key.left_columns, key.right_columns, strict=True):
+        sides = [
+            f"{sql_name(named[table.id], dialect)}.{sql_name(column, dialect)}"
+            for table, column in ((left, mine), (right, theirs))
+        ]
+        kinds = [_kind(corpus, table, column) for table, column in ((left, mine), (right, theirs))]
+        if set(kinds) == {"text", "number"}:
+            text = kinds.index("text")
+            sides[text] = f"CAST({sides[text]} AS {'INTEGER' if dialect == 'sqlite' else 'NUMERIC'})"
+        equal.append(" = ".join(sides))
+    ends = [_cardinality(left, key.left_columns), _cardinality(right, key.right_columns)]
+    return f"{' AND '.join(equal)} ({'-to-'.join(ends)})"
+
+
+def _kind(corpus: Corpus, profile: TableProfile, column: str) -> str:
+    """Whether a column is stored as text of nothing but numbers, or as numbers; "" for anything else."""
+    stored = stored_columns(corpus, profile).get(column)
+    if stored is None or not stored.types:
+        return ""
+    if stored.digits:
+        return "text"
+    return "number" if profile.column(column).family in ("integer", "real") and "TEXT" not in stored.types else ""
 
 
 def _cardinality(profile: TableProfile, columns: Sequence[str]) -> str:

@@ -17,8 +17,8 @@ from tagframe.corpus import Corpus, TableProfile
 from tagframe.engines.relations import relation
 from tagframe.errors import CorpusError, SQLFailed
 
-FEW_VALUES = 20
-"""A column of at most so many distinct values is shown with all of them."""
+FEW_VALUES = 150
+"""A column of at most so many distinct values is read whole: a prompt may show all of them."""
 _ROWS_LOOKED_AT = 1_000
 _ROWS_READ_WHOLE = 1_000_000
 _SAMPLES = 5
@@ -129,6 +129,10 @@ def _literal(cell: Any) -> str:
         return f"a blob of {len(cell)} bytes"
     text = " ".join(str(cell).split()) if len(str(cell)) > _LONGEST else str(cell)
     shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    if not shown.isprintable():
+        # A cell of NUL would reach the model as nothing, or as an end of the text.
+        codes = {code for code in map(ord, shown) if not chr(code).isprintable()}
+        return f"a text with {', '.join(f'char({code})' for code in sorted(codes)[:3])}"
     return "'" + shown.replace("'", "''") + "'"
 
 

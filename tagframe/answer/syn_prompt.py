@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tagframe.answer.lm_sql.dialects import SPOKEN
 from tagframe.errors import AnswerRejected, SQLFailed, UnsafeSQL
@@ -15,30 +15,34 @@ from tagframe.operators.cells import FENCE_RULE, fence
 
 _TASK = f"""You write one SQLite SELECT statement whose rows answer a question about tables.
 
-The schema shows what is stored: the type of the cells, and values as SQL writes them. Compare with values as they are
-stored, and cast numbers that are stored as text. Text stands in single quotes, names in double quotes.
+The schema tells of each column how its cells are stored, and values as SQL writes them: "all" are all that there are,
+"such as" some. A percentage is the chance that the question needs a table, or one of a database. Stay in one database
+unless the question spans several. Compare with values as they are stored, and cast numbers that are stored as text.
 Select what the question asks for, in the order in which it asks, and nothing else: a count for how many, the names for
-which or who, one row for each thing. Where it asks for a summary, a description or information, select the rows that it
-is about with every column that tells something of them: the text is written from these rows afterwards.
+which or who, one row for each thing. For a summary, a description or information, select the rows that it is about with
+every column that tells something of them: the text is written from these rows afterwards.
 SQL has traps: leave out NULL where the least or the most is asked for; integers divide to integers; a join may repeat
 rows, so count DISTINCT things; "top 3" is ORDER BY … LIMIT 3.
 
-What SQL cannot do, a language model does inside the statement, by these functions. Their instruction is a text in which
-columns stand in braces, as {{f.title}}; nothing else may stand in braces.
-  sem_filter('{{f.title}} is a romance')    1 or 0, or NULL where that cannot be told: in WHERE, ON, HAVING, CASE
-  sem_score('how sad {{f.plot}} is')         a number from 0 to 1: in SELECT, and in ORDER BY with LIMIT for rankings
-  sem_map('the country of {{c.city}}')       a text, or with 'number' as a second argument a number: in SELECT, GROUP BY
-  sem_agg('what critics praise: {{r.text}}') one text from all rows of a group
-They are asked once for each distinct value, after all other conditions of the same WHERE: name the fewest columns that
-decide, as a county and not a school where counties are judged. They do not stand in a correlated subquery (use a JOIN
-or IN), nor in a window.
+What SQL cannot do, a language model does inside the statement, by functions. Their instruction is a text in which
+columns stand in braces, as {{b.plot}} or {{b.first line}}, those of a subquery too; nothing else may stand in braces.
+  sem_filter('{{b.plot}} is set at sea')    1 or 0, or NULL where that cannot be told: in WHERE, ON, HAVING, CASE
+  sem_score('how sad {{b.plot}} is')         a number from 0 to 1: in SELECT, and in ORDER BY for rankings
+  sem_map('the river that {{t.town}} lies on') a text, or with 'number' as a second argument a number: SELECT, GROUP BY
+  sem_agg('what readers praise: {{r.text}}') one text from all rows of a group
+They are asked once for each distinct value that the other conditions of the same WHERE leave, and with a LIMIT only
+until it is reached: name the fewest columns that decide, as a county and not a school where counties are judged. They
+do not stand in a correlated subquery (use a JOIN or IN), nor in a window.
 Knowledge of the world: write a single fact, as a year or a height, into the statement, and so a short list that you are
 sure is complete, spelled as the values are stored. Where more values could belong than you can list for sure, or where
 it is a matter of judgement, reading or taste, use a function over the column that holds the values.
 
 {FENCE_RULE} The same holds for names and values in the schema.
 
-Reply with the statement alone, in a ```sql block. If the tables lack what the question needs, and only then, reply with
+Reply with the statement alone, in a ```sql block. Its first line is "-- answer: values" where its rows are themselves
+the answer, as a number, names or a list are, or "-- answer: text" where a text is to be written from them. If the
+question can be read in more than one way and that changes the rows, a further line says your reading, as "-- assumed:
+members who ordered nothing are left out". If the tables lack what the question needs, and only then, reply with
 {{"missing": "what the table that is needed holds"}} instead."""
 
 
@@ -47,6 +51,21 @@ class Missing:
     """What ``syn`` says it needs and was not shown."""
 
     what: str
+
+
+@dataclass(frozen=True)
+class Written:
+    """What ``syn`` wrote.
+
+    Attributes:
+        sql: the statement.
+        assumptions: how it read the question, where that can be read otherwise.
+        wants_text: whether a text is to be written from the rows; None where it does not say.
+    """
+
+    sql: str
+    assumptions: tuple[str, ...] = ()
+    wants_text: bool | None = None
 
 
 _NAMES = {"postgres": "PostgreSQL", "duckdb": "DuckDB"}
@@ -73,7 +92,14 @@ def _task(dialect: str) -> str:
     return f"{before.replace('SQLite', _NAMES[dialect])}{own}Knowledge of the world:{world}"
 
 
-def syn_prompt(question: str, schema: str, joins: Sequence[str], note: str = "", dialect: str = "sqlite") -> Prompt:
+def syn_prompt(
+    question: str,
+    schema: str,
+    joins: Sequence[str],
+    note: str = "",
+    dialect: str = "sqlite",
+    cells: Sequence[str] = (),
+) -> Prompt:
     """``syn``'s prompt: the schema, how the tables join, and the question.
 
     Args:
@@ -82,10 +108,13 @@ def syn_prompt(question: str, schema: str, joins: Sequence[str], note: str = "",
         joins: keys as :func:`tagframe.answer.schema_text.describe_keys` has them.
         note: what else is to be said of the tables, or "".
         dialect: of the engine that runs the statement.
+        cells: which words of the question are values of which columns, a line each.
     """
     parts = [fence(schema, "tables")]
     if joins:
-        parts.append(f"These columns join, the surest first:\n{fence(list(joins), 'joins')}")
+        parts.append(f"These columns join:\n{fence(list(joins), 'joins')}")
+    if cells:
+        parts.append(f"Words of the question that are in cells:\n{fence(list(cells), 'cells')}")
     if note:
         parts.append(note)
     parts.append(f"Question: {question}")
@@ -106,7 +135,25 @@ _EXPECTED = "expected a SELECT statement in a ```sql block"
 _STATEMENT = re.compile(r"\s*(?:--[^\n]*\n\s*)*(?:WITH|SELECT|\()", re.IGNORECASE)
 
 
-def parse_statement(text: str, check: Callable[[str], str], *, may_be_missing: bool = False) -> str | Missing:
+_SAID = re.compile(r"^[ \t]*--[ \t]*(answer|assumed)[ \t]*:(.*)$\n?", re.IGNORECASE | re.MULTILINE)
+_LONGEST_SAID = 300
+
+
+def read_statement(body: str) -> Written:
+    """A statement, and what its first comments say of it.
+
+    >>> read_statement("-- answer: values\\n-- assumed: clubs without a coach are left out\\nSELECT 1")
+    Written(sql='SELECT 1', assumptions=('clubs without a coach are left out',), wants_text=False)
+    """
+    said: dict[str, list[str]] = {"answer": [], "assumed": []}
+    for kind, words in _SAID.findall(body):
+        said[kind.lower()].append(" ".join(words.split())[:_LONGEST_SAID])
+    wants = {"values": False, "text": True}.get(said["answer"][0].strip('."').lower()) if said["answer"] else None
+    assumptions = tuple(dict.fromkeys(one for one in said["assumed"] if one.lower().strip(".") not in ("", "none")))
+    return Written(_SAID.sub("", body).strip(), assumptions, wants)
+
+
+def parse_statement(text: str, check: Callable[[str], str], *, may_be_missing: bool = False) -> Written | Missing:
     """What ``syn`` answered: a statement that can run, or what is missing.
 
     Args:
@@ -130,9 +177,10 @@ def parse_statement(text: str, check: Callable[[str], str], *, may_be_missing: b
                 return Missing(said["missing"].strip() or "what the question needs")
             raise AnswerRejected("there are no other tables: write the statement over those that are shown")
         raise AnswerRejected(f'expected a SELECT statement, or {{"missing": "…"}}, got {body[:120]!r}')
-    if _STATEMENT.match(body) is None:
+    written = read_statement(body)
+    if _STATEMENT.match(written.sql) is None:
         raise AnswerRejected(f"{_EXPECTED}, got {text[:120]!r}")
     try:
-        return check(body)
+        return replace(written, sql=check(written.sql))
     except (UnsafeSQL, SQLFailed) as error:
         raise AnswerRejected(str(error)) from error

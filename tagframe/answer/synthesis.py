@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from tagframe import config
 from tagframe.answer.generation import one_value
 from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql import check_staged, has_functions
+from tagframe.answer.matched_cells import matched_cells
 from tagframe.answer.query import Query, names_in_sql
 from tagframe.answer.schema_text import are_few, describe_keys, describe_tables
 from tagframe.answer.step_models import driver
-from tagframe.answer.syn_prompt import Missing, parse_statement, revised_prompt, syn_prompt
+from tagframe.answer.syn_prompt import Missing, Written, parse_statement, revised_prompt, syn_prompt
 from tagframe.errors import EmptyCorpus, EmptyQuestion
 from tagframe.operators import Step, run
 from tagframe.operators.cells import one_line
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tagframe.corpus import Corpus
     from tagframe.lm import Prompt
 
-RETRIEVED = 10
+RETRIEVED = 12
 """Tables that ``syn`` is shown where not all fit."""
 _MORE = 5
 
@@ -31,8 +31,8 @@ _MORE = 5
 class Synthesizer:
     """``syn`` over a corpus.
 
-    Shown are all tables where their schemas fit 8,000 tokens, else the ten best that are found for the question; of k
-    or a method that many, found by it. Tables without rows are left out.
+    Shown are all tables where their schemas fit 8,000 tokens, else the twelve best that are found for the question; of
+    k or a method that many, found by it. Tables without rows are left out.
 
     Attributes:
         corpus: whose tables may be read.
@@ -62,23 +62,24 @@ class Synthesizer:
         """
         if not request.strip():
             raise EmptyQuestion(f"the question has no words: {request!r}")
-        shown = self._shown(request)
-        prompt = self._prompt(request, shown)
+        shown = self.shown(request)
+        prompt = self.prompt(request, shown)
         said = yield from self._asked(prompt, shown, may_be_missing=True)
         if isinstance(said, Missing):
             shown, note = self._with(said.what, shown)
-            prompt = self._prompt(request, shown, note)
+            prompt = self.prompt(request, shown, note)
             said = yield from self._asked(prompt, shown)
-        assert isinstance(said, str)
-        return replace(shown, sql=said)
+        assert isinstance(said, Written)
+        return _query(shown, said)
 
     def revise(self, request: str, query: Query, why: str) -> Step[Query | None]:
         """Another query, after one that failed or gave no rows; None where the model stays with it."""
-        prompt = revised_prompt(self._prompt(request, query), query.sql, why)
+        prompt = revised_prompt(self.prompt(request, query), query.sql, why)
         said = yield from self._asked(prompt, query)
-        return None if said == query.sql else replace(query, sql=str(said))
+        assert isinstance(said, Written)
+        return None if said.sql == query.sql else _query(query, said)
 
-    def _asked(self, prompt: Prompt, shown: Query, *, may_be_missing: bool = False) -> Step[str | Missing]:
+    def _asked(self, prompt: Prompt, shown: Query, *, may_be_missing: bool = False) -> Step[Written | Missing]:
         reader = Reader(self.corpus, shown.tables)
 
         def check(sql: str) -> str:
@@ -86,19 +87,22 @@ class Synthesizer:
                 return reader.compile(sql)
             return check_staged(sql, reader)
 
-        def accept(text: str) -> str | Missing:
+        def accept(text: str) -> Written | Missing:
             return parse_statement(text, check, may_be_missing=may_be_missing)
 
-        said: str | Missing = yield from one_value(prompt, accept)
+        said: Written | Missing = yield from one_value(prompt, accept)
         return said
 
-    def _prompt(self, request: str, shown: Query, note: str = "") -> Prompt:
+    def prompt(self, request: str, shown: Query, note: str = "") -> Prompt:
+        """What the model is asked: the request, over the tables that it is shown."""
         chances = {} if shown.retrieved is None else {hit.id: hit.probability for hit in shown.retrieved.tables}
-        schema = describe_tables(self.corpus, shown.tables, chances)
-        dialect = Reader(self.corpus, shown.tables).engine.dialect.name
-        return syn_prompt(request, schema, describe_keys(self.corpus, shown.tables), note, dialect)
+        reader = Reader(self.corpus, shown.tables)
+        dialect = reader.engine.dialect.name
+        schema = describe_tables(self.corpus, shown.tables, chances, dialect)
+        joins = describe_keys(self.corpus, shown.tables, chances, dialect)
+        return syn_prompt(request, schema, joins, note, dialect, matched_cells(request, shown, reader))
 
-    def _shown(self, request: str) -> Query:
+    def shown(self, request: str) -> Query:
         """The tables that the model is shown, as a query without a statement."""
         if self.found is not None:
             return self._of(self.found)
@@ -132,9 +136,10 @@ class Synthesizer:
         return Query("", tables, shown.retrieved), note
 
 
+def _query(shown: Query, said: Written) -> Query:
+    return replace(shown, sql=said.sql, assumptions=said.assumptions, wants_text=said.wants_text)
+
+
 def _retrieved(corpus: Corpus, request: str, k: int | Literal["auto"] | None, method: str | None) -> RetrievedTables:
-    """The best tables; no model is asked but for a method that the user has named."""
-    if method is not None:
-        return retrieve_tables(corpus, request, k=k, method=method)
-    with config.context(lm=None):
-        return retrieve_tables(corpus, request, k=k, method=method)
+    """The best tables; a model is asked by no method but those that are made of its words."""
+    return retrieve_tables(corpus, request, k=k, method=method)

@@ -20,6 +20,7 @@ def answer_text(answer: Answer) -> str:
     """An answer step by step, for a terminal."""
     lines = [f"question: {answer.question}", f"answer:   {answer.text}"]
     lines += [f"values:   {answer.values!r}"] if answer.values else []
+    lines += [f"assumed:  {one}" for one in answer.assumptions]
     last_syn, last_exec = _last(answer, "syn"), _last(answer, "exec")
     for place, step in enumerate(answer.steps):
         lines.append(f"{step.name}: {_took(step.calls, step.usage.seconds)}")
@@ -56,6 +57,7 @@ def answer_html(answer: Answer, plan: JoinPlan | None) -> str:
     """
     parts = [f'<p style="white-space:pre-wrap"><b>{escaped_lines(answer.text)}</b></p>']
     parts += [f"<p>values: <code>{escaped(repr(answer.values))}</code></p>"] if answer.values else []
+    parts += [f"<p>assumed: {escaped(one)}</p>" for one in answer.assumptions]
     parts.append(f'<pre style="white-space:pre-wrap">{highlighted(str(answer.query))}</pre>')
     parts += [small(line) for line in _stages(answer)]
     shown = answer.rows.head(_ROWS)

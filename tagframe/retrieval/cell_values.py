@@ -131,6 +131,18 @@ class ValueIndex:
         return [hit for _, hit in sorted(found, key=lambda entry: entry[0])]
 
 
+def cells_of(hits: Sequence[ValueHit], table: int, profile: TableProfile) -> tuple[tuple[str, str], ...]:
+    """The words of a question that are in a table's cells: (column, words), left to right.
+
+    Args:
+        hits: the values of the question.
+        table: the position of the table.
+        profile: of the table.
+    """
+    held = [hit for hit in hits if table in hit.tables]
+    return tuple((profile.columns[hit.columns[hit.tables.index(table)]].name, hit.text) for hit in held)
+
+
 def _values(
     columns: Sequence[ColumnProfile], *, of_lake: bool = False
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:

@@ -33,7 +33,7 @@ class Method(Generic[R, P]):
             method finds needed).
         decomposer: where sub-queries come from; None for a method that looks at none.
         takes_coarse: whether relevance that was computed elsewhere, shape (n,), may take the place of ``relevance``.
-        asks_model: whether ``relevance`` asks a model where there is one.
+        asks_model: whether it is made of what a model says, so that a configured one is asked unbidden.
         says_k: whether ``select`` says how many tables are needed.
         refines: whether a model's second look may add to the relevance, which is evidence then.
     """

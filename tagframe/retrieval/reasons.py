@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tagframe.keys import evidence_share
-from tagframe.retrieval.cell_values import ValueHit
+from tagframe.retrieval.cell_values import ValueHit, cells_of
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.prepare import Prepared
 from tagframe.retrieval.problem import LINKED, Selection
@@ -33,13 +33,12 @@ def reasons_for(
 
 def _values(index: RetrievalIndex, table: int, hits: Sequence[ValueHit]) -> list[str]:
     found = []
-    for hit in hits:
-        if table in hit.tables:
-            column = index.tables[table].columns[hit.columns[hit.tables.index(table)]]
-            here = [other for other in hit.tables if index.database[other] == index.database[table]]
-            # Of a column of many values a sample is known.
-            alone = ", which no other table is known to hold" if hit.is_name and here == [table] else ""
-            found.append(f"{hit.text!r} is in {column.name}{alone}")
+    held = [hit for hit in hits if table in hit.tables]
+    for hit, (column, words) in zip(held, cells_of(hits, table, index.tables[table]), strict=True):
+        here = [other for other in hit.tables if index.database[other] == index.database[table]]
+        # Of a column of many values a sample is known.
+        alone = ", which no other table is known to hold" if hit.is_name and here == [table] else ""
+        found.append(f"{words!r} is in {column}{alone}")
     return found[:_MOST]
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from tagframe import config
 from tagframe.errors import EmptyCorpus, InvalidArgument, TableNotFound, did_you_mean
+from tagframe.retrieval.cell_values import cells_of
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.index_cache import index_of
 from tagframe.retrieval.methods import METHODS, Method
@@ -42,6 +43,7 @@ def retrieve_tables(
     embedder: Embedder | None = None,
     confidence: float | None = None,
     refine: bool = False,
+    decompose: bool = False,
 ) -> RetrievedTables:
     """Find the tables that answer a question together.
 
@@ -67,17 +69,19 @@ def retrieve_tables(
             sum).
         anchor: id of a table that is in the set already; the join plan starts from its rows.
         decomposition: the question's sub-queries (``concept:attribute``) where they are known; for "crush" the tables
-            of an imagined schema (``table(column, column)``). Otherwise a language model takes the question apart
-            where one is configured, and rules where not.
+            of an imagined schema (``table(column, column)``). Otherwise rules take the question apart, or a language
+            model does.
         coarse: relevance of tables by id, from a scorer of your own, in place of the embedder's; for all methods but
             "auto" and "murre". Tables that it does not name have 0.
-        lm: the model to decompose, imagine or rewrite with; the configured one where None.
+        lm: the model to decompose, imagine or rewrite with, which given here it does; the configured one where None.
         embedder: the embedding model; the configured one where None.
         confidence: the chance to hold *all* that is needed that the tables of ``k="auto"`` have to reach; 0.9 where
             None. ``found.confidence`` says what they reach.
         refine: a model's second look, for the method "auto": it reads the best candidates in one call, and says which
             are needed and what is missing; that is looked for, and the model asked once more. What it says counts
             beside the rest. :func:`quote_retrieval` says what it costs.
+        decompose: whether the configured model takes the question apart. No model is asked but for this, for
+            ``refine``, and for the methods that are made of a model's words ("murre", "crush").
 
     Raises:
         EmptyQuestion: the question has no words.
@@ -100,11 +104,12 @@ def retrieve_tables(
     anchor = None if anchor is None else corpus.profile(anchor).id
     index = index_of(corpus, embedder, anchor)
     anchored = None if anchor is None else index.place(anchor)
-    if lm is None and (refine or (config.current().model("retrieve") is not None and chosen.may_ask)):
+    decompose = decompose or lm is not None or chosen.asks_model
+    if lm is None and (refine or (decompose and config.current().model("retrieve") is not None and chosen.may_ask)):
         from tagframe.lm import get_lm
 
         lm = get_lm("retrieve")
-    asked = _taken_apart(asked, decomposition, lm, chosen)
+    asked = _taken_apart(asked, decomposition, lm if decompose else None, chosen)
     second_look = ""
     if refine and lm is not None:
         prepared, second_look = _refined(index, asked, chosen, lm, anchored, size)
@@ -115,6 +120,7 @@ def retrieve_tables(
     problem = prepared.problem if confidence is None else replace(prepared.problem, confidence=confidence)
     selection = chosen.select(problem, size)
     why = reasons_for(index, asked, prepared, selection, anchored)
+    values = () if prepared.evidence is None else prepared.evidence.values
     hits = tuple(
         TableHit(
             index.tables[prepared.tables[place]].id,
@@ -122,6 +128,7 @@ def retrieve_tables(
             tuple(why[rank]),
             None if selection.probability is None else float(selection.probability[place]),
             index.families[prepared.tables[place]].parts,
+            cells_of(values, prepared.tables[place], index.tables[prepared.tables[place]]),
         )
         for rank, place in enumerate(selection.indices)
     )

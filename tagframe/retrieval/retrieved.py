@@ -37,6 +37,7 @@ class TableHit:
         probability: the chance that the question needs it, where the method gives one.
         parts: the ids of all tables of which it is the first, where they are one table in pieces; they are stacked when
             they are merged.
+        cells: words of the question that are in its cells: (column, words).
     """
 
     id: str
@@ -44,6 +45,7 @@ class TableHit:
     reasons: tuple[str, ...] = ()
     probability: float | None = None
     parts: tuple[str, ...] = ()
+    cells: tuple[tuple[str, str], ...] = ()
 
     @property
     def label(self) -> str:

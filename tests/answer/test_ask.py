@@ -68,28 +68,56 @@ def test_an_answer_has_text_values_rows_and_what_each_step_took(live, festival):
     )
 
 
+def test_values_are_the_answer_without_another_call_and_the_reading_is_stated(live, festival):
+    statement = (
+        "```sql\n-- answer: values\n-- assumed: films without reviews count\nSELECT count(*) AS n FROM films\n```"
+    )
+    answer, _ = ask(live, festival, statement)
+    assert (answer.text, answer.values, answer.calls) == ("12", [12], 1)
+    assert answer.assumptions == ("films without reviews count",)
+    assert answer.query.sql == "SELECT count(*) AS n FROM films"
+    assert "\nassumed: films without reviews count\n" in repr(answer)
+    assert answer.to_dict()["assumptions"] == ["films without reviews count"]
+    assert "assumed:  films without reviews count" in answer.explain()
+    assert "assumed: films without reviews count" in answer._repr_html_()
+    written, _ = ask(live, festival, statement, text=True)
+    assert (written.text, written.calls) == ("Answered from 1 rows.", 2)
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT title, year FROM films", "SELECT NULL AS n", "SELECT title FROM films WHERE 0"]
+)
+def test_rows_that_are_no_values_are_put_into_words(live, festival, sql):
+    answer, _ = ask(live, festival, f"```sql\n-- answer: values\n{sql}\n```")
+    assert answer.text.startswith("Answered from ")
+
+
+def shown_tables(prompt: str) -> int:
+    return len(re.findall(r"^TABLE ", prompt, re.MULTILINE))
+
+
 def test_all_tables_are_shown_where_they_fit_with_what_is_stored(live, festival):
     _, model = ask(live, festival, "SELECT 1 AS one")
     shown = model.seen[0]
     for table in ("films", "critics", "breads", "customers"):
-        assert f'CREATE TABLE "{table}" (' in shown
-    assert "\"outlet_kind\" TEXT,  -- all values: 'newspaper'" in shown
-    assert '"films"."director_id" = "directors"."director_id" (many-to-one)' in shown
+        assert f"\nTABLE {table}  -- " in shown
+    assert "  outlet_kind TEXT  -- all: 'newspaper'" in shown
+    assert "films.director_id = directors.director_id (many-to-one)" in shown
     assert f"Question: {QUESTION}" in shown
 
 
 def test_k_and_a_method_choose_the_tables(live, festival):
     answer, model = ask(live, festival, "SELECT 1 AS one", k=2)
     assert len(answer.retrieved) == 2
-    assert model.seen[0].count("CREATE TABLE") == 2
-    assert "chance that it is needed" in model.seen[0]
+    assert shown_tables(model.seen[0]) == 2
+    assert re.search(r"^TABLE \w+  -- \d+ rows, \d+%$", model.seen[0], re.MULTILINE)
 
 
 def test_tables_that_were_retrieved_are_asked(live, festival):
     found = festival.subset(["festival.films"]).tables.tag.retrieve_tables("films", k=1, method="lexical")
     answer, model = ask(live, found, "SELECT count(*) AS n FROM films")
     assert answer.retrieved is found
-    assert model.seen[0].count("CREATE TABLE") == 1
+    assert shown_tables(model.seen[0]) == 1
 
 
 @pytest.mark.parametrize(
@@ -130,7 +158,7 @@ def wide(number: int) -> pd.DataFrame:
     return pd.DataFrame({f"column {number} {place}": [f"a long text of {number} and {place}"] for place in range(15)})
 
 
-def test_of_many_tables_ten_are_shown_and_a_missing_one_is_looked_for(live):
+def test_of_many_tables_twelve_are_shown_and_a_missing_one_is_looked_for(live):
     many = {f"shop.t{number}": wide(number) for number in range(40)}
     corpus = tf.open_corpus({**many, "shop.refund": pd.DataFrame({"refund_id": [1, 2], "reason": ["late", "broken"]})})
     question = "What is column 3 4 and column 5 6?"
@@ -142,9 +170,9 @@ def test_of_many_tables_ten_are_shown_and_a_missing_one_is_looked_for(live):
         question=question,
         embedder=Letters(),
     )
-    assert model.seen[0].count("CREATE TABLE") == 10
-    assert '"refund"' not in model.seen[0]
-    assert model.seen[1].count("CREATE TABLE") == 15
+    assert shown_tables(model.seen[0]) == 12
+    assert "refund" not in model.seen[0]
+    assert shown_tables(model.seen[1]) == 17
     assert (
         'You said that this was missing: {"missing": "reasons of refunds"}; the last 5 tables were added'
         in model.seen[1]
@@ -167,7 +195,7 @@ def test_a_missing_table_that_nobody_has(live, festival):
 def test_empty_tables_are_left_out(live):
     corpus = tf.open_corpus({"a": pd.DataFrame({"x": [1]}), "b": pd.DataFrame({"y": pd.Series([], dtype=int)})})
     _, model = ask(live, corpus, "SELECT x FROM a")
-    assert model.seen[0].count("CREATE TABLE") == 1
+    assert shown_tables(model.seen[0]) == 1
 
 
 def test_of_no_rows_the_model_is_told_which_condition_left_none(live, festival):

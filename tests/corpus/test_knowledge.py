@@ -248,7 +248,7 @@ def test_models_are_shown_descriptions_and_nothing_hidden(shop, live):
     corpus.describe("customers", "people who bought")
     corpus.hide("customers.ssn")
     live.answers = lambda request: (
-        "SELECT city FROM customers" if "CREATE TABLE" in request.prompt else '{"text": "Porto", "values": ["Porto"]}'
+        "SELECT city FROM customers" if "<tables>" in request.prompt else '{"text": "Porto", "values": ["Porto"]}'
     )
     found = corpus.tables.tag.retrieve_tables("In which cities do the customers live?", k=2, method="lexical")
     tf.ask("In which cities do the customers live?", found)

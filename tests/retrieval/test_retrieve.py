@@ -51,7 +51,7 @@ def test_given_sub_queries_are_used(bank, words):
     assert found.tables[0].id == "shop.product"
 
 
-def test_a_configured_model_decomposes(bank, words, server):
+def test_a_model_decomposes_where_it_is_asked_to(bank, words, server):
     server.answers = "<sub_c>product:price</sub_c><FIN></FIN>"
     lm = LM("openai/test", api_base=server.url, api_key="none")
     found = retrieve_tables(bank, "Tell me", k=1, embedder=words, lm=lm)
@@ -59,7 +59,11 @@ def test_a_configured_model_decomposes(bank, words, server):
     assert len(server.requests) == 1
     with tf.context(lm=lm):
         retrieve_tables(bank, "Tell me", k=1, method="dense", embedder=words)
-    assert len(server.requests) == 1, "a method without sub-queries needs no decomposition"
+        assert len(server.requests) == 1, "a method without sub-queries needs no decomposition"
+        retrieve_tables(bank, "What does it cost?", k=1, embedder=words)
+        assert len(server.requests) == 1, "no model is asked unbidden"
+        retrieve_tables(bank, "What does it cost?", k=1, embedder=words, decompose=True)
+        assert len(server.requests) == 2
 
 
 @pytest.mark.parametrize("method", METHODS)

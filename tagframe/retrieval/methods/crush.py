@@ -88,4 +88,5 @@ CRUSH = Method(
     among_candidates,
     partial(greedy, weights=WEIGHTS),
     decomposer=Decomposer(imagine, segments),
+    asks_model=True,
 )

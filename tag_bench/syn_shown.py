@@ -1,0 +1,195 @@
+"""``tag_bench syn_shown``: what ``syn`` is shown of a pile of databases, without asking a model.
+
+The databases of several benchmarks are pooled, as a user's pile is. For each question the prompt is made that
+``tagframe.ask`` would send first, and held against the gold SQL: whether every table that it reads is shown, whether
+the joins that it needs are, and whether the texts that it compares with can be seen.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import click
+from tqdm.auto import tqdm
+
+import tagframe as tf
+from tag_bench import SpreadCommand
+from tag_bench.data import Question, drawn, of_half, read_dataset
+from tag_bench.gold_joins import Column, Schema, gold_joins
+from tagframe.answer import Synthesizer
+from tagframe.answer.query import Query
+from tagframe.lm import Prompt
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What one prompt shows of what the gold SQL needs.
+
+    Attributes:
+        tokens: of the prompt.
+        tables: whether all gold tables are shown.
+        joins: whether all columns that it makes equal are; None where it joins nothing.
+        literals: for each text that it compares with, whether the schema shows it.
+        in_question: for each of these, whether the question or the schema shows it.
+    """
+
+    tokens: int
+    tables: bool
+    joins: bool | None
+    literals: tuple[bool, ...]
+    in_question: tuple[bool, ...]
+
+
+def text_literals(sql: str) -> list[str]:
+    """The texts that a statement compares with, without patterns.
+
+    >>> text_literals("SELECT a AS 'x' FROM t WHERE b = 'Lisbon' AND c LIKE '%z%'")
+    ['Lisbon']
+    """
+    import sqlglot
+    from sqlglot import exp
+
+    tree = sqlglot.parse_one(sql, dialect="sqlite")
+    literals = [node for node in tree.find_all(exp.Literal) if node.is_string]
+    return [node.this for node in literals if isinstance(node.parent, exp.EQ | exp.NEQ | exp.In) and node.this.strip()]
+
+
+def are_linked(columns: Collection[Column], links: Iterable[frozenset[Column]]) -> bool:
+    """Whether columns that a statement makes equal are connected by key pairs."""
+    wanted = set(columns)
+    reached = {min(wanted)}
+    pairs = list(links)
+    while new := {column for pair in pairs if pair & reached for column in pair} - reached:
+        reached |= new
+    return wanted <= reached
+
+
+def key_links(prompt_text: str, names: dict[str, str]) -> list[frozenset[Column]]:
+    """The key pairs that a prompt shows, as columns of tables by id, in lower case."""
+    import sqlglot
+    from sqlglot import exp
+
+    found = []
+    for line in prompt_text.splitlines():
+        head, _, cardinality = line.strip().rpartition(" (")
+        if " = " not in head or "-to-" not in cardinality:
+            continue
+        try:
+            tree = sqlglot.parse_one(f"SELECT {head}", dialect="sqlite")
+        except sqlglot.errors.SqlglotError:
+            continue
+        for equal in tree.find_all(exp.EQ):
+            ends = [equal.left.find(exp.Column), equal.right.find(exp.Column)]
+            if all(end is not None and end.table in names for end in ends):
+                found.append(frozenset((names[end.table].lower(), end.name.lower()) for end in ends if end))
+    return found
+
+
+def look(question: Question, sql: str, schema: Schema, query: Query, prompt: Prompt) -> Shown:
+    """Hold a prompt against the gold SQL of its question."""
+    from litellm import token_counter
+
+    text = "\n".join(str(message.content) for message in prompt.messages)
+    shown = str(prompt.messages[-1].content).rpartition("Question: ")[0]
+    ids = {id.lower() for id in query.tables.values()}
+    joins: bool | None = None
+    try:
+        classes = gold_joins(sql, schema).classes
+    except Exception:  # sqlglot reads not all that SQLite does
+        classes = frozenset()
+    if classes:
+        links = key_links(shown, dict(query.tables))
+        own = [{(f"{question.database}.{table}".lower(), name) for table, name in one} for one in classes]
+        joins = all(are_linked(columns, links) for columns in own)
+    folded, whole = shown.casefold(), text.casefold()
+    literals = [literal.replace("'", "''").casefold() for literal in text_literals(sql)]
+    return Shown(
+        token_counter(model="gpt-4o", text=text),
+        question.gold <= ids,
+        joins,
+        tuple(literal in folded for literal in literals),
+        tuple(literal in whole for literal in literals),
+    )
+
+
+def _pooled(folders: Iterable[Path], half: str) -> tuple[tf.Corpus, list[tuple[Question, str]], dict[str, Schema]]:
+    corpora, asked = [], []
+    schemas: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
+    for folder in folders:
+        dataset = read_dataset(folder)
+        entries = json.loads((folder / "dev.json").read_text(encoding="utf-8"))
+        has_halves = (folder / "halves.json").is_file()
+        questions = of_half(folder, half, dataset.questions) if has_halves else dataset.questions
+        wanted = {question.database.lower() for question in questions}
+        corpus = tf.open_corpus(folder / "database")
+        corpora.append(corpus.subset([one.id for one in corpus.profiles if one.database.lower() in wanted]))
+        for profile in corpora[-1].profiles:
+            columns = tuple(column.name.lower() for column in profile.columns)
+            schemas[profile.database.lower()][profile.name.lower()] = columns
+        held = {id.lower() for id in corpora[-1].ids}
+        asked += [(one, str(entries[one.position]["sql"])) for one in questions if one.gold <= held]
+    pool = corpora[0]
+    for other in corpora[1:]:
+        pool = pool.union(other)
+    return pool, asked, dict(schemas)
+
+
+def _share(parts: Iterable[bool]) -> float | None:
+    known = list(parts)
+    return round(100 * sum(known) / len(known), 2) if known else None
+
+
+@click.command("syn_shown", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--data", "folders", required=True, multiple=True, type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folders whose databases are pooled.",
+)  # fmt: skip
+@click.option("--half", type=click.Choice(["fit", "report"]), default="report", show_default=True, help="If there are.")
+@click.option("--limit", type=click.IntRange(min=1), default=300, show_default=True, help="Questions, drawn at random.")
+@click.option("--show", type=int, help="Print the prompt of the question at this index, and nothing else.")
+@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
+def command(folders: tuple[Path, ...], half: str, limit: int, show: int | None, output: Any) -> None:
+    """Tokens of syn's prompts over pooled databases, and what of the gold SQL they show; no model is asked.
+
+    Example: python -m tag_bench syn_shown --data ../shared/bench/spider ../shared/bench/spider_train --json -
+    """
+    pool, asked, schemas = _pooled(folders, half)
+    sql_of = {(question.database, question.position): sql for question, sql in asked}
+    questions = drawn([question for question, _ in asked], limit)
+    synthesizer = Synthesizer(pool)
+    found = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for index, question in enumerate(tqdm(questions, desc="prompts", unit="question", disable=None)):
+            if show is not None and index != show:
+                continue
+            query = synthesizer.shown(question.text)
+            prompt = synthesizer.prompt(question.text, query)
+            sql = sql_of[question.database, question.position]
+            if show is not None:
+                for message in prompt.messages:
+                    output.write(f"{message.content}\n\n")
+                output.write(f"{sql}\n")
+                return
+            found.append(look(question, sql, schemas.get(question.database.lower(), {}), query, prompt))
+    result = {
+        "data": [folder.name for folder in folders],
+        "tables": len(pool),
+        "questions": len(found),
+        "tokens": {"median": median(one.tokens for one in found), "most": max(one.tokens for one in found)},
+        "gold_tables_shown": _share(one.tables for one in found),
+        "joins": sum(one.joins is not None for one in found),
+        "gold_joins_shown": _share(one.joins for one in found if one.joins is not None),
+        "literals": sum(len(one.literals) for one in found),
+        "literals_in_schema": _share(literal for one in found for literal in one.literals),
+        "literals_in_prompt": _share(literal for one in found for literal in one.in_question),
+    }
+    json.dump(result, output, indent=2)
+    output.write("\n")
