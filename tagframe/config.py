@@ -21,7 +21,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
-from tagframe.errors import InvalidArgument, NotConfigured, did_you_mean
+from tagframe.errors import InvalidArgument, NotConfigured, did_you_mean, place
 
 if TYPE_CHECKING:
     from tagframe.corpus import Corpus
@@ -226,7 +226,8 @@ def checked(changes: Mapping[str, Any]) -> dict[str, Any]:
             raise InvalidArgument("lm_for names 'sem_filters', which is sem_filter, which takes a list of claims, now")
         fits, says = _VALUES[name]
         if (value is None and name == "concurrency") or (value is not None and not fits(value)):
-            raise InvalidArgument(f"{says}; got {'something else' if name == 'api_key' else repr(value)}")
+            shown = place(value) if isinstance(value, str | os.PathLike) else repr(value)
+            raise InvalidArgument(f"{says}; got {'something else' if name == 'api_key' else shown}")
     budget = given.get("budget")
     if isinstance(budget, Real) and not isinstance(budget, Dollars):
         given["budget"] = Dollars(budget)

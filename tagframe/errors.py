@@ -7,6 +7,7 @@ class that a caller would have guessed (``KeyError``, ``ValueError``, …), so t
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -386,6 +387,24 @@ class UnsafeSQL(TagframeError, ValueError):
 
 class SQLFailed(TagframeError, RuntimeError):
     """A permitted statement did not run, or passed its limits."""
+
+
+_SCHEMES = re.compile(
+    r"\W*(jdbc:)?(postgres|mysql|maria|mssql|sqlserver|oracle|cockroach|redshift|snowflake|odbc)\w*[^\w.\s]",
+    re.IGNORECASE,
+)
+
+
+def place(source: object) -> str:
+    """A path as messages show it; what may be a mistyped URL is not shown, as it may hold a server's password.
+
+    >>> print(place("data/loans.csv"), place("postgresql:/ada:secret@host/bank"))
+    'data/loans.csv' (not shown: it may be a server's URL, with a password; one is postgresql://user:password@host/database)
+    """
+    text = str(source)
+    if _SCHEMES.match(text) or ("@" in text and ":" in text) or "password" in text.lower():
+        return "(not shown: it may be a server's URL, with a password; one is postgresql://user:password@host/database)"
+    return repr(text)
 
 
 def did_you_mean(name: str, known: Iterable[Any]) -> str:

@@ -75,6 +75,7 @@ def _check_statement(
         exp.Limit, exp.Offset, exp.Table, exp.TableAlias, exp.Identifier, exp.Alias, exp.CTE, exp.With, exp.Distinct,
         exp.Star, exp.DataType, exp.DataTypeParam, exp.WindowSpec, exp.Filter, exp.Tuple, exp.Values, exp.Var,
         exp.Collate, exp.IgnoreNulls, exp.WithinGroup, exp.JSONPath, exp.JSONPathPart, exp.Interval,
+        exp.AtTimeZone,
     )  # fmt: skip
     if not isinstance(statement, exp.Query):
         raise UnsafeSQL(f"only SELECT may run, not {statement.key.upper()}: {sql[:200]!r}")

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 from sqlglot import exp, parse_one
 from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.dialects.postgres import Postgres
 from sqlglot.dialects.sqlite import SQLite
+
+from tagframe.engines.postgres.tree import FaithfulPostgres
 
 AGGREGATES = frozenset(
     "any_value approx_count_distinct approx_quantile arg_max arg_min array_agg avg bit_and bit_or bool_and bool_or "
@@ -34,19 +35,6 @@ class Faithful(SQLite):
         """Types keep the affinity that they had."""
 
         TYPE_MAPPING: ClassVar[dict[Any, str]] = {**SQLite.Generator.TYPE_MAPPING, exp.DataType.Type.DECIMAL: "NUMERIC"}
-
-
-class FaithfulPostgres(Postgres):
-    """PostgreSQL, where a function of plain arguments is a name and these."""
-
-    class Parser(Postgres.Parser):  # type: ignore[misc, valid-type]  # made by a metaclass
-        """Knows those functions only that have a grammar of their own (EXTRACT, SUBSTRING … FROM, …)."""
-
-        FUNCTIONS: ClassVar[dict[str, Any]] = {}
-        # EXTRACT gives another type than date_part.
-        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
-            name: parser for name, parser in Postgres.Parser.FUNCTION_PARSERS.items() if name != "DATE_PART"
-        }
 
 
 class FaithfulDuckDB(DuckDB):

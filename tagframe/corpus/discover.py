@@ -15,7 +15,7 @@ from tagframe.engines.base import Engine
 from tagframe.engines.duckdb.engine import LakeEngine
 from tagframe.engines.duckdb.tables import LakeTable, has_duckdb, lake_tables, need_duckdb, table_of_pattern
 from tagframe.engines.registry import SUFFIXES, engine_of
-from tagframe.errors import EmptyCorpus, SourceNotFound, UnreadableTable, UnreadableTableWarning
+from tagframe.errors import EmptyCorpus, SourceNotFound, UnreadableTable, UnreadableTableWarning, place
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,11 @@ def discover(path: Path, engine: str | None = None) -> list[SourceFile]:
     if engine is not None:
         need_duckdb(f"engine={engine!r}")
     if not path.exists() and glob.has_magic(str(path)):
-        need_duckdb(f"the pattern {str(path)!r}")
+        need_duckdb(f"the pattern {place(path)}")
         base, table = table_of_pattern(str(path))
         return [SourceFile(ASKED, "", LakeEngine(base, (table,)))]
     if not path.exists():
-        raise SourceNotFound(f"there is no file or folder {str(path)!r}")
+        raise SourceNotFound(f"there is no file or folder {place(path)}")
     if path.is_file():
         found = engine_of(path, look_inside=True)
         if found is None:

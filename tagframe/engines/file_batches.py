@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from tagframe.engines.files import PADDED, csv_errors, csv_options, from_arrow, plain_dtype
-from tagframe.errors import ColumnNotFound, InvalidArgument, SourceNotFound, UnreadableTable, did_you_mean
+from tagframe.errors import ColumnNotFound, InvalidArgument, SourceNotFound, UnreadableTable, did_you_mean, place
 
 if TYPE_CHECKING:
     pass
@@ -163,13 +163,13 @@ def _files(source: str | os.PathLike[str]) -> tuple[Path, list[Path]]:
     else:
         text = str(path)
         if not glob.has_magic(text):
-            raise SourceNotFound(f"there is no file or folder {text!r}")
+            raise SourceNotFound(f"there is no file or folder {place(text)}")
         fixed = list(takewhile(lambda part: not glob.has_magic(part), path.parts))
         base = Path(*fixed) if fixed else Path()
         found = [Path(name) for name in sorted(glob.glob(text, recursive=True))]
     files = [file for file in found if _kind(file) is not None and file.is_file()]
     if not files:
-        raise SourceNotFound(f"no Parquet or CSV file in {str(source)!r}; looked for {', '.join(_PARQUET + _CSV)}")
+        raise SourceNotFound(f"no Parquet or CSV file in {place(source)}; looked for {', '.join(_PARQUET + _CSV)}")
     return base, files
 
 

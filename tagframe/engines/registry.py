@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from tagframe.engines.files import CSVEngine, ParquetEngine
 from tagframe.engines.other_servers.engine import other_server_engine
 from tagframe.engines.postgres.engine import postgres_engine
 from tagframe.engines.sqlite.engine import SQLiteEngine, is_sqlite_file
+from tagframe.errors import InvalidArgument
 
 ENGINES: dict[tuple[str, ...], Callable[[Path], Engine]] = {
     (".sqlite", ".sqlite3", ".db", ".db3"): SQLiteEngine,
@@ -41,6 +43,12 @@ def engine_of(file: Path, *, look_inside: bool = False) -> Engine | None:
     return next((engine(file) for suffixes, engine in ENGINES.items() if suffix in suffixes), None)
 
 
+NO_URL = (
+    "a server is given as postgresql://user:password@host:port/database, or dialect+driver://…; what was given is no "
+    "such URL and no file, and it is not shown, as a password may be in it"
+)
+
+
 def is_url(source: object) -> bool:
     """Whether a source is a server's address, and no file's."""
     return isinstance(source, str) and "://" in source and not source.startswith("file:")
@@ -57,6 +65,8 @@ def server_of(url: str, schemas: Sequence[str] | None) -> Engine:
         InvalidArgument: no URL of a server that is known.
         MissingExtra: its drivers are not installed.
     """
-    scheme = url.partition("://")[0].partition("+")[0].lower()
+    scheme = url.partition("://")[0].partition("+")[0].strip().lower()
+    if not re.fullmatch(r"[a-z][a-z0-9_.-]*", scheme):
+        raise InvalidArgument(NO_URL)
     found = next((engine for schemes, engine in SERVERS.items() if scheme in schemes), other_server_engine)
-    return found(url, schemas)
+    return found(url.strip(), schemas)

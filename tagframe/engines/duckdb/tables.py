@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from tagframe.engines.base import Stamp
-from tagframe.errors import MissingExtra, SourceNotFound, UnreadableTable
+from tagframe.errors import MissingExtra, SourceNotFound, UnreadableTable, place
 
 Format = Literal["parquet", "csv", "json", "delta", "iceberg"]
 
@@ -198,7 +198,9 @@ def table_of_pattern(pattern: str) -> tuple[Path, LakeTable]:
     found = sorted(Path(name) for name in glob.glob(text, recursive=True))
     files = [file for file in found if file.suffix.lower() in FORMATS and file.is_file()]
     if not files:
-        raise SourceNotFound(f"no file that holds a table is found by {pattern!r}; looked for {', '.join(FORMATS)}")
+        raise SourceNotFound(
+            f"no file that holds a table is found by {place(pattern)}; looked for {', '.join(FORMATS)}"
+        )
     stem = re.sub(r"[-_.\s]*[*?\[].*", "", Path(text).name)
     called = stem or base.name or "table"
     partitioned = any("=" in part for file in files for part in file.absolute().relative_to(base).parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,12 @@ if TYPE_CHECKING:
 
 _KEPT = 4
 """Free connections of a server that wait for the next call."""
+
+
+_NO_URL = (
+    "a server is given as dialect+driver://user:password@host:port/database; in a user or password the "
+    "signs @ : / ? # % are written %40 %3A %2F %3F %23 %25"
+)
 
 
 @dataclass(frozen=True)
@@ -39,7 +46,11 @@ class Address:
                 or SQLAlchemy knows no such dialect.
             MissingExtra: SQLAlchemy or the dialect's driver is not installed.
         """
-        scheme = url.partition("://")[0]
+        scheme, _, rest = url.partition("://")
+        authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+        # A sign of the password that is not escaped would make a part of it the host or the database, which are shown.
+        if authority and not rest.count("@") == authority.count("@") <= 1:
+            raise InvalidArgument(_NO_URL)
         try:
             import sqlalchemy as sa
         except ImportError as error:
@@ -47,15 +58,13 @@ class Address:
         try:
             parsed = sa.make_url(url)
             parsed.get_dialect()
-        except sa.exc.NoSuchModuleError as error:
+        except sa.exc.NoSuchModuleError:
             raise InvalidArgument(
-                f"no source is read from {scheme}://…: SQLAlchemy has no such dialect (a package may bring it)"
-            ) from error
-        except (sa.exc.ArgumentError, ValueError):
-            raise InvalidArgument(
-                "a server is given as dialect+driver://user:password@host:port/database; in a user or password the "
-                "signs @ : / ? # % are written %40 %3A %2F %3F %23 %25"
+                f"no source is read from {scheme.partition('+')[0]}://…: SQLAlchemy has no such dialect or driver (a "
+                "package may bring it)"
             ) from None
+        except (sa.exc.ArgumentError, ValueError):
+            raise InvalidArgument(_NO_URL) from None
         address = cls(url, parsed.set(password=None, query={}).render_as_string(hide_password=True))
         address.pool()
         return address

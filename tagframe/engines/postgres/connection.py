@@ -62,7 +62,9 @@ class Server:
         if rest.count("@") == authority.count("@") <= 1 and scheme.partition("+")[0] in _KEYWORDS:
             with suppress(Exception):
                 parsed = conninfo.conninfo_to_dict(f"postgresql://{rest}")
-        if parsed is None:
+        # So would a URL without its host: user:password would be host:port.
+        ports = str((parsed or {}).get("port") or "0").split(",")
+        if parsed is None or not all(port.isdecimal() and int(port) < 2**16 for port in ports if port):
             raise InvalidArgument(
                 "a server is given as postgresql://user:password@host:port/database; in a user or password the signs "
                 "@ : / ? # % are written %40 %3A %2F %3F %23 %25 (urllib.parse.quote(password, safe='') does it)"

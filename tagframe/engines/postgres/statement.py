@@ -2,26 +2,40 @@
 
 The server holds them to reading: a transaction that only reads, seconds after which the server cancels them, no waiting
 for locks, the rights of the user who connects. They are declared as a cursor, which only takes one plain SELECT, and
-their rows come a few at a time until they are too many. What they can name is what is put before them: each table as a
-common table expression without its hidden columns, and nothing is looked up but in ``pg_catalog``, whose tables and
-functions are refused by their names.
+their rows come one at a time until they are too many. What they can name is what is put before them: each table as a
+common table expression without its hidden columns, and nothing is looked up but in ``pg_catalog``, whose tables,
+functions and types are refused by their names.
+
+No setting of PostgreSQL bounds the memory of a statement. Sorts and hash tables get less of it (``work_mem``), what
+makes texts is bounded in the statement (:mod:`tagframe.engines.postgres.bounding`), and a row is measured before it is
+sent.
 """
 
 from __future__ import annotations
 
+import math
+import os
+import socket
 import sys
+import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
 
 from tagframe.engines.base import Dialect, SQLLimits, quoted
 from tagframe.engines.dtypes import EXACT, typed_series
+from tagframe.engines.postgres.bounding import GATHERED, KEPT, TOO_LARGE, Bounds, Word, bounded, is_looked_into
 from tagframe.engines.postgres.connection import Server, named, stepping
 from tagframe.engines.postgres.pg_catalog import ServerTable
+from tagframe.engines.postgres.sizes import Sizes
+from tagframe.engines.postgres.tree import FaithfulPostgres
 from tagframe.engines.sqlite.statement import unique_names
 from tagframe.errors import ServerGone, SQLFailed, UnsafeSQL, did_you_mean
 
@@ -48,6 +62,14 @@ _FUNCTIONS = frozenset(
     "to_date to_json to_jsonb to_number to_timestamp translate trim trunc unnest upper var_pop var_samp variance "
     "width_bucket quote_nullable".split()
 )
+_TYPES = frozenset(
+    "array bigint bit boolean bpchar char date datemultirange daterange decimal double float inet int int4multirange "
+    "int4range int8multirange int8range interval json jsonb money name nummultirange numrange smallint text time "
+    "timestamp timestampntz timestamptz timetz tsmultirange tsrange tstzmultirange tstzrange uuid varbinary "
+    "varchar".split()
+)
+_OTHER_TYPES = frozenset(("cidr", "macaddr", '"char"'))
+"""Those of pg_catalog that hold values: what names roles, relations or functions by their numbers is not here."""
 _GRAMMAR = frozenset(
     "all and any as between by case date distinct else except exists filter from group having ilike in intersect is "
     "join lateral like limit not offset on or order over partition select similar some then union using values when "
@@ -66,14 +88,20 @@ def _lower(name: str) -> str:
     return name.lower()
 
 
-POSTGRES = Dialect("postgres", _FUNCTIONS, _lower, "all if recursive")
+POSTGRES = Dialect("postgres", _FUNCTIONS | {"all"}, _lower, "all if recursive")
 """How PostgreSQL speaks."""
 
 _MEGABYTE = 2**20
 _RESULT_SHARE = 4
 """The part of the memory that a result may take."""
-_ROWS_AT_ONCE = 200
+_MADE_SHARE = 2
+"""The part of the memory that what is made for a row may take."""
+_SPILLED = 8
+"""Times the memory that may be written to files in the server."""
+_GRACE = 0.5
+"""Seconds after which nobody waits any more for a server that does not stop by itself: one division may take three."""
 _TOO_WIDE = "tagframe: too wide a row"
+_SORTING = frozenset(("by", "distinct", "union", "intersect", "except"))
 
 Readables = Mapping[str, tuple[ServerTable, Sequence[str]]]
 """Name in the statement → the table, and those of its columns that may be seen."""
@@ -92,25 +120,114 @@ def run_statement(
     """Run one statement; ``schemas`` are those of the database. See :meth:`~tagframe.engines.base.Engine.execute`."""
     shown = f"{sql[:200]!r}"
     most_bytes = limits.memory * _MEGABYTE // _RESULT_SHARE
+    words = plain_words(sql, {name.lower() for name in schemas})
+    tree = _tree(sql, shown)
+    memory = limits.memory * _MEGABYTE // _MADE_SHARE
+    bounds = Bounds(_most_of_a_text(tree, memory, shown), memory)
     values: list[Any] = []
     before = ", ".join(_expressions(tables, relations, values))
-    plain = plain_text(sql, {name.lower() for name in schemas})
-    text = f"{f'WITH {before} ' if before else ''}SELECT * FROM ({plain}) AS s LIMIT {limits.rows + 1}"
-    if not explain:
-        # A row is measured where it is made: one cell may be a gigabyte, and would come whole.
-        text = (
-            f"SELECT q.* FROM ({text}) AS q WHERE CASE WHEN octet_length(q::text) <= {most_bytes} THEN true "
-            f"ELSE (left(q::text, 0) || '{_TOO_WIDE}')::int IS NULL END"
-        )
+
+    def whole(bounds: Bounds) -> str:
+        plain = bounded(words, bounds, shown)
+        return f"{f'WITH {before} ' if before else ''}SELECT * FROM ({plain}) AS s LIMIT {limits.rows + 1}"
+
     deadline = time.monotonic() + limits.seconds
     columns = sorted({column for _, own in tables.values() for column in own})
-    with _named_errors(server, shown, limits, columns), stepping(server, limits.seconds) as connection:
+    kept_apart = 1 + len(list(tree.find_all(exp.Table))) + sum(word.word in _SORTING for word in words)
+    expired = threading.Event()
+    with _named_errors(server, shown, limits, columns, expired), stepping(server, limits.seconds) as connection:
         _load_as_text(connection)
-        if explain:
-            # A parameter has no EXPLAIN; a statement that is parsed and planned is enough.
-            connection.execute(f"EXPLAIN {_without_values(text, values)}", prepare=True)
-            return pd.DataFrame()
-        return _rows(connection, text, values, limits, most_bytes, deadline, shown)
+        with _gives_up(connection, limits.seconds + _GRACE, expired):
+            connection.execute(_memory_settings(connection, limits, kept_apart, words))
+            if explain:
+                # A parameter has no EXPLAIN; a statement that is parsed and planned is enough.
+                connection.execute(f"EXPLAIN {_without_values(whole(bounds), values)}", prepare=True)
+                return pd.DataFrame()
+            if any(is_looked_into(words, place) for place in range(len(words))):
+                plan = connection.execute(f"EXPLAIN {_without_values(whole(bounds), values)}").fetchall()
+                # Its rows are kept in memory, however many come of them.
+                bounds = replace(bounds, looked_into=any("hashed SubPlan" in line for (line,) in plan))
+            return _rows(connection, _measured(whole(bounds), most_bytes), values, limits, most_bytes, deadline, shown)
+
+
+def _measured(text: str, most_bytes: int) -> str:
+    """The statement, which fails where a row is too wide.
+
+    A row is measured where it is made: one cell may be a gigabyte, and would come whole. As a value of its own it is
+    one copy, where its text would be several; cells that are compressed are as long in it as they are.
+    """
+    return (
+        f"SELECT q.* FROM ({text}) AS q WHERE CASE WHEN pg_column_size(q) <= {most_bytes} THEN true "
+        f"ELSE (left(clock_timestamp()::text, 0) || '{_TOO_WIDE}')::int IS NULL END"
+    )
+
+
+def _most_of_a_text(tree: exp.Query, memory: int, shown: str) -> int:
+    try:
+        return Sizes(tree).bound(memory, shown)
+    except RecursionError as error:
+        raise UnsafeSQL(f"the SQL is nested too deeply: {shown}") from error
+
+
+def _tree(sql: str, shown: str) -> exp.Query:
+    """The statement as a tree, each of whose casts is to a type that may be named."""
+    try:
+        tree = parse_one(sql, read=FaithfulPostgres)
+        if not isinstance(tree, exp.Query):
+            raise UnsafeSQL(f"only SELECT may run, not {tree.key.upper()}: {shown}")
+        for kind in tree.find_all(exp.DataType, exp.ObjectIdentifier):
+            name = kind.this.value.lower() if isinstance(kind.this, exp.DType) else ""
+            if isinstance(kind.this, exp.Interval):
+                name = "interval"
+            if name not in _TYPES and kind.sql(dialect="postgres") not in _OTHER_TYPES:
+                raise UnsafeSQL(f"the type {kind.sql(dialect='postgres')} may not be named in a SELECT: {shown}")
+    except SqlglotError as error:
+        raise UnsafeSQL(f"the SQL does not parse: {str(error).splitlines()[0]}; statement: {shown}") from error
+    except RecursionError as error:
+        raise UnsafeSQL(f"the SQL is nested too deeply: {shown}") from error
+    return tree
+
+
+def _memory_settings(connection: Any, limits: SQLLimits, kept_apart: int, words: Sequence[Word]) -> str:
+    """Less memory for each of so many sorts and hash tables, and fewer files, where the server does not have less.
+
+    ``temp_file_limit`` is set where the role may: a superuser, or one to whom SET on it was granted.
+    """
+    version = connection.info.server_version
+    each = max(64, min(32 * 1024, limits.memory * 1024 // 4 // kept_apart))
+    lower = f"least(pg_size_bytes(current_setting('work_mem')) / 1024, {each})"
+    granted = " OR has_parameter_privilege('temp_file_limit', 'SET')" if version >= 150000 else ""
+    return "; ".join(
+        [
+            f"SELECT set_config('work_mem', {lower} || 'kB', true)",
+            *(["SET LOCAL hash_mem_multiplier = 1"] if version >= 130000 else []),
+            "SET LOCAL jit = off",
+            # What these two compare by hashing is kept in memory, all of it.
+            *(["SET LOCAL enable_hashagg = off"] if any(w.word in ("intersect", "except") for w in words) else []),
+            f"SET LOCAL {GATHERED} = 0",
+            f"SET LOCAL {KEPT} = 0",
+            f"SELECT set_config('temp_file_limit', '{limits.memory * _SPILLED}MB', true) "
+            f"WHERE current_setting('temp_file_limit') = '-1' AND (current_setting('is_superuser') = 'on'{granted})",
+        ]
+    )
+
+
+@contextmanager
+def _gives_up(connection: Any, seconds: float, expired: threading.Event) -> Iterator[None]:
+    """Cuts the connection after so long: the server may be in the middle of what it does not stop."""
+
+    def cut() -> None:
+        expired.set()
+        with suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as line:
+            line.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(seconds, cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _rows(
@@ -120,7 +237,10 @@ def _rows(
 
     cursor = psycopg.RawServerCursor(connection, "tagframe")
     try:
-        rows = _fetched(connection, cursor, text, values, limits, most_bytes, deadline, shown)
+        cursor.execute(text, values or None)
+        left = max(1, int((deadline - time.monotonic()) * 1000))
+        connection.execute(f"SET LOCAL statement_timeout = {left}")
+        rows = _fetched(connection, limits, most_bytes, shown)
         described = cursor.description or ()
     finally:
         with suppress(psycopg.Error):  # the transaction has failed, or the connection is gone
@@ -134,41 +254,27 @@ def _rows(
     return pd.DataFrame(data, index=pd.RangeIndex(len(rows)), columns=names)
 
 
-def _fetched(
-    connection: Any,
-    cursor: Any,
-    text: str,
-    values: Sequence[Any],
-    limits: SQLLimits,
-    most_bytes: int,
-    deadline: float,
-    shown: str,
-) -> list[tuple[Any, ...]]:
+def _fetched(connection: Any, limits: SQLLimits, most_bytes: int, shown: str) -> list[tuple[Any, ...]]:
+    import psycopg
+
     rows: list[tuple[Any, ...]] = []
     size = 0
-    cursor.execute(text, values or None)
-    while len(rows) <= limits.rows:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds: {shown}")
-        if rows:
-            connection.execute(f"SET LOCAL statement_timeout = {max(1, int(left * 1000))}")
-        some = cursor.fetchmany(_ROWS_AT_ONCE)
-        if not some:
-            break
-        rows += some
-        size += sum(sys.getsizeof(cell) for row in some for cell in row)
-        if size > most_bytes:
-            raise SQLFailed(
-                f"the SQL passes SQLLimits(memory={limits.memory}) megabytes: the rows take more than "
-                f"{most_bytes // _MEGABYTE} MB: {shown}"
-            )
+    # One at a time: of several rows the driver would have all in its memory before the first can be measured.
+    with closing(psycopg.RawCursor(connection).stream('FETCH ALL FROM "tagframe"')) as stream:
+        for row in stream:
+            rows.append(row)
+            size += sum(map(sys.getsizeof, row))
+            if size > most_bytes:
+                raise SQLFailed(
+                    f"the SQL passes SQLLimits(memory={limits.memory}) megabytes: the rows take more than "
+                    f"{most_bytes // _MEGABYTE} MB: {shown}"
+                )
     if len(rows) > limits.rows:
         raise SQLFailed(f"the SQL gives more than {limits.rows:,} rows; narrow it, or raise SQLLimits(rows=…): {shown}")
     return rows
 
 
-def plain_text(sql: str, schemas: Collection[str] = ()) -> str:
+def plain_words(sql: str, schemas: Collection[str] = ()) -> list[Word]:
     """The statement as its tokens, without comments, where each is one that may stand in a plain SELECT.
 
     What is run is what was looked at: no comment, no text with escapes and no dollar quotes, of which the server and a
@@ -191,7 +297,7 @@ def plain_text(sql: str, schemas: Collection[str] = ()) -> str:
         tokens = Postgres().tokenize(sql)
     except (TokenError, UnicodeEncodeError) as error:
         raise UnsafeSQL(f"the SQL does not parse: {str(error).splitlines()[0]}; statement: {shown}") from error
-    parts: list[str] = []
+    found: list[Word] = []
     for place, token in enumerate(tokens):
         text = sql[token.start : token.end + 1]
         kind = token.token_type
@@ -224,8 +330,11 @@ def plain_text(sql: str, schemas: Collection[str] = ()) -> str:
         may_be_called = word in _FUNCTIONS or (not is_name and word in _GRAMMAR)
         if is_called and _is_word(kind, text) and not may_be_called and not _is_alias(tokens, place):
             raise UnsafeSQL(f"the function {token.text!r} may not run in a SELECT that a model wrote: {shown}")
-        parts.append(text)
-    return " ".join(parts)
+        if is_called and word == "array" and not is_name:
+            raise UnsafeSQL(f"ARRAY(SELECT …) may not stand there; array_agg(…) gives the same: {shown}")
+        literal = token.text if kind in (TokenType.STRING, TokenType.NUMBER) else None
+        found.append(Word(text, "" if literal is not None else word, literal))
+    return found
 
 
 def _is_word(kind: Any, text: str) -> bool:
@@ -345,7 +454,8 @@ def _series(values: Sequence[Any], *, computed: bool) -> pd.Series:
         whole = finite and all(number == number.to_integral_value() for number in numbers)
         if whole and all(abs(number) <= EXACT for number in numbers):
             return typed_series([None if value is None else int(value) for value in values])
-        if (computed and not whole) or (finite and all(Decimal(repr(float(number))) == number for number in numbers)):
+        is_exact = finite and all(Decimal(repr(float(number))) == number for number in numbers)
+        if is_exact or (computed and not whole and all(map(_has_float, numbers))):
             return pd.Series([None if value is None else float(value) for value in values], dtype="float64")
     if len(kinds) == 1 and issubclass(next(iter(kinds)), bool):
         return pd.Series(list(values), dtype="boolean" if None in values else "bool")
@@ -355,8 +465,16 @@ def _series(values: Sequence[Any], *, computed: bool) -> pd.Series:
     return typed_series(tuple(values))
 
 
+def _has_float(number: Decimal) -> bool:
+    """Whether a float is near: that of a larger one is an infinity, and of a smaller one nothing."""
+    near = float(number)
+    return not number.is_finite() or (math.isfinite(near) and bool(near) == bool(number))
+
+
 @contextmanager
-def _named_errors(server: Server, shown: str, limits: SQLLimits, columns: Iterable[str]) -> Iterator[None]:
+def _named_errors(
+    server: Server, shown: str, limits: SQLLimits, columns: Iterable[str], expired: threading.Event
+) -> Iterator[None]:
     import psycopg
 
     try:
@@ -365,6 +483,8 @@ def _named_errors(server: Server, shown: str, limits: SQLLimits, columns: Iterab
         state, diagnosis = error.sqlstate or "", error.diag
         reason = diagnosis.message_primary or str(error).strip().partition("\n")[0]
         found = named(error, server)
+        if expired.is_set():
+            raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds: {shown}") from None
         if isinstance(found, ServerGone):
             raise found from None
         if state == "57014":
@@ -373,6 +493,15 @@ def _named_errors(server: Server, shown: str, limits: SQLLimits, columns: Iterab
             most = limits.memory // _RESULT_SHARE
             raise SQLFailed(
                 f"the SQL passes SQLLimits(memory={limits.memory}) megabytes: a row is of more than {most} MB: {shown}"
+            ) from None
+        if TOO_LARGE in reason or state == "53400":
+            what = (
+                "a text that it makes, or all of them together,"
+                if TOO_LARGE in reason
+                else "what the server writes to files"
+            )
+            raise SQLFailed(
+                f"the SQL passes SQLLimits(memory={limits.memory}) megabytes: {what} is too large: {shown}"
             ) from None
         if state in ("25006", "42501"):
             raise UnsafeSQL(f"PostgreSQL refused the SQL: {reason}: {shown}") from error

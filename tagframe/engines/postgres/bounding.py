@@ -1,0 +1,216 @@
+"""Bounds in a statement for what could make a text of any size: they hold where it is called, before it is made.
+
+A statement is written as its tokens. ``repeat(x, n)`` becomes ``repeat(x, CASE WHEN octet_length(x)::int8 * (n) > bound
+THEN error ELSE (n) END)``, and an aggregate that gathers texts gets a FILTER that adds up what it has been given: the
+sum is a setting of the transaction, as a statement that only reads has nowhere else to keep it. No result is another
+one; a statement that passes a bound fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tagframe.engines.postgres.sizes import GATHERING, GROWING, growth
+from tagframe.errors import SQLFailed
+
+GATHERED, KEPT = "tagframe.gathered", "tagframe.kept"
+"""The settings that hold how many bytes a statement's aggregates were given, and how many are in rows that are kept."""
+TOO_LARGE = "tagframe: too large a text"
+"""What the server says where a bound is passed."""
+_LONGEST = 500_000
+_EACH_ROW = 64
+"""Bytes that a row takes where it is kept, beside its values."""
+
+# No constant to the planner, which would come upon the error before the statement does.
+_ERROR = f"(left(clock_timestamp()::text, 0) || '{TOO_LARGE}')::int"
+
+
+@dataclass(frozen=True)
+class Word:
+    """A token: as it is written, and as a word in lower case; ``literal`` is its value where it is one."""
+
+    text: str
+    word: str = ""
+    literal: str | None = None
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What a statement may make.
+
+    Attributes:
+        text: bytes of one text, and of all that aggregates are given.
+        kept: bytes of the rows that WITH RECURSIVE makes, and of those that are looked into by IN.
+        looked_into: whether the rows of ``IN (SELECT …)`` are counted, which keeps the planner from some of its ways.
+    """
+
+    text: int
+    kept: int
+    looked_into: bool = False
+
+
+def bounded(words: Sequence[Word], bounds: Bounds, shown: str) -> str:
+    """The statement with its bounds; ``shown`` is of it, for messages.
+
+    Raises:
+        SQLFailed: functions that make texts stand too deep in one another.
+    """
+    text = " ".join(_bounded(words, bounds))
+    if len(text) > _LONGEST:
+        raise SQLFailed(f"the SQL has functions that make texts too deep in one another: {shown}")
+    return text
+
+
+def _bounded(words: Sequence[Word], bounds: Bounds) -> list[str]:
+    parts: list[str] = []
+    place = size = 0
+    while place < len(words) and size <= _LONGEST:
+        word, start = words[place], len(parts)
+        parts.append(word.text)
+        place += 1
+        is_call = place < len(words) and words[place].text == "("
+        if word.word == "recursive" and place > 1 and words[place - 2].word == "with":
+            place = _entries(words, place, bounds, parts)
+        elif is_call and word.word in GROWING:
+            end = _closing(words, place)
+            parts += ["(", _called(word.word, words[place + 1 : end], bounds), ")"]
+            place = end + 1
+        elif is_call and word.word in GATHERING:
+            end = _closing(words, place)
+            inside = words[place + 1 : end]
+            parts += ["(", *_bounded(inside, bounds), ")"]
+            place = _filtered(words, end + 1, _arguments(inside, bounds), bounds, parts)
+        elif is_call and bounds.looked_into and is_looked_into(words, place - 1):
+            end = _closing(words, place)
+            parts += ["(", *_counting(words[place + 1 : end], bounds), ")"]
+            place = end + 1
+        size += sum(map(len, parts[start:]))
+    return parts
+
+
+def is_looked_into(words: Sequence[Word], place: int) -> bool:
+    """Whether ``IN (SELECT …)`` or the like stands there: the server may keep all rows of it in memory."""
+    after = [word.word for word in words[place : place + 3]]
+    return after[0] in ("in", "any", "some", "all") and after[2:] in (["select"], ["with"], ["values"])
+
+
+def _called(function: str, inside: Sequence[Word], bounds: Bounds) -> str:
+    """The arguments of a function, one of them with a bound where they need one."""
+    arguments = _split(inside)
+    texts = [" ".join(_bounded(argument, bounds)) for argument in arguments]
+    literals = [argument[0].literal if len(argument) == 1 else None for argument in arguments]
+    if len(arguments) >= _LEAST.get(function, 2) and growth(function, literals) is None:
+        place, passes, kind = _BOUNDS[function](texts, bounds.text)
+        error = _ERROR if kind == "int" else f"({_ERROR})::text"
+        texts[place] = f"CASE WHEN {passes} THEN {error} ELSE ( {texts[place]} ) END"
+    return " , ".join(texts)
+
+
+_LEAST = {"replace": 3, "regexp_replace": 3, "format": 1}
+_ODD_WIDTH = "'%[^a-zA-Z%]*([*]|[0-9]{3})'"
+# By function, of its arguments: which of them gets the bound, when the value would pass it, and the argument's type.
+_BOUNDS: dict[str, Callable[[Sequence[str], int], tuple[int, str, str]]] = {
+    "repeat": lambda a, most: (1, f"octet_length( {a[0]} )::int8 * ( {a[1]} ) > {most}", "int"),
+    "lpad": lambda a, most: (1, f"( {a[1]} ) > {most // 4}", "int"),
+    "rpad": lambda a, most: (1, f"( {a[1]} ) > {most // 4}", "int"),
+    "replace": lambda a, most: (2, f"octet_length( {a[0]} )::int8 * octet_length( {a[2]} ) > {most}", "text"),
+    "regexp_replace": lambda a, most: (
+        2, f"( octet_length( {a[0]} )::int8 + 1 ) * octet_length( {a[2]} ) > {most}", "text"),
+    "array_to_string": lambda a, most: (
+        1, f"cardinality( {a[0]} )::int8 * octet_length( concat( {', '.join(a[1:])} ) ) > {most}", "text"),
+    "format": lambda a, most: (
+        0, f"( {a[0]} ) ~ {_ODD_WIDTH}"
+        + (f" OR octet_length( {a[0]} )::int8 * octet_length( concat( {', '.join(a[1:])} ) ) > {most}" * bool(a[1:])),
+        "text"),
+    "to_char": lambda a, most: (1, f"octet_length( {a[1]} ) > 1000", "text"),
+}  # fmt: skip
+
+
+def _filtered(words: Sequence[Word], place: int, given: str, bounds: Bounds, parts: list[str]) -> int:
+    """Puts the FILTER of an aggregate, which may have one; gives the place after it."""
+    passes = _counted(GATHERED, f"pg_column_size( ROW( {given} ) )", bounds.text)
+    if [word.word for word in words[place : place + 1]] != ["filter"]:
+        parts += ["FILTER ( WHERE", passes, ")"]
+        return place
+    end = _closing(words, place + 1)
+    own = " ".join(_bounded(words[place + 3 : end], bounds))  # FILTER ( WHERE …
+    parts += ["FILTER ( WHERE CASE WHEN", own, "THEN", passes, "ELSE false END )"]
+    return end + 1
+
+
+def _counted(setting: str, size: str, most: int) -> str:
+    """A condition that counts on each time it is looked at, and holds."""
+    so_far = f"current_setting('{setting}')::int8 + {size}"
+    counted = f"set_config('{setting}', ( {so_far} )::text, true)::int8"
+    return f"CASE WHEN {counted} <= {most} THEN true ELSE {_ERROR} IS NULL END"
+
+
+def _arguments(inside: Sequence[Word], bounds: Bounds) -> str:
+    """What an aggregate is given, without DISTINCT and ORDER BY."""
+    start = 1 if inside and inside[0].word in ("distinct", "all") else 0
+    end = next((place for place, word in _at_the_top(inside) if word.word == "by"), len(inside))
+    return " ".join(_bounded(inside[start:end], bounds))
+
+
+def _entries(words: Sequence[Word], place: int, bounds: Bounds, parts: list[str]) -> int:
+    """The entries of WITH RECURSIVE, of which each row that is made of another one is counted; the place after them."""
+    while True:
+        while place < len(words) and words[place].word != "as":
+            parts.append(words[place].text)
+            place += 1
+        while place < len(words) and words[place].text != "(":
+            parts.append(words[place].text)
+            place += 1
+        if place >= len(words):
+            return place
+        end = _closing(words, place)
+        parts += ["(", *_entry(words[place + 1 : end], bounds), ")"]
+        place = end + 1
+        if place >= len(words) or words[place].text != ",":
+            return place
+        parts.append(",")
+        place += 1
+
+
+def _entry(body: Sequence[Word], bounds: Bounds) -> list[str]:
+    unions = [place for place, word in _at_the_top(body) if word.word == "union"]
+    if not unions:
+        return _bounded(body, bounds)
+    split = unions[-1] + 1
+    if split < len(body) and body[split].word in ("all", "distinct"):
+        split += 1
+    return [*_bounded(body[:split], bounds), *_counting(body[split:], bounds)]
+
+
+def _counting(query: Sequence[Word], bounds: Bounds) -> list[str]:
+    """A query, each row of which is counted."""
+    size = f"pg_column_size( ROW( tagframe_row.* ) ) + {_EACH_ROW}"
+    return [
+        "SELECT tagframe_row.* FROM (", *_bounded(query, bounds), ") AS tagframe_row WHERE",
+        _counted(KEPT, size, bounds.kept),
+    ]  # fmt: skip
+
+
+def _at_the_top(words: Sequence[Word]) -> Iterator[tuple[int, Word]]:
+    depth = 0
+    for place, word in enumerate(words):
+        depth += (word.text in ("(", "[")) - (word.text in (")", "]"))
+        if not depth:
+            yield place, word
+
+
+def _split(words: Sequence[Word]) -> list[Sequence[Word]]:
+    """By the commas that are in no parentheses."""
+    commas = [place for place, word in _at_the_top(words) if word.text == ","]
+    return [words[start + 1 : end] for start, end in zip([-1, *commas], [*commas, len(words)], strict=True)]
+
+
+def _closing(words: Sequence[Word], start: int) -> int:
+    """The place of the parenthesis that closes the one at ``start``; the end where there is none."""
+    depth = 0
+    for place in range(start, len(words)):
+        depth += (words[place].text == "(") - (words[place].text == ")")
+        if not depth:
+            return place
+    return len(words)

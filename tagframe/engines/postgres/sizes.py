@@ -1,0 +1,455 @@
+"""How large the texts can become that a statement makes, told from the statement alone.
+
+PostgreSQL bounds the memory of a sort, and not that of a value: ``repeat('x', 1000000000)`` takes a gigabyte of the
+server, and a chain of ``||`` as much again at each step. What could make a text of any size by itself (``repeat``,
+``lpad``, ``string_agg``, …) is bounded where it is called, see :mod:`tagframe.engines.postgres.bounding`; how high
+these bounds may be follows from what a statement does with such texts, which is added up here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+
+from sqlglot import exp
+
+from tagframe.errors import SQLFailed
+
+CELL = 4_096
+"""Bytes that a cell of a table is taken for; of larger ones fewer copies can be made."""
+_MOST_NODES = 100_000
+"""Nodes of a statement whose subqueries are written out where their columns are named, as the planner does."""
+
+GATHERING = frozenset("string_agg array_agg json_agg jsonb_agg json_object_agg jsonb_object_agg".split())
+"""Aggregates whose value grows with the rows."""
+GROWING = frozenset("repeat lpad rpad replace regexp_replace array_to_string format to_char".split())
+"""Functions whose value may be far larger than what they are given."""
+_FEW = 8
+_SHORT = 1_000
+_FACTORS = {
+    **dict.fromkeys("to_json to_jsonb row_to_json json_build_array json_build_object".split(), 2),
+    **dict.fromkeys("jsonb_build_array jsonb_build_object quote_nullable".split(), 2),
+    "string_to_array": 50,  # an item of one sign is a value of its own
+}
+"""Times as large as its arguments together the value of a function may be."""
+_NO_LARGER = frozenset(
+    "substr substring left right split_part trim btrim ltrim rtrim lower upper initcap reverse translate nullif "
+    "coalesce greatest least min max mode lag lead first_value last_value nth_value array_remove percentile_disc "
+    "json_extract_path json_extract_path_text jsonb_extract_path jsonb_extract_path_text".split()
+)
+_OF_ONE_WORD = frozenset(
+    "abs ascii avg bit_length bool_and bool_or cardinality char_length character_length array_length array_position "
+    "count date date_part date_trunc dense_rank every length md5 octet_length position rank regexp_count regexp_instr "
+    "regexp_like round row_number sign starts_with strpos sum to_date to_number to_timestamp trunc".split()
+)
+_LIKE_THEIR_LARGEST = (
+    exp.Case, exp.If, exp.Coalesce, exp.Paren, exp.Alias, exp.Collate, exp.Filter, exp.Ordered, exp.Distinct,
+    exp.DataType, exp.Order, exp.Where, exp.Substring, exp.Trim,
+)  # fmt: skip
+_WORDS = (exp.Predicate, exp.Connector, exp.Not, exp.StrPosition, exp.Extract)
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Pow, exp.Neg)
+_READ_WIDE = (exp.RegexpLike, exp.RegexpILike, exp.SimilarTo, exp.ILike)
+_TAKEN_APART = 32
+_WIDE = 4
+"""Bytes of a sign while a regular expression is looked for in a text."""
+
+
+def growth(function: str, arguments: Sequence[str | None]) -> tuple[float, float] | None:
+    """How much larger a function's value is than its arguments: so many times, and so many bytes more.
+
+    Args:
+        function: of :data:`GROWING`.
+        arguments: as they are written, where they are texts or numbers; None for each that is computed.
+
+    Returns:
+        None where that is not to be told from the statement: then it is bounded when it is run.
+    """
+    second, third = [*arguments[1:], None, None][:2]
+    if function in ("repeat", "lpad", "rpad"):
+        times = int(second) if second is not None and second.isdigit() else None
+        if function == "repeat":
+            return (times, 0) if times is not None and times <= _FEW else None
+        return (1, 4 * times) if times is not None and times <= _SHORT else None
+    if function == "replace":
+        factor = None if third is None else len(third) / max(1, len(second or ""))
+        return None if factor is None or factor > _FEW else (max(1.0, factor), 0)
+    if function == "regexp_replace":
+        return (1 + len(third), 0) if third is not None and len(third) <= _FEW else None
+    if function == "array_to_string":
+        return (1 + len(second), 0) if second is not None and len(second) <= _FEW and len(arguments) == 2 else None
+    if function == "format":
+        first = arguments[0] if arguments else None
+        if first is None or len(first) > _SHORT or re.search(r"%[^a-zA-Z%]*([*]|[0-9]{3})", first):
+            return None
+        return (first.count("%") if "$" in first else 1, len(first))
+    return (1, 16 * len(second)) if second is not None and len(second) <= _SHORT else None  # to_char
+
+
+@dataclass(frozen=True)
+class Size:
+    """Bytes: ``flat`` of them, ``bounded`` times what one bounded text may take, ``own`` times the row before."""
+
+    flat: float = 0.0
+    bounded: float = 0.0
+    own: float = 0.0
+
+    def __add__(self, other: Size) -> Size:
+        return Size(self.flat + other.flat, self.bounded + other.bounded, self.own + other.own)
+
+    def times(self, factor: float) -> Size:
+        """So often."""
+        return Size(self.flat * factor, self.bounded * factor, self.own * factor)
+
+    def or_(self, other: Size) -> Size:
+        """The larger one."""
+        return Size(max(self.flat, other.flat), max(self.bounded, other.bounded), max(self.own, other.own))
+
+
+@dataclass(frozen=True)
+class Made:
+    """What an expression makes: the size of its value, of all values on the way to it, and its nodes."""
+
+    size: Size = field(default_factory=Size)
+    work: Size = field(default_factory=Size)
+    nodes: float = 1.0
+
+    def as_part(self, size: Size, *, copies: bool) -> Made:
+        """A value of this size that is made of it."""
+        return Made(size, self.work + size if copies else self.work, self.nodes + 1)
+
+
+_CELL = Made(Size(CELL), Size(), 1.0)
+_WORD = Size(64.0)
+
+
+def _together(parts: Iterable[Made]) -> Made:
+    """All of them: their sizes added."""
+    return reduce(lambda one, other: Made(one.size + other.size, one.work + other.work, one.nodes + other.nodes),
+                  parts, Made(nodes=0.0))  # fmt: skip
+
+
+def _largest(parts: Iterable[Made]) -> Size:
+    return reduce(Size.or_, (part.size for part in parts), Size())
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The columns of a query, in order; ``named`` is false where there may be more than are known."""
+
+    columns: Sequence[tuple[str, Made]]
+    named: bool = True
+
+    def column(self, name: str) -> Made | None:
+        """The largest of that name; of any where not all names are known; None where it has none."""
+        found = [made for own, made in self.columns if own == name or not self.named]
+        return _either(found) if found else None
+
+    def renamed(self, names: Sequence[str]) -> _Rows:
+        """With the names of ``AS t(a, b)``."""
+        if not names:
+            return self
+        if not self.named:
+            return _Rows([*self.columns, ("", _CELL)], named=False)
+        fresh = [(names[place] if place < len(names) else name, made)
+                 for place, (name, made) in enumerate(self.columns)]  # fmt: skip
+        return _Rows(fresh)
+
+
+def _either(parts: Sequence[Made]) -> Made:
+    work = reduce(Size.or_, (part.work for part in parts), Size())
+    return Made(_largest(parts), work, max(part.nodes for part in parts))
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """What names stand for: the entries of WITH, and the rows of FROM by their aliases, from the outside in."""
+
+    entries: Mapping[str, _Rows]
+    sources: Mapping[str, _Rows | None] = field(default_factory=dict)
+    outer: _Scope | None = None
+
+    def column(self, name: str, source: str) -> Made:
+        scope: _Scope | None = self
+        while scope is not None:
+            if source and source in scope.sources:
+                rows = scope.sources[source]
+                return (rows.column(name) if rows else None) or _CELL
+            if not source and name in scope.sources:  # a row as a whole
+                rows = scope.sources[name]
+                return _together(made for _, made in rows.columns) if rows else _together([_CELL] * 20)
+            found = [made for rows in scope.sources.values() if rows and (made := rows.column(name))]
+            if not source and found:
+                return _either([*found, _CELL])
+            scope = scope.outer
+        return _CELL
+
+
+class Sizes:
+    """The sum over a statement: what one bounded text may take follows from :meth:`bound`.
+
+    Args:
+        tree: the statement, each function of it a name and its arguments.
+    """
+
+    def __init__(self, tree: exp.Query) -> None:
+        self._total = Made(nodes=0.0)
+        rows = self._query(tree, _Scope({}))
+        row = reduce(Size.__add__, (made.size for _, made in rows.columns), Size())
+        self._add(Made(Size(), row.times(3), 0.0))  # it is put together, measured and sent
+
+    def bound(self, memory: int, shown: str) -> int:
+        """Bytes that one bounded text may have so that what is made for a row stays within ``memory``.
+
+        Raises:
+            SQLFailed: there is no such bound.
+        """
+        work = self._total.work
+        left = memory - work.flat
+        bound = int(min(left / work.bounded if work.bounded else left, memory / 8))
+        if bound < 2 * CELL or self._total.nodes > _MOST_NODES:
+            raise SQLFailed(
+                f"the SQL makes texts of texts that it made, more than memory is there for: {shown}. What is put "
+                "together (||, concat, repeat, …) is best put together once"
+            )
+        return bound
+
+    def _add(self, made: Made) -> None:
+        self._total = _together([self._total, made])
+        if self._total.nodes > _MOST_NODES or self._total.work.flat > 2**60:
+            raise SQLFailed("the SQL has subqueries inside of subqueries whose columns are named too often")
+
+    def _query(self, query: exp.Expr, scope: _Scope) -> _Rows:
+        scope = self._with(query, scope)
+        if isinstance(query, exp.Subquery):
+            if not isinstance(query.this, exp.Query):
+                return self._select(query, scope)
+            rows = self._query(query.this, scope)
+            self._rest(query, scope, "this", "alias")
+        elif isinstance(query, exp.SetOperation):
+            left, right = self._query(query.left, scope), self._query(query.right, scope)
+            rows = _joined(left, right)
+            self._rest(query, scope, "this", "expression")
+        elif isinstance(query, exp.Values):
+            rows = self._values(query, scope)
+        else:
+            rows = self._select(query, scope)
+        return rows
+
+    def _with(self, query: exp.Expr, scope: _Scope) -> _Scope:
+        clause = query.args.get("with_")
+        if not isinstance(clause, exp.With):
+            return scope
+        entries = dict(scope.entries)
+        for entry in clause.expressions:
+            name = _lower(entry.alias_or_name)
+            names = [_lower(column.name) for column in entry.args["alias"].args.get("columns") or ()]
+            inside = _Scope(entries, scope.sources, scope.outer)
+            body = entry.this
+            if clause.recursive and isinstance(body, exp.SetOperation):
+                entries[name] = self._recursive(body, name, names, inside)
+            else:
+                entries[name] = self._query(body, inside).renamed(names)
+        return _Scope(entries, scope.sources, scope.outer)
+
+    def _recursive(self, body: exp.SetOperation, name: str, names: Sequence[str], scope: _Scope) -> _Rows:
+        first = self._query(body.left, scope).renamed(names)
+        grows = [True] * len(first.columns)
+        # A row is made of the one before: of each of its texts once, or they double with each step. A number does not.
+        for _ in range(len(grows) + 1):
+            columns = [(own, Made(Size(own=1.0) if grown else _WORD))
+                       for (own, _), grown in zip(first.columns, grows, strict=True)]  # fmt: skip
+            before = {**scope.entries, name: _Rows(columns, first.named)}
+            step = self._query(body.right, _Scope(before, scope.sources, scope.outer))
+            seen = [bool(made.size.own) for _, made in step.columns][: len(grows)]
+            seen += grows[len(seen) :]
+            if seen == grows:
+                break
+            grows = seen
+        grown_columns = []
+        for (own, start), (_, made) in zip(first.columns, step.columns, strict=False):
+            if made.size.own > 1:
+                raise SQLFailed(
+                    f"the SQL makes column {own!r} of {name!r} several times as long with each step of WITH RECURSIVE"
+                )
+            longer = Size(made.size.flat, made.size.bounded).times(100)
+            grown_columns.append((own, Made(start.size + longer, Size(), 1.0)))
+        return _Rows(grown_columns, first.named)
+
+    def _values(self, query: exp.Values, scope: _Scope) -> _Rows:
+        columns: dict[int, list[Made]] = {}
+        for row in query.expressions:
+            parts = row.expressions if isinstance(row, exp.Tuple) else [row]
+            for place, part in enumerate(parts):
+                columns.setdefault(place, []).append(self._made(part, scope))
+        rows = _Rows([(f"column{place + 1}", _either(found)) for place, found in columns.items()])
+        return rows.renamed(_alias_columns(query))
+
+    def _select(self, query: exp.Expr, scope: _Scope) -> _Rows:
+        sources: dict[str, _Rows | None] = {}
+        inner = _Scope(scope.entries, sources, scope)
+        start = query.args.get("from_")
+        items = [start.this] if start is not None else [query.this] if isinstance(query, exp.Subquery) else []
+        for item in [*items, *(query.args.get("joins") or []), *(query.args.get("laterals") or [])]:
+            self._source(item, inner, sources)
+        columns: list[tuple[str, Made]] = []
+        named = True
+        for projection in query.expressions:
+            if isinstance(projection, exp.Star) or (
+                isinstance(projection, exp.Column) and isinstance(projection.this, exp.Star)
+            ):
+                wanted = _lower(projection.text("table"))
+                for alias, rows in sources.items():
+                    if not wanted or alias == wanted:
+                        columns += rows.columns if rows else []
+                        named &= rows is not None and rows.named
+            else:
+                columns.append((_lower(projection.alias_or_name), self._made(projection, inner)))
+        if isinstance(query, exp.Subquery):
+            known = [rows for rows in sources.values() if rows]
+            columns = [column for rows in known for column in rows.columns]
+            named = len(known) == len(sources) and all(rows.named for rows in known)
+        self._rest(query, inner, "expressions", "from_", "joins", "laterals", "with_", "this", "alias")
+        self._add(Made(Size(), reduce(Size.__add__, (made.work for _, made in columns), Size()),
+                       sum(made.nodes for _, made in columns)))  # fmt: skip
+        return _Rows([*columns, *([] if named else [("", _CELL)])], named)
+
+    def _source(self, item: exp.Expr, scope: _Scope, sources: dict[str, _Rows | None]) -> None:
+        if isinstance(item, exp.Join):
+            self._source(item.this, scope, sources)
+            if item.args.get("on"):
+                self._add(self._made(item.args["on"], scope))
+            return
+        alias = _lower(item.alias_or_name)
+        rows: _Rows | None
+        if isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier):
+            rows = scope.entries.get(_lower(item.name))
+        elif isinstance(item, exp.Subquery | exp.Values | exp.Lateral):
+            body = item.this if isinstance(item, exp.Lateral) else item
+            rows = self._query(body, scope) if isinstance(body, exp.Query | exp.Values) else self._called(body, scope)
+        else:
+            rows = self._called(item, scope)
+        if rows is not None:
+            rows = rows.renamed(_alias_columns(item))
+        sources[alias or f"?{len(sources)}"] = rows
+        for join in [] if isinstance(item, exp.Subquery) else item.args.get("joins") or []:
+            self._source(join, scope, sources)
+
+    def _called(self, item: exp.Expr, scope: _Scope) -> _Rows:
+        """The rows of a function: each as large as what it is given."""
+        made = _together(self._made(part, scope) for part in item.iter_expressions())
+        return _Rows([("", made)], named=False)
+
+    def _rest(self, query: exp.Expr, scope: _Scope, *known: str) -> None:
+        for name, part in query.args.items():
+            for one in part if isinstance(part, list) else [part]:
+                if isinstance(one, exp.Expr) and name not in ("with_", *known):
+                    self._add(self._made(one, scope))
+
+    def _made(self, node: exp.Expr, scope: _Scope) -> Made:
+        if isinstance(node, exp.Column):
+            return self._column(node, scope)
+        if isinstance(node, exp.Query):
+            rows = self._query(node, scope)
+            return Made(reduce(Size.__add__, (made.size for _, made in rows.columns), Size()))
+        if isinstance(node, exp.Literal):
+            return Made(Size(float(len(node.name))))
+        if isinstance(node, exp.Connector | exp.DPipe):
+            return self._chain(node, scope)
+        parts = [self._made(part, scope) for part in node.iter_expressions()]
+        whole = _together(parts)
+        if isinstance(node, exp.Anonymous):
+            return self._call(node, parts, whole)
+        if isinstance(node, exp.GroupConcat | exp.ArrayAgg):
+            return whole.as_part(Size(bounded=1.0), copies=True)
+        if isinstance(node, exp.Cast):
+            return whole.as_part(_cast(node, whole.size), copies=True)
+        if isinstance(node, _READ_WIDE):
+            return Made(_WORD, whole.work + whole.size.times(_WIDE), whole.nodes + 1)
+        if isinstance(node, _WORDS):
+            return whole.as_part(_WORD, copies=False)
+        if isinstance(node, _LIKE_THEIR_LARGEST):
+            return whole.as_part(_largest(parts), copies=False)
+        is_text = isinstance(node, exp.Sub) and not any(map(_is_number, node.args.values()))  # or JSON, less a key
+        if isinstance(node, _ARITHMETIC) and not is_text:
+            return whole.as_part(_WORD, copies=True)
+        if isinstance(node, exp.Binary | exp.Unary):
+            return whole.as_part(_largest(parts).or_(_WORD), copies=True)
+        return whole.as_part(whole.size + _WORD, copies=True)
+
+    @staticmethod
+    def _call(node: exp.Anonymous, parts: Sequence[Made], whole: Made) -> Made:
+        name = _lower(node.name)
+        if name in GATHERING:
+            return whole.as_part(Size(bounded=1.0), copies=True)
+        if name in GROWING:
+            grown = growth(name, [part.name if isinstance(part, exp.Literal) else None for part in node.expressions])
+            size = Size(bounded=1.0) if grown is None else whole.size.times(grown[0]) + Size(grown[1])
+        elif name == "concat_ws" and parts:
+            size = whole.size + parts[0].size.times(len(parts))
+        elif name in _FACTORS:
+            size = whole.size.times(_FACTORS[name])
+        elif name in _OF_ONE_WORD or name in _NO_LARGER:
+            size = _WORD if name in _OF_ONE_WORD else _largest(parts)
+        else:
+            size = whole.size + _WORD
+        made = whole.as_part(size, copies=True)
+        if name.startswith("regexp_"):
+            made = Made(made.size, made.work + whole.size.times(_WIDE), made.nodes)
+        return made
+
+    @staticmethod
+    def _column(node: exp.Column, scope: _Scope) -> Made:
+        return scope.column(_lower(node.name), _lower(node.text("table")))
+
+    def _chain(self, node: exp.Connector | exp.DPipe, scope: _Scope) -> Made:
+        """Parts one after the other, each step of ``||`` a copy of what is there so far."""
+        parts: list[exp.Expr] = []
+        waiting: list[exp.Expr] = [node]
+        while waiting:
+            one = waiting.pop()
+            if type(one) is type(node):
+                waiting += [one.args["expression"], one.this]
+            else:
+                parts.append(one)
+        made = [self._made(part, scope) for part in parts]
+        whole = _together(made)
+        if isinstance(node, exp.Connector):
+            return whole.as_part(_WORD, copies=False)
+        steps, so_far = Size(), made[0].size
+        for part in made[1:]:
+            so_far += part.size
+            steps += so_far
+        return Made(whole.size, whole.work + steps, whole.nodes + len(parts))
+
+
+def _joined(left: _Rows, right: _Rows) -> _Rows:
+    if len(left.columns) != len(right.columns) or not (left.named and right.named):
+        return _Rows([*left.columns, *right.columns], named=False)
+    return _Rows([(name, _either([one, other]))
+                  for (name, one), (_, other) in zip(left.columns, right.columns, strict=True)])  # fmt: skip
+
+
+def _alias_columns(item: exp.Expr) -> list[str]:
+    alias = item.args.get("alias")
+    return (
+        [_lower(column.name) for column in alias.args.get("columns") or ()] if isinstance(alias, exp.TableAlias) else []
+    )
+
+
+def _cast(cast: exp.Cast, size: Size) -> Size:
+    """``x::char(1000000)`` is padded to that length; what is taken apart has a value for each part."""
+    kind = cast.args["to"]
+    lengths = [param.name for param in kind.find_all(exp.DataTypeParam)]
+    padding = 4.0 * max((float(length) for length in lengths if length.isdigit()), default=16.0)
+    is_apart = isinstance(kind, exp.DataType) and kind.is_type("jsonb", "array")
+    return size.times(_TAKEN_APART if is_apart else 1) + Size(padding)
+
+
+def _is_number(node: object) -> bool:
+    return isinstance(node, exp.Literal) and not node.is_string
+
+
+def _lower(name: str) -> str:
+    return name.lower()
