@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tagframe.engines.postgres.sizes import GATHERING, GROWING, growth
+from tagframe.engines.postgres.sizes import GATHERING, GROWING, LOOKED_FOR, SHORT_NEEDLE, growth
 from tagframe.errors import SQLFailed
 
 GATHERED, KEPT = "tagframe.gathered", "tagframe.kept"
@@ -19,6 +19,8 @@ GATHERED, KEPT = "tagframe.gathered", "tagframe.kept"
 TOO_LARGE = "tagframe: too large a text"
 """What the server says where a bound is passed."""
 _LONGEST = 500_000
+_LOOKED_THROUGH = 2**30
+"""Signs that may be compared where one text is looked for in another: of a second, about."""
 _EACH_ROW = 64
 """Bytes that a row takes where it is kept, beside its values."""
 
@@ -76,6 +78,10 @@ def _bounded(words: Sequence[Word], bounds: Bounds) -> list[str]:
             end = _closing(words, place)
             parts += ["(", _called(word.word, words[place + 1 : end], bounds), ")"]
             place = end + 1
+        elif is_call and word.word in ("position", "trim", *LOOKED_FOR):
+            end = _closing(words, place)
+            parts += ["(", _looking(word.word, words[place + 1 : end], bounds), ")"]
+            place = end + 1
         elif is_call and word.word in GATHERING:
             end = _closing(words, place)
             inside = words[place + 1 : end]
@@ -100,11 +106,43 @@ def _called(function: str, inside: Sequence[Word], bounds: Bounds) -> str:
     arguments = _split(inside)
     texts = [" ".join(_bounded(argument, bounds)) for argument in arguments]
     literals = [argument[0].literal if len(argument) == 1 else None for argument in arguments]
+    if function in LOOKED_FOR and len(arguments) > 1 and not _is_short(literals[1]):
+        texts[1] = _short(texts[1], texts[0])
     if len(arguments) >= _LEAST.get(function, 2) and growth(function, literals) is None:
         place, passes, kind = _BOUNDS[function](texts, bounds.text)
         error = _ERROR if kind == "int" else f"({_ERROR})::text"
         texts[place] = f"CASE WHEN {passes} THEN {error} ELSE ( {texts[place]} ) END"
     return " , ".join(texts)
+
+
+def _looking(function: str, inside: Sequence[Word], bounds: Bounds) -> str:
+    """The arguments of a function that looks for one text in another, which are not both long."""
+    if function in LOOKED_FOR:
+        arguments = _split(inside)
+        texts = [" ".join(_bounded(argument, bounds)) for argument in arguments]
+        literal = arguments[1][0].literal if len(arguments) > 1 and len(arguments[1]) == 1 else None
+        if len(arguments) > 1 and not _is_short(literal):
+            texts[1] = _short(texts[1], texts[0])
+        return " , ".join(texts)
+    between = "in" if function == "position" else "from"
+    split = next((place for place, word in _at_the_top(inside) if word.word == between), 0)
+    start = 1 if inside and inside[0].word in ("both", "leading", "trailing") else 0
+    needle, rest = inside[start:split], inside[split + 1 :]
+    if not needle or (len(needle) == 1 and _is_short(needle[0].literal)):
+        return " ".join(_bounded(inside, bounds))
+    text = _short(" ".join(_bounded(needle, bounds)), " ".join(_bounded(rest, bounds)))
+    return " ".join(
+        [*(word.text for word in inside[:start]), f"( {text} )", inside[split].text, *_bounded(rest, bounds)]
+    )
+
+
+def _is_short(literal: str | None) -> bool:
+    return literal is not None and len(literal) <= SHORT_NEEDLE
+
+
+def _short(needle: str, text: str) -> str:
+    passes = f"octet_length( {needle} )::int8 * octet_length( {text} ) > {_LOOKED_THROUGH}"
+    return f"CASE WHEN {passes} THEN ({_ERROR})::text ELSE ( {needle} ) END"
 
 
 _LEAST = {"replace": 3, "regexp_replace": 3, "format": 1}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from sqlglot import exp
@@ -19,6 +19,9 @@ from tagframe.errors import SQLFailed
 
 CELL = 4_096
 """Bytes that a cell of a table is taken for; of larger ones fewer copies can be made."""
+_MOST_STEPS = 6
+"""Computations with numbers of thousands of digits, each of which may take three seconds."""
+_MOST_DIGITS = 100
 _MOST_NODES = 100_000
 """Nodes of a statement whose subqueries are written out where their columns are named, as the planner does."""
 
@@ -26,6 +29,9 @@ GATHERING = frozenset("string_agg array_agg json_agg jsonb_agg json_object_agg j
 """Aggregates whose value grows with the rows."""
 GROWING = frozenset("repeat lpad rpad replace regexp_replace array_to_string format to_char".split())
 """Functions whose value may be far larger than what they are given."""
+LOOKED_FOR = frozenset("strpos split_part replace btrim ltrim rtrim translate string_to_array".split())
+"""Functions that look for their second argument in their first; the server does not stop in the middle of it."""
+SHORT_NEEDLE = 16
 _FEW = 8
 _SHORT = 1_000
 _FACTORS = {
@@ -34,6 +40,7 @@ _FACTORS = {
     "string_to_array": 50,  # an item of one sign is a value of its own
 }
 """Times as large as its arguments together the value of a function may be."""
+_NUMBERS = frozenset("power pow exp sqrt cbrt ln log div mod gcd lcm".split())
 _NO_LARGER = frozenset(
     "substr substring left right split_part trim btrim ltrim rtrim lower upper initcap reverse translate nullif "
     "coalesce greatest least min max mode lag lead first_value last_value nth_value array_remove percentile_disc "
@@ -109,15 +116,31 @@ class Size:
 
 @dataclass(frozen=True)
 class Made:
-    """What an expression makes: the size of its value, of all values on the way to it, and its nodes."""
+    """What an expression makes.
+
+    Attributes:
+        size: of its value.
+        work: of all values on the way to it.
+        nodes: of it, subqueries written out.
+        digits: whether it may be a number of thousands of digits.
+        steps: computations with such numbers; each may take seconds, and the server stops in none.
+    """
 
     size: Size = field(default_factory=Size)
     work: Size = field(default_factory=Size)
     nodes: float = 1.0
+    digits: bool = False
+    steps: float = 0.0
 
     def as_part(self, size: Size, *, copies: bool) -> Made:
         """A value of this size that is made of it."""
-        return Made(size, self.work + size if copies else self.work, self.nodes + 1)
+        work = self.work + size if copies else self.work
+        return Made(size, work, self.nodes + 1, self.digits and size != _WORD, self.steps)
+
+    def computed(self, *, makes_digits: bool) -> Made:
+        """A number that is computed of it."""
+        digits = self.digits or makes_digits
+        return Made(_WORD, self.work + _WORD, self.nodes + 1, digits, self.steps + digits)
 
 
 _CELL = Made(Size(CELL), Size(), 1.0)
@@ -126,8 +149,11 @@ _WORD = Size(64.0)
 
 def _together(parts: Iterable[Made]) -> Made:
     """All of them: their sizes added."""
-    return reduce(lambda one, other: Made(one.size + other.size, one.work + other.work, one.nodes + other.nodes),
-                  parts, Made(nodes=0.0))  # fmt: skip
+    size, work, nodes, digits, steps = Size(), Size(), 0.0, False, 0.0
+    for part in parts:
+        size, work, nodes = size + part.size, work + part.work, nodes + part.nodes
+        digits, steps = digits or part.digits, steps + part.steps
+    return Made(size, work, nodes, digits, steps)
 
 
 def _largest(parts: Iterable[Made]) -> Size:
@@ -159,7 +185,8 @@ class _Rows:
 
 def _either(parts: Sequence[Made]) -> Made:
     work = reduce(Size.or_, (part.work for part in parts), Size())
-    return Made(_largest(parts), work, max(part.nodes for part in parts))
+    nodes, steps = max(part.nodes for part in parts), max(part.steps for part in parts)
+    return Made(_largest(parts), work, nodes, any(part.digits for part in parts), steps)
 
 
 @dataclass(frozen=True)
@@ -208,6 +235,11 @@ class Sizes:
         work = self._total.work
         left = memory - work.flat
         bound = int(min(left / work.bounded if work.bounded else left, memory / 8))
+        if self._total.steps > _MOST_STEPS:
+            raise SQLFailed(
+                f"the SQL computes {self._total.steps:.0f} times with numbers that may have thousands of digits, and "
+                f"{_MOST_STEPS} times at most may it: {shown}; CAST(… AS double precision) before it computes faster"
+            )
         if bound < 2 * CELL or self._total.nodes > _MOST_NODES:
             raise SQLFailed(
                 f"the SQL makes texts of texts that it made, more than memory is there for: {shown}. What is put "
@@ -311,8 +343,8 @@ class Sizes:
             columns = [column for rows in known for column in rows.columns]
             named = len(known) == len(sources) and all(rows.named for rows in known)
         self._rest(query, inner, "expressions", "from_", "joins", "laterals", "with_", "this", "alias")
-        self._add(Made(Size(), reduce(Size.__add__, (made.work for _, made in columns), Size()),
-                       sum(made.nodes for _, made in columns)))  # fmt: skip
+        whole = _together(made for _, made in columns)
+        self._add(Made(Size(), whole.work, whole.nodes, steps=whole.steps))
         return _Rows([*columns, *([] if named else [("", _CELL)])], named)
 
     def _source(self, item: exp.Expr, scope: _Scope, sources: dict[str, _Rows | None]) -> None:
@@ -354,7 +386,7 @@ class Sizes:
             rows = self._query(node, scope)
             return Made(reduce(Size.__add__, (made.size for _, made in rows.columns), Size()))
         if isinstance(node, exp.Literal):
-            return Made(Size(float(len(node.name))))
+            return Made(Size(float(len(node.name))), digits=not node.is_string and _is_long(node.name))
         if isinstance(node, exp.Connector | exp.DPipe):
             return self._chain(node, scope)
         parts = [self._made(part, scope) for part in node.iter_expressions()]
@@ -364,7 +396,10 @@ class Sizes:
         if isinstance(node, exp.GroupConcat | exp.ArrayAgg):
             return whole.as_part(Size(bounded=1.0), copies=True)
         if isinstance(node, exp.Cast):
-            return whole.as_part(_cast(node, whole.size), copies=True)
+            # A text that was made may be a number of as many digits.
+            is_long = whole.size.bounded > 0 or whole.size.flat > 2 * CELL or whole.digits
+            made = whole.as_part(_cast(node, whole.size), copies=True)
+            return replace(made, digits=is_long and node.args["to"].this == exp.DType.DECIMAL)
         if isinstance(node, _READ_WIDE):
             return Made(_WORD, whole.work + whole.size.times(_WIDE), whole.nodes + 1)
         if isinstance(node, _WORDS):
@@ -373,7 +408,8 @@ class Sizes:
             return whole.as_part(_largest(parts), copies=False)
         is_text = isinstance(node, exp.Sub) and not any(map(_is_number, node.args.values()))  # or JSON, less a key
         if isinstance(node, _ARITHMETIC) and not is_text:
-            return whole.as_part(_WORD, copies=True)
+            is_power = isinstance(node, exp.Pow)
+            return whole.computed(makes_digits=is_power and not _is_small(node.args.get("expression")))
         if isinstance(node, exp.Binary | exp.Unary):
             return whole.as_part(_largest(parts).or_(_WORD), copies=True)
         return whole.as_part(whole.size + _WORD, copies=True)
@@ -388,6 +424,9 @@ class Sizes:
             size = Size(bounded=1.0) if grown is None else whole.size.times(grown[0]) + Size(grown[1])
         elif name == "concat_ws" and parts:
             size = whole.size + parts[0].size.times(len(parts))
+        elif name in _NUMBERS:
+            powers = name in ("power", "pow") and not _is_small(node.expressions[-1])
+            return whole.computed(makes_digits=powers)
         elif name in _FACTORS:
             size = whole.size.times(_FACTORS[name])
         elif name in _OF_ONE_WORD or name in _NO_LARGER:
@@ -445,6 +484,19 @@ def _cast(cast: exp.Cast, size: Size) -> Size:
     padding = 4.0 * max((float(length) for length in lengths if length.isdigit()), default=16.0)
     is_apart = isinstance(kind, exp.DataType) and kind.is_type("jsonb", "array")
     return size.times(_TAKEN_APART if is_apart else 1) + Size(padding)
+
+
+def _is_long(number: str) -> bool:
+    """Whether a number is written with many digits, or an exponent of more than two."""
+    return len(number) > _MOST_DIGITS or len(number.lower().partition("e")[2].lstrip("+-")) > 2
+
+
+def _is_small(node: object) -> bool:
+    """Whether an exponent is written as a number of no more than a hundred."""
+    number = node.this if isinstance(node, exp.Neg | exp.Paren) else node
+    if not isinstance(number, exp.Literal) or not re.fullmatch(r"[0-9.]{1,6}", number.name):
+        return False
+    return number.name.count(".") < 2 and float(number.name) <= _MOST_DIGITS
 
 
 def _is_number(node: object) -> bool:
