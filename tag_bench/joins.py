@@ -25,7 +25,8 @@ from tag_bench.databases import Database, key_scores, percent, read_databases, r
 from tag_bench.gold_joins import Column, GoldJoins, gold_joins
 from tag_bench.lake import synthetic_lake
 from tag_bench.merge_cost import merge_ratio, push_down
-from tag_bench.small_frames import small_frames
+from tag_bench.perturbed import DISTURBANCES
+from tag_bench.small_frames import disturbed, small_frames
 from tagframe.corpus.profile import TableProfile
 from tagframe.engines.base import quoted
 from tagframe.engines.sqlite.engine import connect_readonly
@@ -288,13 +289,34 @@ def lake_cost(tables: int) -> dict[str, Any]:
     help="Pairs of unrelated tables of which a few rows are merged; 0 for none, and no few rows of related ones.",
 )
 @click.option("--merge-rows", type=click.IntRange(min=1), default=1_000_000, show_default=True, help="Of the fact.")
-def command(data: Path, output: Any, lake_tables: int, small: int, merge_rows: int) -> None:
+@click.option(
+    "--perturb",
+    type=click.Choice([*DISTURBANCES]),
+    multiple=True,
+    help="Measure only merges of two tables that were disturbed so; may be given again.",
+)
+@click.option("--half", help="With --perturb: only the databases of this half of halves.json.")
+def command(
+    data: Path,
+    output: Any,
+    lake_tables: int,
+    small: int,
+    merge_rows: int,
+    perturb: tuple[str, ...],
+    half: str | None,
+) -> None:
     """Measure key inference, join plans and merges.
 
     Example: python -m tag_bench joins --data shared/bench/spider --json -
     """
     databases = read_databases(data)
     filled = [database for database in databases if database.file is not None]
+    if perturb:
+        chosen = [database for database in filled if half is None or database.name in read_halves(data)[half]]
+        found = {"dataset": data.resolve().name, "half": half, "perturbed": disturbed(chosen, perturb)}
+        json.dump(found, output, indent=1)
+        output.write("\n")
+        return
     started = time.perf_counter()
     every = {database.name: infer_key_pairs(database.tables, declared=False, min_score=0.0) for database in filled}
     seconds = time.perf_counter() - started

@@ -1,7 +1,8 @@
 """Databases as they might have been: names shortened or prefixed, rows drawn or gone, for keys that nobody tuned on.
 
 What is fitted on databases that were looked at knows their names. Here the columns of declared keys are called
-otherwise, as other schemas call theirs, and tables keep some of their rows only.
+otherwise, as other schemas call theirs, and tables keep some of their rows only. :data:`DISTURBANCES` are what happens
+to two frames on their way to a merge: columns that number rows, versions, saved indexes.
 """
 
 from __future__ import annotations
@@ -70,6 +71,83 @@ SAMPLES: Mapping[str, Callable[[pd.DataFrame, random.Random], pd.DataFrame]] = {
     "some tables empty": lambda rows, chance: rows.head(0 if chance.random() < EMPTIED else len(rows)),
 }
 """By what is done to the rows of each table."""
+
+Disturbance = Callable[[pd.DataFrame, pd.DataFrame, tuple[str, str], str, random.Random], list[pd.DataFrame] | None]
+"""From the referencing and the referenced frame, their key columns, what the second is called, and a source of chance
+to the frames disturbed; None where they cannot be so."""
+
+_SAVED = ("Unnamed: 0", "index", "row", "rownum", "row_id", "idx", "seq", "record_id", "obs")
+
+
+def _shuffled(frame: pd.DataFrame, chance: random.Random) -> pd.DataFrame:
+    return frame.sample(frac=1, random_state=chance.randrange(2**31)).reset_index(drop=True)
+
+
+def _numbered(frame: pd.DataFrame, name: str, first: int = 1) -> pd.DataFrame | None:
+    """With a column in front that counts the rows; None where there is one of the name."""
+    if name.casefold() in {str(column).casefold() for column in frame}:
+        return None
+    counted = frame.copy()
+    counted.insert(0, name, range(first, first + len(frame)))
+    return counted
+
+
+def _both_numbered(name: str, first: int = 1) -> Disturbance:
+    def disturbed(
+        mine: pd.DataFrame, theirs: pd.DataFrame, key: tuple[str, str], called: str, chance: random.Random
+    ) -> list[pd.DataFrame] | None:
+        found = [_numbered(_shuffled(frame, chance), name, first) for frame in (mine, theirs)]
+        return [frame for frame in found if frame is not None] if all(f is not None for f in found) else None
+
+    return disturbed
+
+
+def _target_numbered(suffix: str, versions: int) -> Disturbance:
+    def disturbed(
+        mine: pd.DataFrame, theirs: pd.DataFrame, key: tuple[str, str], called: str, chance: random.Random
+    ) -> list[pd.DataFrame] | None:
+        if versions > 1:
+            places = [place for place in range(len(theirs)) for _ in range(chance.randint(1, versions))]
+            theirs = theirs.iloc[places]
+            group = theirs.groupby(key[1], dropna=False)[key[1]]
+            number, size = group.cumcount().tolist(), group.transform("size").tolist()
+            ends = [None if n + 1 == all_ else f"{2018 + n}-12-31" for n, all_ in zip(number, size, strict=True)]
+            theirs = theirs.assign(valid_from=[f"{2018 + n}-01-01" for n in number], valid_to=pd.Series(ends).tolist())
+        counted = _numbered(_shuffled(theirs, chance), f"{called}{suffix}" if suffix != "id" else suffix)
+        return None if counted is None else [_shuffled(mine, chance), counted]
+
+    return disturbed
+
+
+def _columns_dropped(
+    mine: pd.DataFrame, theirs: pd.DataFrame, key: tuple[str, str], called: str, chance: random.Random
+) -> list[pd.DataFrame] | None:
+    kept = [
+        [column for column in frame if column == own or chance.random() < 0.5]
+        for frame, own in zip((mine, theirs), key, strict=True)
+    ]
+    return [mine[kept[0]], theirs[kept[1]]]
+
+
+def _columns_shuffled(
+    mine: pd.DataFrame, theirs: pd.DataFrame, key: tuple[str, str], called: str, chance: random.Random
+) -> list[pd.DataFrame] | None:
+    return [frame[chance.sample([*frame], frame.shape[1])] for frame in (mine, theirs)]
+
+
+DISTURBANCES: Mapping[str, Mapping[str, Disturbance]] = {
+    "none": {"as they are": lambda mine, theirs, key, called, chance: [mine, theirs]},
+    "id": {"id in front of both": _both_numbered("id")},
+    "surrogate": {"_sk in front of the target": _target_numbered("_sk", 1)},
+    "versioned": {
+        "versions, _sk": _target_numbered("_sk", 3),
+        "versions, id": _target_numbered("id", 3),
+    },
+    "saved-index": {f"saved {name}": _both_numbered(name, 0) for name in _SAVED},
+    "drop-columns": {"half of the columns dropped": _columns_dropped},
+    "shuffle-columns": {"columns shuffled": _columns_shuffled},
+}
+"""By kind, and by what is done."""
 
 HARD = ("opaque", "other word", "half gone")
 """What leaves so little that no reader would be sure: the beginnings of what was done."""

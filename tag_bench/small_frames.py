@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -17,6 +17,7 @@ import pandas as pd
 
 import tagframe
 from tag_bench.databases import Database, percent
+from tag_bench.perturbed import DISTURBANCES
 from tagframe.engines.base import quoted
 from tagframe.engines.sqlite.engine import connect_readonly
 from tagframe.errors import AmbiguousJoinWarning, DoubtfulJoinWarning, JoinError
@@ -84,6 +85,61 @@ def related(databases: Sequence[Database], rows: Tables) -> list[tuple[str, str,
                 outcome = outcome if columns == {one, other} else f"wrong, {outcome}"
             found.append((f"{one} = {other}", outcome, "" if plan is None else str(plan.steps[0])))
     return found
+
+
+def disturbed(databases: Sequence[Database], kinds: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """What becomes of merges of two tables that one declared key links, once they are disturbed.
+
+    Args:
+        databases: with rows.
+        kinds: of :data:`~tag_bench.perturbed.DISTURBANCES`.
+
+    Returns:
+        By what is done: the pairs, how many are joined on the declared columns ("right"), of the others how many with a
+        warning ("said"), not at all ("refused"), or otherwise without a word ("silent"); how many of the right ones
+        come with a warning, and what is joined silently.
+    """
+    rows = rows_of(databases)
+    pairs = [*_linked_pairs(databases, rows)]
+    report: dict[str, dict[str, Any]] = {}
+    for label, disturb in ((label, how) for kind in kinds for label, how in DISTURBANCES[kind].items()):
+        counts: Counter[str] = Counter()
+        silent = []
+        for (one, mine), (other, theirs) in pairs:
+            called = [id.partition(".")[2] for id in (one, other)]
+            chance = random.Random(f"{label} {one} {mine} {other}")
+            frames = disturb(rows[one], rows[other], (mine, theirs), called[1], chance)
+            if frames is None:
+                continue
+            outcome, plan = merged(dict(zip(called, frames, strict=True)))
+            wanted = {(f"frames.{called[0]}", mine), (f"frames.{called[1]}", theirs)}
+            is_right = plan is not None and plan.classes() == [frozenset(wanted)]
+            counts["right" if is_right else outcome] += 1
+            counts["right, said"] += is_right and outcome == "said"
+            if outcome == "silent" and not is_right and plan is not None:
+                silent.append(f"{one}.{mine} = {other}.{theirs}: {plan.steps[0]} ({plan.score:.2f})")
+        kinds_of = ("right", "said", "refused", "silent")
+        report[label] = {"pairs": sum(counts[name] for name in kinds_of), **{name: counts[name] for name in kinds_of},
+                         "right, said": counts["right, said"], "joined_silently": silent}  # fmt: skip
+    return report
+
+
+def _linked_pairs(databases: Sequence[Database], rows: Tables) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
+    """(table, column) of both sides of declared keys that are alone between their tables, the referenced one last."""
+    for database in databases:
+        spelt = {f"{table.id}.{column.name}".lower(): (table.id, column.name)
+                 for table in database.tables for column in table.columns}  # fmt: skip
+        links = [sorted(link) for link in database.declared if len(link) == 2]
+        ends = Counter(frozenset(column.rpartition(".")[0] for column in link) for link in links)
+        for link in sorted(links):
+            if not all(column in spelt for column in link):
+                continue
+            sides = [spelt[column] for column in link]
+            alone = ends[frozenset(column.rpartition(".")[0] for column in link)] == 1
+            if not alone or sides[0][0] == sides[1][0] or min(len(rows[table]) for table, _ in sides) < ROWS[0]:
+                continue
+            sides.sort(key=lambda side: (rows[side[0]][side[1]].nunique() / len(rows[side[0]]), side))
+            yield sides[0], sides[1]
 
 
 def _drawn(

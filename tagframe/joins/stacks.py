@@ -48,7 +48,8 @@ def stacks_of(profiles: Sequence[TableProfile], keys: Sequence[KeyPair]) -> list
     by_id = {profile.id: profile for profile in profiles}
     taken, found = set(by_id), []
     joined = {key.tables for key in keys}
-    for group in infer_unions(profiles, by_date=True):
+    # Tables that are joined are one schema, wherever each of them is.
+    for group in infer_unions([replace(profile, database="") for profile in profiles], by_date=True):
         if any(ends <= set(group.tables) for ends in joined):
             continue
         parts = tuple(by_id[table] for table in group.tables)

@@ -1,0 +1,102 @@
+"""The same tables, anchor and hints give the same plan, whoever asks and wherever the tables are."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tests.joins.places import by_files, by_frames, found_in, outcome, postgres, sqlite
+from tests.joins.schemas import SCENARIOS, Frames, random_schema, scenarios
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """Doubtful plans are compared too."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def made(name: str) -> Frames:
+    return SCENARIOS[name](random.Random(name))
+
+
+def assert_one_plan(frames: Frames, folder: Path) -> None:
+    plans = {**dict(by_frames(frames)), **dict(by_files(frames, folder))}
+    assert len(plans) == 8
+    assert {who: plan for who, plan in plans.items() if plan != plans["tf.join_plan"]} == {}
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_scenario_has_one_plan(name: str, tmp_path: Path):
+    assert_one_plan(made(name), tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_random_schema_has_one_plan(seed: int, tmp_path: Path):
+    assert_one_plan(random_schema(seed), tmp_path)
+
+
+@pytest.mark.slow
+def test_all_scenarios_and_random_schemas_have_one_plan(tmp_path: Path):
+    drawn = [*scenarios(), *((f"random {seed}", random_schema(seed)) for seed in range(6, 300))]
+    for place, (_, frames) in enumerate(drawn):
+        assert_one_plan(frames, tmp_path / str(place))
+
+
+@pytest.mark.parametrize("analysed", [True, False])
+@pytest.mark.parametrize("name", ["panel", "lab", "shop", "categories"])
+def test_a_server_has_the_plan_of_frames(name: str, analysed: bool, database):
+    frames = made(name)
+    corpus = postgres(database(), frames, analysed=analysed)
+    assert outcome(lambda: found_in(corpus, [*frames]).join_plan) == outcome(lambda: tf.join_plan(frames))
+
+
+@pytest.mark.parametrize("name", ["panel", "panel_with_id"])
+def test_a_panel_is_joined_by_what_and_when(name: str):
+    frames = made(name)
+    (step,) = tf.join_plan(frames).steps
+    assert sorted(step.base_columns) == sorted(step.columns) == ["country", "year"]
+    assert step.score == 0.95
+    merged = found_in(tf.open_corpus(frames), ["firms", "rates"]).merge()
+    assert len(merged) == 600
+
+
+def test_sales_and_categories_are_not_joined_by_the_ids_of_either():
+    frames = made("categories")
+    with pytest.raises(tf.errors.NotConnected):
+        tf.join_plan(frames)
+
+
+@pytest.mark.parametrize(("name", "columns"), [("lab", ("patient_id",)), ("budget", ("account", "month"))])
+def test_keys_are_those_that_a_plan_sees(name: str, columns: tuple[str, ...]):
+    frames = made(name)
+    (key,) = tf.infer_keys(frames)
+    (step,) = tf.join_plan(frames).steps
+    assert key.left_columns == key.right_columns == columns
+    assert step.key == key
+    assert step.score == key.score
+
+
+def test_what_rows_said_of_a_plan_is_kept(tmp_path: Path, monkeypatch):
+    frames = made("panel")
+    first = found_in(sqlite(frames, tmp_path / "s"), [*frames]).join_plan
+    again = tf.open_corpus(tmp_path / "s" / "s.sqlite", progress=False)
+    monkeypatch.setattr(tf.Corpus, "read", lambda *args, **options: pytest.fail("rows are read"))
+    assert found_in(again, [*frames]).join_plan == first
+
+
+def test_the_plan_is_made_anew_when_a_table_changes(tmp_path: Path):
+    frames = made("panel")
+    corpus = sqlite(frames, tmp_path / "s")
+    assert len(found_in(corpus, [*frames]).join_plan.steps[0].columns) == 2
+    frames["rates"] = pd.concat([frames["rates"], frames["rates"].head(40)])
+    again = sqlite(frames, tmp_path / "again")
+    plan = found_in(again, [*frames]).join_plan
+    assert plan.steps[0].score < 0.95
