@@ -100,10 +100,15 @@ def edges_of(keys: Sequence[KeyPair], tables: Mapping[str, TableProfile], hints:
     groups: dict[tuple[str, str, tuple[str, ...]], list[KeyPair]] = defaultdict(list)
     for key in keys:
         groups[key.left_table, key.right_table, key.right_columns].append(key)
+    for key in keys:
+        # Two columns with the same values refer to each other: as a role of one they stand beside its other roles.
+        roles_there = groups.get((key.right_table, key.left_table, key.left_columns))
+        if roles_there and key.evidence.contained == key.evidence.covered == 1.0 and key not in roles_there:
+            roles_there.append(key)
     for (left, _, _), group in groups.items():
         near = _near(group, strengths)
         surest = max(strengths[key] for key in near)
-        near.sort(key=lambda key: _role(key, tables[left]))
+        near.sort(key=lambda key: _role(key if key.left_table == left else key.reversed(), tables[left]))
         for place, key in enumerate(near):
             strengths[key], roles[key] = surest, place
     pairs: dict[frozenset[str], list[KeyPair]] = defaultdict(list)

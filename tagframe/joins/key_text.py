@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tagframe.corpus.references import FORM, NamedTable, column_pairs
@@ -29,6 +29,11 @@ def keys_on(on: On, tables: Sequence[NamedTable]) -> list[KeyPair]:
         InvalidArgument: what is not of that form, or a side that may be in several tables.
         TableNotFound, ColumnNotFound: there is no such table or column.
     """
+    if isinstance(on, Mapping):
+        said = " and ".join(f"{left} = {right}" for left, right in on.items())
+        raise InvalidArgument(
+            f"on= is text, a key pair or a list of these, no dict: say on={said!r}, with tables before"
+        )
     items = [on] if isinstance(on, str | KeyPair) else list(on)
     if not items or not all(isinstance(item, str | KeyPair) for item in items):
         raise InvalidArgument(f"on= is {FORM}, the name of a shared column, or a list of these; got {on!r}")

@@ -156,25 +156,35 @@ def _others(
         for edge in edges:
             if edge.key != gone.key and parts.root(edge.ends[0]) != parts.root(edge.ends[1]):
                 loss = gone.strength - edge.strength
-                found.append(((loss, edge.role, gone.key.score, _spelling(edge.key, order)), [*rest, edge]))
+                is_tie = loss < _TIE or _are_rivals(gone.key, edge.key)
+                ranks = loss, edge.role, gone.key.score, _spelling(edge.key, order)
+                found.append((ranks, [*rest, edge], is_tie))
     found.sort(key=lambda entry: entry[0])
     others: list[JoinPlan] = []
-    as_sure = 0
+    as_sure: list[JoinPlan] = []
     seen = {frozenset(best.classes())}
-    for (loss, *_), chosen in found:
+    for _, chosen, is_tie in found:
         if len(others) == _ALTERNATIVES:
             break
         _, plan = JoinPlan.along([edge.key for edge in chosen], sources, order, best.start)
         if frozenset(plan.classes()) not in seen:
             seen.add(frozenset(plan.classes()))
             others.append(plan)
-            as_sure += loss < _TIE
-    return others, others[:as_sure]
+            as_sure += [plan] if is_tie else []
+    return others, as_sure
+
+
+def _are_rivals(one: KeyPair, other: KeyPair) -> bool:
+    """Whether a column refers to either of two columns of a table: it is one, and the names do not say which."""
+    same_left = (one.left_table, one.left_columns) == (other.left_table, other.left_columns)
+    both_likely = min(one.score, other.score) >= ACCEPTED and one.evidence.origin == other.evidence.origin == "inferred"
+    return same_left and one.right_table == other.right_table and both_likely and len(one.left_columns) == 1
 
 
 def _faint_keys(profiles: Sequence[TableProfile], parts: Components[str], known: set[KeyPair]) -> list[KeyPair]:
     """Key pairs between parts, and not yet among ``known``, that are likely only beside none of the tables around."""
-    found = infer_key_pairs(profiles, declared=False, min_score=_FAINT, across_sources=True)
+    one_schema = [replace(profile, database="") for profile in profiles]
+    found = infer_key_pairs(one_schema, declared=False, min_score=_FAINT)
     return [
         key
         for key in found

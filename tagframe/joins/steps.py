@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from tagframe.corpus.profile import TableProfile
@@ -145,10 +145,26 @@ def steps_from(start: str, keys: Sequence[KeyPair], sources: Mapping[str, PlanTa
             step = JoinStep(table, columns, base, base_columns, cardinality, key)
             options.append(((not one, -key.score, order[table], columns, order[base], base_columns), step))
         _, step = min(options, key=lambda option: option[0])
-        steps.append(step)
+        steps.append(_from_start(step, start, steps, sources))
         joined.add(step.table)
         left.remove(step.key)
     return steps
+
+
+def _from_start(step: JoinStep, start: str, before: Sequence[JoinStep], sources: Mapping[str, PlanTable]) -> JoinStep:
+    """The step, from the start's own column where that is what its base has been made equal to.
+
+    Rows that a table in between lacks are found all the same, as they are by merges of pandas in a row.
+    """
+    by_step = {earlier.table: earlier for earlier in before}
+    base, columns = step.base, step.base_columns
+    while base != start and (there := by_step[base]).columns == columns:
+        base, columns = there.base, there.base_columns
+    if base != start or step.base == start:
+        return step
+    base_is_one = any(column in sources[start].unique for column in columns)
+    is_one = step.cardinality in ("many-to-one", "one-to-one")
+    return replace(step, base=base, base_columns=columns, cardinality=_cardinality(base_is_one, is_one))
 
 
 def path_between(keys: Sequence[KeyPair], start: str, end: str) -> list[KeyPair]:

@@ -34,6 +34,11 @@ MEASURES = frozenset(
     temperature color colour mode kind style class grade shape material group section season""".split()
 )
 """Columns so called say something of a row, not which it is."""
+_SAVED_INDEX = frozenset(
+    """unnamed index indexid row rowid rownum rownumber rowno rownr idx seq sequence record recordid recordnumber
+    recordno obs observation level""".split()
+)
+"""Names of columns that count rows, without what parts them: as frames save their index, and statistics programs."""
 PLACES = frozenset("city town village country nation county state province region district continent".split())
 """A table that has each of these once is about them, whatever it is called."""
 _IDENTIFIERS = frozenset(
@@ -467,6 +472,15 @@ def is_attribute(column: str) -> bool:
     """
     name = column_name(column)
     return is_measure(column) or (name.generic and not name.key_word and not {*name.words} & (PLACES | _IDENTIFIERS))
+
+
+def is_saved_index(column: str) -> bool:
+    """Whether the column is called as the index of a frame is where it is saved, or the number of a row.
+
+    >>> is_saved_index("Unnamed: 0"), is_saved_index("row_id"), is_saved_index("order_id")
+    (True, True, False)
+    """
+    return "".join(words(column)).rstrip("0123456789") in _SAVED_INDEX
 
 
 def is_identifier(column: str) -> bool:

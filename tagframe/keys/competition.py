@@ -20,6 +20,12 @@ _NEARLY = -1.5
 _WHOLE = 0.95
 _MANY = 10
 """Values of a column whose name says nothing from which on they speak for themselves."""
+_SURROGATE = "sk"
+"""The word that says of a column that it is a surrogate key."""
+_OWN = 0.55
+"""A column's name is that of its own table's key from here on."""
+_AS_LIKELY = 4.0
+"""Two columns of a table, one of which counts its rows, are both possible where their log odds differ by less."""
 _CLEAR = 1.0
 """Which pairs: so much of the left's values are contained, and no other table's pair comes so near in log odds."""
 
@@ -33,13 +39,15 @@ def compete(candidates: Sequence[Candidate], *, across: bool = False) -> list[Ca
     """
     _prefer_referenced(candidates)
     _doubt_second_names(candidates)
+    _see_through_surrogates(candidates)
     by_left: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         by_left[candidate.left.key].append(candidate)
     for group in by_left.values():
         group.sort(key=lambda c: (-c.logit, c.right.owner.id, c.right.profile.position))
         for other in group[1:]:
-            other.logit = min(other.logit, 0.0) - 2.0
+            if not _is_rival(other, group[0]):
+                other.logit = min(other.logit, 0.0) - 2.0
     kept = [candidate for group in by_left.values() for candidate in group]
     _adopt_orphans(kept)
     if not across:
@@ -50,6 +58,64 @@ def compete(candidates: Sequence[Candidate], *, across: bool = False) -> list[Ca
         if both not in best or _reads(candidate) > _reads(best[both]):
             best[both] = candidate
     return list(best.values())
+
+
+def _see_through_surrogates(candidates: Sequence[Candidate]) -> None:
+    """A table that counts its rows beside the key that others have: these refer to the column of their own name.
+
+    It is to hold what they hold. That it repeats is no reason against it: it may be one of several columns of a key, or
+    a key of which there are versions, and a join that repeats rows is said or refused, where a wrong one is not. Where
+    no name tells, either may be meant, unless one says of itself that it is a surrogate.
+    """
+    between: dict[tuple[tuple[str, str], str], list[Candidate]] = defaultdict(list)
+    for candidate in candidates:
+        between[candidate.left.key, candidate.right.owner.id].append(candidate)
+    for group in between.values():
+        whole = [c for c in group if _is_whole_of_left(c)]
+        named = [c for c in whole if _points_to(c)]
+        counted = [c for c in group if c.right.is_counted and c not in named]
+        wrong = counted if named else [c for c in counted if _SURROGATE in c.right.name.words]
+        keys = named or [c for c in whole if _may_be_the_key(c) and c not in wrong]
+        if not counted or not keys:
+            continue
+        keys.sort(key=lambda candidate: -candidate.logit)
+        # Where nothing is wrong by name the likeliest stays so, and the next is raised beside it.
+        best = keys[0] if wrong or len(keys) == 1 else keys[1]
+        best.logit = max(best.logit, *(candidate.logit for candidate in counted))
+        for candidate in wrong:
+            candidate.logit = min(candidate.logit, 0.0) - 2.0
+
+
+def _points_to(candidate: Candidate) -> bool:
+    """Whether the left column's name ends in the right one's: it is called as that is, or a role of it."""
+    left, right = candidate.left.name, candidate.right.name
+    return bool(left.entity and right.entity) and left.words[-len(right.words) :] == right.words
+
+
+def _may_be_the_key(candidate: Candidate) -> bool:
+    """Whether the right column is what others know the rows of its table by, if it is not the one that counts them."""
+    right = candidate.right
+    if candidate.contained is None:
+        return False
+    if right.name.key_word and right.own >= _OWN:
+        return True
+    return right.unique == 1.0 and right.profile.family == "integer" and not names.is_measure(right.spelt)
+
+
+def _is_whole_of_left(candidate: Candidate) -> bool:
+    return candidate.contained is None or candidate.contained.share >= _WHOLE
+
+
+def _is_rival(other: Candidate, best: Candidate) -> bool:
+    """Whether a column may as well refer to another one of the same table, where one of the two counts the rows."""
+    return (
+        other.right.owner.id == best.right.owner.id
+        and other.logit > max(0.0, best.logit - _AS_LIKELY)
+        and (other.right.is_counted or best.right.is_counted)
+        and not _points_to(best)
+        and other.contained is not None
+        and _is_whole_of_left(other)
+    )
 
 
 def _reads(candidate: Candidate) -> tuple[bool, float]:

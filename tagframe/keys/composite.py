@@ -118,6 +118,8 @@ def _shared_columns(columns: Sequence[Column], *, named: bool) -> Iterator[list[
 
 def _may_take_part(pair: _Shared) -> bool:
     left, right = pair.left.profile, pair.right.profile
+    if pair.left.counts_rows or pair.right.counts_rows:
+        return False
     if pair.right.unique == 1.0 or pair.right.profile.null_share or right.family in ("real", "boolean", "empty"):
         return False
     found = overlap(left.sketch, right.sketch)

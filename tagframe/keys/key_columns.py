@@ -66,6 +66,19 @@ class Column:
         return self.unique == 1.0 or (self.unique is None and is_first)
 
     @property
+    def counts_rows(self) -> bool:
+        """Whether it is a saved index: whole numbers, each once, under a name that indexes are saved by."""
+        if self.profile.family != "integer" or self.unique != 1.0 or not names.is_saved_index(self.profile.name):
+            return False
+        return not names.about(self.spelt, self.owner.name)  # a record's own id
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it holds 0 or 1 to n, each once: what a surrogate key does."""
+        run = self.run
+        return self.unique == 1.0 and run is not None and run.low in (0, 1) and run.density == 1.0
+
+    @property
     def may_be_target(self) -> bool:
         """Whether the column can be the referenced side of a key."""
         if self.unique is None:

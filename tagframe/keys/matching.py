@@ -8,6 +8,7 @@ Text is read as a number only beside a column of numbers, or where both columns 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -204,8 +205,11 @@ def _read_as_text(keys: pd.Index, as_numbers: bool) -> list[str | None]:
     ]
 
 
+_WHOLE_NUMBER = re.compile(r"\s*[+-]?\d+(?:\.0+)?\s*", re.ASCII)
+
+
 def _are_digits(texts: pd.Index) -> bool:
-    return all(text.isascii() and text.isdecimal() for text in map(str.strip, texts.tolist()) if text)
+    return all(_WHOLE_NUMBER.fullmatch(text) for text in texts.tolist() if text.strip())
 
 
 def _canonical_partners(

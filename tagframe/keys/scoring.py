@@ -139,6 +139,8 @@ def _score(
     across: bool,
     weights: KeyWeights,
 ) -> Candidate | None:
+    if left.counts_rows or (right.counts_rows and left.name.words != right.name.words):
+        return None  # a saved index is no reference, and nothing refers to it unless it is called so
     match = name_match(left, right)
     same_table = left.owner.id == right.owner.id
     if same_table and not match.score:

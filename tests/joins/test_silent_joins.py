@@ -1,0 +1,88 @@
+"""Merges that would be wrong without a word: each is right, or said, or refused."""
+
+from __future__ import annotations
+
+import warnings
+
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tagframe.errors import AmbiguousJoin, AmbiguousJoinWarning, FanOut, InvalidArgument
+
+D = pd.DataFrame
+
+
+def test_a_column_of_the_same_name_wins_against_the_surrogate_of_the_target_in_any_order_of_columns():
+    sales = D({"sale": [1, 2, 3], "customer_id": [1, 2, 1]})
+    dim = D({"customer_sk": [1, 2, 3], "customer_id": [2, 1, 3], "name": ["Bo", "Ann", "Cy"]})
+    for columns in (dim.columns, dim.columns[::-1]):
+        merged = tf.merge({"sales": sales, "dim_customer": dim[columns]})
+        assert merged["name"].tolist() == ["Ann", "Bo", "Ann"]
+
+
+def test_versions_of_a_row_are_refused_and_not_joined_by_their_surrogate():
+    sales = D({"sale": range(6), "customer_id": [1, 2, 3, 1, 2, 3]})
+    dim = D({"customer_sk": range(1, 7), "customer_id": [3, 3, 2, 2, 1, 1], "name": list("abcdef")})
+    with pytest.raises(FanOut, match=r"customer_id = frames\.dim_customer\.customer_id"):
+        tf.merge({"sales": sales, "dim_customer": dim})
+
+
+def test_a_saved_index_is_no_key_between_tables():
+    for name in ("Unnamed: 0", "index", "row", "rownum", "row_id", "idx", "seq", "record_id", "obs"):
+        plans = D({name: range(4), "email": ["a@x", "b@x", "c@x", "d@x"], "plan": list("pqrs")})
+        visits = D({name: range(4), "email": ["d@x", "c@x", "b@x", "a@x"], "visits": [4, 3, 2, 1]})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert tf.merge({"plans": plans, "visits": visits})["visits"].tolist() == [1, 2, 3, 4]
+
+
+def test_what_refers_to_a_row_number_by_its_name_is_joined():
+    rows = D({"row_id": range(10), "text": list("abcdefghij")})
+    marks = D({"mark": list("xyzxyz"), "row_id": [1, 1, 4, 7, 7, 9]})
+    assert tf.merge({"marks": marks, "rows": rows})["text"].tolist() == list("bbehhj")
+
+
+def test_a_line_is_found_by_its_order_and_its_number():
+    refunds = D({"order_id": [7, 7, 8], "line_no": [1, 2, 1], "refund": [5, 6, 7]})
+    lines = D({"id": [1, 2, 3, 4], "order_id": [8, 7, 7, 9], "line_no": [1, 1, 2, 1], "sku": list("ABCD")})
+    assert tf.merge({"refunds": refunds, "order_lines": lines})["sku"].tolist() == ["B", "C", "A"]
+
+
+def test_two_columns_that_may_be_meant_are_a_tie_that_is_said():
+    employees = D({"emp_id": [1, 2, 3, 4], "name": list("abcd"), "manager_id": [None, 1, 1, 2]})
+    managers = D({"emp_id": [1, 2, 3, 4], "manager_name": list("abcd")})
+    frames = {"employees": employees, "managers": managers}
+    with pytest.warns(AmbiguousJoinWarning, match="manager_id"):
+        tf.merge(frames, how="left")
+    with pytest.raises(AmbiguousJoin):
+        tf.merge(frames, how="left", on_ambiguous="raise")
+
+
+def test_a_number_that_may_be_either_of_two_is_a_tie():
+    games = D({"game": range(8), "host_city": [3, 1, 2, 3, 4, 4, 1, 2]})
+    city = D({"id": [1, 2, 3, 4], "city_id": [4, 3, 2, 1], "name": list("abcd")})
+    with pytest.warns(AmbiguousJoinWarning, match=r"city\.id"):
+        tf.merge({"games": games, "city": city})
+
+
+def test_texts_of_whole_numbers_match_however_they_are_written():
+    orders = D({"order_id": range(99), "customer_id": [f"{n % 3}.0" for n in range(99)]})
+    customers = D({"customer_id": list("012"), "name": list("xyz")})
+    with pytest.warns(tf.errors.CoercedKeysWarning):
+        merged = tf.merge({"orders": orders, "customers": customers}, how="left")
+    assert merged["name"].tolist() == list("xyz") * 33
+
+
+def test_a_left_chain_starts_from_the_anchors_own_column():
+    orders = D({"order": [1, 2, 3], "customer_id": [1, 2, 99]})
+    customers = D({"customer_id": [1, 2, 3], "name": list("abc")})
+    scores = D({"customer_id": [1, 2, 99], "score": [10, 20, 990]})
+    merged = tf.merge({"orders": orders, "customers": customers, "scores": scores}, how="left")
+    assert merged["score"].tolist() == [10, 20, 990]
+
+
+def test_a_dict_of_columns_is_refused_with_what_to_say():
+    frames = {"a": D({"customer_id": [1, 2], "x": [1, 2]}), "b": D({"id": [2, 1], "customer_id": [1, 2], "y": [5, 6]})}
+    with pytest.raises(InvalidArgument, match="on='customer_id = id'"):
+        tf.merge(frames, on={"customer_id": "id"})  # type: ignore[arg-type]
