@@ -12,8 +12,8 @@ from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How
 from tagframe.lm import Quote
 from tagframe.merging.advice import Reaction
-from tagframe.merging.run import Where
 from tagframe.merging.given_frames import Frames
+from tagframe.merging.run import Where
 from tagframe.operators.cascade import Cascade
 from tagframe.operators.join.decide import Way
 from tagframe.operators.join.label_plan import ClaimPlan
