@@ -105,6 +105,10 @@ def settings(seconds: float) -> list[str]:
         f"SET statement_timeout = {max(1, int(seconds * 1000))}",
         f"SET lock_timeout = {_LOCK_SECONDS * 1000}",
         f"SET idle_in_transaction_session_timeout = {int(2 * SECONDS * 1000)}",
+        # A name without a schema is looked for here alone: tables are sent with theirs, and no more than these need it.
+        # Functions, operators and types that others made in a schema are not found, however well they fit the
+        # arguments, as none of them is in pg_catalog; hashing and sorting go by a type's own operators, for which a
+        # superuser made them. Only casts are found by their types, wherever they are: see _COLUMNS in pg_catalog.py.
         "SET search_path = pg_catalog",
         "SET client_encoding = 'UTF8'",
         "SET timezone = 'UTC'",

@@ -56,6 +56,7 @@ FROM counted JOIN pg_class c ON c.oid = counted.root JOIN pg_namespace n ON n.oi
 LEFT JOIN pg_description d ON d.objoid = c.oid AND d.classoid = 'pg_class'::regclass AND d.objsubid = 0
 ORDER BY 2, 3"""
 
+# No column is read of a type that a function casts whose owner is no superuser: whoever casts it to text runs that.
 _COLUMNS = """
 SELECT a.attrelid::int8 AS oid, a.attnum::int4 AS place, a.attname::text AS name,
     format_type(a.atttypid, a.atttypmod) AS declared,
@@ -71,6 +72,9 @@ LEFT JOIN pg_description d ON d.objoid = c.oid AND d.classoid = 'pg_class'::regc
 WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition
     AND c.relnamespace = ANY({schemas})
     AND (has_table_privilege(c.oid, 'SELECT') OR has_column_privilege(c.oid, a.attnum, 'SELECT'))
+    AND coalesce(nullif(t.typbasetype, 0), nullif(t.typelem, 0), t.oid) <> ALL (ARRAY(
+        SELECT k.castsource FROM pg_cast k JOIN pg_proc p ON p.oid = k.castfunc JOIN pg_roles o ON o.oid = p.proowner
+        WHERE NOT o.rolsuper AND o.rolname <> current_user))
 ORDER BY 1, 2"""
 
 # A table that others inherit from has rows of theirs, which its index does not know.
