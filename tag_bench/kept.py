@@ -18,7 +18,7 @@ from tagframe.embed import Embedder, TextVectors, encode_words, vocabulary
 
 T = TypeVar("T")
 
-_AT_ONCE = 4096
+AT_ONCE = 4096
 """New texts after which all are kept."""
 
 
@@ -82,10 +82,10 @@ class KeptEmbedder:
     def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """The vectors of ``texts``: shape (n, dimension), rows of length 1."""
         missing = list(dict.fromkeys(text for text in texts if text not in self._texts))
-        for start in range(0, len(missing), _AT_ONCE):
-            part = missing[start : start + _AT_ONCE]
+        for start in range(0, len(missing), AT_ONCE):
+            part = missing[start : start + AT_ONCE]
             self._texts.update(zip(part, self._embedder.encode(part), strict=True))
-            if len(self._texts) - self._saved[0] >= _AT_ONCE:  # a run that is ended goes on from here
+            if len(self._texts) - self._saved[0] >= AT_ONCE:  # a run that is ended goes on from here
                 self.save()
         return np.stack([self._texts[text] for text in texts]) if len(texts) else self._embedder.encode([])
 

@@ -251,6 +251,11 @@ def configure(**changes: Unpack[AnySettings]) -> None:
     _process.update(given)
 
 
+def forget() -> None:
+    """Forget what this process was told by :func:`configure`, as a process that begins."""
+    _process.clear()
+
+
 @contextmanager
 def context(**changes: Unpack[AnySettings]) -> Iterator[Settings]:
     """Settings for the block only, in this thread or task and in the workers that tagframe starts from it.

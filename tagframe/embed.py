@@ -44,7 +44,7 @@ _PACKAGE_SHA256 = {
 # Short texts beside long ones are padded to their length, and a batch of few letters keeps no processor busy: texts are
 # sorted by length and taken together up to so many letters, and so many texts. An accelerator wants to be filled.
 _BATCH_LETTERS, _ACCELERATOR_LETTERS, _LARGEST_BATCH = 2048, 65536, 128
-_REMEMBERED = 256
+REMEMBERED = 256
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 _FEW = 16
 _LONGEST = 100_000
@@ -240,7 +240,7 @@ class SentenceTransformerEmbedder:
         for text, vector in vectors.items():
             self._remembered[text] = vector
             self._remembered.move_to_end(text)
-        while len(self._remembered) > _REMEMBERED:
+        while len(self._remembered) > REMEMBERED:
             self._remembered.popitem(last=False)
 
     def _loaded(self) -> Any:

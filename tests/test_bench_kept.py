@@ -58,7 +58,7 @@ def test_a_text_is_encoded_once_in_the_life_of_a_folder(kept):
 
 
 def test_many_texts_are_kept_before_a_run_ends(kept, monkeypatch):
-    monkeypatch.setattr("tag_bench.kept._AT_ONCE", 3)
+    monkeypatch.setattr("tag_bench.kept.AT_ONCE", 3)
     embedder = KeptEmbedder(Counting(), kept)
     for text in ("a", "b", "c", "d"):  # one by one, as an index asks
         embedder.encode([text])

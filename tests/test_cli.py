@@ -20,9 +20,11 @@ QUESTION = "Which venue's city sold the most tickets for films by directors from
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch):
-    monkeypatch.setattr(config, "_process", {})
+    config.forget()
     for variable in ("TAGFRAME_LM", "TAGFRAME_API_BASE", "TAGFRAME_STORE"):
         monkeypatch.delenv(variable, raising=False)
+    yield
+    config.forget()
 
 
 @pytest.fixture

@@ -14,10 +14,12 @@ from tagframe.lm import LM, get_lm
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch):
-    monkeypatch.setattr(config, "_process", {})
+    config.forget()
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     for variable in ("TAGFRAME_LM", "TAGFRAME_API_BASE", "TAGFRAME_STORE"):
         monkeypatch.delenv(variable, raising=False)
+    yield
+    config.forget()
 
 
 def test_a_nearer_layer_wins(monkeypatch):

@@ -67,7 +67,7 @@ class TestMiniLM:
         assert len(asked) == 1
 
     def test_what_is_remembered_is_bounded(self, minilm, monkeypatch):
-        monkeypatch.setattr(embed, "_REMEMBERED", 3)
+        monkeypatch.setattr(embed, "REMEMBERED", 3)
         for number in range(5):
             minilm.encode([f"question {number}"])
         assert list(minilm._remembered) == ["question 2", "question 3", "question 4"]

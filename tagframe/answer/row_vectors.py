@@ -25,7 +25,7 @@ CACHE = "default"
 """The ``cache`` that stands for the user's cache folder."""
 
 _CHUNK = 256
-_PUT_DOWN_EVERY = 5.0
+PUT_DOWN_EVERY = 5.0
 """Seconds of encoding after which what is done is put into the file."""
 
 
@@ -119,7 +119,7 @@ class _Kept:
     def add(self, digests: list[str], vectors: npt.NDArray[np.float32]) -> None:
         """Keep vectors, now or with those that follow."""
         self._waiting.append((digests, vectors))
-        if time.monotonic() - self._since >= _PUT_DOWN_EVERY:
+        if time.monotonic() - self._since >= PUT_DOWN_EVERY:
             self.flush()
 
     def flush(self) -> None:

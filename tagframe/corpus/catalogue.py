@@ -48,7 +48,7 @@ APPLICATION_ID = int.from_bytes(b"tagf", "big")
 VERSION = 3
 """The layout of the file and the meaning of profiles (``PRAGMA user_version``); raised when either changes."""
 
-_BUSY_SECONDS = 30.0
+BUSY_SECONDS = 30.0
 _FACTS_KEPT = 4
 """Facts of one kind and name that stay: those of the last few states of the tables."""
 
@@ -372,7 +372,7 @@ class Catalogue:
             # Readers too: what a process that was killed left half-written is undone by whoever opens the file next.
             mode = "rw" if write or os.access(self.path, os.W_OK) else "ro"
             uri = f"{self.path.absolute().as_uri()}?mode={mode}"
-            with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)) as connection:
+            with closing(sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)) as connection:
                 connection.row_factory = sqlite3.Row
                 connection.execute("PRAGMA secure_delete = ON")  # what is removed leaves no bytes behind
                 connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")

@@ -18,7 +18,7 @@ from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.told_facts import Told
 from tagframe.errors import CatalogueWarning, UnreadableCatalogue, UnreadableFacts
 
-_PUT_DOWN_EVERY = 2.0
+PUT_DOWN_EVERY = 2.0
 """Seconds of profiling after which what is done is put into the catalogue."""
 
 
@@ -183,7 +183,7 @@ class Draft:
         """Put down a table, now or with those that follow."""
         waiting = self._waiting.get(source.key, replace(source, tables={}))
         self._waiting[source.key] = replace(waiting, tables={**waiting.tables, name: profile})
-        if time.monotonic() - self._since >= _PUT_DOWN_EVERY:
+        if time.monotonic() - self._since >= PUT_DOWN_EVERY:
             self.flush()
 
     def flush(self) -> None:

@@ -121,7 +121,7 @@ class StoredColumns:
 
     def columns(self) -> tuple[ColumnProfile, ...]:
         """The profiles; the same objects while they are at hand."""
-        return _columns.get(self, None, self._made, len)
+        return _columns.get(self, None, self.made, len)
 
     def hashes(self, position: int) -> Hashes:
         """Of the sketch of a column; none where another process has indexed a newer state of the table."""
@@ -144,7 +144,12 @@ class StoredColumns:
             )
         return held
 
-    def _made(self) -> tuple[ColumnProfile, ...]:
+    def made(self) -> tuple[ColumnProfile, ...]:
+        """The profiles, made anew.
+
+        Raises:
+            UnreadableCatalogue: the text is none of ours.
+        """
         try:
             return tuple(self._column(position, given) for position, given in enumerate(json.loads(self.text)))
         except (ValueError, TypeError) as error:

@@ -39,7 +39,7 @@ _WIDE = 5_000
 MANY = 800
 """Columns from which the very faintest pairs are left out: of fifty tables there are ten thousand, one in a thousand of
 them a key, and a question would read them all."""
-_FAINT, _FAINTER, _FAINTEST = 0.2, 0.005, 1e-4
+_FAINT, FAINTER, _FAINTEST = 0.2, 0.005, 1e-4
 """The least score of a pair in a large database, in one of many columns, and in any."""
 
 
@@ -49,7 +49,7 @@ def least_score(tables: Sequence[TableProfile]) -> float:
     columns = sum(len(table.columns) for table in tables)
     if len(tables) > LARGE or columns > _WIDE:
         return _FAINT
-    return _FAINTER if columns >= MANY else _FAINTEST
+    return FAINTER if columns >= MANY else _FAINTEST
 
 
 def _reason(candidate: Candidate) -> str:

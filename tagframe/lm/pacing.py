@@ -241,11 +241,11 @@ def rates_of(endpoint: str, model: str, rpm: float | None, tpm: float | None) ->
     return _rates.setdefault((endpoint, model, rpm, tpm), Rates(rpm, tpm))
 
 
-def _after_fork() -> None:
-    # Their places are held by requests of the parent.
+def forget() -> None:
+    """Know nothing of any model, as a process that begins. After a fork, requests of the parent hold the places."""
     _lanes.clear()
     _rates.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(after_in_child=forget)

@@ -48,7 +48,7 @@ from tagframe.retrieval.words import terms
 if TYPE_CHECKING:
     from tagframe.embed import Embedder
 
-_LAKE = 20_000
+LAKE = 20_000
 """Columns beyond which all is made at once, while they are at hand, and kept in a file."""
 _NAME = "the index"
 _REMEMBERED_QUESTIONS = 256
@@ -139,7 +139,7 @@ class RetrievalIndex:
             if kind and self._kept is None:
                 self._refresh(corpus, kind, state)
             self._prepare(corpus if described is None else described)
-            if self._kept is None and self._starts[-1] > _LAKE:
+            if self._kept is None and self._starts[-1] > LAKE:
                 arrays = arrays_of(self, kind)
                 self._read = None  # what was made of it is there
                 if state:

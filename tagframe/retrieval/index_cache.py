@@ -72,3 +72,9 @@ def index_of(corpus: Corpus, embedder: Embedder | None, anchor: str | None = Non
         while len(_slots) > _REMEMBERED:
             _slots.popitem(last=False)
     return slot.index
+
+
+def forget() -> None:
+    """Let go of the indexes that this process holds; the next question of a corpus opens its own or makes it."""
+    with _lock:
+        _slots.clear()

@@ -23,10 +23,10 @@ from tagframe.progress import shown
 from tagframe.retrieval.overlay import Cut
 from tagframe.retrieval.problem import LINKED, Floats
 
-_MOST_AROUND = 500
+MOST_AROUND = 500
 """Tables of a database up to which all of them may help to connect some; beyond, those that these are linked to."""
 
-_AT_HAND = 8
+AT_HAND = 8
 """Databases of a lake whose pairs stay in memory."""
 
 Ends = tuple[int, int]
@@ -93,7 +93,7 @@ class Links:
         found: list[tuple[int, int, float]] = []
         for table in wanted:
             found += ((table, other, score) for other, score in self.of(table))
-            self._forget(_AT_HAND)
+            self._forget(AT_HAND)
         self._forget(0)
         owner, others, scores = (np.array(part) for part in (zip(*found, strict=True) if found else ((), (), ())))
         if held is not None:
@@ -201,10 +201,10 @@ class Links:
         found: list[int] = []
         for database in sorted({self._tables[table].database for table in members}):
             whole = self._databases[database]
-            if len(whole) > _MOST_AROUND:
+            if len(whole) > MOST_AROUND:
                 inside = [table for table in members if self._tables[table].database == database]
-                near = self.neighbours(inside, _MOST_AROUND)
-                whole = sorted({*inside, *near, *self.neighbours(near, _MOST_AROUND)})
+                near = self.neighbours(inside, MOST_AROUND)
+                whole = sorted({*inside, *near, *self.neighbours(near, MOST_AROUND)})
             found += whole
         return found
 
@@ -225,7 +225,7 @@ class Links:
                     between[min(left, right), max(left, right)].append(key)
             found = self._pairs[database] = _Pairs(dict(between))
             if self._kept is not None:
-                self._forget(_AT_HAND)
+                self._forget(AT_HAND)
         return found
 
     def _forget(self, kept: int) -> None:

@@ -219,6 +219,7 @@ def compared(cell: Any) -> Any:
     return cell if isinstance(cell, bool | str) else float(cell)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(statement=statements())
 def test_a_staged_statement_is_row_by_row_evaluation(cinema, reference, statement):

@@ -235,7 +235,7 @@ class TestSaved:
         change(bank, "INSERT INTO loan VALUES (99, 1, 1)")
         with closing(sqlite3.connect(saved)) as other:
             other.execute("BEGIN IMMEDIATE")  # another process is writing, and does not end
-            monkeypatch.setattr("tagframe.corpus.catalogue._BUSY_SECONDS", 0.05)
+            monkeypatch.setattr("tagframe.corpus.catalogue.BUSY_SECONDS", 0.05)
             with pytest.warns(CatalogueWarning, match="kept in memory only: .*locked"):
                 corpus = tf.open_corpus(saved)
         assert corpus.profile("loan").rows == 4
@@ -296,7 +296,7 @@ class TestUnusable:
     def test_a_cached_one_that_another_process_holds(self, bank, cache_folder, monkeypatch):
         tf.open_corpus(bank)
         (file,) = cache_folder.iterdir()
-        monkeypatch.setattr("tagframe.corpus.catalogue._BUSY_SECONDS", 0.05)
+        monkeypatch.setattr("tagframe.corpus.catalogue.BUSY_SECONDS", 0.05)
         with closing(sqlite3.connect(file)) as other:
             other.execute("BEGIN EXCLUSIVE")
             with pytest.warns(CatalogueWarning, match="kept in memory only: .*locked"):

@@ -27,7 +27,7 @@ import os, signal, sys
 import tagframe as tf
 from tagframe.corpus import indexing as index
 from tagframe.corpus import catalogue_file
-catalogue_file._PUT_DOWN_EVERY = 0
+catalogue_file.PUT_DOWN_EVERY = 0
 real, done = index.profile_table, []
 
 def profile_table(database, shape, chunks, **options):
@@ -180,13 +180,13 @@ def test_threads_and_processes_share_one_catalogue(lake, tmp_path):
 def test_opening_reads_no_columns(lake, tmp_path, monkeypatch):
     tf.open_corpus(lake, catalogue=tmp_path / "c.catalogue")
     made = []
-    real = stored_profiles.StoredColumns._made
+    real = stored_profiles.StoredColumns.made
 
     def noted(self):
         made.append(self.digest)
         return real(self)
 
-    monkeypatch.setattr(stored_profiles.StoredColumns, "_made", noted)
+    monkeypatch.setattr(stored_profiles.StoredColumns, "made", noted)
     corpus = tf.open_corpus(lake, catalogue=tmp_path / "c.catalogue")
     assert made == []
     assert corpus.profile("a1").column("name").samples == ("Ann", "Bo")

@@ -105,7 +105,7 @@ def test_names_of_columns_are_read_once_for_many_questions(tmp_path, monkeypatch
     def read(*given):
         raise AssertionError("columns are read again")
 
-    monkeypatch.setattr("tagframe.corpus.stored_profiles._AtHand.get", read)
+    monkeypatch.setattr("tagframe.corpus.stored_profiles.StoredColumns.columns", read)
     pd.testing.assert_frame_equal(corpus.tables, first)
     monkeypatch.undo()
     assert pickle.loads(pickle.dumps(corpus)).tables["column_names"].tolist() == [["id", "city"]] * 2

@@ -199,7 +199,7 @@ def test_an_id_that_changes_carries_it_along(tmp_path, cache_folder):
 
 
 def test_a_folder_whose_name_has_a_dot(tmp_path, cache_folder, monkeypatch):
-    monkeypatch.setattr("tagframe.corpus.catalogue_file._PUT_DOWN_EVERY", 0)
+    monkeypatch.setattr("tagframe.corpus.catalogue_file.PUT_DOWN_EVERY", 0)
     folder = folder_of_csv(tmp_path / "2023.data", t=SECRETS)
     tf.open_corpus(folder).hide("t.secret")
     (folder / "t.csv").write_text(SECRETS + "4,zqs-d,Braga\n")
@@ -236,7 +236,7 @@ def slow_profiling(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.
 
 
 def test_hide_during_the_profiling_of_a_first_look(shop, cache_folder, slow_profiling, monkeypatch):
-    monkeypatch.setattr("tagframe.corpus.catalogue_file._PUT_DOWN_EVERY", 0)
+    monkeypatch.setattr("tagframe.corpus.catalogue_file.PUT_DOWN_EVERY", 0)
     read, may_go_on = slow_profiling
     corpus = tf.open_corpus(shop, first_look=True)
     assert read.wait(60)

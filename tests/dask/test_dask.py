@@ -198,6 +198,7 @@ def dies_once(frame: pd.DataFrame, marker: str) -> pd.DataFrame:
     return frame
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_killed_workers_pay_nothing_again(live: Server, tmp_path: Path):
     from distributed import Client, LocalCluster

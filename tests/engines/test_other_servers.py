@@ -80,7 +80,7 @@ def test_only_some_rows_are_read_of_a_table_with_a_key_of_one_integer(shop, monk
     engine = other_server_engine(f"sqlite:///{shop}", None)
     numbers, frame = engine.numbered("main.orders", ["note"])
     assert (len(numbers), list(numbers[:3]), list(frame["note"][:2])) == (1000, [1, 2, 3], ["n1", "n2"])
-    monkeypatch.setattr(module, "_FEW_NUMBERS", 2)
+    monkeypatch.setattr(module, "FEW_NUMBERS", 2)
     picked = engine.pick("main.orders", ["note", "amount"], numbers[[4, 6, 900]])
     assert picked.to_dict("list") == {"note": ["n5", "n7", "n10"], "amount": [6.25, 8.75, 1126.25]}
     assert engine.numbered("main.totals", ["orders"]) is None
@@ -96,7 +96,7 @@ def test_only_some_rows_are_read_of_a_table_with_a_key_of_one_integer(shop, monk
 
 def test_large_tables_are_counted_in_one_pass_and_sampled(shop, monkeypatch):
     monkeypatch.setattr(module, "FEW_CELLS", 500)
-    monkeypatch.setattr(module, "_SAMPLE", 400)
+    monkeypatch.setattr(module, "SAMPLE", 400)
     profile = opened(shop).profile("orders")
     assert (profile.estimated, profile.rows) == (True, 1000)
     assert profile.column("customer_id").nulls == 142

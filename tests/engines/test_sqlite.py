@@ -144,7 +144,7 @@ def test_reading_is_in_pieces(sqlite_file, monkeypatch):
     engine = SQLiteEngine(path)
     (shape,) = engine.shapes()
     assert [chunk.rows for chunk in engine.chunks(shape)] == [200]
-    monkeypatch.setattr("tagframe.engines.sqlite.engine._CHUNK_BYTES", 400_000)
+    monkeypatch.setattr("tagframe.engines.sqlite.engine.CHUNK_BYTES", 400_000)
     assert [chunk.rows for chunk in engine.chunks(shape)] == [100, 100]
 
 

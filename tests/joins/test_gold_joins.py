@@ -66,6 +66,7 @@ def test_a_lake_of_known_keys_is_read_right():
     assert {(key.left, key.right) for key in infer_key_pairs(lake.tables)} == lake.keys
 
 
+@pytest.mark.slow
 def test_the_command_prints_one_json_object_near_its_targets(bench: Path):
     result = CliRunner().invoke(
         command,
@@ -116,6 +117,7 @@ def tiny_benchmark(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_command_reports_by_half_where_the_data_has_halves(tmp_path: Path):
     folder = tiny_benchmark(tmp_path)
     result = CliRunner().invoke(command, ["--data", str(folder), "--merge-rows", "10", "--lake-tables", "0"])

@@ -16,7 +16,7 @@ import pytest
 import tagframe as tf
 from tag_bench.server import Reply, Request, Server
 from tagframe.errors import AnswerCut, AnswerRejected, AnswerWithheld, InvalidArgument, NotConfigured
-from tagframe.lm import LM, Budget, Completions, Message, Prompt, get_lm, recorded_by
+from tagframe.lm import LM, Budget, Completions, Message, Prompt, get_lm, pacing, recorded_by
 
 
 def boolean(text: str) -> bool:
@@ -147,7 +147,7 @@ def test_an_endpoint_that_reasons_gets_room_for_it_and_is_remembered(
     assert server.count == 20 + cut
     assert first.usage.retried == cut
     lm.complete([Prompt.of("another call")], max_tokens=8)
-    monkeypatch.setattr("tagframe.lm.pacing._lanes", {})  # as in another process
+    pacing.forget()  # as in another process
     lm.complete([Prompt.of("another process")], max_tokens=8)
     assert server.count == 22 + cut
 

@@ -7,6 +7,7 @@ import math
 import re
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 
 import tagframe as tf
 from tag_bench.server import Reply, Request, Server, error
+from tagframe import config
 from tagframe.errors import AnswerRejected, BudgetExceeded, InvalidArgument
 from tagframe.lm import (
     LM,
@@ -201,8 +203,15 @@ def test_a_number_in_the_settings_is_one_account(server: Server):
     assert lm.using(budget=0.11).complete(ROWS[10:13], max_tokens=1).usage.failed == 2  # an account of this object's
 
 
-def test_a_number_means_the_same_wherever_it_is_given(server: Server, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tagframe.config._process", {})
+@pytest.fixture
+def unconfigured() -> Iterator[None]:
+    config.forget()
+    yield
+    config.forget()
+
+
+@pytest.mark.usefixtures("unconfigured")
+def test_a_number_means_the_same_wherever_it_is_given(server: Server):
     lm = LM("openai/test", api_base=server.url, price=Price(0.0, 0.1), store=None)
     server.answers = lambda request: Reply("True", changes={"usage": {"prompt_tokens": 8, "completion_tokens": 1}})
 

@@ -183,6 +183,7 @@ def refusals(server: Server, transport: str, of: str, tells: bool) -> int:
     return limited.refused
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", ["http", "litellm"])
 @pytest.mark.parametrize("of", ["requests", "tokens"])
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
@@ -190,6 +191,7 @@ def test_a_limit_that_is_told_is_not_run_into(server: Server, transport: str, of
     assert refusals(server, transport, of, tells=True) == 0
 
 
+@pytest.mark.slow
 def test_one_that_is_not_told_is_found_out(server: Server):
     assert refusals(server, "http", "requests", tells=False) > 0
 

@@ -195,6 +195,7 @@ WHERES = st.one_of(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::tagframe.errors.CoercedKeysWarning")
 def test_both_ways_give_one_frame_and_one_report():
     engines: set[str] = set()

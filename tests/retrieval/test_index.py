@@ -2,7 +2,6 @@
 
 import stat
 import threading
-from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
@@ -15,7 +14,7 @@ from tagframe.corpus.stored_profiles import StoredColumns
 from tagframe.errors import CatalogueWarning
 from tagframe.keys import database_keys as links_module
 from tagframe.retrieval import cell_values as values_module
-from tagframe.retrieval import retrieve_tables
+from tagframe.retrieval import index_cache, retrieve_tables
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.index_cache import index_of
 from tagframe.retrieval.lexical import LexicalIndex
@@ -144,7 +143,7 @@ def test_what_a_method_that_asks_for_no_keys_shows(bank, words, capsys):
 @pytest.fixture
 def lake(tmp_path, monkeypatch):
     """A folder that counts as a lake, and a function that asks it in a process that knows nothing yet."""
-    monkeypatch.setattr("tagframe.retrieval.index._LAKE", 0)
+    monkeypatch.setattr("tagframe.retrieval.index.LAKE", 0)
     (tmp_path / "lake").mkdir()
     for name, city in (("client", "Porto"), ("loan", "Faro")):
         (tmp_path / "lake" / f"{name}.csv").write_text(f"{name}_id,city\n1,{city}\n2,Braga\n")
@@ -153,7 +152,7 @@ def lake(tmp_path, monkeypatch):
         folder, catalogue = tmp_path / "lake", tmp_path / "c"
 
         def open(self):
-            monkeypatch.setattr("tagframe.retrieval.index_cache._slots", OrderedDict())
+            index_cache.forget()
             return tf.open_corpus(self.folder, catalogue=self.catalogue)
 
         def files(self):
@@ -182,8 +181,8 @@ def test_an_index_that_is_there_reads_only_the_columns_it_needs(lake, words, mon
     lake(words, "clients", k=1)
     corpus = lake.open()
     read = []
-    real = StoredColumns._made
-    monkeypatch.setattr(StoredColumns, "_made", lambda self: read.append(self.table) or real(self))
+    real = StoredColumns.made
+    monkeypatch.setattr(StoredColumns, "made", lambda self: read.append(self.table) or real(self))
     index = index_of(corpus, words)
     _ = index.lexical, index.said, index.database_words, index.vocabulary, index.values, index.is_key
     assert read == []
@@ -237,7 +236,9 @@ def test_a_copy_of_a_corpus_with_a_kept_index_has_its_vectors(lake, words, tmp_p
     index_of(corpus, words)
     corpus.save(tmp_path / "copy")
     lake.catalogue = tmp_path / "copy"
-    monkeypatch.setattr("tagframe.corpus.vectors._encoded", lambda *_: pytest.fail("encoded again"))
-    monkeypatch.setattr("tagframe.retrieval.index_cache._slots", OrderedDict())
+    encoded = []
+    monkeypatch.setattr(words, "encode", lambda texts, real=words.encode: encoded.extend(texts) or real(texts))
+    index_cache.forget()
     found = retrieve_tables(tf.open_corpus(tmp_path / "copy"), "who lives in Porto?", k=2, embedder=words)
     assert [(hit.id, hit.score, hit.reasons) for hit in found.tables] == first
+    assert encoded == ["who lives in Porto?", "lives", "porto"]  # the question's own

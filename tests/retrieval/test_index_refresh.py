@@ -2,7 +2,6 @@
 
 import shutil
 import sqlite3
-from collections import OrderedDict
 
 import numpy as np
 import pytest
@@ -53,7 +52,7 @@ QUESTIONS = (
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr("tagframe.retrieval.index._LAKE", 0)
+    monkeypatch.setattr("tagframe.retrieval.index.LAKE", 0)
     folder = tmp_path / "lake"
     folder.mkdir()
     for database, script in TABLES.items():
@@ -67,8 +66,8 @@ def change(folder, database, script):
     file.close()
 
 
-def opened(folder, catalogue, monkeypatch):
-    monkeypatch.setattr(index_cache, "_slots", OrderedDict())
+def opened(folder, catalogue):
+    index_cache.forget()
     return tf.open_corpus(folder, catalogue=catalogue)
 
 
@@ -119,30 +118,30 @@ CHANGES = {
 @pytest.mark.parametrize("embedder", ["words", None])
 def test_a_lake_that_changed_is_known_as_one_indexed_anew(folder, tmp_path, words, monkeypatch, embedder):
     embedder = words if embedder else None
-    known(opened(folder, tmp_path / "c", monkeypatch), embedder)
+    known(opened(folder, tmp_path / "c"), embedder)
     for name, (database, script) in CHANGES.items():
         change(folder, database, script)
-        anew = known(opened(folder, tmp_path / f"anew {name}", monkeypatch), embedder)
-        corpus = opened(folder, tmp_path / "c", monkeypatch)
+        anew = known(opened(folder, tmp_path / f"anew {name}"), embedder)
+        corpus = opened(folder, tmp_path / "c")
         with monkeypatch.context() as patch:
             patch.setattr(LexicalIndex, "__init__", lambda *_, **__: pytest.fail("words are gathered again"))
             patch.setattr(VectorStore, "encode", lambda *_: pytest.fail("vectors are read one by one"))
             same(known(corpus, embedder), anew)
-        same(known(opened(folder, tmp_path / "c", monkeypatch), embedder), anew)
+        same(known(opened(folder, tmp_path / "c"), embedder), anew)
 
 
 def test_only_the_columns_of_databases_that_changed_are_read(folder, tmp_path, words, monkeypatch):
-    known(opened(folder, tmp_path / "c", monkeypatch), words)
+    known(opened(folder, tmp_path / "c"), words)
     change(folder, "bank", "ALTER TABLE loan ADD COLUMN gnu TEXT")
-    corpus = opened(folder, tmp_path / "c", monkeypatch)
+    corpus = opened(folder, tmp_path / "c")
     read, valued, encoded = [], [], []
     real = values_module._values
     monkeypatch.setattr(
         values_module, "_values", lambda columns, **how: valued.extend(c.name for c in columns) or real(columns, **how)
     )
     monkeypatch.setattr(words, "encode", lambda texts, real=words.encode: encoded.extend(texts) or real(texts))
-    made = StoredColumns._made
-    monkeypatch.setattr(StoredColumns, "_made", lambda self: read.append(self.table) or made(self))
+    made = StoredColumns.made
+    monkeypatch.setattr(StoredColumns, "made", lambda self: read.append(self.table) or made(self))
     index = RetrievalIndex(corpus, words)
     assert {table.partition(".")[0] for table in read} == {"bank"}
     assert valued == ["loan_id", "client_id", "amount", "status", "gnu"]
@@ -151,26 +150,26 @@ def test_only_the_columns_of_databases_that_changed_are_read(folder, tmp_path, w
 
 
 def test_what_users_tell_of_a_lake_is_known(folder, tmp_path, words, monkeypatch):
-    known(opened(folder, tmp_path / "c", monkeypatch), words)
-    corpus = opened(folder, tmp_path / "c", monkeypatch)
+    known(opened(folder, tmp_path / "c"), words)
+    corpus = opened(folder, tmp_path / "c")
     corpus.describe("loan.status", "whether the zebra was fed")
     corpus.keys.add("shop.sale.buyer = bank.client.client_id")
     told = known(corpus, words)
     shutil.copy(tmp_path / "c", tmp_path / "anew")
-    same(told, known(opened(folder, tmp_path / "anew", monkeypatch), words))
+    same(told, known(opened(folder, tmp_path / "anew"), words))
     assert ("shop.sale.buyer", "bank.client.client_id", 1.0) in told["keys"]
     corpus.keys.forbid("shop.sale.buyer = bank.client.client_id")
     corpus.describe("loan.status", "")
     shutil.copy(tmp_path / "c", tmp_path / "untold")
     untold = known(corpus, words)
-    same(untold, known(opened(folder, tmp_path / "untold", monkeypatch), words))
+    same(untold, known(opened(folder, tmp_path / "untold"), words))
     assert "zebra" not in untold["rarity"]
 
 
 def test_another_embedder_and_other_code_begin_anew(folder, tmp_path, words, monkeypatch):
-    known(opened(folder, tmp_path / "c", monkeypatch), words)
+    known(opened(folder, tmp_path / "c"), words)
     change(folder, "bank", "ALTER TABLE loan ADD COLUMN zebra TEXT")
-    corpus = opened(folder, tmp_path / "c", monkeypatch)
+    corpus = opened(folder, tmp_path / "c")
     taken = []
     monkeypatch.setattr(module, "refreshed", lambda *given: taken.append(refreshed(*given)) or taken[-1])
     RetrievalIndex(corpus, None)
@@ -180,18 +179,18 @@ def test_another_embedder_and_other_code_begin_anew(folder, tmp_path, words, mon
     for file in tmp_path.glob("c.index-*"):  # of a tagframe that knew nothing of states
         write_arrays(file, {"widths": np.zeros(3, dtype=np.int64)})
     change(folder, "bank", "ALTER TABLE loan ADD COLUMN gnu TEXT")
-    RetrievalIndex(opened(folder, tmp_path / "c", monkeypatch), words)
+    RetrievalIndex(opened(folder, tmp_path / "c"), words)
     assert len(taken) >= 4
     assert all(found is None for found in taken)
 
 
 def test_a_lake_of_which_most_is_new_is_indexed_anew(folder, tmp_path, words, monkeypatch):
-    known(opened(folder, tmp_path / "c", monkeypatch), words)
+    known(opened(folder, tmp_path / "c"), words)
     for database in ("bank", "shop"):
         for file in folder.glob(f"{database}.*"):
             file.unlink()
     change(folder, "attic", "".join(f"CREATE TABLE {letter * 3} (id INTEGER);" for letter in "abcdef"))
-    corpus = opened(folder, tmp_path / "c", monkeypatch)
+    corpus = opened(folder, tmp_path / "c")
     monkeypatch.setattr(LexicalIndex, "__init__", lambda *_, **__: (_ for _ in ()).throw(AssertionError("anew")))
     with pytest.raises(AssertionError, match="anew"):
         known(corpus, words)

@@ -47,7 +47,7 @@ def test_a_large_database_has_its_sure_keys_and_what_is_near_its_tables(bank, mo
     client, disp, product = places(bank, "bank.client", "bank.disp", "shop.product")
     expected = whole.best(client, disp)
     monkeypatch.setattr("tagframe.keys.inference.LARGE", 2)
-    monkeypatch.setattr(module, "_MOST_AROUND", 2)
+    monkeypatch.setattr(module, "MOST_AROUND", 2)
     database_keys._known.clear()
     part = Links(bank.profiles)
     assert part.best(client, disp) == expected
@@ -114,7 +114,7 @@ def test_kept_scores_are_those_of_the_pairs(bank, monkeypatch):
 
 
 def test_pairs_of_a_few_databases_stay_in_memory(bank, monkeypatch):
-    monkeypatch.setattr(module, "_AT_HAND", 1)
+    monkeypatch.setattr(module, "AT_HAND", 1)
     kept = Links(bank.profiles, kept=Links(bank.profiles).arrays())
     client, disp, product = places(bank, "bank.client", "bank.disp", "shop.product")
     for _ in range(2):
@@ -144,7 +144,7 @@ def test_a_database_of_many_columns_has_no_pairs_of_nothing(bank, monkeypatch):
 
     everything = pairs()
     assert min(key.score for key in everything) < 0.5 < everything[0].score
-    monkeypatch.setattr(inference, "_FAINTER", 0.5)
+    monkeypatch.setattr(inference, "FAINTER", 0.5)
     assert pairs() == everything
     monkeypatch.setattr(inference, "MANY", 12)  # the bank has as many columns, the shop three
     kept = pairs()

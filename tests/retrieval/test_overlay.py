@@ -1,14 +1,12 @@
 """A frame that is laid over the index of its corpus."""
 
-from collections import OrderedDict
-
 import numpy as np
 import pandas as pd
 import pytest
 
 import tagframe as tf
 from tagframe.corpus import Corpus, with_frame
-from tagframe.retrieval import Question, retrieve_tables
+from tagframe.retrieval import Question, index_cache, retrieve_tables
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.index_cache import index_of
 from tagframe.retrieval.lexical import LexicalIndex, table_terms
@@ -24,8 +22,8 @@ QUESTIONS = (
 
 
 @pytest.fixture(autouse=True)
-def fresh(monkeypatch):
-    monkeypatch.setattr("tagframe.retrieval.index_cache._slots", OrderedDict())
+def fresh():
+    index_cache.forget()
 
 
 def test_a_row_of_things_is_cut_open():
@@ -116,7 +114,7 @@ def test_frames_of_nothing(bank, words, frame):
 
 @pytest.mark.parametrize("embedder", ["words", None])
 def test_methods_over_an_anchored_frame(bank, words, embedder, monkeypatch):
-    monkeypatch.setattr("tagframe.retrieval.retrieve._configured_embedder", lambda: None)
+    monkeypatch.setattr("tagframe.embed.get_embedder", lambda: None)
     frame = bank.read("bank.client").query("gender == 'F'")
     corpus, anchor = with_frame(bank, frame, "bank.client")
     for method in ("auto", "greedy", "exact", "dense", "lexical", "hybrid", "murre", "crush"):

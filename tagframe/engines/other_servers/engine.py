@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 FEW_CELLS = 500_000
 """Tables of so many cells are read, and counted."""
-_SAMPLE, _PLACES = 10_000, 8
+SAMPLE, _PLACES = 10_000, 8
 """Rows of a sample, and from how many places of a table they are where a key of one integer tells places."""
-_FEW_NUMBERS = 500
+FEW_NUMBERS = 500
 """Rows are picked by so many numbers at once: some servers take no more parameters than two thousand."""
 _INTEGERS = ("INT", "SERIAL")
 
@@ -130,12 +130,12 @@ class OtherServerEngine(RowsOnly):
     def _sample(self, table: _Table, low: int = 0, high: int = 0) -> pd.DataFrame:
         columns = table.shape.columns
         if table.number is None or low is None:
-            return frame_of(self._rows(table.select(columns).limit(_SAMPLE), table), columns)
+            return frame_of(self._rows(table.select(columns).limit(SAMPLE), table), columns)
         key = table.column(table.number)
         rows: dict[Any, Any] = {}
         for place in range(_PLACES):
             start = low + (high - low) * place // _PLACES
-            query = table.select((table.number, *columns)).where(key >= start).order_by(key).limit(_SAMPLE // _PLACES)
+            query = table.select((table.number, *columns)).where(key >= start).order_by(key).limit(SAMPLE // _PLACES)
             rows |= {row[0]: row[1:] for row in self._rows(query, table)}
         return frame_of(list(rows.values()), columns)
 
@@ -164,8 +164,8 @@ class OtherServerEngine(RowsOnly):
             raise UnreadableTable(f"rows of {table!r} cannot be read one by one: it has no key of one integer")
         key = known.column(known.number)
         rows: list[Any] = []
-        for start in range(0, len(numbers), _FEW_NUMBERS):
-            some = numbers[start : start + _FEW_NUMBERS].tolist()
+        for start in range(0, len(numbers), FEW_NUMBERS):
+            some = numbers[start : start + FEW_NUMBERS].tolist()
             rows += self._rows(known.select((known.number, *columns)).where(key.in_(some)).order_by(key), known)
         if len(rows) != len(numbers):
             raise UnreadableTable(f"table {table!r} of {self.identity} changed while it was read: try again")

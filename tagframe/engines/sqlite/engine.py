@@ -40,7 +40,7 @@ _SPARSE = 0.25
 """Rows are picked one by one where they are fewer than this share of the table; else they are picked from all."""
 
 _MAGIC = b"SQLite format 3\x00"
-_CHUNK_BYTES = 128 * 2**20
+CHUNK_BYTES = 128 * 2**20
 _AT_ONCE = 500
 
 
@@ -119,10 +119,10 @@ class SQLiteEngine:
         names = [_qualified(column) for column in shape.columns]
         with self._connection(shape.name, kept=_kept_by_this_thread().get(self.path)) as connection:
             rows = CHUNK_ROWS
-            if self.path.stat().st_size > _CHUNK_BYTES:  # cells may be of many megabytes
+            if self.path.stat().st_size > CHUNK_BYTES:  # cells may be of many megabytes
                 widths = "+".join(f"coalesce(max(length({name})), 0)" for name in names)
                 (widest,) = connection.execute(f"SELECT {widths} FROM {quoted(shape.name)} AS t").fetchone()
-                rows = min(max(_CHUNK_BYTES // max(widest, 1), 1), CHUNK_ROWS)
+                rows = min(max(CHUNK_BYTES // max(widest, 1), 1), CHUNK_ROWS)
             cursor = connection.execute(f"SELECT {', '.join(names)} FROM {quoted(shape.name)} AS t")
             while cells := cursor.fetchmany(rows):
                 yield Chunk(len(cells), list(zip(*cells, strict=True)))
