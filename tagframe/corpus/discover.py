@@ -13,7 +13,7 @@ from pathlib import Path
 from tagframe.corpus.catalogue import is_catalogue
 from tagframe.engines.base import Engine
 from tagframe.engines.duckdb.engine import LakeEngine
-from tagframe.engines.duckdb.tables import LakeTable, has_duckdb, lake_tables, need_duckdb, table_of_pattern
+from tagframe.engines.duckdb.tables import Bounds, LakeTable, has_duckdb, lake_tables, need_duckdb, table_of_pattern
 from tagframe.engines.registry import SUFFIXES, engine_of
 from tagframe.errors import EmptyCorpus, SourceNotFound, UnreadableTable, UnreadableTableWarning, place
 
@@ -38,7 +38,7 @@ LAKE, ASKED = "lake/", "duckdb/"
 does not end so."""
 
 
-def discover(path: Path, engine: str | None = None) -> list[SourceFile]:
+def discover(path: Path, engine: str | None = None, *, follow_links: bool = False) -> list[SourceFile]:
     """The files with tables at ``path``, sorted by their paths.
 
     Tables of partitioned folders and of large files are one place, which DuckDB reads
@@ -47,7 +47,8 @@ def discover(path: Path, engine: str | None = None) -> list[SourceFile]:
 
     A SQLite file is a database named after its stem. A subfolder is a database of the CSV and Parquet files in it, and
     so is the folder itself; ``bank.sqlite`` in a folder ``bank`` is of the same database as that folder. Databases
-    that would have one name are called by their paths below the folder. Hidden files and folders are left out.
+    that would have one name are called by their paths below the folder. Hidden files and folders are left out, and
+    links that lead out of the folder are, with a warning, unless ``follow_links``.
 
     Raises:
         SourceNotFound: there is nothing at ``path``.
@@ -59,7 +60,7 @@ def discover(path: Path, engine: str | None = None) -> list[SourceFile]:
         need_duckdb(f"engine={engine!r}")
     if not path.exists() and glob.has_magic(str(path)):
         need_duckdb(f"the pattern {place(path)}")
-        base, table = table_of_pattern(str(path))
+        base, table = table_of_pattern(str(path), follow_links=follow_links)
         return [SourceFile(ASKED, "", LakeEngine(base, (table,)))]
     if not path.exists():
         raise SourceNotFound(f"there is no file or folder {place(path)}")
@@ -69,19 +70,24 @@ def discover(path: Path, engine: str | None = None) -> list[SourceFile]:
             raise UnreadableTable(f"{path} is neither SQLite, CSV nor Parquet; known endings: {', '.join(SUFFIXES)}")
         database = path.stem if found.is_database else path.absolute().parent.name or "files"
         return [SourceFile(path.name, database, found)]
-    lake = lake_tables(path, asked=engine is not None)
+    lake = lake_tables(path, asked=engine is not None, follow_links=follow_links)
     if lake and not has_duckdb():
         _warn_without_duckdb(lake)
         lake = []
     in_lake = {file for table in lake for file in table.files}
     logged = {table.place for table in lake if not table.files}
+    outside: list[UnreadableTable] = []
     files = [
         (file.relative_to(path), found)
-        for file in _walk(path)
+        for file in _walk(path, Bounds(path, follow_links=follow_links), outside)
         if str(file.absolute()) not in in_lake
         and logged.isdisjoint(file.absolute().parents)
         and (found := _engine(file)) is not None
     ]
+    if outside and not files and not lake:
+        raise outside[0]
+    for problem in outside:
+        _warn(problem)
     key = LAKE if engine is None else ASKED
     whole = [SourceFile(key, "", LakeEngine(path.absolute(), tuple(lake)))] if lake else []
     if whole and not files:
@@ -121,7 +127,8 @@ def _home(file: Path, *, is_database: bool) -> Path:
     return file.parent if file.stem == file.parent.name else file.with_suffix("")
 
 
-def _walk(folder: Path) -> Iterator[Path]:
+def _walk(folder: Path, bounds: Bounds, outside: list[UnreadableTable]) -> Iterator[Path]:
+    """The files below a folder; what leads out of it is put on ``outside``."""
     seen: set[str] = set()
     for parent, folders, files in os.walk(folder, onerror=_warn, followlinks=True):
         here = os.path.realpath(parent)
@@ -129,11 +136,19 @@ def _walk(folder: Path) -> Iterator[Path]:
             folders.clear()
             continue
         seen.add(here)
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        yield from (Path(parent, name) for name in sorted(files) if not name.startswith("."))
+        inside = set()
+        for name in sorted([*folders, *files]):
+            if not name.startswith("."):
+                try:
+                    bounds.check(Path(parent, name))
+                    inside.add(name)
+                except UnreadableTable as error:
+                    outside.append(error)
+        folders[:] = sorted(inside.intersection(folders))
+        yield from (Path(parent, name) for name in sorted(inside.intersection(files)))
 
 
-def _warn(error: OSError) -> None:
+def _warn(error: Exception) -> None:
     warnings.warn(f"left out: {error}", UnreadableTableWarning, stacklevel=2)
 
 

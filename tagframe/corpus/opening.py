@@ -56,6 +56,7 @@ def open_corpus(
     catalogue: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
     first_look: bool = False,
+    follow_links: bool = False,
 ) -> Corpus:
     """Open tables to search and to join.
 
@@ -86,6 +87,8 @@ def open_corpus(
         first_look: do not wait for what is new or has changed in files: the corpus knows the names and declared types
             of these tables only, while they are profiled in the background. ``corpus.unprofiled`` has their ids, what
             is retrieved says so, and ``corpus.whole()`` waits for the corpus with all that is to be known.
+        follow_links: read what links in a folder lead to outside of it, and files elsewhere that the log of a Delta or
+            Iceberg table names; otherwise they are left out, and such a table is not read.
 
     Returns:
         The corpus. What could not be read is warned of, and in ``corpus.problems``.
@@ -137,8 +140,8 @@ def open_corpus(
     if path.is_file() and is_catalogue(path):
         if catalogue is not None:
             raise InvalidArgument(f"{path} is a catalogue itself; leave out catalogue={str(catalogue)!r}")
-        return _open_catalogue(Catalogue(path), progress, first_look)
-    files = discover(path, engine)
+        return _open_catalogue(Catalogue(path), progress, first_look, follow_links)
+    files = discover(path, engine, follow_links=follow_links)
     keeper = cache_of(path) if catalogue is None else Keeper(Catalogue(Path(catalogue)), strict=True)
     keeper = replace(keeper, facts=FactsFile.of_place(str(path.resolve())), beside=facts_beside(path))
     return _open_files(path, files, keeper.load(), keeper, progress, first_look)
@@ -222,7 +225,7 @@ def with_frame(corpus: Corpus, frame: pd.DataFrame, id: str | None = None) -> tu
     return laid_over(others.union(Corpus([profile], {profile.id: origin}, knowledge=told)), corpus), profile.id
 
 
-def _open_catalogue(catalogue: Catalogue, progress: bool | None, first_look: bool) -> Corpus:
+def _open_catalogue(catalogue: Catalogue, progress: bool | None, first_look: bool, follow_links: bool) -> Corpus:
     contents = catalogue.load()
     place = catalogue.path if contents.root is None else contents.root
     beside = None if contents.root is None else facts_beside(contents.root)
@@ -238,7 +241,8 @@ def _open_catalogue(catalogue: Catalogue, progress: bool | None, first_look: boo
         )
         return _assembled([], contents, (), keeper)
     keeper.strict = False
-    files = discover(contents.root, "duckdb" if ASKED in contents.sources else None)
+    engine = "duckdb" if ASKED in contents.sources else None
+    files = discover(contents.root, engine, follow_links=follow_links)
     if contents.ids is not None:
         files = [file for file in files if file.key in contents.sources]
     return _open_files(contents.root, files, contents, keeper, progress, first_look)

@@ -4,7 +4,10 @@ import gc
 import json
 import os
 import pickle
+import re
+import shutil
 import struct
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -174,6 +177,26 @@ def test_delta_counts_by_its_log_and_reads_what_counts(tmp_path: Path, monkeypat
     assert tf.exec_sql(corpus)("SELECT count(*) AS n FROM sales WHERE day = 'mo'")["n"].tolist() == [450]
 
 
+def test_a_log_that_lies_of_its_files_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    deltalake = pytest.importorskip("deltalake")
+    place = tmp_path / "lake" / "sales"
+    deltalake.write_deltalake(str(place), pa.table({"id": [1, 2, None], "day": ["mo", "tu", "we"]}))
+
+    def lie(entry: dict[str, Any]) -> None:
+        if "add" in entry:
+            told = {"numRecords": 10**9, "nullCount": {"id": 10**8, "day": 7}, "minValues": {"id": -5},
+                    "maxValues": {"id": 10**9}}  # fmt: skip
+            entry["add"]["stats"] = json.dumps(told)
+
+    rewritten(place, 0, None, lie)
+    for few in (statistics.FEW_CELLS, 1):
+        monkeypatch.setattr(statistics, "FEW_CELLS", few)
+        profile = tf.open_corpus(tmp_path / "lake", catalogue=tmp_path / f"{few}.sqlite").profile("sales")
+        column = profile.column("id")
+        assert (profile.rows, column.nulls, column.minimum, column.maximum) == (3, 1, "1", "2")
+        assert profile.column("day").nulls == 0
+
+
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 
 
@@ -188,12 +211,12 @@ def deletion_vector(rows: list[int]) -> dict[str, object]:
     return {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": len(data), "cardinality": len(rows)}
 
 
-def rewritten(place: Path, version: int, features: list[str], change: Callable[[dict[str, Any]], None]) -> None:
-    """The log of a Delta table with reader features, and each of its actions changed."""
+def rewritten(place: Path, version: int, features: list[str] | None, change: Callable[[dict[str, Any]], None]) -> None:
+    """The log of a Delta table with reader features, if any, and each of its actions changed."""
     log = place / "_delta_log" / f"{version:020}.json"
     entries = [json.loads(line) for line in log.read_text().splitlines()]
     for entry in entries:
-        if "protocol" in entry:
+        if "protocol" in entry and features is not None:
             entry["protocol"] = {"minReaderVersion": 3, "minWriterVersion": 7,
                                  "readerFeatures": features, "writerFeatures": features}  # fmt: skip
         change(entry)
@@ -282,6 +305,134 @@ def iceberg(tmp_path: Path, rows: pa.Table) -> Any:
 def test_iceberg_reads_what_counts(tmp_path: Path):
     iceberg(tmp_path, pa.table({"a": [1, 2, 3]})).delete("a == 2")
     assert sorted(tf.open_corpus(tmp_path).read("ice")["a"]) == [1, 3]
+
+
+def metadata_changed(place: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """The newest metadata of an Iceberg table, changed."""
+    newest = max((place / "metadata").glob("*.metadata.json"))
+    metadata = json.loads(newest.read_text())
+    change(metadata)
+    newest.write_text(json.dumps(metadata))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_iceberg_that_names_another_machine_is_refused_without_a_word_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    arrow = pytest.importorskip("pyiceberg.io.pyarrow")
+    iceberg(tmp_path, pa.table({"a": [1, 2, 3]}))
+
+    def elsewhere(metadata: dict[str, Any]) -> None:
+        metadata["location"] = "s3://bucket/ice"
+        for snapshot in metadata["snapshots"]:
+            snapshot["manifest-list"] = "s3://bucket/ice/snap.avro"
+
+    metadata_changed(tmp_path / "ice", elsewhere)
+    monkeypatch.setattr(arrow.PyArrowFileIO, "_initialize_s3_fs", lambda *arguments: pytest.fail("it asks the network"))
+    with pytest.raises(UnreadableTable, match=r"it names s3://bucket/ice/snap\.avro, and only what is on this machine"):
+        tf.open_corpus(tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_iceberg_loads_no_code_that_its_metadata_names(tmp_path: Path):
+    iceberg(tmp_path, pa.table({"a": [1, 2, 3]}))
+    metadata_changed(tmp_path / "ice", lambda metadata: metadata["properties"].update({"py-io-impl": "antigravity.X"}))
+    assert tf.open_corpus(tmp_path).read("ice")["a"].tolist() == [1, 2, 3]
+    assert "antigravity" not in sys.modules
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_log_names_files_of_its_own_folder(tmp_path: Path):
+    """Here the folder was copied, and its metadata still names where it was."""
+    iceberg(tmp_path, pa.table({"a": [1, 2, 3]}))
+    copied = tmp_path / "lake" / "copied"
+    shutil.copytree(tmp_path / "ice", copied)
+    with pytest.raises(UnreadableTable, match=rf"leads out of {re.escape(str(copied))}.*follow_links=True"):
+        tf.open_corpus(copied.parent)
+    assert tf.open_corpus(copied.parent, follow_links=True).read("copied")["a"].tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("path", ["../../outside.parquet", "s3://bucket/outside.parquet"])
+def test_a_delta_log_that_names_a_file_elsewhere_does_not_show_it(tmp_path: Path, path: str):
+    deltalake = pytest.importorskip("deltalake")
+    place = tmp_path / "lake" / "sales"
+    deltalake.write_deltalake(str(place), pa.table({"a": [1, 2]}))
+    pq.write_table(pa.table({"a": [7, 7]}), tmp_path / "outside.parquet")
+    rewritten(place, 0, None, lambda entry: entry.get("add", {}).update(path=path))
+    with pytest.raises(UnreadableTable):
+        tf.open_corpus(place.parent)
+
+
+# --- names and links --------------------------------------------------------------------------------------------------
+
+
+ODD_NAMES = ["sales[12]", "[a-z]", "s*", "sale?1", "[[]", "{a,b}", "it's", "a[", "**"]
+
+
+@pytest.fixture
+def odd_lake(tmp_path: Path) -> Path:
+    """Files whose names would find one another, were they patterns, in formats of each kind; the value is the name."""
+    place = tmp_path / "odd [x]*"
+    (place / "parts[ab]").mkdir(parents=True)
+    for name in [*ODD_NAMES, "sales1", "sales2", "a", "sale11"]:
+        frame = pd.DataFrame({"v": [name] * 3, "n": [1, 2, 3]})
+        frame.to_parquet(place / f"{name}.parquet", index=False)
+        frame.to_csv(place / f"{name}.csv", index=False)
+        frame.to_json(place / f"{name}.json", orient="records", lines=True)
+    for name in "ab":
+        (place / f"parts{name}").mkdir()
+        pd.DataFrame({"v": [f"other {name}"]}).to_parquet(place / f"parts{name}" / "part-0.parquet")
+    for part in range(2):
+        pd.DataFrame({"v": ["parts[ab]"]}).to_parquet(place / "parts[ab]" / f"part-{part}.parquet")
+        (place / "cities" / f"city=[{part}]*").mkdir(parents=True)
+        pd.DataFrame({"v": ["cities"]}).to_parquet(place / "cities" / f"city=[{part}]*" / "data[0].parquet")
+    return place
+
+
+def test_letters_of_names_are_no_patterns(odd_lake: Path, monkeypatch: pytest.MonkeyPatch):
+    for few in (statistics.FEW_CELLS, 1):
+        monkeypatch.setattr(statistics, "FEW_CELLS", few)
+        corpus = tf.open_corpus(odd_lake, engine="duckdb", catalogue=odd_lake.parent / f"{few}.sqlite")
+        assert corpus.problems == ()
+        for profile in corpus.profiles:
+            name = profile.name.rpartition(".")[0] or profile.name
+            expected = [name] if name not in ("part-0",) else [f"other {profile.database[-1]}"]
+            assert profile.column("v").nulls == 0
+            assert corpus.read(profile.id)["v"].unique().tolist() == expected
+            execute = tf.exec_sql(corpus.subset([profile.id]))
+            found = execute(f'SELECT v, count(*) AS n FROM "{profile.name}" GROUP BY v')
+            assert (found["v"].tolist(), found["n"].tolist()) == (expected, [profile.rows])
+    cities = corpus.profile("cities")
+    assert sorted(corpus.read(cities.id)["city"]) == ["[0]*", "[1]*"]
+    kept = odd_lake / "sales[12].parquet"
+    engine = LakeEngine(odd_lake, tuple(lake_tables(odd_lake, asked=True)))
+    _, frame = engine.numbered(kept.name, ["v"])  # type: ignore[misc]
+    assert frame["v"].tolist() == ["sales[12]"] * 3
+
+
+def test_links_that_lead_out_of_a_lake_are_left_out(shop: Path, tmp_path: Path):
+    outside = tmp_path / "elsewhere"
+    outside.mkdir()
+    for name in ("a.parquet", "b.csv"):
+        frame = pd.DataFrame({"secret": ["zqs"]})
+        frame.to_parquet(outside / name) if name.endswith("t") else frame.to_csv(outside / name, index=False)
+        (shop / f"linked {name}").symlink_to(outside / name)
+    (shop / "folder").symlink_to(outside, target_is_directory=True)
+    (shop / "own.parquet").symlink_to(shop / "customers.parquet")
+    for engine in (None, "duckdb"):
+        with pytest.warns(UnreadableTableWarning, match=r"leads out of .*follow_links=True") as warned:
+            corpus = tf.open_corpus(shop, engine=engine)  # type: ignore[arg-type]
+        assert len(warned) == 3
+        assert not [id for id in corpus.ids if "linked" in id or "folder" in id]
+        assert corpus.profile("own").rows == 3
+        more = tf.open_corpus(shop, engine=engine, follow_links=True)  # type: ignore[arg-type]
+        assert more.read("linked a")["secret"].tolist() == ["zqs"]
+    (shop / "only").mkdir()
+    (shop / "only" / "x.parquet").symlink_to(outside / "a.parquet")
+    for source in (shop / "only", str(shop / "only" / "*.parquet")):
+        with pytest.raises(UnreadableTable, match="leads out of"):
+            tf.open_corpus(source)
+        assert len(tf.open_corpus(source, follow_links=True)) == 1
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from tagframe.engines.base import quoted
-from tagframe.engines.duckdb.tables import LakeTable
+from tagframe.engines.duckdb.tables import Bounds, LakeTable
 from tagframe.errors import MissingExtra, UnreadableTable
 
 if TYPE_CHECKING:
@@ -27,17 +29,28 @@ class Logged:
 
     Attributes:
         schema: of its rows.
-        rows: as the log counts them; None where it does not.
-        nulls, minimum, maximum: by column; what the log does not tell is not there.
         source: what DuckDB reads in its place: an Arrow dataset, which is to be registered.
+        footers: looks at those of its files; None where they are not all that counts.
     """
 
     schema: pa.Schema
-    rows: int | None
-    nulls: dict[str, int]
-    minimum: dict[str, Any]
-    maximum: dict[str, Any]
     source: Any
+    footers: Callable[[], Footers] | None = None
+
+
+@dataclass(frozen=True)
+class Footers:
+    """What the files of a table tell of themselves; a log may say anything.
+
+    Attributes:
+        rows: of all files.
+        nulls, minimum, maximum: by column; of what a row group does not tell nothing is known.
+    """
+
+    rows: int
+    nulls: dict[str, int] = field(default_factory=dict)
+    minimum: dict[str, Any] = field(default_factory=dict)
+    maximum: dict[str, Any] = field(default_factory=dict)
 
 
 def logged(table: LakeTable) -> Logged:
@@ -47,19 +60,33 @@ def logged(table: LakeTable) -> Logged:
         MissingExtra: its reader is not installed.
         UnreadableTable: it cannot be read, or not rightly.
     """
-    return _delta(table.place) if table.format == "delta" else _iceberg(table.place)
+    bounds = Bounds(table.place, follow_links=table.follows_links)
+    return _delta(table.place, bounds) if table.format == "delta" else _iceberg(table.place, bounds)
 
 
-def _delta(place: Path) -> Logged:
+def _check_place(location: str, bounds: Bounds) -> None:
+    """Refuse a file that a log names and that is elsewhere: on another machine always.
+
+    Raises:
+        UnreadableTable: it is.
+    """
+    scheme, separator, rest = location.partition("://")
+    if separator and scheme != "file":
+        raise UnreadableTable(f"it names {location}, and only what is on this machine is read: copy the table here")
+    bounds.check(bounds.folder / (rest if separator else location))
+
+
+def _delta(place: Path, bounds: Bounds) -> Logged:
     try:
         import deltalake
-        import pyarrow as pa
     except ImportError as error:
         raise MissingExtra(
             f"{place} is a Delta table, and deltalake is not installed: pip install 'tagframe[delta]'"
         ) from error
     try:
         delta = deltalake.DeltaTable(str(place))
+        for file in delta.file_uris():
+            _check_place(unquote(file), bounds)
         odd = set(delta.protocol().reader_features or ()) - _DELTA_FEATURES
         if odd <= _READ_BY_ITSELF and (odd or delta.protocol().min_reader_version > 1):
             return _delta_by_itself(delta)
@@ -69,33 +96,36 @@ def _delta(place: Path) -> Logged:
                 "without, or open a copy as Parquet"
             )
         dataset = delta.to_pyarrow_dataset()
-        actions = pa.table(delta.get_add_actions(flatten=True))
-    except (MissingExtra, UnreadableTable):
+    except (MissingExtra, KeyboardInterrupt, SystemExit):
         raise
-    except Exception as error:  # deltalake's and Arrow's own
+    except BaseException as error:  # deltalake's and Arrow's own; deltalake panics at names like "a%20b"
         raise UnreadableTable(f"{place} cannot be read as a Delta table: {error}") from error
-    names = dataset.schema.names
-    counted = actions.column_names
-    return Logged(
-        schema=dataset.schema,
-        rows=_total(actions, "num_records"),
-        nulls={name: total for name in names if (total := _total(actions, f"null_count.{name}")) is not None},
-        minimum={name: end for name in names if f"min.{name}" in counted and (end := _end(actions, name, "min"))},
-        maximum={name: end for name in names if f"max.{name}" in counted and (end := _end(actions, name, "max"))},
-        source=dataset,
-    )
+    return Logged(dataset.schema, dataset, lambda: _footers([one.metadata for one in dataset.get_fragments()]))
 
 
-def _total(actions: pa.Table, column: str) -> int | None:
-    """The sum over all files; None where one does not tell."""
-    if column not in actions.column_names or actions[column].null_count:
-        return 0 if not len(actions) else None
-    return int(sum(actions[column].to_pylist()))
+_MOST_FOOTERS = 200_000
+"""Columns of row groups whose footers are looked at one by one."""
 
 
-def _end(actions: pa.Table, name: str, which: str) -> Any:
-    values = [value for value in actions[f"{which}.{name}"].to_pylist() if value is not None]
-    return (min if which == "min" else max)(values) if values else None
+def _footers(files: Sequence[Any]) -> Footers:
+    rows = sum(file.num_rows for file in files)
+    if sum(file.num_row_groups * file.num_columns for file in files) > _MOST_FOOTERS:
+        return Footers(rows)
+    groups = [file.row_group(place) for file in files for place in range(file.num_row_groups)]
+    told: dict[str, list[Any]] = defaultdict(list)
+    for group in groups:
+        for column in map(group.column, range(group.num_columns)):
+            told[column.path_in_schema].append(column.statistics)
+    found = Footers(rows)
+    for name, some in told.items():
+        if len(some) < len(groups) or not all(one is not None and one.has_null_count for one in some):
+            continue
+        found.nulls[name] = sum(one.null_count for one in some)
+        filled = [one for one in some if one.num_values]
+        if filled and all(one.has_min_max for one in filled):
+            found.minimum[name] = min(one.min for one in filled)
+            found.maximum[name] = max(one.max for one in filled)
+    return found
 
 
 def _delta_by_itself(delta: Any) -> Logged:
@@ -117,17 +147,19 @@ def _delta_by_itself(delta: Any) -> Logged:
             query.execute(f"SELECT {', '.join(map(quoted, names))} FROM rows{where}")
         )
 
-    return Logged(schema, None, {}, {}, {}, Scanned(schema, read))
+    return Logged(schema, Scanned(schema, read))
 
 
 def _literal(value: int | str) -> str:
     return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
 
 
-def _iceberg(place: Path) -> Logged:
+def _iceberg(place: Path, bounds: Bounds) -> Logged:
     """Read file by file, wherever a statement asks for it, of the snapshot that was the newest when it was opened."""
     try:
-        from pyiceberg.io.pyarrow import schema_to_pyarrow
+        from pyiceberg.catalog.noop import NoopCatalog
+        from pyiceberg.io.pyarrow import PyArrowFileIO, schema_to_pyarrow
+        from pyiceberg.serializers import FromInputFile
         from pyiceberg.table import StaticTable
     except ImportError as error:
         raise MissingExtra(
@@ -135,15 +167,28 @@ def _iceberg(place: Path) -> Logged:
         ) from error
     from tagframe.engines.duckdb.scanned import Scanned
 
+    class OfThisPlace(PyArrowFileIO):  # type: ignore[misc]
+        """Opens what is there, and nothing else: metadata may name any machine, and any code that would open files."""
+
+        def new_input(self, location: str) -> Any:
+            """A file to be read."""
+            _check_place(location, bounds)
+            return super().new_input(location)
+
     try:
         newest = max((place / "metadata").glob("*.metadata.json"), key=_version)
-        table = StaticTable.from_metadata(str(newest))
+        files = OfThisPlace()
+        metadata = FromInputFile.table_metadata(files.new_input(str(newest)))
+        table = StaticTable(("static-table", str(newest)), metadata, str(newest), files, NoopCatalog("static-table"))
         tasks = list(table.scan().plan_files())
         schema = schema_to_pyarrow(table.schema(), include_field_ids=False)
+        for task in tasks:
+            for file in (task.file, *task.delete_files):
+                _check_place(file.file_path, bounds)
     except Exception as error:  # pyiceberg's and Arrow's own
         raise UnreadableTable(f"{place} cannot be read as an Iceberg table: {error}") from error
-    rows = None if any(task.delete_files for task in tasks) else sum(task.file.record_count for task in tasks)
-    return Logged(schema, rows, {}, {}, {}, Scanned(schema, partial(_iceberg_rows, table, schema)))
+    # Counted from its rows, which read no column: the log may say anything.
+    return Logged(schema, Scanned(schema, partial(_iceberg_rows, table, schema)))
 
 
 def _iceberg_rows(table: Any, schema: pa.Schema, names: Sequence[str], condition: Any) -> pa.RecordBatchReader:

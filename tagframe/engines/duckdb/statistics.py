@@ -1,4 +1,4 @@
-"""What the files of a lake know of their tables: footers of Parquet files, logs of Delta tables, and a sample."""
+"""What the files of a lake know of their tables: footers of Parquet files, and a sample."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pandas as pd
 
 from tagframe.engines.base import ColumnStatistics, TableStatistics, quoted
 from tagframe.engines.duckdb.connection import Lake, LakeColumn, Opened
+from tagframe.engines.duckdb.formats import Footers
 from tagframe.engines.duckdb.tables import literal
 from tagframe.engines.files import from_arrow
 from tagframe.engines.sampling import distinct_of_sample
@@ -28,11 +29,12 @@ _PLAIN = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "US
 def statistics_of(lake: Lake, opened: Opened) -> TableStatistics:
     """What is known of a table without a pass over its rows; of one of few rows, that it is to be read.
 
-    Rows, nulls and extremes are those of footers and logs; CSV and JSON files have neither, and are counted in one
-    pass. How many distinct values there are is estimated from a sample.
+    Rows, nulls and extremes are those of footers, also of the files that a Delta log names; CSV and JSON files have
+    none, and are counted in one pass. How many distinct values there are is estimated from a sample.
     """
-    if opened.logged is not None and opened.logged.rows is not None:
-        rows = opened.logged.rows
+    footers = None if opened.logged is None or opened.logged.footers is None else opened.logged.footers()
+    if footers is not None:
+        rows = footers.rows
     elif opened.table.format == "parquet":
         (rows,) = lake.fetch(f"SELECT sum(num_rows) AS n FROM parquet_file_metadata({_files(opened)})")["n"].to_pylist()
     else:
@@ -40,7 +42,7 @@ def statistics_of(lake: Lake, opened: Opened) -> TableStatistics:
     rows = int(rows or 0)
     if rows * len(opened.columns) <= FEW_CELLS:
         return TableStatistics(rows, None)
-    known = _known(lake, opened)
+    known = _known(lake, opened, footers)
     frame = _sample(lake, opened, rows)
     columns = tuple(
         _column(column, frame[column.name], rows, *known.get(column.name, (None,) * 3)) for column in opened.columns
@@ -52,11 +54,13 @@ def _files(opened: Opened) -> str:
     return "[" + ", ".join("'" + file.replace("'", "''") + "'" for file in opened.table.patterns) + "]"
 
 
-def _known(lake: Lake, opened: Opened) -> dict[str, tuple[int | None, Any, Any]]:
+def _known(lake: Lake, opened: Opened, footers: Footers | None) -> dict[str, tuple[int | None, Any, Any]]:
     """Nulls, minimum and maximum by column, as far as they are written down somewhere."""
+    if footers is not None:
+        names = [column.name for column in opened.columns]
+        return {name: (footers.nulls.get(name), footers.minimum.get(name), footers.maximum.get(name)) for name in names}
     if opened.logged is not None:
-        log = opened.logged
-        return {name: (log.nulls.get(name), log.minimum.get(name), log.maximum.get(name)) for name in log.schema.names}
+        return {}
     plain = [column for column in opened.columns if column.type in _PLAIN]
     if opened.table.format != "parquet":
         shown = ", ".join(

@@ -42,6 +42,7 @@ class LakeTable:
         files: absolute paths, sorted; none of Delta and Iceberg tables, whose logs tell which files count.
         partitioned: whether names of folders tell values.
         gathered: whether several files are one table.
+        follows_links: whether its log may name files that are not below ``place``.
     """
 
     name: str
@@ -52,6 +53,7 @@ class LakeTable:
     files: tuple[str, ...] = ()
     partitioned: bool = False
     gathered: bool = False
+    follows_links: bool = False
 
     @property
     def size(self) -> int:
@@ -104,14 +106,51 @@ def need_duckdb(what: str) -> None:
         raise MissingExtra(f"{what} is read by DuckDB, which is not installed: pip install 'tagframe[duckdb]'")
 
 
-def lake_tables(folder: Path, *, asked: bool = False) -> list[LakeTable]:
+class Bounds:
+    """What is in a folder, links followed."""
+
+    def __init__(self, folder: Path, *, follow_links: bool = False) -> None:
+        self.folder = folder
+        self.follow_links = follow_links
+        self._real = os.path.realpath(folder)
+        self._holds: dict[Path, bool] = {}
+
+    def hold(self, path: Path) -> bool:
+        """Whether a file or folder, by its path below the folder, is in it; always where links are followed."""
+        if self.follow_links:
+            return True
+        if path.parent not in self._holds:
+            self._holds[path.parent] = self._is_inside(path.parent)
+        return self._holds[path.parent] and (not os.path.islink(path) or self._is_inside(path))
+
+    def check(self, path: Path) -> None:
+        """Raise where :meth:`hold` is false.
+
+        Raises:
+            UnreadableTable: it is.
+        """
+        if not self.hold(path):
+            raise UnreadableTable(
+                f"{path} leads out of {self.folder}, to {os.path.realpath(path)}: tf.open_corpus(…, follow_links=True) "
+                "reads what is elsewhere"
+            )
+
+    def _is_inside(self, path: Path) -> bool:
+        return Path(os.path.realpath(path)).is_relative_to(self._real)
+
+
+def lake_tables(folder: Path, *, asked: bool = False, follow_links: bool = False) -> list[LakeTable]:
     """The tables of a folder that stay where they are; none where all of its files are small and by themselves.
 
     Partitioned folders, folders of numbered parts, Delta and Iceberg tables are one table each. Where there is any of
     them, or a Parquet file of 256 MB or more, all Parquet files of the folder go along, so that they can be joined
-    there; CSV and JSON files by themselves only where ``asked``.
+    there; CSV and JSON files by themselves only where ``asked``. Links that lead out of the folder are left out, unless
+    ``follow_links``.
     """
-    found = list(_tables(folder, folder))
+    found = [
+        replace(table, follows_links=follow_links)
+        for table in _tables(folder, folder, Bounds(folder, follow_links=follow_links))
+    ]
     namesakes = Counter((table.home, table.called) for table in found)
     found = [
         table if namesakes[table.home, table.called] == 1 else replace(table, called=table.place.name)
@@ -123,18 +162,19 @@ def lake_tables(folder: Path, *, asked: bool = False) -> list[LakeTable]:
     return [table for table in found if asked or table.gathered or table.format not in ("csv", "json")]
 
 
-def _tables(folder: Path, root: Path) -> Iterator[LakeTable]:
+def _tables(folder: Path, root: Path, bounds: Bounds) -> Iterator[LakeTable]:
     try:
-        names = sorted(name for name in os.listdir(folder) if not name.startswith((".", "_")))
+        shown = sorted(name for name in os.listdir(folder) if not name.startswith((".", "_")))
     except OSError:  # whoever walks the folder for other files says so
         return
+    names = [name for name in shown if bounds.hold(folder / name)]
     folders = [name for name in names if (folder / name).is_dir()]
     files = [folder / name for name in names if Path(name).suffix.lower() in FORMATS and (folder / name).is_file()]
-    if (logged := _logged(folder)) is not None:
+    if (logged := _logged(folder)) is not None and bounds.hold(folder / _LOGS[logged]):
         yield _table(folder, root, logged, ())
         return
     if any("=" in name for name in folders):
-        below = sorted(file for file in folder.rglob("*") if _is_data(file, folder))
+        below = sorted(file for file in folder.rglob("*") if _is_data(file, folder) and bounds.hold(file))
         if below:
             yield _table(folder, root, _format_of(folder, below), below, partitioned=True)
             return
@@ -148,7 +188,7 @@ def _tables(folder: Path, root: Path) -> Iterator[LakeTable]:
             yield from (_table(file, root, format, [file]) for file in some)
     for name in folders:
         if not os.path.islink(folder / name):
-            yield from _tables(folder / name, root)
+            yield from _tables(folder / name, root, bounds)
 
 
 def _logged(folder: Path) -> Format | None:
@@ -185,12 +225,12 @@ def _table(place: Path, root: Path, format: Format, files: Sequence[Path], *, pa
     )
 
 
-def table_of_pattern(pattern: str) -> tuple[Path, LakeTable]:
+def table_of_pattern(pattern: str, *, follow_links: bool = False) -> tuple[Path, LakeTable]:
     """The folder below which a pattern finds files, and the one table that they are.
 
     Raises:
         SourceNotFound: it finds none.
-        UnreadableTable: it finds files of several kinds.
+        UnreadableTable: it finds files of several kinds, or links that lead out of that folder.
     """
     text = os.path.expanduser(pattern)
     fixed = list(takewhile(lambda part: not glob.has_magic(part), Path(text).parts))
@@ -201,6 +241,9 @@ def table_of_pattern(pattern: str) -> tuple[Path, LakeTable]:
         raise SourceNotFound(
             f"no file that holds a table is found by {place(pattern)}; looked for {', '.join(FORMATS)}"
         )
+    bounds = Bounds(base, follow_links=follow_links)
+    for file in files:
+        bounds.check(file.absolute())
     stem = re.sub(r"[-_.\s]*[*?\[].*", "", Path(text).name)
     called = stem or base.name or "table"
     partitioned = any("=" in part for file in files for part in file.absolute().relative_to(base).parts)
@@ -215,7 +258,7 @@ def stamp_of(tables: Sequence[LakeTable]) -> Stamp:
     Raises:
         OSError: a file is not there any more.
     """
-    listings = [(table.name, table.listing()) for table in tables]
+    listings = [(table.name + " and elsewhere" * table.follows_links, table.listing()) for table in tables]
     stats = [stat for _, listing in listings for stat in listing]
     digest = hashlib.sha256(repr(listings).encode("utf-8", "surrogatepass")).hexdigest()
     return Stamp(sum(size for _, size, _ in stats), max((time for _, _, time in stats), default=0), digest)
