@@ -30,6 +30,7 @@ READY, ASKS, PART, END = "ready", "asks", "part", "end"
 
 Request = dict[str, Any]
 Answer = tuple[Any, ...]
+Block = bytes | bytearray | memoryview
 
 
 class Worker(Protocol):
@@ -50,7 +51,7 @@ class Caller:
     """The process that asked, as a worker sees it."""
 
     def __init__(self) -> None:
-        self._blocks: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._blocks: queue.SimpleQueue[Block] = queue.SimpleQueue()
         self._output = open(1, "wb", buffering=0)  # noqa: SIM115
         self._lock = threading.Lock()
         threading.Thread(target=self._listen, daemon=True).start()
@@ -60,16 +61,17 @@ class Caller:
         request: Request = pickle.loads(self._blocks.get())
         return request
 
-    def ask(self, *question: Any) -> bytes:
+    def ask(self, *question: Any) -> Block:
         """What the caller has to say to a question in the middle of a request; asked from any thread."""
         with self._lock:
             self._write(ASKS, question)
             return self._blocks.get()
 
-    def send(self, part: bytes) -> None:
-        """A part of the answer."""
+    def send(self, part: Block) -> None:
+        """A part of the answer; it may be large, and is sent as it is."""
         with self._lock:
-            self._write(PART, part)
+            self._write(PART)
+            write_block(self._output, part)
 
     def ready(self) -> None:
         """The process has started."""
@@ -92,18 +94,19 @@ class Caller:
             os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
-def read_exactly(stream: IO[bytes], size: int) -> bytes:
+def read_exactly(stream: IO[bytes], size: int) -> Block:
     """So many bytes; fewer where the stream ends before."""
-    parts = bytearray()
-    while len(parts) < size:
-        part = stream.read(min(size - len(parts), 2**20))
-        if not part:
-            break
-        parts += part
-    return bytes(parts)
+    block = bytearray(size)
+    rest = memoryview(block)
+    while rest:
+        count = stream.readinto(rest)  # type: ignore[attr-defined]
+        if not count:
+            return block[: size - len(rest)]
+        rest = rest[count:]
+    return block
 
 
-def read_block(stream: IO[bytes]) -> bytes:
+def read_block(stream: IO[bytes]) -> Block:
     """A block with its length before it.
 
     Raises:
@@ -116,7 +119,7 @@ def read_block(stream: IO[bytes]) -> bytes:
     return block
 
 
-def write_block(stream: IO[bytes], block: bytes) -> None:
+def write_block(stream: IO[bytes], block: Block) -> None:
     """Write a block with its length before it, to a stream that may take less than it is given."""
     for part in (len(block).to_bytes(8, "big"), block):
         rest = memoryview(part)

@@ -38,7 +38,7 @@ _ENVIRONMENT = {
 }
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
 
-Supply = Callable[..., bytes]
+Supply = Callable[..., protocol.Block]
 """Answers what a worker asks back in the middle of a request."""
 
 
@@ -98,11 +98,11 @@ class Process:
         """Whether it has not ended."""
         return self._popen.poll() is None
 
-    def ask(self, request: protocol.Request, seconds: float, supply: Supply) -> tuple[protocol.Answer, list[bytes]]:
+    def ask(
+        self, request: protocol.Request, seconds: float, supply: Supply
+    ) -> tuple[protocol.Answer, list[protocol.Block]]:
         """The answer, and the parts that came before it; the process is of no more use where this raises."""
-        assert self._popen.stdin is not None
-        assert self._popen.stdout is not None
-        parts: list[bytes] = []
+        parts: list[protocol.Block] = []
         with stopped_by(self._popen.kill):
             if not self._is_ready:
                 # The time of a statement is its own: that in which a process starts is not.
@@ -115,7 +115,7 @@ class Process:
                     if message[0] == protocol.ASKS:
                         self._write(supply(*message[1]))
                     else:
-                        parts.append(message[1])
+                        parts.append(protocol.read_block(self._popen.stdout))  # type: ignore[arg-type]
         _, self.is_spent, answer = message
         return answer, parts
 
@@ -123,7 +123,7 @@ class Process:
         message: protocol.Answer = plain(protocol.read_block(self._popen.stdout))  # type: ignore[arg-type]
         return message
 
-    def _write(self, block: bytes) -> None:
+    def _write(self, block: protocol.Block) -> None:
         protocol.write_block(self._popen.stdin, block)  # type: ignore[arg-type]
 
     def kill(self) -> None:
@@ -164,7 +164,7 @@ class _Deadline:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         self._timer.cancel()
         self._timer.join()  # a program that forks next is to have no thread of ours
-        if isinstance(error, EOFError | OSError):
+        if isinstance(error, EOFError | OSError | MemoryError | OverflowError):
             if self._expired.is_set():
                 raise Expired from error
             self._popen.kill()
@@ -179,7 +179,7 @@ class _Plain(pickle.Unpickler):
         raise pickle.UnpicklingError(f"{module}.{name} is no plain value")
 
 
-def plain(block: bytes) -> Any:
+def plain(block: protocol.Block) -> Any:
     """What a worker pickled.
 
     Raises:
@@ -191,7 +191,7 @@ def plain(block: bytes) -> Any:
         raise SQLFailed(f"the process that ran the SQL gave no plain answer: {error}") from error
 
 
-def _nothing(*question: Any) -> bytes:
+def _nothing(*question: Any) -> protocol.Block:
     raise SQLFailed(f"the process that runs the SQL asks for {question!r}, which it has no use for")
 
 
@@ -212,7 +212,7 @@ class Pool:
         memory: int,
         supply: Supply = _nothing,
         copied: str | None = None,
-    ) -> tuple[protocol.Answer, list[bytes]]:
+    ) -> tuple[protocol.Answer, list[protocol.Block]]:
         """The answer of a worker, and the parts that it sent before.
 
         Args:

@@ -242,21 +242,24 @@ def test_ctrl_c_ends_the_statement(kind):
         """
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job would ignore it
 
+busy = []
+
 def press():
     while not running():
         time.sleep(0.01)
     time.sleep(0.3)
+    busy.extend(running())
     os.kill(os.getpid(), signal.SIGINT)
 
 threading.Thread(target=press).start()
 try:
     execute(ENDLESS)
 except KeyboardInterrupt:
-    print("interrupted", running(), execute("SELECT 7 AS n")["n"].tolist())
+    print("interrupted", len(busy), {*busy} & {*running()}, execute("SELECT 7 AS n")["n"].tolist())
 """,
         kind,
     )
-    assert shown == "interrupted [] [7]\n"
+    assert shown == "interrupted 1 set() [7]\n"
 
 
 @posix

@@ -162,7 +162,7 @@ class _Sent:
         self._source = source
         self.schema = pa.schema([field for field in source.schema if field.name not in hidden])
 
-    def batches(self, names: Sequence[str], compared: Sequence[Comparison]) -> Iterator[bytes]:
+    def batches(self, names: Sequence[str], compared: Sequence[Comparison]) -> Iterator[worker.Block]:
         """Streams of Arrow's, of rows of which the comparisons are true, and maybe of others."""
         import pyarrow as pa
         import pyarrow.dataset as ds
@@ -194,9 +194,9 @@ class _Supply:
 
     def __init__(self, sent: Mapping[str, _Sent]) -> None:
         self._sent = sent
-        self._scans: list[Iterator[bytes]] = []
+        self._scans: list[Iterator[worker.Block]] = []
 
-    def __call__(self, kind: str, what: Any, *rest: Any) -> bytes:
+    def __call__(self, kind: str, what: Any, *rest: Any) -> worker.Block:
         """The answer to a question.
 
         Raises:
@@ -215,7 +215,7 @@ class _Supply:
             ) from error
 
 
-def _frame(parts: Sequence[bytes]) -> pd.DataFrame:
+def _frame(parts: Sequence[worker.Block]) -> pd.DataFrame:
     import pyarrow as pa
 
     table = pa.concat_tables([pa.ipc.open_stream(part).read_all() for part in parts])

@@ -28,6 +28,7 @@ from tagframe.engines.worker_program import (
     TOO_LARGE,
     UNREADABLE,
     Answer,
+    Block,
     Caller,
     Request,
     bound,
@@ -231,13 +232,12 @@ def taken() -> tuple[int, int]:
     return pages[1] * size, pages[5] * size
 
 
-def stream_of(batch: pa.RecordBatch) -> bytes:
+def stream_of(batch: pa.RecordBatch) -> Block:
     """A batch as a stream of Arrow's."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
-    found: bytes = sink.getvalue().to_pybytes()
-    return found
+    return memoryview(sink.getvalue())
 
 
 def said(error: Exception) -> Answer:
