@@ -73,13 +73,16 @@ class Worker:
         self._registered: set[str] = set()
         self._system: list[str] = []
         self.rest()
-        self._at_rest, _ = taken()
+        self._at_rest = resident, data = taken()
+        # What was mapped once and is free again may be taken again, and is of the bound: it is one for all statements.
+        self._most = data + max(memory * 3 // 4, memory + _OWN - resident) if data else None
         bound("RLIMIT_FSIZE", 0)
 
     @property
     def is_spent(self) -> bool:
         """Whether it holds on to much of what earlier statements took."""
-        return taken()[0] > self._at_rest + max(32 * _MEGABYTE, self._memory // 8)
+        spare = max(32 * _MEGABYTE, self._memory // 8)
+        return any(now > then + spare for now, then in zip(taken(), self._at_rest, strict=True))
 
     def rest(self) -> None:
         """Make the next statement's database, where none is left."""
@@ -101,7 +104,7 @@ class Worker:
         answer: Answer = OUT_OF_MEMORY, ""
         stays = False
         try:
-            self._bound()
+            bound("RLIMIT_DATA", self._most)
             answer = self._answer(request)
             stays = answer[0] in (ROWS, REFUSED) and (len(answer) < 3 or answer[2] <= request["rows"])
         except (duckdb.Error, pa.ArrowException, OSError, ValueError, RuntimeError) as error:
@@ -134,12 +137,6 @@ class Worker:
             described = self._connection.execute(f"DESCRIBE {sql}").fetchall()
             return ROWS, [name for name, *_ in described]
         return self._rows(sql, request["rows"])
-
-    def _bound(self) -> None:
-        """Bound the data of the process by what it may take now."""
-        resident, data = taken()
-        if data:
-            bound("RLIMIT_DATA", data + max(self._memory * 3 // 4, self._memory + _OWN - resident))
 
     def _run(self, sql: str) -> None:
         self._connection.execute(sql)
