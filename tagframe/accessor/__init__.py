@@ -126,13 +126,14 @@ class TagAccessor(OperatorMethods):
 
     @property
     def merge_report(self) -> MergeReport:
-        """What the merge did to the rows that made this frame, or the one that it was taken from.
+        """What the merge did to the rows that made this frame, or the one that it was taken from, and of how many of
+        its rows this frame is.
 
         Raises:
             FactUnknown: neither came from a merge.
         """
         report: MergeReport = results.require(self._frame, "merge_report", "merge()")
-        return report
+        return report.read_of(len(self._frame))
 
     @property
     def outcomes(self) -> pd.DataFrame:

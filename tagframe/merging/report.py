@@ -124,6 +124,7 @@ class MergeReport:
         sql: the statement that gave the rows, where a server ran the join; of a merge across engines those that gave
             each table's rows.
         moved: what came here from the engines of a merge across several.
+        frame_rows: rows of the frame that this is read of, where they are others now than the merge gave.
     """
 
     start: str
@@ -138,6 +139,11 @@ class MergeReport:
     plan: JoinPlan | None = field(default=None, repr=False, compare=False)
     sql: str = field(default="", repr=False, compare=False)
     moved: tuple[Moved, ...] = field(default=(), compare=False)
+    frame_rows: int | None = field(default=None, compare=False)
+
+    def read_of(self, rows: int) -> MergeReport:
+        """The report as a frame of so many rows tells it, which may have been filtered since."""
+        return self if rows == self.rows else replace(self, frame_rows=rows)
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each step, with the attributes of :class:`StepReport` as columns."""
@@ -150,6 +156,8 @@ class MergeReport:
         del plain["plan"]
         if not self.sql:
             del plain["sql"]
+        if self.frame_rows is None:
+            del plain["frame_rows"]
         plain["moved"] = list(plain["moved"])
         if not self.moved:
             del plain["moved"]
@@ -179,7 +187,11 @@ class MergeReport:
             parts.append(f"{self.lost:,} rows of {self.start} are not among them")
         if self.filtered:
             parts.append(f"{self.filtered:,} rows were filtered out by where=")
-        return "; ".join(parts) + "."
+        found = "; ".join(parts) + "."
+        if self.frame_rows is not None:
+            of_them = " of them" * (self.frame_rows < self.rows)
+            found += f" The merge gave {self.rows:,} rows; this frame has {self.frame_rows:,}{of_them}."
+        return found
 
     def __repr__(self) -> str:
         below = [*map(str, self.steps), *self.doubts, *(f"{moved}." for moved in self.moved), self.ending]
@@ -208,8 +220,25 @@ class LaterReport(MergeReport):
         count: Callable[[], MergeReport],
         moved: tuple[Moved, ...] = (),
     ) -> None:
-        known = {"start": plan.start, "rows": rows, "engine": engine, "stacks": (), "ambiguous": ambiguous}
+        known = {"start": plan.start, "rows": rows, "engine": engine, "stacks": (), "ambiguous": ambiguous,
+                 "frame_rows": None}  # fmt: skip
         self.__dict__.update(known, plan=plan, sql=sql, moved=moved, _count=count, _known=None)
+
+    def read_of(self, rows: int) -> MergeReport:
+        """The same, not counted for it."""
+        if rows == self.rows:
+            return self
+        found = LaterReport(
+            self.plan,
+            self.rows,
+            self.engine,
+            self.ambiguous,
+            self.sql,
+            self.counted,
+            self.moved,  # type: ignore[arg-type]
+        )
+        found.__dict__["frame_rows"] = rows
+        return found
 
     @property
     def is_counted(self) -> bool:
@@ -245,7 +274,11 @@ class LaterReport(MergeReport):
 
     def to_dict(self) -> dict[str, Any]:
         """As of any report."""
-        return self.counted().to_dict()
+        return self._now().to_dict()
+
+    def _now(self) -> MergeReport:
+        known = self.counted()
+        return known if self.frame_rows is None else replace(known, frame_rows=self.frame_rows)
 
     def __eq__(self, other: object) -> bool:
         return self.counted() == (other.counted() if isinstance(other, LaterReport) else other)
@@ -254,7 +287,7 @@ class LaterReport(MergeReport):
         return hash((self.start, self.rows))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _itself, (self.counted(),)
+        return _itself, (self._now(),)
 
 
 def _itself(report: MergeReport) -> MergeReport:
