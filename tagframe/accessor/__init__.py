@@ -133,7 +133,7 @@ class TagAccessor(OperatorMethods):
             FactUnknown: neither came from a merge.
         """
         report: MergeReport = results.require(self._frame, "merge_report", "merge()")
-        return report.read_of(len(self._frame))
+        return report.read_of(len(self._frame)) if hasattr(report, "read_of") else report
 
     @property
     def outcomes(self) -> pd.DataFrame:

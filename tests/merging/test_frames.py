@@ -77,3 +77,15 @@ def test_the_column_that_numbers_an_unnamed_frames_rows_references_nothing():
     clients = pd.DataFrame({"client_id": random.permutation(100_000) + 1, "weight": random.random(100_000)})
     (key,) = infer_keys(sales, clients)
     assert (key.left, key.right) == ("frames.frame_1.client_id", "frames.frame_2.client_id")
+
+
+def test_a_report_that_is_read_of_a_filtered_frame_says_what_it_is_of():
+    frames = {"loans": pd.DataFrame({"loan": range(97), "client": [1] * 97}), "clients": pd.DataFrame({"client": [1]})}
+    frame, report = merged(frames, on="client")
+    assert "this frame" not in repr(report)
+    filtered = frame.query("loan < 35").tag.merge_report
+    assert "The merge gave 97 rows; this frame has 35 of them." in repr(filtered)
+    assert filtered == report
+    assert filtered.to_dict()["frame_rows"] == 35
+    assert "frame_rows" not in report.to_dict()
+    assert "this frame has 194." in repr(pd.concat([frame, frame]).tag.merge_report)
