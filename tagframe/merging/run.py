@@ -46,27 +46,26 @@ def run_plan(
 
     Args:
         plan: which tables, in which order, on which columns.
-        corpus: the corpus of the tables. With ``where`` or ``limit``, tables of SQLite files are not read whole. Where
-            all are in one file, no step repeats a row and no key needs coercion, SQLite joins them, and only the rows
-            of the result are read (``where`` as a mapping to values, or none); the report's ``engine`` says so. Else
-            the key columns are read whole, and of the others only the rows of the result. Where all tables are in one
-            PostgreSQL server and ``where`` tests for values, one statement
-            (:attr:`MergeReport.sql`) joins them there: keys are compared as the server compares them, so that nothing
-            matches by coercion, rows come in the server's order, and of a ``limit`` which ones they are is its choice.
-            What the report counts is counted there when it is read; with a ``limit`` no loss is warned of before.
-            Where the tables are in several engines, one of them PostgreSQL or DuckDB, and keys are integers or text,
-            keys are sent there and only rows come that may stand in the result; :attr:`MergeReport.moved` says how
-            many. What comes is joined as pandas joins it, and counted later where not all rows were needed.
+        corpus: the corpus of the tables. Where one engine holds all, keys are alike to it and ``where`` can be said in
+            SQL, one statement there joins them (:attr:`MergeReport.sql`) and only the result travels; SQLite does so
+            for results that are a small part of a table. What the report counts is counted there when it is read. Where
+            the tables are in several engines, and keys are integers or text, keys are sent and only rows come that may
+            stand in the result; :attr:`MergeReport.moved` says how many. All else is joined in memory, of whole key
+            columns and, of the others, the rows of the result where rows can be picked. :attr:`MergeReport.engine` says
+            where it was. The rows are the same everywhere, and so is their order; but a PostgreSQL server compares keys
+            as it does, so that nothing matches by coercion, gives rows in its own order, and chooses those of a limit.
         how: the kind of every join. "left" keeps the rows of the start table.
         on_fanout: what to do where a step repeats rows of the start table.
         on_loss: what to do where rows of the anchor are lost; other tables lose rows by nature. Where the planner chose
-            the start table, "raise" is for its rows, and "warn" says nothing.
+            the start table, "raise" is for its rows, and "warn" says nothing; nor does it of a merge with a ``limit``,
+            whose report says it.
         on_ambiguous: what to do where other plans are as sure (:attr:`JoinPlan.ambiguous`).
         columns: those of the result, by the name that they have there, or as ``column``, ``table.column`` or
             ``database.table.column``; all where None.
         where: keeps the joined rows that fit: a mapping from a column, named as for ``columns``, to a value, a list of
             values or a function from the column to booleans; or an expression for :meth:`pandas.DataFrame.query` over
-            the result's columns.
+            the result's columns. What values mean stands in :mod:`tagframe.engines.where`, and is the same in all
+            engines. A function sees the column of those rows that fit the values.
         limit: at most so many rows.
         by: where the merge runs, instead of where it is best: "engine", all of it in the one engine that holds the
             tables; "across", where engines give the rows that may stand in the result; or "memory", of whole tables.
