@@ -228,15 +228,8 @@ class LaterReport(MergeReport):
         """The same, not counted for it."""
         if rows == self.rows:
             return self
-        found = LaterReport(
-            self.plan,
-            self.rows,
-            self.engine,
-            self.ambiguous,
-            self.sql,
-            self.counted,
-            self.moved,  # type: ignore[arg-type]
-        )
+        assert self.plan is not None
+        found = LaterReport(self.plan, self.rows, self.engine, self.ambiguous, self.sql, self.counted, self.moved)
         found.__dict__["frame_rows"] = rows
         return found
 
