@@ -178,7 +178,8 @@ def test_a_merge_report_is_of_the_merged_frame_and_of_what_is_taken_from_it(fest
     merged = festival.tables.tag.retrieve_tables("Who directed which film?", k=2).merge()
     assert "rows in the result" in repr(merged.tag.merge_report)
     taken = merged.query("year > 1900").sort_values("year").head(3)
-    assert taken.tag.merge_report is merged.tag.merge_report
+    assert taken.tag.merge_report == merged.tag.merge_report
+    assert "this frame has 3 of them" in repr(taken.tag.merge_report)
     with pytest.raises(FactUnknown, match=r"no merge_report: it did not come from merge\(\)"):
         _ = pd.DataFrame({"a": [1]}).tag.merge_report
 

@@ -8,7 +8,7 @@ the tests can be said. What the report tells is counted by the engine, too, when
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -202,7 +202,7 @@ class _EngineMerge:
             if self.asked.on_fanout == "warn":
                 raise LeftToMemory("rows are repeated, which is warned of")
             message = advice.fan_out(self.plan, step, int(found["n"]), int(found["most"]), are_all=False)
-            raise FanOut(message, self._start_rows(self._repeated(step, self._start_columns())))
+            raise FanOut(message, self._start_rows(partial(self._repeated, step)))
 
     def _repeated(self, step: JoinStep, shown: Sequence[exp.Expr]) -> exp.Select:
         """The rows so far that have several partners in the step's table."""
@@ -226,28 +226,28 @@ class _EngineMerge:
         found = self._number(self.joined.select(counts, plan.steps, join_type="left").where(lost, copy=False))
         if found["lost"]:
             message = advice.loss(plan.start, int(found["lost"]), int(found["n"]))
-            rows = self.joined.select(self._start_columns(), plan.steps, join_type="left").where(lost, copy=False)
             raise RowsLost(
                 f"{message}. The first of them are on this error as .rows. how='left' keeps them",
-                self._start_rows(rows),
+                self._start_rows(
+                    lambda shown: self.joined.select(shown, plan.steps, join_type="left").where(lost.copy(), copy=False)
+                ),
             )
 
     def _found(self, step: JoinStep) -> exp.Expr:
         """Whether a row has a partner in the step's table, whose keys are none of them null."""
         return self.joined.column(step.table, step.columns[0]).is_(exp.null()).not_()
 
-    def _start_columns(self) -> list[exp.Expr]:
-        return [self.joined.column(self.plan.start, name) for name in self._shown_of_start()]
-
-    def _shown_of_start(self) -> list[str]:
-        source = self.plan.source(self.plan.start)
-        return [column for column in source.columns if column not in source.hidden]
-
-    def _start_rows(self, query: exp.Select) -> pd.DataFrame:
-        place = self.name(self.plan.start)
-        columns = [(place, name, name) for name in self._shown_of_start()]
-        sql = query.limit(SHOWN_ROWS, copy=False).sql(dialect=self.place.dialect)
-        return self.place.rows(sql, columns, f"table {place!r}")
+    def _start_rows(self, query: Callable[[list[exp.Expr]], exp.Select]) -> pd.DataFrame:
+        """The first rows of the start table of a query, which is made of what it shows, in their order."""
+        start = self.plan.start
+        source, place = self.plan.source(start), self.name(start)
+        names = [column for column in source.columns if column not in source.hidden]
+        number = self.place.number(place, self._aliases[start])
+        self._ordered = () if number is None else (start,)
+        found = query([self.joined.column(start, name) for name in names])
+        found = found if number is None else found.order_by(number, copy=False)
+        sql = found.limit(SHOWN_ROWS, copy=False).sql(dialect=self.place.dialect)
+        return self.place.rows(sql, [(place, name, name) for name in names], f"table {place!r}")
 
     # --- the rows -----------------------------------------------------------------------------------------------------
 

@@ -144,6 +144,8 @@ def test_what_sql_would_compare_otherwise_is_left_to_pandas(tmp_path, mine, thei
         ({"k": True}, "sqlite"),
         ({"x": float("nan")}, "sqlite"),
         ({"x": lambda x: x > 1}, "pandas"),
+        ({"x": b"a"}, "pandas"),
+        ({"x": [2.5, (1, 2)]}, "pandas"),
         ("x > 1", "sqlite"),
         ("x > 1 or k == 2", "sqlite"),
         ("x != 2.5", "pandas"),

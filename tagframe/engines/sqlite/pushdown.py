@@ -5,10 +5,12 @@ SQLite's types are those of values, not of columns: what a column holds is looke
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 _HOLDING: dict[Kind, tuple[str, ...]] = {"real": ("integer", "real"), "text": ("text",)}
 """What a cell is compared as, by SQLite's name for what is in it."""
+_TESTED = (bool, int, float, str, Decimal, dt.date)
 
 
 def table_columns(connection: sqlite3.Connection, table: str) -> list[tuple[str, str, int]]:
@@ -68,10 +71,13 @@ class SQLitePushdown(Pushdown):
         return ""
 
     def says(self, table: str, test: CellTest) -> bool:
-        """Of equality it says all; how cells come one after the other where they are all alike."""
+        """Of equality with numbers, texts and days it says all; how cells come one after the other where they are all
+        alike."""
         if not test.is_plain:
-            return all(can_be_said(test, kind) for kind in ("real", "text")) and all(
-                abs(value) < EXACT for value in test.values if isinstance(value, int | float)
+            return (
+                all(isinstance(value, _TESTED) for value in test.values)
+                and all(can_be_said(test, kind) for kind in ("real", "text"))
+                and all(abs(value) < EXACT for value in test.values if isinstance(value, int | float))
             )
         name = f"t.{quoted(test.column[1])}"
         found = {kind for (kind,) in self._fetch(f"SELECT DISTINCT typeof({name}) FROM {quoted(table)} AS t")}
