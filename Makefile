@@ -17,9 +17,9 @@ FRAMES := tests/operators tests/merging tests/dask tests/engines/test_engines.py
 	tests/corpus/test_profiler.py tests/corpus/test_canonical.py tests/corpus/test_tables_frame.py \
 	tests/corpus/test_open_corpus.py tests/test_accessor.py tests/test_bad_input.py tests/test_display.py \
 	tests/test_lotus.py tests/test_lotus_keywords.py tests/test_pickle.py tests/test_results.py
-# Both environments at once, where one alone does not fill the machine.
+# Both environments at once where one alone does not fill the machine; each then shows what it printed when it is done.
 CORES := $(shell getconf _NPROCESSORS_ONLN)
-AT_ONCE := $(if $(filter 1 2 3 4 5 6 7,$(CORES)),1,2)
+AT_ONCE := $(if $(filter 1 2 3 4 5 6 7,$(CORES)),,-j 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target))
 
 .PHONY: help setup setup-pandas2 demo check test lint test-main test-pandas2 constraints clean
 
@@ -57,7 +57,7 @@ check: lint
 	$(BIN)/python -m pytest -q $(WORKERS) -m "not slow"
 
 test: lint setup-pandas2
-	$(MAKE) --no-print-directory -j $(AT_ONCE) $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) test-main test-pandas2
+	$(MAKE) --no-print-directory $(AT_ONCE) test-main test-pandas2
 
 test-main: setup
 	$(BIN)/python -m pytest $(WORKERS)
