@@ -89,7 +89,7 @@ def retrieved(
     if method == "gold":
         return sorted(corpus.profile(table).id for table in question.gold)
     with tf.context(lm=None):
-        return retrieve_tables(corpus, question.text, k=size, method=method, decomposition=decomposition)
+        return retrieve_tables(question.text, corpus, k=size, method=method, decomposition=decomposition)
 
 
 def shares(outcomes: Sequence[Outcome]) -> dict[str, Any]:

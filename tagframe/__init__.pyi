@@ -28,6 +28,7 @@ from .merging import merge as merge
 from .merging import stack as stack
 from .operators import Cascade as Cascade
 from .operators import plan_sem_join as plan_sem_join
+from .retrieval import retrieve_tables as retrieve_tables
 
 # operators: written by tools/write_stubs.py
 from .operators.functions import asem_agg as asem_agg

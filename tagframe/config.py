@@ -14,7 +14,7 @@ import dataclasses
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from numbers import Integral, Real
@@ -275,6 +275,22 @@ def context(**changes: Unpack[AnySettings]) -> Iterator[Settings]:
         yield current()
     finally:
         _scope.reset(token)
+
+
+def of_call(function: Callable[..., Any], settings: Mapping[str, Any]) -> AbstractContextManager[Settings]:
+    """:func:`context` for one call of a function that takes settings beside its own keywords.
+
+    Raises:
+        InvalidArgument: a keyword is neither; the message names both.
+    """
+    for name in settings:
+        if name not in NAMES:
+            import inspect
+
+            own = [known for known in inspect.signature(function).parameters if known not in ("self", "settings")]
+            known = dict.fromkeys([*own, *NAMES])
+            raise InvalidArgument(f"{function.__name__} has no keyword {name!r} in {did_you_mean(name, known)}")
+    return context(**settings)
 
 
 def current(**overrides: Any) -> Settings:

@@ -185,15 +185,15 @@ class SentenceTransformerEmbedder:
         with self._lock:
             limits = {"truncation": True, "max_length": self._model.max_seq_length}
             text = _readable(text)
-            places = self._model.tokenizer(text, return_offsets_mapping=True, **limits)["offset_mapping"]
+            offsets = self._model.tokenizer(text, return_offsets_mapping=True, **limits)["offset_mapping"]
             (output,) = self._model.encode([text], output_value=None, show_progress_bar=False)
         states = output["token_embeddings"].cpu().numpy().astype(np.float64)
         whole = output["sentence_embedding"].cpu().numpy().astype(np.float64)
-        if len(places) != len(states):
+        if len(offsets) != len(states):
             return None
         words = np.zeros((len(spans), len(whole)))
         for row, (start, end) in enumerate(spans):
-            inside = [place for place, (left, right) in enumerate(places) if start <= left < right <= end]
+            inside = [number for number, (left, right) in enumerate(offsets) if start <= left < right <= end]
             if inside:  # none: beyond the longest text that the model reads
                 words[row] = states[inside].mean(axis=0)
         return TextVectors(_unit(whole[None, :])[0], _unit(words))
@@ -222,13 +222,13 @@ class SentenceTransformerEmbedder:
     def _encoded(self, texts: list[str]) -> npt.NDArray[np.float32]:
         self.load()
         letters = _BATCH_LETTERS if self._model.device.type == "cpu" else _ACCELERATOR_LETTERS
-        order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
+        order = sorted(range(len(texts)), key=lambda position: -len(texts[position]))
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
         while order:
             size = max(1, min(_LARGEST_BATCH, letters // max(len(texts[order[0]]), 1)))
             batch, order = order[:size], order[size:]
             vectors[batch] = self._model.encode(
-                [_readable(texts[place][:_LONGEST]) for place in batch],
+                [_readable(texts[position][:_LONGEST]) for position in batch],
                 batch_size=size,
                 show_progress_bar=False,
                 convert_to_numpy=True,
@@ -301,7 +301,7 @@ class _ObjectEmbedder:
             )
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
-        row = {text: place for place, text in enumerate(distinct)}
+        row = {text: number for number, text in enumerate(distinct)}
         result: npt.NDArray[np.float32] = vectors[[row[text] for text in texts]]
         return result
 

@@ -96,7 +96,7 @@ class Tags(HTMLParser):
 @pytest.fixture
 def found() -> RetrievedTables:
     corpus = tf.open_corpus(FRAMES)
-    return retrieve_tables(corpus, "Which town has the shops with most sales?", k=2, method="lexical")
+    return retrieve_tables("Which town has the shops with most sales?", corpus, k=2, method="lexical")
 
 
 def test_the_graph_shows_tables_keys_cardinality_and_what_matched():
@@ -248,7 +248,7 @@ def test_found_shows_the_ranking_and_the_graph_and_a_merge_changes_nothing_of_it
 
 
 def test_the_report_of_a_merge_on_a_plan_of_ones_own_shows_that_plan():
-    found = retrieve_tables(tf.open_corpus(GAMES), "Which team won the game?", k=2, method="lexical")
+    found = retrieve_tables("Which team won the game?", tf.open_corpus(GAMES), k=2, method="lexical")
     other = found.join_plan.use("game.away_team_id = team.id")
     frame = found.merge(other)
     assert list(frame["name"][:3]) == ["b", "c", "a"]
@@ -270,7 +270,7 @@ def test_a_probability_is_shown_once():
 
 def test_tables_that_do_not_connect_say_so():
     frames = {"a.owl": pd.DataFrame({"owl": ["x", "y"]}), "a.bolt": pd.DataFrame({"price": [1.5, 2.5]})}
-    found = retrieve_tables(tf.open_corpus(frames), "Which owl has which bolt price?", k=2, method="lexical")
+    found = retrieve_tables("Which owl has which bolt price?", tf.open_corpus(frames), k=2, method="lexical")
     assert "<svg" not in found._repr_html_()
     assert "a.bolt" in found._repr_html_()
     assert "no evidence links them" in found._repr_html_()

@@ -27,7 +27,7 @@ def index(folder: Path, catalogue: Path, questions: list[str]) -> dict[str, Any]
     started = time.perf_counter()
     corpus = tf.open_corpus(folder, catalogue=catalogue)
     opened = time.perf_counter()
-    retrieve_tables(corpus, questions[0], k=5)
+    retrieve_tables(questions[0], corpus, k=5)
     answered = time.perf_counter()
     return {
         "seconds": round(answered - started, 1),
@@ -44,12 +44,12 @@ def ask(folder: Path, catalogue: Path, questions: list[str]) -> dict[str, Any]:
     started = time.perf_counter()
     corpus = tf.open_corpus(folder, catalogue=catalogue)
     opened = time.perf_counter()
-    retrieve_tables(corpus, questions[0], k=5)
+    retrieve_tables(questions[0], corpus, k=5)
     first = time.perf_counter()
     times, cpu = [], []
     for question in questions[1:]:
         asked, used = time.perf_counter(), time.process_time()
-        retrieve_tables(corpus, question, k=5)
+        retrieve_tables(question, corpus, k=5)
         times.append(1000 * (time.perf_counter() - asked))
         cpu.append(1000 * (time.process_time() - used))
     return {
@@ -67,7 +67,7 @@ def refresh(folder: Path, catalogue: Path, questions: list[str]) -> dict[str, An
     started = time.perf_counter()
     corpus = tf.open_corpus(folder, catalogue=catalogue)
     opened = time.perf_counter()
-    retrieve_tables(corpus, questions[0], k=5)
+    retrieve_tables(questions[0], corpus, k=5)
     return {
         "refresh_one_seconds": round(opened - started, 2),
         "refresh_and_first_seconds": round(time.perf_counter() - started, 2),

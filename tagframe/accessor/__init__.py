@@ -5,21 +5,22 @@ pandas 3 makes the accessor afresh on every ``df.tag``, so it holds nothing but 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 import pandas as pd
 
 from tagframe import config, results
 from tagframe.accessor.operator_methods import OperatorMethods, QuoteAccessor
 from tagframe.config import SearchSettings
+from tagframe.doors import register_door
 
 if TYPE_CHECKING:
     from tagframe.corpus import Corpus
     from tagframe.lm import Quote
     from tagframe.merging import MergeReport
     from tagframe.operators import CascadeReport, ClaimReport
-    from tagframe.retrieval import RetrievedTables
+    from tagframe.retrieval import RetrievedTables, RetrieveOptions
 
 
 @pd.api.extensions.register_dataframe_accessor("tag")
@@ -37,29 +38,18 @@ class TagAccessor(OperatorMethods):
         self,
         question: str,
         *,
-        k: int | Literal["auto"] | None = None,
-        method: str | None = None,
-        corpus: Corpus | None = None,
-        decomposition: Sequence[str] | None = None,
-        confidence: float | None = None,
-        refine: bool = False,
-        quote: Literal[False] = False,
-        **settings: Unpack[SearchSettings],
+        corpus: Corpus | None = ...,
+        quote: Literal[False] = ...,
+        **options: Unpack[RetrieveOptions],
     ) -> RetrievedTables: ...
     @overload
     def retrieve_tables(
-        self,
-        question: str,
-        *,
-        k: int | Literal["auto"] | None = None,
-        method: str | None = None,
-        corpus: Corpus | None = None,
-        decomposition: Sequence[str] | None = None,
-        confidence: float | None = None,
-        refine: bool = False,
-        quote: Literal[True],
-        **settings: Unpack[SearchSettings],
+        self, question: str, *, corpus: Corpus | None = ..., quote: Literal[True], **options: Unpack[RetrieveOptions]
     ) -> Quote: ...
+    @overload
+    def retrieve_tables(
+        self, question: str, *, corpus: Corpus | None = ..., quote: bool, **options: Unpack[RetrieveOptions]
+    ) -> RetrievedTables | Quote: ...
     def retrieve_tables(
         self,
         question: str,
@@ -68,13 +58,14 @@ class TagAccessor(OperatorMethods):
         method: str | None = None,
         corpus: Corpus | None = None,
         decomposition: Sequence[str] | None = None,
+        coarse: Mapping[str, float] | None = None,
         confidence: float | None = None,
         refine: bool = False,
         decompose: bool = False,
         quote: bool = False,
         **settings: Unpack[SearchSettings],
     ) -> RetrievedTables | Quote:
-        """The tables that answer a question together; see :func:`tagframe.retrieval.retrieve_tables`.
+        """The tables that answer a question together; see :func:`tagframe.retrieve_tables`.
 
         On ``corpus.tables`` (filtered or not) these are the tables to search. Any other frame is the *anchor*: the
         tables found answer the question together with it, as it is now, and ``k`` does not count it. A frame that was
@@ -86,6 +77,7 @@ class TagAccessor(OperatorMethods):
             method: the selector, ``"greedy"``, ``"dense"``, ….
             corpus: what to search; the configured corpus where None.
             decomposition: the question's sub-queries (``concept:attribute``), where they are known.
+            coarse: relevance of tables by id, from a scorer of your own.
             confidence: how sure ``k="auto"`` is to be that nothing that is needed is missing; 0.9 where None.
             refine: a model's second look at the best candidates: one call, or two where it misses a table.
             decompose: whether the configured model takes the question apart; rules do otherwise.
@@ -97,24 +89,24 @@ class TagAccessor(OperatorMethods):
             NotConfigured: no corpus is given, configured, or known from the frame.
         """
         from tagframe.corpus import corpus_of, with_frame
-        from tagframe.retrieval import quote_retrieval, retrieve_tables
+        from tagframe.retrieval import retrieve_tables
 
-        retrieve = quote_retrieval if quote else retrieve_tables
-        with config.context(**settings):
-            asked: Any = {
+        with config.of_call(self.retrieve_tables, settings):
+            asked: RetrieveOptions = {
                 "k": k,
                 "method": method,
                 "decomposition": decomposition,
+                "coarse": coarse,
                 "confidence": confidence,
                 "refine": refine,
                 "decompose": decompose,
             }
             catalogue = corpus_of(self._frame)
             if catalogue is not None:
-                return retrieve(catalogue, question, **asked)
+                return retrieve_tables(question, catalogue, quote=quote, **asked)
             search = config.require_corpus(corpus)
             search, anchor = with_frame(search, self._frame, self._table_of(search))
-            return retrieve(search, question, anchor=anchor, **asked)
+            return retrieve_tables(question, search, anchor=anchor, quote=quote, **asked)
 
     def _table_of(self, corpus: Corpus) -> str | None:
         """The table of the corpus that the frame was taken from, if it has any of its columns still."""
@@ -181,5 +173,7 @@ class TagAccessor(OperatorMethods):
         """What an operator would cost, sending nothing: ``frame.tag.quote.sem_filter("{city} is on a coast")``."""
         return QuoteAccessor(self._frame)
 
+
+register_door("Corpus", "retrieve_tables", "tagframe.accessor.corpus_doors")
 
 __all__ = ["QuoteAccessor", "TagAccessor"]

@@ -113,7 +113,7 @@ def ask(
         SQLFailed: the SQL passed its limits.
         RowsFailed: an LM function has values without an answer.
     """
-    with config.context(**settings):
+    with config.of_call(ask, settings):
         tag = automatic(
             _required(corpus),
             k=k,
@@ -139,7 +139,7 @@ async def aask(
     **settings: Unpack[SearchSettings],
 ) -> Answer:
     """:func:`ask`, awaited: the event loop goes on, and cancelling stops what is not sent."""
-    with config.context(**settings):
+    with config.of_call(aask, settings):
         tag = automatic(
             _required(corpus),
             k=k,
@@ -174,7 +174,7 @@ def ask_many(
         ReplayMiss: with ``lm="replay:STORE"``, once all that can be asked of all questions is noted, so that one export
             serves them all; each request names its stage and question.
     """
-    with config.context(**settings):
+    with config.of_call(ask_many, settings):
         tag = automatic(
             _required(corpus),
             k=k,

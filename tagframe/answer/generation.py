@@ -178,7 +178,7 @@ def plain_values(rows: pd.DataFrame) -> list[Any]:
     >>> plain_values(pd.DataFrame({"n": pd.array([1, None], dtype="Int64"), "t": ["a", "b"]}))
     [1, 'a', None, 'b']
     """
-    columns = [[plain_value(cell) for cell in rows.iloc[:, place]] for place in range(rows.shape[1])]
+    columns = [[plain_value(cell) for cell in rows.iloc[:, position]] for position in range(rows.shape[1])]
     return [cell for row in zip(*columns, strict=True) for cell in row]
 
 

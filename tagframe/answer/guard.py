@@ -124,12 +124,12 @@ def _seen_by_entries(clause: exp.With, dialect: Dialect) -> Iterator[frozenset[s
     from sqlglot import exp
 
     own = [dialect.fold(entry.alias_or_name) for entry in clause.expressions]
-    for place, entry in enumerate(clause.expressions):
+    for position, entry in enumerate(clause.expressions):
         if dialect.entries_seen == "all" or (dialect.entries_seen == "all if recursive" and clause.recursive):
             yield frozenset(own)
         else:
             calls_itself = clause.recursive and isinstance(entry.this, exp.SetOperation)
-            yield frozenset(own[: place + calls_itself])
+            yield frozenset(own[: position + calls_itself])
 
 
 def dry_run(sql: str, corpus: Corpus, tables: Mapping[str, str]) -> str:
@@ -190,8 +190,8 @@ class Reader:
         for id in self.tables.values():
             engine = self.corpus.engine(id)
             if engine is None or (engine.path is not None and not engine.path.exists()):
-                place = "only its schema is known" if engine is None else f"there is no file {engine.path}"
-                raise SourceNotFound(f"the rows of {id} cannot be read: {place}")
+                why = "only its schema is known" if engine is None else f"there is no file {engine.path}"
+                raise SourceNotFound(f"the rows of {id} cannot be read: {why}")
             rows[engine] += self.corpus.profile(id).rows or 0
         return max(rows, key=lambda engine: rows[engine])
 

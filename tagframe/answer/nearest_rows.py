@@ -96,7 +96,7 @@ def row_texts(rows: pd.DataFrame) -> list[str]:
     >>> row_texts(pd.DataFrame({"school": ["Low Tide High"], "math": [612]}))
     ['- school: Low Tide High\\n- math: 612']
     """
-    columns = [[plain_value(cell) for cell in rows.iloc[:, place]] for place in range(rows.shape[1])]
+    columns = [[plain_value(cell) for cell in rows.iloc[:, position]] for position in range(rows.shape[1])]
     names = list(map(str, rows.columns))
     texts = (
         "\n".join(f"- {name}: {cell}" for name, cell in zip(names, cells, strict=True) if cell is not None)
@@ -154,11 +154,11 @@ class NearestRows:
         """
         indexed = self.index()
         vectors = np.ascontiguousarray(self._embedder().encode([request]), dtype=np.float32)
-        scores, places = indexed.index.search(vectors, min(self.k, len(indexed.texts)))
+        scores, positions = indexed.index.search(vectors, min(self.k, len(indexed.texts)))
         hits = [
-            (*indexed.texts[place], float(score))
-            for score, place in zip(scores[0], places[0], strict=True)
-            for _ in range(indexed.copies[place])
+            (*indexed.texts[position], float(score))
+            for score, position in zip(scores[0], positions[0], strict=True)
+            for _ in range(indexed.copies[position])
         ]
         found = pd.DataFrame(hits[: self.k], columns=["table", "row", "score"])
         if self.rerank and len(found):
@@ -192,10 +192,10 @@ class NearestRows:
                     source = None if engine is None else engine.path
                     catalogue = catalogue_of_rows(source, self.corpus.source_table(table), self.cache)
                     whole = len(kept) == len(listed)
-                    vectors, place = vectors_of_rows(kept, embedder, catalogue, table, whole=whole)
+                    vectors, position = vectors_of_rows(kept, embedder, catalogue, table, whole=whole)
                     index.add(vectors)
                     texts += [(table, text) for text in dict.fromkeys(kept)]
-                    copies += np.bincount(place, minlength=len(vectors)).tolist()
+                    copies += np.bincount(position, minlength=len(vectors)).tolist()
             if not texts:
                 raise EmptyCorpus(f"there is no row to search in {', '.join(self.tables) or 'no tables'}")
             self._indexed, self._shown = IndexedRows(index, texts, copies, left_out), shown
@@ -222,7 +222,7 @@ def _spaced(texts: Sequence[str], most: int | None) -> Sequence[str]:
     """At most so many of them, evenly spaced."""
     if most is None or len(texts) <= most:
         return texts
-    return [texts[place * len(texts) // most] for place in range(most)]
+    return [texts[position * len(texts) // most] for position in range(most)]
 
 
 def _scored(request: str, rows: Sequence[str]) -> Step[list[float]]:

@@ -45,27 +45,27 @@ def vectors_of_rows(
         whole: whether these are all rows of the table; of others nothing is forgotten.
 
     Returns:
-        Vectors of length 1 of the distinct texts, shape (m, d), and for each row its place there, shape (n,).
+        Vectors of length 1 of the distinct texts, shape (m, d), and for each row its position there, shape (n,).
     """
     digests = [hashlib.sha256(text.encode()).hexdigest()[:32] for text in texts]
     wanted = dict(zip(digests, texts, strict=True))
-    place = {digest: number for number, digest in enumerate(wanted)}
+    position = {digest: number for number, digest in enumerate(wanted)}
     vectors = np.empty((len(wanted), embedder.dimension), dtype=np.float32)
     kept = None if catalogue is None or embedder.name.startswith(ANONYMOUS) else _Kept(catalogue, embedder.name)
     known = {} if kept is None else kept.read(set(wanted), embedder.dimension, forget=whole)
     for digest, vector in known.items():
-        vectors[place[digest]] = vector
-    missing = sorted(wanted.keys() - known.keys(), key=lambda digest: (-len(wanted[digest]), place[digest]))
+        vectors[position[digest]] = vector
+    missing = sorted(wanted.keys() - known.keys(), key=lambda digest: (-len(wanted[digest]), position[digest]))
     chunks = [missing[start : start + _CHUNK] for start in range(0, len(missing), _CHUNK)]
     work = ((len(chunk), chunk) for chunk in chunks)
     for chunk in shown(work, len(missing), f"reading the rows of {of}", "row"):
         encoded = np.asarray(embedder.encode([wanted[digest] for digest in chunk]), dtype=np.float32)
-        vectors[[place[digest] for digest in chunk]] = encoded
+        vectors[[position[digest] for digest in chunk]] = encoded
         if kept is not None:
             kept.add(chunk, encoded)
     if kept is not None:
         kept.flush()
-    return vectors, np.array([place[digest] for digest in digests], dtype=np.intp)
+    return vectors, np.array([position[digest] for digest in digests], dtype=np.intp)
 
 
 def catalogue_of_rows(source: Path | None, table: str, cache: str | Path | None) -> Catalogue | None:

@@ -34,7 +34,7 @@ def sources_of(sql: str, reader: Reader) -> pd.DataFrame:
 
     Returns:
         A row for each cited one, 1,000 a table at most: ``table`` (its id), ``key`` (the names of its key columns),
-        ``value`` (their values), ``row`` (the place in the result of the row that it is behind, where it is one).
+        ``value`` (their values), ``row`` (the position in the result of the row that it is behind, where it is one).
     """
     named = reader.named(sql)
     tree = parsed(sql, reader.engine.dialect.name)
@@ -67,7 +67,7 @@ def _cited(tree: exp.Select, alias: str, keys: Sequence[str], reader: Reader) ->
     by_row = not is_grouped(tree) and tree.args.get("distinct") is None
     block = tree.copy()
     assert isinstance(block, exp.Select)
-    shown = [exp.alias_(column_of(key, alias), f"key_{place}") for place, key in enumerate(keys)]
+    shown = [exp.alias_(column_of(key, alias), f"key_{position}") for position, key in enumerate(keys)]
     if by_row:
         # What follows SELECT stays, since ORDER BY may name it.
         block.set("expressions", [*shown, *block.expressions])
@@ -79,16 +79,17 @@ def _cited(tree: exp.Select, alias: str, keys: Sequence[str], reader: Reader) ->
         block.set("expressions", shown)
         block.set("distinct", exp.Distinct())
     inner = written(block, reader.engine.dialect.name)
-    cut = f"SELECT {', '.join(f'key_{place}' for place in range(len(keys)))} FROM ({inner}) AS cited LIMIT {CITED}"
+    columns = ", ".join(f"key_{position}" for position in range(len(keys)))
+    cut = f"SELECT {columns} FROM ({inner}) AS cited LIMIT {CITED}"
     try:
         rows = reader.run(cut, SQLLimits(rows=CITED, seconds=reader.limits.seconds, memory=reader.limits.memory))
     except (SQLFailed, UnsafeSQL):
         return []
     values = [", ".join("NULL" if pd.isna(cell) else str(cell) for cell in row) for row in rows.itertuples(index=False)]
     return [
-        (value, place if by_row else None)
-        for place, value in enumerate(values)
-        if not all(pd.isna(cell) for cell in rows.iloc[place])  # the missing side of an outer join
+        (value, position if by_row else None)
+        for position, value in enumerate(values)
+        if not all(pd.isna(cell) for cell in rows.iloc[position])  # the missing side of an outer join
     ]
 
 
@@ -103,9 +104,11 @@ def _in_result(tree: exp.Select, reader: Reader) -> exp.Expr | None:
     inner = tree.copy()
     assert isinstance(inner, exp.Select)
     inner.set("with_", None)
-    named = [exp.alias_(key.copy(), f"group_{place}") for place, key in enumerate(keys)]
+    named = [exp.alias_(key.copy(), f"group_{position}") for position, key in enumerate(keys)]
     inner.set("expressions", [*named, *inner.expressions])
-    same = [_same(exp.column(f"group_{place}", "in_result"), key.copy(), reader) for place, key in enumerate(keys)]
+    same = [
+        _same(exp.column(f"group_{position}", "in_result"), key.copy(), reader) for position, key in enumerate(keys)
+    ]
     found = exp.select("1").from_(inner.subquery("in_result")).where(*same)
     return exp.Exists(this=found)
 
@@ -117,7 +120,7 @@ def _same(one: exp.Column, other: exp.Expr, reader: Reader) -> exp.Expr:
 
 
 def group_keys(tree: exp.Select, is_column: Callable[[str], bool]) -> list[exp.Expr] | None:
-    """What a block groups by, with places and names of its SELECT written out; None where that cannot be told.
+    """What a block groups by, with positions and names of its SELECT written out; None where that cannot be told.
 
     Args:
         tree: the block.
@@ -128,10 +131,12 @@ def group_keys(tree: exp.Select, is_column: Callable[[str], bool]) -> list[exp.E
     by_alias = {item.alias.casefold(): item.this for item in tree.expressions if isinstance(item, exp.Alias)}
     for key in group.expressions if group is not None else []:
         if isinstance(key, exp.Literal) and not key.is_string:
-            place = int(key.this) - 1
-            if not 0 <= place < len(tree.expressions) or any(item.is_star for item in tree.expressions[: place + 1]):
+            position = int(key.this) - 1
+            if not 0 <= position < len(tree.expressions) or any(
+                item.is_star for item in tree.expressions[: position + 1]
+            ):
                 return None
-            keys.append(tree.expressions[place].unalias())
+            keys.append(tree.expressions[position].unalias())
         elif isinstance(key, exp.Column) and not key.table and key.name.casefold() in by_alias:
             keys.append(key if is_column(key.name) else by_alias[key.name.casefold()])
         else:
@@ -163,7 +168,9 @@ def why_empty(sql: str, reader: Reader) -> str:
     if len(where) > 1:
         lines += [f"{_count(tree, [part], reader)} of them where {_shown(part, reader)}." for part in where]
     if where:
-        kept = next((place for place in range(1, len(where) + 1) if _count(tree, where[:place], reader) == "0"), None)
+        kept = next(
+            (position for position in range(1, len(where) + 1) if _count(tree, where[:position], reader) == "0"), None
+        )
         if kept is None:
             lines.append(f"{_count(tree, where, reader)} of them where all conditions hold.")
         else:

@@ -142,4 +142,4 @@ def _query(shown: Query, said: Written) -> Query:
 
 def _retrieved(corpus: Corpus, request: str, k: int | Literal["auto"] | None, method: str | None) -> RetrievedTables:
     """The best tables; a model is asked by no method but those that are made of its words."""
-    return retrieve_tables(corpus, request, k=k, method=method)
+    return retrieve_tables(request, corpus, k=k, method=method)

@@ -24,6 +24,7 @@ from tagframe.corpus.saving import Origin, save
 from tagframe.corpus.tables_frame import TablesFrame, tables_frame
 from tagframe.corpus.told import Knowledge
 from tagframe.corpus.vectors import VectorStore
+from tagframe.doors import with_doors
 from tagframe.engines.base import Engine
 from tagframe.errors import (
     ColumnNotFound,
@@ -35,6 +36,9 @@ from tagframe.errors import (
     did_you_mean,
     names_of_before,
 )
+
+if TYPE_CHECKING:
+    from tagframe.accessor.corpus_doors import retrieve_tables
 
 _BEFORE = {
     "column_texts": "tagframe.corpus.documents.column_document(corpus.profile(id), column)",
@@ -49,6 +53,7 @@ _BEFORE = {
 }
 
 
+@with_doors
 class Corpus:
     """Tables to search and to join. Made by :func:`tagframe.open_corpus`; immutable, and cheap to narrow and pickle.
 
@@ -248,7 +253,9 @@ class Corpus:
         """
         return self if self._whole is None else self._whole.result(timeout)
 
-    if not TYPE_CHECKING:
+    if TYPE_CHECKING:
+        retrieve_tables = retrieve_tables
+    else:
         __getattr__ = names_of_before("Corpus", _BEFORE)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -231,14 +231,14 @@ def _sorted_once(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 def _most_frequent(counts: npt.NDArray[Any], number: int) -> list[int]:
-    """The places of the highest counts, highest first, the first of equal ones first."""
+    """The positions of the highest counts, highest first, the first of equal ones first."""
     if len(counts) > number:
         least = np.partition(counts, len(counts) - number)[len(counts) - number]
         above = np.flatnonzero(counts > least)
-        places = np.sort(np.concatenate([above, np.flatnonzero(counts == least)[: number - len(above)]]))
+        positions = np.sort(np.concatenate([above, np.flatnonzero(counts == least)[: number - len(above)]]))
     else:
-        places = np.arange(len(counts))
-    found: list[int] = places[np.argsort(-counts[places], kind="stable")].tolist()
+        positions = np.arange(len(counts))
+    found: list[int] = positions[np.argsort(-counts[positions], kind="stable")].tolist()
     return found
 
 

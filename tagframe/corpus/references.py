@@ -72,7 +72,7 @@ def find_column(text: str, tables: Sequence[NamedTable]) -> Column:
 
 def columns_called(text: str, tables: Sequence[NamedTable]) -> list[Column]:
     """What ``table.column`` or a bare ``column`` may mean; table and column may hold dots themselves."""
-    for cut in [place for place, letter in enumerate(text) if letter == "."][::-1]:
+    for cut in [position for position, letter in enumerate(text) if letter == "."][::-1]:
         try:
             table = find_table(text[:cut], tables)
         except TableNotFound:
@@ -127,7 +127,7 @@ def column_pairs(
             }
         )
     possible = set.intersection(*map(set, readings))
-    order = {table.id: place for place, table in enumerate(tables)}
+    order = {table.id: position for position, table in enumerate(tables)}
     # Where both tables have both columns, the sides are in the order of the tables.
     possible -= {(left, right) for left, right in possible if order[left] > order[right] and (right, left) in possible}
     if not possible:

@@ -88,8 +88,8 @@ def _profile(
     database: str, name: str, types: Mapping[str, str], primary: Sequence[str] = (), foreign: Sequence[ForeignKey] = ()
 ) -> TableProfile:
     columns = tuple(
-        ColumnProfile(column, place, declared_family(declared), declared)
-        for place, (column, declared) in enumerate(types.items())
+        ColumnProfile(column, position, declared_family(declared), declared)
+        for position, (column, declared) in enumerate(types.items())
     )
     return TableProfile(f"{database}.{name}", database, name, columns, None, tuple(primary), tuple(foreign))
 
@@ -103,27 +103,27 @@ def _from_statements(text: str, database: str, dialect: str | None) -> Iterator[
     except sqlglot.errors.SqlglotError as error:
         raise InvalidArgument(f"the schema does not parse: {str(error).splitlines()[0]}") from error
     created = [one.this for one in statements if isinstance(one, exp.Create) and isinstance(one.this, exp.Schema)]
-    primary = {_place(schema.this, database): _primary(schema) for schema in created}
+    primary = {_folded(schema.this, database): _primary(schema) for schema in created}
     added: dict[tuple[str, str], list[ForeignKey]] = defaultdict(list)
     for statement in statements:
         if isinstance(statement, exp.Alter):
-            added[_place(statement.this, database)] += _foreign_keys(statement)
+            added[_folded(statement.this, database)] += _foreign_keys(statement)
     for schema in created:
-        table, place = schema.this, _place(schema.this, database)
+        table, folded = schema.this, _folded(schema.this, database)
         columns = [column for column in schema.expressions if isinstance(column, exp.ColumnDef)]
         if not columns:
             raise InvalidArgument(f"the statement for {table.name!r} names no column: {schema.sql()[:200]!r}")
         # A reference that names no columns is to the primary key.
         keys = [
-            replace(key, other_columns=key.other_columns or primary.get((place[0], key.other_table.casefold()), ()))
-            for key in [*_foreign_keys(schema), *added[place]]
+            replace(key, other_columns=key.other_columns or primary.get((folded[0], key.other_table.casefold()), ()))
+            for key in [*_foreign_keys(schema), *added[folded]]
         ]
         types = {column.name: _type(column) for column in columns}
         known = [key for key in keys if key.other_columns]
-        yield _profile(table.db or database, table.name, types, primary[place], known)
+        yield _profile(table.db or database, table.name, types, primary[folded], known)
 
 
-def _place(table: exp.Table, database: str) -> tuple[str, str]:
+def _folded(table: exp.Table, database: str) -> tuple[str, str]:
     """What tells a table from others: names of two databases may be alike."""
     return (table.db or database).casefold(), table.name.casefold()
 

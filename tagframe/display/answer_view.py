@@ -22,17 +22,17 @@ def answer_text(answer: Answer) -> str:
     lines += [f"values:   {answer.values!r}"] if answer.values else []
     lines += [f"assumed:  {one}" for one in answer.assumptions]
     last_syn, last_exec = _last(answer, "syn"), _last(answer, "exec")
-    for place, step in enumerate(answer.steps):
+    for position, step in enumerate(answer.steps):
         lines.append(f"{step.name}: {_took(step.calls, step.usage.seconds)}")
-        if place == last_syn:
+        if position == last_syn:
             lines += textwrap.wrap(str(answer.query), _WIDTH - 4, initial_indent="    ", subsequent_indent="    ")
-        if place == last_exec:
+        if position == last_exec:
             lines += [f"    {line}" for line in [*_stages(answer), _made_of(answer)]]
     return "\n".join(lines)
 
 
 def _last(answer: Answer, name: str) -> int | None:
-    return max((place for place, step in enumerate(answer.steps) if step.name.startswith(name)), default=None)
+    return max((position for position, step in enumerate(answer.steps) if step.name.startswith(name)), default=None)
 
 
 def _took(calls: int, seconds: float) -> str:

@@ -23,7 +23,7 @@ _MARKS = {"many-to-one": "n:1", "one-to-one": "1:1", "one-to-many": "1:n", "many
 
 @dataclass
 class _Box:
-    """A table: its place and the key columns that it shows, in pixels."""
+    """A table: its position and the key columns that it shows, in pixels."""
 
     title: str
     subtitle: str
@@ -63,7 +63,7 @@ def join_graph(plan: JoinPlan, report: MergeReport | None = None, *, beside: Joi
         beside: another plan over the same tables; the lines that it does not have are drawn heavy.
     """
     boxes = _boxes(plan)
-    width, height = _place(boxes, plan.steps)
+    width, height = _position(boxes, plan.steps)
     shares = shares_of(plan, report)
     known = {step.key for step in plan.steps} if beside is None else {step.key for step in beside.steps}
     lines = [
@@ -97,7 +97,7 @@ def _boxes(plan: JoinPlan) -> dict[str, _Box]:
     return found
 
 
-def _place(boxes: dict[str, _Box], steps: Sequence[JoinStep]) -> tuple[float, float]:
+def _position(boxes: dict[str, _Box], steps: Sequence[JoinStep]) -> tuple[float, float]:
     """Give each table a band of its own with all that is joined to it, so that no lines cross; the picture's size.
 
     The tables joined to one stand to its right, in the order of the columns that they are joined on.
@@ -106,7 +106,7 @@ def _place(boxes: dict[str, _Box], steps: Sequence[JoinStep]) -> tuple[float, fl
     for step in steps:
         joined[step.base].append(step)
     for table, nexts in joined.items():
-        rank = {column: place for place, column in enumerate(boxes[table].columns)}
+        rank = {column: position for position, column in enumerate(boxes[table].columns)}
         nexts.sort(key=lambda step: sum(rank[column] for column in step.base_columns) / len(step.base_columns))
     band: dict[str, float] = {}
     inside: dict[str, float] = {}

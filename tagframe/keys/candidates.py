@@ -31,17 +31,17 @@ class Mentions:
         self._tables = tables
         self._index: dict[tuple[str, str], list[int]] = defaultdict(list)
         self._known: dict[str, list[tuple[int, float]]] = {}
-        for place, table in enumerate(tables):
+        for position, table in enumerate(tables):
             thing = names.table_entity(table.name)
             if not thing:
                 continue
             keys = {("last", thing[-1]), ("all", "".join(thing)), ("end", thing[-1][-4:])}
             keys.add(("bones", names.bones(thing[-1])))
             for key in keys | ({("start", thing[0][:3])} if len(thing) == 1 else set()):
-                self._index[key].append(place)
+                self._index[key].append(position)
 
     def of(self, column: str) -> list[tuple[int, float]]:
-        """(place of the table, how surely it is meant) for each table that may be."""
+        """(position of the table, how surely it is meant) for each table that may be."""
         known = self._known.get(column)
         if known is None:
             known = self._known[column] = list(self._found(column))
@@ -56,20 +56,20 @@ class Mentions:
             keys += [("end", entity[0][-4:]), ("start", entity[0][:3])]
         if names.column_name(column).key_word == 1.0:
             keys.append(("bones", names.bones(entity[-1])))
-        for place in sorted({place for key in keys for place in self._index.get(key, ())}):
-            about = names.about(column, self._tables[place].name)
+        for position in sorted({position for key in keys for position in self._index.get(key, ())}):
+            about = names.about(column, self._tables[position].name)
             if about:
-                yield place, about
+                yield position, about
 
 
 def candidate_pairs(
     columns: Sequence[Column], targets: Sequence[int], mentions: Mentions
 ) -> dict[int, npt.NDArray[np.int64]]:
-    """By place of a referencing column: the places of the columns that it may reference, ascending.
+    """By position of a referencing column: the positions of the columns that it may reference, ascending.
 
     Args:
         columns: all columns.
-        targets: places of those that may be referenced.
+        targets: positions of those that may be referenced.
         mentions: of the columns' tables.
     """
     found: dict[int, set[int]] = defaultdict(set)
@@ -86,17 +86,19 @@ def _by_name(columns: Sequence[Column], targets: Sequence[int], mentions: Mentio
     of_table: dict[int, list[int]] = defaultdict(list)
     by_words: dict[tuple[str, ...], list[int]] = defaultdict(list)
     by_entity: dict[tuple[str, ...], list[int]] = defaultdict(list)
-    for place in targets:
-        name = columns[place].name
-        of_table[columns[place].table].append(place)
-        by_words[name.words].append(place)
+    for position in targets:
+        name = columns[position].name
+        of_table[columns[position].table].append(position)
+        by_words[name.words].append(position)
         if name.entity and name.key_word:
-            by_entity[name.entity].append(place)
+            by_entity[name.entity].append(position)
     # A crowd of one name has something in common only if few of it can be referenced at all.
     for index in (by_words, by_entity):
         for key, crowd in index.items():
             if len(crowd) > _CROWD:
-                index[key] = [place for place in crowd if columns[place].unique == 1.0 and columns[place].own >= 0.75]
+                index[key] = [
+                    position for position in crowd if columns[position].unique == 1.0 and columns[position].own >= 0.75
+                ]
     for left, column in enumerate(columns):
         name = column.name
         for table, _ in mentions.of(column.spelt):
@@ -121,10 +123,10 @@ def _tells(sketch: Sketch) -> bool:
 
 
 def _by_values(columns: Sequence[Column], targets: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
-    sketched = [place for place in targets if (sketch := columns[place].profile.sketch) and _tells(sketch)]
+    sketched = [position for position in targets if (sketch := columns[position].profile.sketch) and _tells(sketch)]
     if not sketched:
         return
-    sketches = {place: columns[place].profile.sketch for place in sketched}
+    sketches = {position: columns[position].profile.sketch for position in sketched}
     hashes = np.concatenate([sketch.hashes for sketch in sketches.values() if sketch])
     owners = np.repeat(np.array(sketched), [len(sketch.hashes) for sketch in sketches.values() if sketch])
     order = np.argsort(hashes, kind="stable")
@@ -136,9 +138,9 @@ def _by_values(columns: Sequence[Column], targets: Sequence[int]) -> Iterator[tu
         return
     # Below a sketch's last hash it is complete; a whole sketch is complete everywhere.
     ends = np.full(len(columns), np.iinfo(np.uint64).max, dtype=np.uint64)
-    for place, sketch in sketches.items():
+    for position, sketch in sketches.items():
         if sketch and not sketch.complete:
-            ends[place] = sketch.hashes[-1]
+            ends[position] = sketch.hashes[-1]
     for left, column in enumerate(columns):
         sketch = column.profile.sketch
         if sketch is None or not len(sketch.hashes):
@@ -150,23 +152,23 @@ def _by_values(columns: Sequence[Column], targets: Sequence[int]) -> Iterator[tu
         counts = lengths[at]
         within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
         hits = np.bincount(owners[np.repeat(starts[at], counts) + within], minlength=len(columns))
-        places = np.flatnonzero(hits)
-        seen = np.searchsorted(sketch.hashes, ends[places], side="right")
-        yield left, places[hits[places] >= SHARE * seen].tolist()
+        positions = np.flatnonzero(hits)
+        seen = np.searchsorted(sketch.hashes, ends[positions], side="right")
+        yield left, positions[hits[positions] >= SHARE * seen].tolist()
 
 
 def _by_runs(columns: Sequence[Column], targets: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
     """Integers that lie where a dense run does: at the very end of one from 1, or within one of high numbers."""
-    dense = [place for place in targets if (run := columns[place].run) and run.density > 0.3 and run.low >= 0]
+    dense = [position for position in targets if (run := columns[position].run) and run.density > 0.3 and run.low >= 0]
     if not dense:
         return
-    runs = [columns[place].run for place in dense]
+    runs = [columns[position].run for position in dense]
     low = np.array([run.low for run in runs if run], dtype=np.float64)
     high = np.array([run.high for run in runs if run], dtype=np.float64)
-    places = np.array(dense)
+    positions = np.array(dense)
     for left, column in enumerate(columns):
         if column.run is None or column.name.key_word < 1.0 or column.is_surrogate:
             continue
         inside = (column.run.low >= low) & (column.run.high <= high)
         near_end = np.where(low > 10, True, column.run.high >= 0.9 * high)
-        yield left, places[inside & near_end].tolist()
+        yield left, positions[inside & near_end].tolist()

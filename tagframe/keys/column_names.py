@@ -285,7 +285,7 @@ def heads(entity: tuple[str, ...]) -> list[str]:
 
 def _cut(entity: tuple[str, ...]) -> int:
     """Where the first preposition stands in the entity; 0 where none does."""
-    return next((place for place, word in enumerate(entity) if place and word in _PREPOSITIONS), 0)
+    return next((position for position, word in enumerate(entity) if position and word in _PREPOSITIONS), 0)
 
 
 def _is_short_for(short: str, word: str) -> bool:

@@ -27,7 +27,7 @@ class Column:
     """A column with what is asked of it again and again.
 
     Attributes:
-        table: the place of its table in the list that is being looked at.
+        table: the position of its table in the list that is being looked at.
         owner, profile: its table's profile and its own.
         spelt: its name, without a prefix that all columns of the table have.
         name: ``spelt`` taken apart.
@@ -89,7 +89,7 @@ class Column:
 def columns_of(tables: Sequence[TableProfile]) -> list[Column]:
     """All columns that can take part in keys: not those of bytes."""
     found = []
-    for place, table in enumerate(tables):
+    for position, table in enumerate(tables):
         prefix = names.common_prefix([column.name for column in table.columns])
         for profile in table.columns:
             if profile.family == "blob":
@@ -101,5 +101,5 @@ def columns_of(tables: Sequence[TableProfile]) -> list[Column]:
             own = names.own(spelt, table.name)
             if is_unnamed(table.name) and profile.position == 0 and unique == 1.0 and name.key_word and name.entity:
                 own = max(own, 0.75)  # nothing says what the rows are, but the column that numbers them
-            found.append(Column(place, table, profile, spelt, name, own, unique, integer_run(profile)))
+            found.append(Column(position, table, profile, spelt, name, own, unique, integer_run(profile)))
     return found

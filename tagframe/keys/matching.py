@@ -27,7 +27,7 @@ _SAME_AS_THEY_ARE = {"number", "boolean", "date", "moment", *(f"object:{kind}" f
 """Kinds of which values that mean the same are equal, so that nothing is coerced where two of them match."""
 
 _DENSE = 4
-"""Integer keys are looked up in an array where it has at most so many places a key."""
+"""Integer keys are looked up in an array where it has at most so many positions a key."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def _grouped(left_codes: Positions, right_codes: Positions, nulls: npt.NDArray[n
     size = int(max(left_codes.max(initial=-1), right_codes.max(initial=-1))) + 1
     coerced = np.zeros(len(left_codes), dtype=bool)
     kept = np.flatnonzero(right_codes >= 0)
-    # Code -1 reads the place that is added at the end, which holds no rows.
+    # Code -1 reads the position that is added at the end, which holds no rows.
     row_of = np.full(size + 1, -1, dtype=np.int64)
     row_of[right_codes[kept]] = kept
     if np.count_nonzero(row_of >= 0) == len(kept):
@@ -156,7 +156,7 @@ def _codes(left: pd.Series, right: pd.Series) -> tuple[Positions, Positions, npt
         found, right_codes = _canonical_partners(*canonical_keys, right_codes, merge=kinds[0] != kinds[1])
         partner[alone] = found
         coerced_keys[alone] = (found >= 0) & (not set(kinds) <= _SAME_AS_THEY_ARE)
-    # Code -1 reads the place that is added at the end.
+    # Code -1 reads the position that is added at the end.
     return (
         np.append(partner, -1)[left_codes],
         right_codes,
@@ -165,7 +165,7 @@ def _codes(left: pd.Series, right: pd.Series) -> tuple[Positions, Positions, npt
 
 
 def _equal_numbers(left: pd.Index, right: pd.Index) -> Positions:
-    """The place of each left number among the right ones, -1 where there is none; no integer becomes a float for it."""
+    """The position of each left number among the right ones, -1 for none; no integer becomes a float for it."""
     mine, theirs = _plain_numbers(left), _plain_numbers(right)
     if mine.dtype.kind == "f" and theirs.dtype.kind in "iu":
         return np.asarray(pd.Index(theirs).get_indexer(pd.Index(_whole(mine))), dtype=np.int64)

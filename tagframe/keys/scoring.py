@@ -93,15 +93,15 @@ def score_all(
         across: only pairs of different databases.
         weights: of the terms.
     """
-    targets = [place for place, column in enumerate(columns) if floor < WEAK or column.may_be_target]
+    targets = [position for position, column in enumerate(columns) if floor < WEAK or column.may_be_target]
     ends: Counter[int] = Counter(column.run.high for column in columns if column.run)
     pairs = candidate_pairs(columns, targets, mentions)
 
     table_of = np.array([column.table for column in columns], dtype=np.int64)
 
     def scored(least: float, only: frozenset[int] | None = None) -> Iterator[Candidate]:
-        for place, rights in pairs.items():
-            left = columns[place]
+        for position, rights in pairs.items():
+            left = columns[position]
             if only is not None and left.table not in only:
                 rights = rights[np.isin(table_of[rights], [*only])]
             if not len(rights):

@@ -82,7 +82,11 @@ def infer_unions(profiles: Sequence[TableProfile], *, by_date: bool = False) -> 
 def _forms(name: str) -> list[tuple[tuple[str, ...], str]]:
     """The name with each of its words left out in turn, and that word; with all numbers left out, and those."""
     parts = names.words(name)
-    forms = [((*parts[:place], "*", *parts[place + 1 :]), word) for place, word in enumerate(parts) if len(parts) > 1]
+    forms = [
+        ((*parts[:position], "*", *parts[position + 1 :]), word)
+        for position, word in enumerate(parts)
+        if len(parts) > 1
+    ]
     numbers = [word for word in parts if word.isdecimal()]
     if len(numbers) > 1:
         forms.append((tuple("*" if word.isdecimal() else word for word in parts), "-".join(numbers)))

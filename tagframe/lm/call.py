@@ -54,7 +54,7 @@ class Batch(Generic[T]):
 
 
 Arrived: TypeAlias = Mapping[Batch[Any], Mapping[int, Completion[Any]]]
-"""Completions as they arrive: of which batch, and of the prompt at which place in it."""
+"""Completions as they arrive: of which batch, and of the prompt at which position in it."""
 
 
 @dataclass(slots=True)
@@ -62,8 +62,8 @@ class Job(Generic[T]):
     """A distinct prompt of a call, and in the end its completion.
 
     Attributes:
-        batch: the first in which it stands, at ``place``.
-        repeats: where else it stands, as long as it has no completion. (None for none: most jobs stand in one place,
+        batch: the first in which it stands, at ``position``.
+        repeats: where else it stands, as long as it has no completion. (None for none: most jobs stand in one position,
             and what is not made need not be looked at by the garbage collector.)
     """
 
@@ -72,7 +72,7 @@ class Job(Generic[T]):
     accept: Accept[T] | None
     parameters: Parameters
     batch: Batch[T]
-    place: int
+    position: int
     repeats: list[tuple[Batch[T], int]] | None = None
     completion: Completion[T] | None = None
 
@@ -123,32 +123,32 @@ class Call:
             if keys:
                 self._left[batch] = len(keys)
             jobs = self._jobs.setdefault(id(accept), {})  # whose jobs keep it alive, so that no other has its id
-            for place, (key, prompt) in enumerate(zip(keys, batch.prompts, strict=True)):
+            for position, (key, prompt) in enumerate(zip(keys, batch.prompts, strict=True)):
                 job = jobs.get(key)
                 if job is None:
-                    job = jobs[key] = Job(key, prompt, accept, parameters, batch, place)
+                    job = jobs[key] = Job(key, prompt, accept, parameters, batch, position)
                     new.append(job)
                 elif job.completion is None:
                     job.repeats = job.repeats or []
-                    job.repeats.append((batch, place))
+                    job.repeats.append((batch, position))
                 else:
-                    self._deliver(batch, place, _repeated(job.completion))
+                    self._deliver(batch, position, _repeated(job.completion))
         return new
 
     def end(self, jobs: Iterable[Job[Any]]) -> None:
-        """These jobs have their completion now: it arrives at every place where they stand."""
+        """These jobs have their completion now: it arrives at every position where they stand."""
         with self._lock:
             for job in jobs:
                 completion = job.completion
                 assert completion is not None
-                self._deliver(job.batch, job.place, completion)
+                self._deliver(job.batch, job.position, completion)
                 if job.repeats is not None:
-                    for batch, place in job.repeats:
-                        self._deliver(batch, place, _repeated(completion))
+                    for batch, position in job.repeats:
+                        self._deliver(batch, position, _repeated(completion))
                     job.repeats = None
 
-    def _deliver(self, batch: Batch[Any], place: int, completion: Completion[Any]) -> None:
-        self._arrived.setdefault(batch, {})[place] = completion
+    def _deliver(self, batch: Batch[Any], position: int, completion: Completion[Any]) -> None:
+        self._arrived.setdefault(batch, {})[position] = completion
         self._usages.append(completion.usage)
         left = self._left[batch] = self._left[batch] - 1
         if not left:

@@ -55,21 +55,21 @@ class AdaptiveLimit:
             self._ceilings.remove(ceiling)
 
     async def acquire(self) -> None:
-        """Wait for a place, in order of arrival."""
+        """Wait until one more may be in flight, in order of arrival."""
         if self.in_flight < self.limit and not self._waiting:
             self.in_flight += 1
             return
-        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(place)
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
         try:
-            await place  # whoever wakes it has counted it in
+            await turn  # whoever wakes it has counted it in
         except asyncio.CancelledError:
-            if place.done() and not place.cancelled():
+            if turn.done() and not turn.cancelled():
                 self.release()
             raise
 
     def release(self) -> None:
-        """Give a place back."""
+        """One request is in flight no more."""
         self.in_flight -= 1
         self._wake()
 
@@ -89,10 +89,10 @@ class AdaptiveLimit:
 
     def _wake(self) -> None:
         while self._waiting and self.in_flight < self.limit:
-            place = self._waiting.popleft()
-            if not place.done():
+            turn = self._waiting.popleft()
+            if not turn.done():
                 self.in_flight += 1
-                place.set_result(None)
+                turn.set_result(None)
 
 
 class Rates:
@@ -242,7 +242,7 @@ def rates_of(endpoint: str, model: str, rpm: float | None, tpm: float | None) ->
 
 
 def forget() -> None:
-    """Know nothing of any model, as a process that begins. After a fork, requests of the parent hold the places."""
+    """Know nothing of any model, as a process that begins. After a fork, what is in flight is the parent's."""
     _lanes.clear()
     _rates.clear()
 

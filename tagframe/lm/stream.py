@@ -159,7 +159,7 @@ class Stream:
         completions: dict[int, Completion[T]] = {}
         while arrived := self.take():
             completions.update(arrived.get(batch, {}))
-        return Completions([completions[place] for place in range(len(batch.prompts))], self.usage())
+        return Completions([completions[position] for position in range(len(batch.prompts))], self.usage())
 
     async def acomplete(self, batch: Batch[T]) -> Completions[T]:
         """:meth:`complete`, awaited."""
@@ -167,7 +167,7 @@ class Stream:
         completions: dict[int, Completion[T]] = {}
         while arrived := await self.atake():
             completions.update(arrived.get(batch, {}))
-        return Completions([completions[place] for place in range(len(batch.prompts))], self.usage())
+        return Completions([completions[position] for position in range(len(batch.prompts))], self.usage())
 
     def usage(self) -> Usage:
         """What the answers that have arrived cost so far."""

@@ -3,17 +3,17 @@
 from tagframe.retrieval.methods import METHODS, Method
 from tagframe.retrieval.problem import Selection, SelectionProblem
 from tagframe.retrieval.question import Question
-from tagframe.retrieval.retrieve import quote_retrieval, retrieve_tables
+from tagframe.retrieval.retrieve import RetrieveOptions, retrieve_tables
 from tagframe.retrieval.retrieved import RetrievedTables, TableHit
 
 __all__ = [
     "METHODS",
     "Method",
     "Question",
+    "RetrieveOptions",
     "RetrievedTables",
     "Selection",
     "SelectionProblem",
     "TableHit",
-    "quote_retrieval",
     "retrieve_tables",
 ]

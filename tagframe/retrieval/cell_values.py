@@ -83,11 +83,11 @@ class ValueIndex:
         hashes, owners = _values([column for table in new for column in table.columns], of_lake=of_lake)
         stay, moved = columns.moved(self._owners)
         held = self._hashes[stay]
-        places = np.searchsorted(held, hashes, side="right")
+        positions = np.searchsorted(held, hashes, side="right")
         kept: dict[str, npt.NDArray[Any]] = {
             "widths": tables.into(self._widths, np.array([len(table.columns) for table in new], dtype=np.int64)),
-            "hashes": np.insert(held, places, hashes),
-            "owners": np.insert(moved, places, columns.new[owners]).astype(np.int32),
+            "hashes": np.insert(held, positions, hashes),
+            "owners": np.insert(moved, positions, columns.new[owners]).astype(np.int32),
         }
         return ValueIndex((), kept)
 
@@ -115,8 +115,8 @@ class ValueIndex:
         end_at = np.searchsorted(self._hashes, keys, side="right")
         taken = [False] * len(words)
         found: list[tuple[int, ValueHit]] = []
-        for place, (value, span) in enumerate(zip(texts, spans, strict=True)):
-            owners = self._owners[start_at[place] : end_at[place]]
+        for position, (value, span) in enumerate(zip(texts, spans, strict=True)):
+            owners = self._owners[start_at[position] : end_at[position]]
             if not len(owners) or any(taken[span[0] : span[1]]):
                 continue
             taken[span[0] : span[1]] = [True] * (span[1] - span[0])
@@ -124,7 +124,7 @@ class ValueIndex:
             for owner in owners.tolist():
                 by_table.setdefault(int(self._table[owner]), int(self._column[owner]))
             rarity = 1 / (1 + math.log(len(by_table)))
-            is_name = place < len(quoted) or _is_name(value, at_start=span[0] == 0)
+            is_name = position < len(quoted) or _is_name(value, at_start=span[0] == 0)
             tables = tuple(sorted(by_table))
             hit = ValueHit(value, tables, tuple(by_table[table] for table in tables), rarity, is_name)
             found.append((span[0], hit))
@@ -146,7 +146,7 @@ def cells_of(hits: Sequence[ValueHit], table: int, profile: TableProfile) -> tup
 def _values(
     columns: Sequence[ColumnProfile], *, of_lake: bool = False
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
-    """The hashes of all values, ascending, and the place of the column that has each."""
+    """The hashes of all values, ascending, and the position of the column that has each."""
     plain = np.array([column.family not in _FAMILIES for column in columns], dtype=bool)
     # All columns at once: a lake has a hundred thousand of them.
     none = np.zeros(0, dtype=np.uint64)
@@ -164,8 +164,8 @@ def _values(
         for column, sketch in zip(columns, sketches, strict=True)
     ]
     every = np.concatenate([none, *sketched, hash_texts(chain.from_iterable(samples))])
-    places = np.arange(len(columns), dtype=np.int32)
-    owners = np.concatenate([np.repeat(places, list(map(len, part))) for part in (sketched, samples)])
+    positions = np.arange(len(columns), dtype=np.int32)
+    owners = np.concatenate([np.repeat(positions, list(map(len, part))) for part in (sketched, samples)])
     del sketched
     kept = ~(plain[owners] & np.isin(every, _small_numbers())) if len(every) else np.zeros(0, dtype=bool)
     every, owners = every[kept], owners[kept]

@@ -68,21 +68,23 @@ def families(tables: Sequence[TableProfile], facts: FactStore, *, apart: str | N
 def families_at(
     tables: Sequence[TableProfile], first: npt.NDArray[np.int64], pieces: npt.NDArray[np.int64]
 ) -> list[Family]:
-    """What :func:`families` gave of the same tables, from their places.
+    """What :func:`families` gave of the same tables, from their positions.
 
     Args:
         tables: the profiles, sorted by id.
         first: shape (families,), of each family's first piece.
-        pieces: shape (pieces, 2): the number of a family, and the place of a piece; none for tables that are alone.
+        pieces: shape (pieces, 2): the number of a family, and the position of a piece; none for tables that are alone.
     """
     parts: dict[int, list[TableProfile]] = defaultdict(list)
-    for number, place in pieces.tolist():
-        parts[number].append(tables[place])
+    for number, position in pieces.tolist():
+        parts[number].append(tables[position])
     return [
-        Family(tables[place], shared_name([piece.name for piece in parts[number]]), tuple(p.id for p in parts[number]))
+        Family(
+            tables[position], shared_name([piece.name for piece in parts[number]]), tuple(p.id for p in parts[number])
+        )
         if number in parts
-        else Family(tables[place], tables[place].name)
-        for number, place in enumerate(first.tolist())
+        else Family(tables[position], tables[position].name)
+        for number, position in enumerate(first.tolist())
     ]
 
 

@@ -165,9 +165,9 @@ class RetrievalIndex:
         self.tables = tuple(family.table for family in self.families)
         shown = readable.profiles
         if len(self.tables) < len(profiles):
-            place = {table.id: position for position, table in enumerate(profiles)}
+            position = {table.id: number for number, table in enumerate(profiles)}
             shown = tuple(
-                shown[place[one.table.id]].called(one.name) if one.parts else shown[place[one.table.id]]
+                shown[position[one.table.id]].called(one.name) if one.parts else shown[position[one.table.id]]
                 for one in self.families
             )
         self.named = WordsApart(shown, partial(vocabulary, self.embedder))
@@ -278,12 +278,12 @@ class RetrievalIndex:
     def _kept_part(self, name: str) -> dict[str, npt.NDArray[Any]] | None:
         return None if self._kept is None else part_of(self._kept, name)
 
-    def place(self, id: str) -> int:
+    def position(self, id: str) -> int:
         """The position of a candidate among ``tables``, by its id."""
-        return self._places[id]
+        return self._positions[id]
 
     @once
-    def _places(self) -> dict[str, int]:
+    def _positions(self) -> dict[str, int]:
         return {table.id: position for position, table in enumerate(self.tables)}
 
     @once

@@ -18,7 +18,7 @@ _REMEMBERED = 8
 
 
 class _Slot:
-    """The place of an index that is made by the first thread that asks for it, while others wait."""
+    """The position of an index that is made by the first thread that asks for it, while others wait."""
 
     def __init__(self, corpus: Corpus, embedder: Embedder | None, apart: str | None) -> None:
         self._corpus, self._embedder, self._apart = corpus, embedder, apart

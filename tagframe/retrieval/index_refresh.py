@@ -90,17 +90,17 @@ def refreshed(index: RetrievalIndex, before: Arrays, corpus: Corpus, kind: str) 
     # Keys of a database are inferred from all its tables.
     databases = Cut.between(_digests(before["databases"]), _digests(state["databases"]))
     changed = np.flatnonzero(np.isin(index.database, databases.new)).tolist()
-    shown = index.named.of([index.named.own[place] for place in changed]).whole()
+    shown = index.named.of([index.named.own[position] for position in changed]).whole()
     named = dict(zip(changed, shown, strict=True))
-    new = _New(index, tables, [named[place] for place in tables.new.tolist()])
+    new = _New(index, tables, [named[position] for position in tables.new.tolist()])
     columns = tables.of_parts(before["widths"], new.widths)
     widths = tables.into(before["widths"], new.widths)
     of_lake = is_lake(int(widths.sum()))
     if of_lake != is_lake(int(before["widths"].sum())):
         return None
     of_database: dict[int, list[TableProfile]] = {}
-    for place, table in named.items():
-        of_database.setdefault(int(index.database[place]), []).append(table)
+    for position, table in named.items():
+        of_database.setdefault(int(index.database[position]), []).append(table)
     parts: dict[str, dict[str, Any]] = {
         "lexical": WordIndex((), part_of(before, "lexical"))
         .laid_over(tables, [table_terms(table, with_database=not index.one_database) for table in new.named])
@@ -120,11 +120,11 @@ def refreshed(index: RetrievalIndex, before: Arrays, corpus: Corpus, kind: str) 
     found = {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
     found |= {"widths": widths, **_families(index), **state}
     found["is_key"] = columns.into(before["is_key"], np.zeros(len(columns.new), dtype=bool))
-    keys = index.links.key_columns({index.tables[place].database for place in changed})
+    keys = index.links.key_columns({index.tables[position].database for position in changed})
     starts = np.cumsum(widths) - widths
-    for place in changed:
-        held = [(place, column.name) in keys for column in index.tables[place].columns]
-        found["is_key"][starts[place] : starts[place] + len(held)] = held
+    for position in changed:
+        held = [(position, column.name) in keys for column in index.tables[position].columns]
+        found["is_key"][starts[position] : starts[position] + len(held)] = held
     return found | (_vectors(before, new, columns, corpus) if index.embedder is not None else {})
 
 
@@ -145,7 +145,7 @@ class _New:
     @property
     def own(self) -> list[TableProfile]:
         """Under their own names."""
-        return [self.index.tables[place] for place in self.cut.new.tolist()]
+        return [self.index.tables[position] for position in self.cut.new.tolist()]
 
     @property
     def widths(self) -> Numbers:
@@ -166,8 +166,10 @@ def _vectors(before: Arrays, new: _New, columns: Cut, corpus: Corpus) -> dict[st
     encoded = vectors_of(corpus).encode_more(embedder, [*apart, *more])
     vectors = np.asarray(before["tables"][tables])
     vectors[tables < 0] = encoded[: len(apart)]
-    place = {text: len(before["distinct"]) + number for number, text in enumerate(more)}
-    rows = np.array([place.get(text, row) for text, row in zip(of_columns, own.tolist(), strict=True)], dtype=np.int32)
+    position = {text: len(before["distinct"]) + number for number, text in enumerate(more)}
+    rows = np.array(
+        [position.get(text, row) for text, row in zip(of_columns, own.tolist(), strict=True)], dtype=np.int32
+    )
     found = {
         "tables": new.cut.into(before["tables"], vectors),
         "table_documents": new.cut.into(before["table_documents"], hash_texts(of_tables)),
@@ -203,10 +205,10 @@ def _documents(named: Sequence[TableProfile], hide_database: bool) -> tuple[list
 
 
 def _families(index: RetrievalIndex) -> dict[str, npt.NDArray[Any]]:
-    place = {table.id: position for position, table in enumerate(index.profiles)}
-    pieces = [(number, place[id]) for number, one in enumerate(index.families) for id in one.parts]
+    position = {table.id: number for number, table in enumerate(index.profiles)}
+    pieces = [(number, position[id]) for number, one in enumerate(index.families) for id in one.parts]
     return {
-        "families": np.array([place[one.table.id] for one in index.families], dtype=np.int64),
+        "families": np.array([position[one.table.id] for one in index.families], dtype=np.int64),
         "pieces": np.array(pieces, dtype=np.int64).reshape(-1, 2),
     }
 

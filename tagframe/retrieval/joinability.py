@@ -80,8 +80,8 @@ class Joinability:
         known = self._best.get((left, right))
         if known is None:
             scores = self.columns(left, right)
-            place = int(np.argmax(scores)) if scores.size else 0
-            k, other = divmod(place, max(scores.shape[1], 1))
+            position = int(np.argmax(scores)) if scores.size else 0
+            k, other = divmod(position, max(scores.shape[1], 1))
             known = (float(scores[k, other]) if scores.size else 0.0, k, other)
             self._best[left, right] = known
         return known
@@ -143,14 +143,14 @@ class _TableFacts:
 
 def _overlap(left: Sequence[frozenset[str]], right: Sequence[frozenset[str]]) -> Floats:
     """Jaccard similarity of the words of all pairs: shape (len(left), len(right))."""
-    place = {word: number for number, word in enumerate(frozenset().union(*left))}
-    has = np.zeros((len(left), len(place)))
+    position = {word: number for number, word in enumerate(frozenset().union(*left))}
+    has = np.zeros((len(left), len(position)))
     for row, words in zip(has, left, strict=True):
-        row[[place[word] for word in words]] = 1.0
+        row[[position[word] for word in words]] = 1.0
     # Words of the right side alone are in no intersection.
-    has_right = np.zeros((len(right), len(place)))
+    has_right = np.zeros((len(right), len(position)))
     for row, words in zip(has_right, right, strict=True):
-        row[[place[word] for word in words if word in place]] = 1.0
+        row[[position[word] for word in words if word in position]] = 1.0
     both = has @ has_right.T
     union = np.add.outer(np.array([len(words) for words in left]), [len(words) for words in right]) - both
     shared: Floats = np.divide(both, union, out=np.zeros_like(both), where=union > 0)

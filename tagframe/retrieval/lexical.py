@@ -105,14 +105,14 @@ class WordIndex:
             cut: the documents' order.
             documents: the words of those that come.
         """
-        stay, places = cut.moved(self._documents)
+        stay, positions = cut.moved(self._documents)
         held = np.repeat(np.arange(len(self._words)), np.diff(self._starts))[stay]
         made = WordIndex(())
         made._words = dict(self._words)
         words, new, often = _pairs(documents, made._words)
         made._put(
             np.concatenate([held, words]),
-            np.concatenate([places, cut.new[new]]),
+            np.concatenate([positions, cut.new[new]]),
             np.concatenate([self._often[stay], often]),
         )
         made._lengths = cut.into(self._lengths, np.array([len(document) for document in documents], dtype=np.int64))
@@ -132,8 +132,8 @@ class WordIndex:
 
     def _has(self, word: int, document: int) -> bool:
         part = self._documents[self._starts[word] : self._starts[word + 1]]
-        place = int(np.searchsorted(part, document))
-        return place < len(part) and int(part[place]) == document
+        position = int(np.searchsorted(part, document))
+        return position < len(part) and int(part[position]) == document
 
 
 def _pairs(documents: Sequence[Sequence[str]], words: dict[str, int]) -> tuple[Numbers, Numbers, Numbers]:

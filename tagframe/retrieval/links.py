@@ -33,7 +33,7 @@ Ends = tuple[int, int]
 
 
 class _Pairs:
-    """The key pairs of a database by the places of their tables, lower first, best first."""
+    """The key pairs of a database by the positions of their tables, lower first, best first."""
 
     def __init__(self, between: Mapping[Ends, Sequence[KeyPair]]) -> None:
         self.between = between
@@ -148,12 +148,12 @@ class Links:
 
     def matrix(self, tables: Sequence[int]) -> Floats:
         """Link scores among some tables: shape (n, n), symmetric, zero diagonal."""
-        place = {table: row for row, table in enumerate(tables)}
+        position = {table: row for row, table in enumerate(tables)}
         scores = np.zeros((len(tables), len(tables)))
         for row, table in enumerate(tables):
             for other, score in self.of(table):
-                if other in place:
-                    scores[row, place[other]] = score
+                if other in position:
+                    scores[row, position[other]] = score
         return scores
 
     def of(self, table: int) -> list[tuple[int, float]]:
@@ -265,11 +265,11 @@ def tables_around(corpus: Corpus, tables: Sequence[str]) -> list[str]:
     profiles = corpus.profiles
     positions = {profile.id: position for position, profile in enumerate(profiles)}
     found = Links(profiles, facts=facts_of(corpus)).of_databases(positions[id] for id in tables)
-    return [profiles[place].id for place in found if profiles[place].id not in tables]
+    return [profiles[position].id for position in found if profiles[position].id not in tables]
 
 
 def _carried(kept: Arrays, cut: Cut) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
     """What stays of scores: the table, the other one, and the score of each, ordered by table."""
     owner = np.repeat(np.arange(len(kept["starts"]) - 1), np.diff(kept["starts"]))
-    stay = (cut.places[owner] >= 0) & (cut.places[kept["others"]] >= 0)
-    return cut.places[owner[stay]], cut.places[kept["others"][stay]], kept["scores"][stay]
+    stay = (cut.positions[owner] >= 0) & (cut.positions[kept["others"]] >= 0)
+    return cut.positions[owner[stay]], cut.positions[kept["others"][stay]], kept["scores"][stay]

@@ -21,34 +21,34 @@ class Cut:
     """Where a row of things is cut open.
 
     Attributes:
-        places: of each that was there the place that it has now, ascending; -1 for those that go.
-        new: the places of those that come, ascending.
+        positions: of each that was there the position that it has now, ascending; -1 for those that go.
+        new: the positions of those that come, ascending.
     """
 
-    places: npt.NDArray[np.int64]
+    positions: npt.NDArray[np.int64]
     new: npt.NDArray[np.int64]
 
     @classmethod
-    def at(cls, place: int, gone: int, new: int, of: int) -> Cut:
-        """A cut at one place of so many things, where some go and some come."""
-        places = np.arange(of, dtype=np.int64)
-        places[place + gone :] += new - gone
-        places[place : place + gone] = -1
-        return cls(places, np.arange(place, place + new, dtype=np.int64))
+    def at(cls, position: int, gone: int, new: int, of: int) -> Cut:
+        """A cut at one position of so many things, where some go and some come."""
+        positions = np.arange(of, dtype=np.int64)
+        positions[position + gone :] += new - gone
+        positions[position : position + gone] = -1
+        return cls(positions, np.arange(position, position + new, dtype=np.int64))
 
     @classmethod
     def between(cls, before: list[bytes], now: list[bytes]) -> Cut:
         """What makes a row of things another one in which those that are in both have the same order."""
-        place = {thing: number for number, thing in enumerate(now)}
-        places = np.array([place.get(thing, -1) for thing in before], dtype=np.int64)
+        position = {thing: number for number, thing in enumerate(now)}
+        positions = np.array([position.get(thing, -1) for thing in before], dtype=np.int64)
         is_new = np.ones(len(now), dtype=bool)
-        is_new[places[places >= 0]] = False
-        return cls(places, np.flatnonzero(is_new))
+        is_new[positions[positions >= 0]] = False
+        return cls(positions, np.flatnonzero(is_new))
 
     @property
     def count(self) -> int:
         """How many there are then."""
-        return int((self.places >= 0).sum()) + len(self.new)
+        return int((self.positions >= 0).sum()) + len(self.new)
 
     def of_parts(self, widths: Numbers, new: Numbers) -> Cut:
         """The cut of what these things are made of, such as the columns of tables.
@@ -57,25 +57,25 @@ class Cut:
             widths: how many parts each has that was there.
             new: how many each has that comes.
         """
-        stay = self.places >= 0
+        stay = self.positions >= 0
         now = self.into(widths, new)
         starts = np.cumsum(now) - now
         return Cut(
-            np.where(np.repeat(stay, widths), _runs(np.where(stay, starts[self.places], 0), widths), -1),
+            np.where(np.repeat(stay, widths), _runs(np.where(stay, starts[self.positions], 0), widths), -1),
             _runs(starts[self.new], new),
         )
 
     def into(self, values: npt.NDArray[T], new: npt.NDArray[Any]) -> npt.NDArray[T]:
         """The values with the new ones in place of those that go."""
-        stay = self.places >= 0
+        stay = self.positions >= 0
         found = np.empty((self.count, *values.shape[1:]), dtype=values.dtype)
-        found[self.places[stay]] = values[stay]
+        found[self.positions[stay]] = values[stay]
         found[self.new] = new
         return found
 
-    def moved(self, places: Numbers) -> tuple[npt.NDArray[np.bool_], Numbers]:
-        """Which of some places stay, and where they are then."""
-        now = self.places[places]
+    def moved(self, positions: Numbers) -> tuple[npt.NDArray[np.bool_], Numbers]:
+        """Which of some positions stay, and where they are then."""
+        now = self.positions[positions]
         return now >= 0, now[now >= 0]
 
 

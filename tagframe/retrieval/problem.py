@@ -183,10 +183,10 @@ def spanning_forest(weights: Floats, members: npt.ArrayLike) -> tuple[tuple[tupl
     nodes = np.sort(np.asarray(members, dtype=np.int64))
     rows, columns = np.triu_indices(len(nodes), 1)
     values = weights[nodes[rows], nodes[columns]]
-    positive = [place for place in best_first(values).tolist() if values[place] > 0]
-    kept = spanning_tree(range(len(nodes)), [(int(rows[place]), int(columns[place])) for place in positive])
-    edges = tuple((int(nodes[rows[positive[place]]]), int(nodes[columns[positive[place]]])) for place in kept)
-    return edges, float(sum(values[positive[place]] for place in kept))
+    positive = [position for position in best_first(values).tolist() if values[position] > 0]
+    kept = spanning_tree(range(len(nodes)), [(int(rows[position]), int(columns[position])) for position in positive])
+    edges = tuple((int(nodes[rows[positive[position]]]), int(nodes[columns[positive[position]]])) for position in kept)
+    return edges, float(sum(values[positive[position]] for position in kept))
 
 
 def forest_weights(

@@ -19,7 +19,7 @@ def reasons_for(
     index: RetrievalIndex, question: Question, prepared: Prepared[Any], selection: Selection, anchored: int | None
 ) -> list[list[str]]:
     """The reasons of each chosen table, in the order of the selection: its words, values, columns and joins."""
-    chosen = [prepared.tables[place] for place in selection.indices]
+    chosen = [prepared.tables[position] for position in selection.indices]
     together = chosen if anchored is None else [*chosen, anchored]
     hits = () if prepared.evidence is None else prepared.evidence.values
     return [

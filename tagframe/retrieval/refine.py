@@ -203,8 +203,8 @@ def _described(index: RetrievalIndex, table: int, relevance: Floats) -> Mapping[
     if len(columns) > COLUMNS:
         best = relevance.max(axis=0, initial=-np.inf)
         keys = {*profile.primary_key, *(name for key in profile.foreign_keys for name in key.columns)}
-        places = {column.name: place for place, column in enumerate(profile.columns)}
-        ranked = sorted(columns, key=lambda column: (column.name not in keys, -best[places[column.name]]))
+        positions = {column.name: position for position, column in enumerate(profile.columns)}
+        ranked = sorted(columns, key=lambda column: (column.name not in keys, -best[positions[column.name]]))
         kept = {column.name for column in ranked[:COLUMNS]}
         left_out = len(columns) - len(kept)
         columns = [column for column in columns if column.name in kept]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 
 from tagframe import config
+from tagframe.config import SearchSettings
+from tagframe.corpus import Corpus
 from tagframe.errors import EmptyCorpus, InvalidArgument, TableNotFound, did_you_mean
 from tagframe.retrieval.cell_values import cells_of
 from tagframe.retrieval.index import RetrievalIndex
@@ -22,7 +25,6 @@ from tagframe.retrieval.reasons import reasons_for
 from tagframe.retrieval.retrieved import RetrievedTables, TableHit
 
 if TYPE_CHECKING:
-    from tagframe.corpus import Corpus
     from tagframe.embed import Embedder
     from tagframe.lm import LM, Quote
 
@@ -30,21 +32,60 @@ DEFAULT_K = 5
 """How many tables are given by the methods that cannot say it themselves."""
 
 
+class RetrieveOptions(SearchSettings, total=False):
+    """The keywords that :func:`retrieve_tables` has in common with its doors on a corpus and a frame."""
+
+    k: int | Literal["auto"] | None
+    method: str | None
+    decomposition: Sequence[str] | None
+    coarse: Mapping[str, float] | None
+    confidence: float | None
+    refine: bool
+    decompose: bool
+
+
+@overload
 def retrieve_tables(
-    corpus: Corpus,
     question: str,
+    corpus: Corpus | None = ...,
+    *,
+    anchor: str | None = ...,
+    quote: Literal[False] = ...,
+    **options: Unpack[RetrieveOptions],
+) -> RetrievedTables: ...
+@overload
+def retrieve_tables(
+    question: str,
+    corpus: Corpus | None = ...,
+    *,
+    anchor: str | None = ...,
+    quote: Literal[True],
+    **options: Unpack[RetrieveOptions],
+) -> Quote: ...
+@overload
+def retrieve_tables(
+    question: str,
+    corpus: Corpus | None = ...,
+    *,
+    anchor: str | None = ...,
+    quote: bool,
+    **options: Unpack[RetrieveOptions],
+) -> RetrievedTables | Quote: ...
+def retrieve_tables(
+    question: str,
+    corpus: Corpus | None = None,
     *,
     k: int | Literal["auto"] | None = None,
     method: str | None = None,
     anchor: str | None = None,
     decomposition: Sequence[str] | None = None,
     coarse: Mapping[str, float] | None = None,
-    lm: LM | None = None,
-    embedder: Embedder | None = None,
     confidence: float | None = None,
     refine: bool = False,
     decompose: bool = False,
-) -> RetrievedTables:
+    quote: bool = False,
+    **settings: Unpack[SearchSettings],
+) -> RetrievedTables | Quote:
     """Find the tables that answer a question together.
 
     >>> import pandas as pd, tagframe as tf
@@ -52,13 +93,15 @@ def retrieve_tables(
     >>> concerts = pd.DataFrame({"concert_id": [1, 2], "singer_id": [1, 1], "year": [2020, 2021]})
     >>> parts = pd.DataFrame({"part": ["bolt"], "price": [1.5]})
     >>> corpus = tf.open_corpus({"music.singer": singers, "music.concert": concerts, "shop.part": parts})
-    >>> found = retrieve_tables(corpus, "Which singers gave a concert in 2020?", k=2)
+    >>> found = tf.retrieve_tables("Which singers gave a concert in 2020?", corpus, k=2)
     >>> sorted(hit.id for hit in found.tables)
     ['music.concert', 'music.singer']
 
+    ``corpus.retrieve_tables(question)`` is the same; ``frame.tag.retrieve_tables(question)`` starts from that frame.
+
     Args:
-        corpus: what to search.
         question: in plain language.
+        corpus: what to search; the configured corpus where None.
         k: how many tables, the anchor not counted; all of them where the corpus has fewer. "auto" (or None) lets the
             method "auto" say how many the question needs: the fewest that are surely enough all; the other methods
             then give five.
@@ -73,25 +116,68 @@ def retrieve_tables(
             model does.
         coarse: relevance of tables by id, from a scorer of your own, in place of the embedder's; for all methods but
             "auto" and "murre". Tables that it does not name have 0.
-        lm: the model to decompose, imagine or rewrite with, which given here it does; the configured one where None.
-        embedder: the embedding model; the configured one where None.
         confidence: the chance to hold *all* that is needed that the tables of ``k="auto"`` have to reach; 0.9 where
             None. ``found.confidence`` says what they reach.
         refine: a model's second look, for the method "auto": it reads the best candidates in one call, and says which
             are needed and what is missing; that is looked for, and the model asked once more. What it says counts
-            beside the rest. :func:`quote_retrieval` says what it costs.
+            beside the rest.
         decompose: whether the configured model takes the question apart. No model is asked but for this, for
             ``refine``, and for the methods that are made of a model's words ("murre", "crush").
+        quote: what the model's part would cost instead, sending nothing.
+        **settings: as in :func:`tagframe.configure`, for this call.
 
     Raises:
         EmptyQuestion: the question has no words.
         EmptyCorpus: there is no table to search.
-        InvalidArgument: an unknown method, a k below 1, a confidence that is no chance, or ``coarse``, a confidence or
-            a second look for a method that takes none.
-        NotConfigured: a second look, and no model to take it.
+        InvalidArgument: no such keyword; an unknown method, a k below 1, a confidence that is no chance, or
+            ``coarse``, a confidence or a second look for a method that takes none.
+        NotConfigured: no corpus is given or configured; a second look or a quote, and no model for it.
         TableNotFound: the corpus has no such anchor, or lacks a table that ``coarse`` names.
         MissingExtra: method "mip" without the ``mip`` extra.
     """
+    if isinstance(question, Corpus):
+        raise InvalidArgument("the question comes first: retrieve_tables(question, corpus)")
+    with config.of_call(retrieve_tables, settings):
+        search = partial(
+            _retrieved,
+            config.require_corpus(corpus),
+            question,
+            k=k,
+            method=method,
+            anchor=anchor,
+            decomposition=decomposition,
+            coarse=coarse,
+            confidence=confidence,
+            refine=refine,
+            decompose=decompose,
+        )
+        return _quoted(search) if quote else search()
+
+
+def _quoted(search: Callable[..., RetrievedTables]) -> Quote:
+    from tagframe.lm import QuoteEnds, QuotingLM, get_lm
+    from tagframe.retrieval.refine import guess
+
+    quoting = QuotingLM(get_lm("retrieve"), guess)
+    with contextlib.suppress(QuoteEnds):
+        search(lm=quoting)
+    return quoting.quote
+
+
+def _retrieved(
+    corpus: Corpus,
+    question: str,
+    *,
+    k: int | Literal["auto"] | None,
+    method: str | None,
+    anchor: str | None,
+    decomposition: Sequence[str] | None,
+    coarse: Mapping[str, float] | None,
+    confidence: float | None,
+    refine: bool,
+    decompose: bool,
+    lm: LM | None = None,
+) -> RetrievedTables:
     chosen = _method(method)
     size = _size(k, chosen)
     _check_confidence(confidence, chosen)
@@ -100,12 +186,14 @@ def retrieve_tables(
     asked = Question.of(question)
     if not corpus.profiles:
         raise EmptyCorpus("there is no table to search: the corpus, or what is left of its catalogue, is empty")
-    embedder = embedder if embedder is not None else _configured_embedder()
+    embedder = _configured_embedder()
     anchor = None if anchor is None else corpus.profile(anchor).id
     index = index_of(corpus, embedder, anchor)
-    anchored = None if anchor is None else index.place(anchor)
-    decompose = decompose or lm is not None or chosen.asks_model
-    if lm is None and (refine or (decompose and config.current().model("retrieve") is not None and chosen.may_ask)):
+    anchored = None if anchor is None else index.position(anchor)
+    decompose = decompose or chosen.asks_model
+    if not (refine or (chosen.may_ask and decompose)):
+        lm = None
+    elif lm is None and (refine or config.current().model("retrieve") is not None):
         from tagframe.lm import get_lm
 
         lm = get_lm("retrieve")
@@ -123,14 +211,14 @@ def retrieve_tables(
     values = () if prepared.evidence is None else prepared.evidence.values
     hits = tuple(
         TableHit(
-            index.tables[prepared.tables[place]].id,
+            index.tables[prepared.tables[position]].id,
             float(selection.score[rank]),
             tuple(why[rank]),
-            None if selection.probability is None else float(selection.probability[place]),
-            index.families[prepared.tables[place]].parts,
-            cells_of(values, prepared.tables[place], index.tables[prepared.tables[place]]),
+            None if selection.probability is None else float(selection.probability[position]),
+            index.families[prepared.tables[position]].parts,
+            cells_of(values, prepared.tables[position], index.tables[prepared.tables[position]]),
         )
-        for rank, place in enumerate(selection.indices)
+        for rank, position in enumerate(selection.indices)
     )
     notes = [note for note in (selection.note, second_look) if note]
     available = len(index.tables) - (anchored is not None)
@@ -145,21 +233,6 @@ def retrieve_tables(
     return RetrievedTables(question, hits, corpus, anchor_id, chosen.name, note, selection.confidence)
 
 
-def quote_retrieval(corpus: Corpus, question: str, *, lm: LM | None = None, **options: Any) -> Quote:
-    """What :func:`retrieve_tables` would cost with the same arguments, sending nothing.
-
-    Raises:
-        NotConfigured: there is no model that could be asked.
-    """
-    from tagframe.lm import QuoteEnds, QuotingLM, get_lm
-    from tagframe.retrieval.refine import guess
-
-    quoting = QuotingLM(lm if lm is not None else get_lm("retrieve"), guess)
-    with contextlib.suppress(QuoteEnds):
-        retrieve_tables(corpus, question, lm=quoting, **options)
-    return quoting.quote
-
-
 def _refined(
     index: RetrievalIndex, question: Question, method: Method[Any, Any], lm: LM, anchored: int | None, k: int | None
 ) -> tuple[Prepared[Any], str]:
@@ -169,7 +242,7 @@ def _refined(
     found = method.relevance(index, question, lm)
     wide = method.prepare(index, question, found, anchored, CANDIDATES)
     best = method.select(wide.problem, CANDIDATES).indices
-    looked, said = second_look(index, question, [wide.tables[place] for place in best], lm)
+    looked, said = second_look(index, question, [wide.tables[position] for position in best], lm)
     return method.prepare(index, question, replace(found, looked=looked), anchored, k), said
 
 
@@ -213,12 +286,12 @@ def _given_relevance(index: RetrievalIndex, given: Mapping[str, float], method: 
     if not method.takes_coarse:
         others = [other.name for other in METHODS.values() if other.takes_coarse]
         raise InvalidArgument(f"method {method.name!r} has no place for coarse=; {', '.join(others)} have")
-    place = {table.id: position for position, table in enumerate(index.tables)}
-    relevance = np.zeros(len(place))
+    position = {table.id: number for number, table in enumerate(index.tables)}
+    relevance = np.zeros(len(position))
     for table, value in given.items():
-        if table not in place:
-            raise TableNotFound(f"coarse names {table!r}, no table in {did_you_mean(str(table), place)}")
-        relevance[place[table]] = value
+        if table not in position:
+            raise TableNotFound(f"coarse names {table!r}, no table in {did_you_mean(str(table), position)}")
+        relevance[position[table]] = value
     return relevance
 
 

@@ -217,20 +217,20 @@ class RetrievedTables:
         return table in self.tables or any(hit.id == table for hit in self.tables)
 
     @overload
-    def __getitem__(self, place: int | str) -> TableHit: ...
+    def __getitem__(self, position: int | str) -> TableHit: ...
     @overload
-    def __getitem__(self, place: slice) -> tuple[TableHit, ...]: ...
-    def __getitem__(self, place: int | str | slice) -> TableHit | tuple[TableHit, ...]:
-        """A table by its place, or by its id or bare name, in any case; or several by their places.
+    def __getitem__(self, position: slice) -> tuple[TableHit, ...]: ...
+    def __getitem__(self, position: int | str | slice) -> TableHit | tuple[TableHit, ...]:
+        """A table by its position, or by its id or bare name, in any case; or several by their positions.
 
         Raises:
             IndexError: there are fewer tables.
             TableNotFound: none, or several, of that name.
         """
-        if not isinstance(place, str):
-            return self.tables[place]
+        if not isinstance(position, str):
+            return self.tables[position]
         by_id = {hit.id: hit for hit in self.tables}
-        wanted = place.casefold()
+        wanted = position.casefold()
         for names in (
             {id: id for id in by_id},
             {profile.id: profile.name for profile in self.corpus.profiles if profile.id in by_id},
@@ -238,7 +238,7 @@ class RetrievedTables:
             found = [id for id, name in names.items() if name.casefold() == wanted]
             if len(found) == 1:
                 return by_id[found[0]]
-        raise TableNotFound(f"no table {place!r} in {did_you_mean(place, by_id)}")
+        raise TableNotFound(f"no table {position!r} in {did_you_mean(position, by_id)}")
 
     def __getstate__(self) -> dict[str, Any]:
         # Locks do not pickle; the join plan goes along where it is known.

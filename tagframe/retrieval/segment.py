@@ -147,13 +147,13 @@ class WordsApart(Sequence[TableProfile]):
         return len(self.own)
 
     @overload
-    def __getitem__(self, place: int) -> TableProfile: ...
+    def __getitem__(self, position: int) -> TableProfile: ...
     @overload
-    def __getitem__(self, place: slice) -> tuple[TableProfile, ...]: ...
-    def __getitem__(self, place: int | slice) -> TableProfile | tuple[TableProfile, ...]:
-        if isinstance(place, slice):
-            return with_words_apart(self.own[place], self._segmenter)
-        return with_words_apart([self.own[place]], self._segmenter)[0]
+    def __getitem__(self, position: slice) -> tuple[TableProfile, ...]: ...
+    def __getitem__(self, position: int | slice) -> TableProfile | tuple[TableProfile, ...]:
+        if isinstance(position, slice):
+            return with_words_apart(self.own[position], self._segmenter)
+        return with_words_apart([self.own[position]], self._segmenter)[0]
 
     def __iter__(self) -> Iterator[TableProfile]:
         return iter(self.whole())

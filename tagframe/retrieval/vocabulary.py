@@ -63,7 +63,7 @@ class Vocabulary:
             count: how many tables there are.
         """
         having = np.concatenate([names.words, columns.words]) * max(count, 1)
-        once = np.unique(having + np.concatenate([names.places, owner[columns.places]]))
+        once = np.unique(having + np.concatenate([names.positions, owner[columns.positions]]))
         tables = np.bincount(once // max(count, 1), minlength=len(words))
         there = tables > 0
         number = np.cumsum(there) - 1
@@ -109,17 +109,17 @@ class Vocabulary:
 
 @dataclass(frozen=True, eq=False)
 class _Held:
-    """Words by number, the place of the name that each is in, and whether it is of the name itself."""
+    """Words by number, the position of the name that each is in, and whether it is of the name itself."""
 
     words: Numbers
-    places: Numbers
+    positions: Numbers
     own: npt.NDArray[np.bool_]
 
-    def beside(self, other: _Held, places: Numbers) -> _Held:
-        """With those of other names, whose places are these."""
+    def beside(self, other: _Held, positions: Numbers) -> _Held:
+        """With those of other names, whose positions are these."""
         return _Held(
             np.concatenate([self.words, other.words]),
-            np.concatenate([self.places, places[other.places]]),
+            np.concatenate([self.positions, positions[other.positions]]),
             np.concatenate([self.own, other.own]),
         )
 
@@ -166,12 +166,12 @@ class _Names:
     def _held(self, names: Numbers) -> _Held:
         starts = self._starts[names]
         counts = self._starts[names + 1] - starts
-        places = np.repeat(np.arange(len(names)), counts)
-        within = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return _Held(self._flat[starts[places] + within], places, within < self._own[names][places])
+        positions = np.repeat(np.arange(len(names)), counts)
+        within = np.arange(len(positions)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return _Held(self._flat[starts[positions] + within], positions, within < self._own[names][positions])
 
 
-_KEPT = ("starts", "places", "own", "total")
+_KEPT = ("starts", "positions", "own", "total")
 
 
 class _Postings:
@@ -180,9 +180,9 @@ class _Postings:
     Args:
         words: all there are.
         rarity: of each, shape (words,).
-        starts: where the names of each word begin among ``places``: shape (words + 1,).
-        places: of the names that have each word, word after word, ascending.
-        own: whether the word is of the name itself, not of what is said of it: as ``places``.
+        starts: where the names of each word begin among ``positions``: shape (words + 1,).
+        positions: of the names that have each word, word after word, ascending.
+        own: whether the word is of the name itself, not of what is said of it: as ``positions``.
         total: the rarity of each name's own words: shape (names,).
     """
 
@@ -191,25 +191,25 @@ class _Postings:
         words: Sequence[str],
         rarity: Floats,
         starts: Numbers,
-        places: npt.NDArray[np.int32],
+        positions: npt.NDArray[np.int32],
         own: npt.NDArray[np.bool_],
         total: Floats,
     ) -> None:
         self._number = {word: number for number, word in enumerate(words)}
         self._rarity = rarity
-        self.starts, self.places, self.own, self.total = starts, places, own, total
+        self.starts, self.positions, self.own, self.total = starts, positions, own, total
 
     @classmethod
     def of(cls, words: Sequence[str], rarity: Floats, held: _Held, count: int) -> _Postings:
         """Of what so many names hold."""
         # The rarest last, whatever the numbers of words are: sums of the same are the same to the last digit.
         own = held.words[held.own]
-        order = np.lexsort((rarity[own], held.places[held.own]))
-        total = np.bincount(held.places[held.own][order], rarity[own][order], minlength=count)
-        order = np.lexsort((held.places, held.words))
+        order = np.lexsort((rarity[own], held.positions[held.own]))
+        total = np.bincount(held.positions[held.own][order], rarity[own][order], minlength=count)
+        order = np.lexsort((held.positions, held.words))
         starts = np.searchsorted(held.words[order], np.arange(len(words) + 1))
-        places = held.places[order].astype(np.int32)
-        return cls(words, rarity, starts, places, held.own[order], np.maximum(total, 1e-9))
+        positions = held.positions[order].astype(np.int32)
+        return cls(words, rarity, starts, positions, held.own[order], np.maximum(total, 1e-9))
 
     def held(self, cut: Cut) -> _Held:
         """What stays of it.
@@ -217,9 +217,9 @@ class _Postings:
         Args:
             cut: the names' order.
         """
-        stay, places = cut.moved(self.places)
+        stay, positions = cut.moved(self.positions)
         words = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))[stay]
-        return _Held(words, places, self.own[stay])
+        return _Held(words, positions, self.own[stay])
 
     def matched(self, words: Sequence[str]) -> tuple[Floats, Floats]:
         """Of each name the rarity of the words that it has, and their share of the name's rarity, at most 1."""
@@ -227,5 +227,5 @@ class _Postings:
         for word in words:
             number = self._number.get(word)
             if number is not None:
-                found[self.places[self.starts[number] : self.starts[number + 1]]] += self._rarity[number]
+                found[self.positions[self.starts[number] : self.starts[number + 1]]] += self._rarity[number]
         return found, np.minimum(found / self.total, 1.0)

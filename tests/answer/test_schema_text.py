@@ -80,7 +80,7 @@ def test_a_value_of_a_long_column_is_spelled_as_the_file_has_it(sqlite_file):
         sqlite_file(f"CREATE TABLE street (id INTEGER, name TEXT); INSERT INTO street VALUES {rows};")
     )
     tables = names_of(corpus)
-    found = retrieve_tables(corpus, "Where is 'street of number 1234'?", k=1, method="lexical")
+    found = retrieve_tables("Where is 'street of number 1234'?", corpus, k=1, method="lexical")
     query = Query("", tables, found)
     cells = [words for hit in found for _, words in hit.cells]
     said = matched_cells(found.question, query, Reader(corpus, tables))

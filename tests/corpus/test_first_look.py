@@ -35,7 +35,7 @@ def test_names_answer_while_rows_are_profiled(bank, gate, tmp_path):
     assert [column.name for column in corpus.profile("loan").columns] == ["loan_id", "client_id", "amount"]
     assert corpus.profile("loan").rows is None
     assert len(corpus.read("loan")) == 3
-    found = retrieve_tables(corpus, "amount of a loan", k=1, method="lexical")
+    found = retrieve_tables("amount of a loan", corpus, k=1, method="lexical")
     assert found.ids == ["bank.loan"]
     assert "a first look: 2 of 2 tables are known by name" in found.note
     with pytest.raises(TimeoutError):
@@ -46,7 +46,7 @@ def test_names_answer_while_rows_are_profiled(bank, gate, tmp_path):
     assert whole.unprofiled == ()
     assert whole.profile("loan").rows == 3
     assert whole.whole() is whole
-    assert retrieve_tables(whole, "amount of a loan", k=1, method="lexical").note == ""
+    assert retrieve_tables("amount of a loan", whole, k=1, method="lexical").note == ""
 
 
 def test_what_is_unchanged_is_known_at_once(tmp_path, sqlite_file, gate):

@@ -166,7 +166,7 @@ def test_threads_and_processes_share_one_catalogue(lake, tmp_path):
 
     def ask(_: int) -> list[str]:
         corpus = tf.open_corpus(lake, catalogue=catalogue)
-        return retrieve_tables(corpus, "name of b1", k=2, embedder=Noting()).ids
+        return retrieve_tables("name of b1", corpus, k=2, embedder=Noting()).ids
 
     with warnings.catch_warnings(), ThreadPoolExecutor(4) as pool:
         warnings.simplefilter("error")

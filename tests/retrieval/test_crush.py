@@ -37,7 +37,7 @@ def test_the_tables_that_cover_an_imagined_schema_are_found(words):
         }
     )
     schema = ["singer(singer id, name)", "stadium(capacity)"]
-    found = retrieve_tables(corpus, "Who sang?", k=2, method="crush", decomposition=schema, embedder=words)
+    found = retrieve_tables("Who sang?", corpus, k=2, method="crush", decomposition=schema, embedder=words)
     assert {hit.id for hit in found.tables} == {"music.singer", "music.stadium"}
 
 

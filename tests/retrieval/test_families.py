@@ -57,21 +57,21 @@ def test_other_columns_make_another_table():
 
 
 def test_a_family_is_one_candidate_and_is_stacked(web, words):
-    found = retrieve_tables(web, "events of users by country and page", k=3, embedder=words)
+    found = retrieve_tables("events of users by country and page", web, k=3, embedder=words)
     assert sorted(found.ids) == ["shop.parts", "web.events_20210101", "web.users"]
     hit = found["web.events_20210101"]
     assert hit.parts == tuple(f"web.events_{day}" for day in DAYS)
     assert hit.label == "web.events_* (4 tables)"
     assert "web.events_* (4 tables)" in repr(found)
     assert found["web.users"].label == "web.users"
-    both = retrieve_tables(web, "events of users by country and page", k=2, embedder=words)
+    both = retrieve_tables("events of users by country and page", web, k=2, embedder=words)
     frame = both.merge(on_loss="allow", on_fanout="allow")
     assert sorted(frame["event_id"]) == list(range(500, 508))
     assert both.to_dict()["tables"][both.ids.index("web.events_20210101")]["parts"] == list(hit.parts)
 
 
 def test_a_piece_that_is_the_anchor_stands_for_itself(web, words):
-    found = retrieve_tables(web, "events of users by country", k=3, anchor="web.events_20210102", embedder=words)
+    found = retrieve_tables("events of users by country", web, k=3, anchor="web.events_20210102", embedder=words)
     assert found.anchor == "web.events_20210102"
     others = found["web.events_20210101"].parts
     assert others == tuple(f"web.events_{day}" for day in DAYS if day != "20210102")

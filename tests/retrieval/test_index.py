@@ -112,31 +112,31 @@ def test_a_description_is_searched(words):
     )
     question = "how much was shipped"
     for method in ("auto", "lexical", "dense", "greedy"):
-        before = retrieve_tables(corpus, question, k=2, method=method, embedder=words)
+        before = retrieve_tables(question, corpus, k=2, method=method, embedder=words)
         assert not any("shipped" in " ".join(hit.reasons) and "named" in " ".join(hit.reasons) for hit in before)
     corpus.describe("shop.orders.st", "status code, 3 = shipped")
     for method in ("auto", "lexical", "dense", "greedy"):
-        found = retrieve_tables(corpus, question, k=1, method=method, embedder=words)
+        found = retrieve_tables(question, corpus, k=1, method=method, embedder=words)
         assert found.ids == ["shop.orders"], method
         assert "named in the question: shipped" in found[0].reasons
-    found = retrieve_tables(corpus, question, k=1, embedder=words)
+    found = retrieve_tables(question, corpus, k=1, embedder=words)
     assert any("st fits" in reason for reason in found[0].reasons)
 
 
 def test_the_first_question_shows_what_it_does(bank, words, capsys):
     with tf.context(progress=True):
-        retrieve_tables(bank, "loans of clients", k=1, embedder=words)
+        retrieve_tables("loans of clients", bank, k=1, embedder=words)
     shown = capsys.readouterr().err
     assert "reading names of tables and columns" in shown
     assert "looking for keys" in shown
     with tf.context(progress=False):
-        retrieve_tables(bank.subset(["bank.loan", "bank.client"]), "loans of clients", k=1, embedder=words)
+        retrieve_tables("loans of clients", bank.subset(["bank.loan", "bank.client"]), k=1, embedder=words)
     assert capsys.readouterr().err == ""
 
 
 def test_what_a_method_that_asks_for_no_keys_shows(bank, words, capsys):
     with tf.context(progress=None):
-        retrieve_tables(bank, "loans of clients", k=1, method="dense", embedder=words)
+        retrieve_tables("loans of clients", bank, k=1, method="dense", embedder=words)
     assert capsys.readouterr().err == "", "standard error is no terminal here"
 
 
@@ -159,7 +159,7 @@ def lake(tmp_path, monkeypatch):
             return sorted(tmp_path.glob("c.index-*"))
 
         def __call__(self, embedder, question="who lives in Porto?", **options):
-            found = retrieve_tables(self.open(), question, embedder=embedder, **{"k": 2, **options})
+            found = retrieve_tables(question, self.open(), embedder=embedder, **{"k": 2, **options})
             return [(hit.id, hit.score, hit.reasons) for hit in found.tables]
 
     return Asked()
@@ -239,6 +239,6 @@ def test_a_copy_of_a_corpus_with_a_kept_index_has_its_vectors(lake, words, tmp_p
     encoded = []
     monkeypatch.setattr(words, "encode", lambda texts, real=words.encode: encoded.extend(texts) or real(texts))
     index_cache.forget()
-    found = retrieve_tables(tf.open_corpus(tmp_path / "copy"), "who lives in Porto?", k=2, embedder=words)
+    found = retrieve_tables("who lives in Porto?", tf.open_corpus(tmp_path / "copy"), k=2, embedder=words)
     assert [(hit.id, hit.score, hit.reasons) for hit in found.tables] == first
     assert encoded == ["who lives in Porto?", "lives", "porto"]  # the question's own

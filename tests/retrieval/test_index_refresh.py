@@ -146,7 +146,7 @@ def test_only_the_columns_of_databases_that_changed_are_read(folder, tmp_path, w
     assert {table.partition(".")[0] for table in read} == {"bank"}
     assert valued == ["loan_id", "client_id", "amount", "status", "gnu"]
     assert sorted(encoded) == ["bank loan: loan id, client id, amount, status, gnu", "loan gnu"]
-    assert index.best_fit(Question.of("which gnu"), index.place("bank.loan"))[1] == 4
+    assert index.best_fit(Question.of("which gnu"), index.position("bank.loan"))[1] == 4
 
 
 def test_what_users_tell_of_a_lake_is_known(folder, tmp_path, words, monkeypatch):

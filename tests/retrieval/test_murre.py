@@ -97,7 +97,7 @@ def test_the_method_finds_tables_that_the_question_names_one_by_one(words):
             "shop.part": pd.DataFrame({"part": ["bolt"]}),
         }
     )
-    found = retrieve_tables(corpus, "singer singer stadium", k=2, method="murre", embedder=words)
+    found = retrieve_tables("singer singer stadium", corpus, k=2, method="murre", embedder=words)
     assert found.ids == ["music.singer", "music.stadium"]
 
 

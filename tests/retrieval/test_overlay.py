@@ -71,14 +71,14 @@ def test_a_table_laid_over_itself_is_known_as_it_was(bank, words, id):
 
 
 def test_nothing_of_the_corpus_is_indexed_again(bank, words, monkeypatch):
-    retrieve_tables(bank, QUESTIONS[0], k=2, embedder=words)
+    retrieve_tables(QUESTIONS[0], bank, k=2, embedder=words)
     monkeypatch.setattr(RetrievalIndex, "_prepare", lambda *_: pytest.fail("indexed anew"))
     encoded = []
     real = words.encode
     monkeypatch.setattr(words, "encode", lambda texts: encoded.extend(texts) or real(texts))
     frame = pd.DataFrame({"who": [11, 12], "branch": ["Porto", "Faro"]})
     corpus, anchor = with_frame(bank, frame)
-    found = retrieve_tables(corpus, "loans of clients by branch in Faro", k=2, anchor=anchor, embedder=words)
+    found = retrieve_tables("loans of clients by branch in Faro", corpus, k=2, anchor=anchor, embedder=words)
     assert found.anchor == anchor
     assert len(found.tables) == 2
     assert anchor not in [hit.id for hit in found.tables]
@@ -90,7 +90,7 @@ def test_columns_that_are_new_gone_or_renamed(bank, words):
     frame = bank.read("bank.client").drop(columns="gender").assign(town=["Porto", "Faro", "Beja"], score=1.5)
     corpus, anchor = with_frame(bank, frame, "bank.client")
     index = index_of(corpus, words, anchor)
-    place = index.place(anchor)
+    place = index.position(anchor)
     assert [column.name for column in index.tables[place].columns] == [*frame.columns]
     (hit,) = index.values.hits(Question.of("Who is from Faro?"))
     assert hit.tables == (place,)
@@ -108,7 +108,7 @@ def test_columns_that_are_new_gone_or_renamed(bank, words):
 @pytest.mark.parametrize("frame", [pd.DataFrame(), pd.DataFrame({"x": []}), pd.DataFrame({"?": [None, None]})])
 def test_frames_of_nothing(bank, words, frame):
     corpus, anchor = with_frame(bank, frame)
-    found = retrieve_tables(corpus, QUESTIONS[0], k=2, anchor=anchor, embedder=words)
+    found = retrieve_tables(QUESTIONS[0], corpus, k=2, anchor=anchor, embedder=words)
     assert len(found.tables) == 2
 
 
@@ -119,7 +119,7 @@ def test_methods_over_an_anchored_frame(bank, words, embedder, monkeypatch):
     corpus, anchor = with_frame(bank, frame, "bank.client")
     for method in ("auto", "greedy", "exact", "dense", "lexical", "hybrid", "murre", "crush"):
         found = retrieve_tables(
-            corpus, "loans of clients", k=2, method=method, anchor=anchor, embedder=words if embedder else None
+            "loans of clients", corpus, k=2, method=method, anchor=anchor, embedder=words if embedder else None
         )
         assert len(found.tables) == 2, method
         assert anchor not in [hit.id for hit in found.tables]
@@ -129,7 +129,7 @@ def test_a_piece_of_a_family_stands_for_itself(words):
     days = {f"web.events_{day}": pd.DataFrame({"id": [day], "page": ["a"]}) for day in (20210101, 20210102, 20210103)}
     corpus = tf.open_corpus({**days, "web.users": pd.DataFrame({"id": [1], "name": ["Ann"]})})
     over, anchor = with_frame(corpus, corpus.read("web.events_20210102"), "web.events_20210102")
-    found = retrieve_tables(over, "events of users", k=1, anchor=anchor, embedder=words)
+    found = retrieve_tables("events of users", over, k=1, anchor=anchor, embedder=words)
     assert found.anchor == "web.events_20210102"
     assert index_of(corpus, words, "web.users") is index_of(corpus, words)
     assert index_of(corpus, words, "web.events_20210102") is not index_of(corpus, words)
@@ -139,5 +139,5 @@ def test_a_frame_over_a_frame_over_a_corpus(bank, words):
     one, _ = with_frame(bank, pd.DataFrame({"a": [1]}))
     two, anchor = with_frame(one, pd.DataFrame({"branch": ["Porto"]}))
     assert isinstance(two, Corpus)
-    found = retrieve_tables(two, "loans of clients by branch", k=2, anchor=anchor, embedder=words)
+    found = retrieve_tables("loans of clients by branch", two, k=2, anchor=anchor, embedder=words)
     assert len(found.tables) == 2

@@ -8,7 +8,7 @@ import pytest
 import tagframe as tf
 from tag_bench.server import Reply, Server
 from tagframe.errors import AnswerRejected, InvalidArgument, NotConfigured
-from tagframe.retrieval import quote_retrieval, retrieve_tables
+from tagframe.retrieval import retrieve_tables
 from tagframe.retrieval.index_cache import index_of
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.refine import COLUMNS, WEIGHT, Choice, lookup, parse_choice, refine_prompt
@@ -46,7 +46,7 @@ def chosen(needed, maybe=(), missing=()):
 
 def retrieved(corpus, words, script, question="Which singers gave a concert?", **options):
     with Server(script) as server, tf.context(lm="openai/x", api_base=server.url, api_key="n", store=None):
-        found = retrieve_tables(corpus, question, refine=True, embedder=words, **options)
+        found = retrieve_tables(question, corpus, refine=True, embedder=words, **options)
         looks = [request for request in server.requests if "candidate tables" in request.messages[0]["content"]]
     return found, looks
 
@@ -106,7 +106,7 @@ def test_of_a_wide_table_the_columns_near_the_question_are_shown(words):
 
 
 def test_what_the_model_calls_needed_is_likelier_and_the_rest_less_so(corpus, words):
-    plain = retrieve_tables(corpus, "Which singers gave a concert?", k=4, embedder=words)
+    plain = retrieve_tables("Which singers gave a concert?", corpus, k=4, embedder=words)
     script = answers(chosen(["shop.part", "music.concert"]))
     found, looks = retrieved(corpus, words, script, k=4)
     assert found["shop.part"].probability > plain["shop.part"].probability
@@ -134,7 +134,7 @@ def test_an_answer_that_cannot_be_used_is_repaired_once_and_then_left_with_a_war
     assert len(looks) == 2
     with pytest.warns(UserWarning, match="the second look failed"):
         found, _ = retrieved(corpus, words, answers("all of them", "really all"), k=2)
-    assert found.ids == retrieve_tables(corpus, "Which singers gave a concert?", k=2, embedder=words).ids
+    assert found.ids == retrieve_tables("Which singers gave a concert?", corpus, k=2, embedder=words).ids
     assert "no usable second look" in found.note
 
 
@@ -144,24 +144,25 @@ def test_a_server_that_fails_leaves_the_tables_as_they_are(corpus, words):
 
     with pytest.warns(UserWarning, match="the second look failed"):
         found, _ = retrieved(corpus, words, broken, k=2)
-    assert found.ids == retrieve_tables(corpus, "Which singers gave a concert?", k=2, embedder=words).ids
+    assert found.ids == retrieve_tables("Which singers gave a concert?", corpus, k=2, embedder=words).ids
 
 
 def test_it_is_quoted_before_it_is_paid(corpus, words):
     with Server(lambda request: Reply("never", status=500)) as server:
         with tf.context(lm="openai/x", api_base=server.url, api_key="n", store=None):
-            quote = quote_retrieval(corpus, "Which singers gave a concert?", refine=True, embedder=words)
+            quote = retrieve_tables("Which singers gave a concert?", corpus, refine=True, quote=True, embedder=words)
             by_accessor = corpus.tables.tag.retrieve_tables("Which singers gave a concert?", refine=True, quote=True)
+            both = corpus.retrieve_tables("Which singers gave a concert?", refine=True, decompose=True, quote=True)
         assert not server.requests
-    assert quote.calls == 2  # the question taken apart, and the second look
-    assert by_accessor.calls == 2
+    assert quote.calls == by_accessor.calls == 1
+    assert both.calls == 2  # the question taken apart, and the second look
 
 
 def test_who_cannot_take_a_second_look_says_so(corpus, words):
     with pytest.raises(InvalidArgument, match="takes no second look"):
-        retrieve_tables(corpus, "Which singers?", method="dense", refine=True, embedder=words)
+        retrieve_tables("Which singers?", corpus, method="dense", refine=True, embedder=words)
     with tf.context(lm=None), pytest.raises(NotConfigured):
-        retrieve_tables(corpus, "Which singers?", refine=True, embedder=words)
+        retrieve_tables("Which singers?", corpus, refine=True, embedder=words)
 
 
 def test_tables_are_looked_up_by_a_description(corpus, words):

@@ -14,55 +14,55 @@ QUESTION = "What is the gender of the clients who have a loan?"
 def test_every_method_finds_the_obvious_tables(bank, words, method):
     if method == "mip":
         pytest.importorskip("mip", reason="the mip extra is not installed")
-    found = retrieve_tables(bank, "gender of client and amount of loan", k=2, method=method, embedder=words)
+    found = retrieve_tables("gender of client and amount of loan", bank, k=2, method=method, embedder=words)
     assert {hit.id for hit in found.tables} == {"bank.client", "bank.loan"}
     assert found.method == method
 
 
 def test_the_bridge_that_no_word_names_is_found(bank, words):
-    found = retrieve_tables(bank, QUESTION, k=2, embedder=words)
+    found = retrieve_tables(QUESTION, bank, k=2, embedder=words)
     assert {hit.id for hit in found.tables} == {"bank.client", "bank.loan"}
     assert "bank.disp" in found.join_plan.bridges
     assert len(found.merge(on_fanout="allow", on_loss="allow")) == 3
 
 
 def test_the_same_call_gives_the_same_result(bank, words):
-    first = retrieve_tables(bank, QUESTION, k=3, embedder=words)
-    again = retrieve_tables(bank.subset(bank.ids), QUESTION, k=3, embedder=words)
+    first = retrieve_tables(QUESTION, bank, k=3, embedder=words)
+    again = retrieve_tables(QUESTION, bank.subset(bank.ids), k=3, embedder=words)
     assert first.to_dict() == again.to_dict()
 
 
 def test_the_anchor_is_not_counted_and_starts_the_plan(bank, words):
-    found = retrieve_tables(bank, "gender of the clients", k=2, anchor="bank.loan", embedder=words)
+    found = retrieve_tables("gender of the clients", bank, k=2, anchor="bank.loan", embedder=words)
     assert "bank.loan" not in [hit.id for hit in found.tables]
     assert len(found.tables) == 2
     assert found.join_plan.start == "bank.loan"
 
 
 def test_more_tables_than_there_are_gives_all_and_says_so(bank, words):
-    found = retrieve_tables(bank, QUESTION, k=50, embedder=words)
+    found = retrieve_tables(QUESTION, bank, k=50, embedder=words)
     assert len(found.tables) == len(bank)
     assert "5 tables" in found.note
     assert found.note in repr(found)
 
 
 def test_given_sub_queries_are_used(bank, words):
-    found = retrieve_tables(bank, "Tell me", k=1, embedder=words, decomposition=["product:price"])
+    found = retrieve_tables("Tell me", bank, k=1, embedder=words, decomposition=["product:price"])
     assert found.tables[0].id == "shop.product"
 
 
 def test_a_model_decomposes_where_it_is_asked_to(bank, words, server):
     server.answers = "<sub_c>product:price</sub_c><FIN></FIN>"
     lm = LM("openai/test", api_base=server.url, api_key="none")
-    found = retrieve_tables(bank, "Tell me", k=1, embedder=words, lm=lm)
+    found = retrieve_tables("Tell me", bank, k=1, embedder=words, lm=lm, decompose=True)
     assert found.tables[0].id == "shop.product"
     assert len(server.requests) == 1
     with tf.context(lm=lm):
-        retrieve_tables(bank, "Tell me", k=1, method="dense", embedder=words)
+        retrieve_tables("Tell me", bank, k=1, method="dense", embedder=words)
         assert len(server.requests) == 1, "a method without sub-queries needs no decomposition"
-        retrieve_tables(bank, "What does it cost?", k=1, embedder=words)
+        retrieve_tables("What does it cost?", bank, k=1, embedder=words)
         assert len(server.requests) == 1, "no model is asked unbidden"
-        retrieve_tables(bank, "What does it cost?", k=1, embedder=words, decompose=True)
+        retrieve_tables("What does it cost?", bank, k=1, embedder=words, decompose=True)
         assert len(server.requests) == 2
 
 
@@ -71,11 +71,11 @@ def test_without_an_embedder_words_alone_decide(bank, monkeypatch, method):
     if method == "mip":
         pytest.importorskip("mip", reason="the mip extra is not installed")
     monkeypatch.setattr("tagframe.embed.get_embedder", lambda: None)
-    assert retrieve_tables(bank, "amount of each loan", k=1, method=method).ids == ["bank.loan"]
+    assert retrieve_tables("amount of each loan", bank, k=1, method=method).ids == ["bank.loan"]
 
 
 def test_reasons_say_words_columns_and_joins(bank, words):
-    found = retrieve_tables(bank, QUESTION, k=4, embedder=words)
+    found = retrieve_tables(QUESTION, bank, k=4, embedder=words)
     reasons = {hit.id: " ".join(hit.reasons) for hit in found.tables}
     assert "named in the question" in reasons["bank.loan"]
     assert "joins bank.client on client_id" in reasons["bank.disp"]
@@ -85,15 +85,15 @@ def test_reasons_say_words_columns_and_joins(bank, words):
 @pytest.mark.parametrize("question", ["", "   ", "?!", None])
 def test_a_question_needs_words(bank, question):
     with pytest.raises(EmptyQuestion):
-        retrieve_tables(bank, question)
+        retrieve_tables(question, bank)
 
 
 def test_k_may_be_numpys(bank, words):
-    assert len(retrieve_tables(bank, QUESTION, k=np.int64(2), embedder=words)) == 2
+    assert len(retrieve_tables(QUESTION, bank, k=np.int64(2), embedder=words)) == 2
 
 
 def test_of_a_document_the_beginning_is_read_and_said(bank, words):
-    found = retrieve_tables(bank, "amount of each loan. " + "x y z. " * 1_000_000, k=1, embedder=words)
+    found = retrieve_tables("amount of each loan. " + "x y z. " * 1_000_000, bank, k=1, embedder=words)
     assert found.ids == ["bank.loan"]
     assert "only the first 10,000 of 7,000,021 characters" in found.note
 
@@ -101,18 +101,18 @@ def test_of_a_document_the_beginning_is_read_and_said(bank, words):
 @pytest.mark.parametrize("k", [0, -1, 2.5, True, "many"])
 def test_k_is_a_number_of_tables(bank, words, k):
     with pytest.raises(InvalidArgument, match="k is"):
-        retrieve_tables(bank, QUESTION, k=k, embedder=words)
+        retrieve_tables(QUESTION, bank, k=k, embedder=words)
 
 
 def test_bad_arguments(bank, words):
     with pytest.raises(InvalidArgument, match="did you mean 'greedy'"):
-        retrieve_tables(bank, QUESTION, method="gredy", embedder=words)
+        retrieve_tables(QUESTION, bank, method="gredy", embedder=words)
     with pytest.raises(TableNotFound):
-        retrieve_tables(bank, QUESTION, anchor="bank.lone", embedder=words)
+        retrieve_tables(QUESTION, bank, anchor="bank.lone", embedder=words)
     with pytest.raises(InvalidArgument, match="list of sub-queries"):
-        retrieve_tables(bank, QUESTION, decomposition="client", embedder=words)
+        retrieve_tables(QUESTION, bank, decomposition="client", embedder=words)
     with pytest.raises(EmptyCorpus):
-        retrieve_tables(bank.subset([]), QUESTION, embedder=words)
+        retrieve_tables(QUESTION, bank.subset([]), embedder=words)
 
 
 def test_odd_names_are_found_and_joined(words):
@@ -122,12 +122,12 @@ def test_odd_names_are_found_and_joined(words):
             "my db.orders, all": pd.DataFrame({"order id": [1, 2], "when?": ["now", "then"]}),
         }
     )
-    found = retrieve_tables(corpus, "order details and when", k=2, embedder=words)
+    found = retrieve_tables("order details and when", corpus, k=2, embedder=words)
     assert len(found.merge()) == 2
 
 
 def test_tables_that_do_not_connect_are_still_a_result(bank, words):
-    found = retrieve_tables(bank, "client gender and product price", k=2, method="hybrid", embedder=words)
+    found = retrieve_tables("client gender and product price", bank, k=2, method="hybrid", embedder=words)
     assert {hit.id for hit in found.tables} == {"bank.client", "shop.product"}
     assert found.joins == []
     assert "no key pairs connect" in repr(found)
@@ -136,12 +136,12 @@ def test_tables_that_do_not_connect_are_still_a_result(bank, words):
 
 
 def test_relevance_of_a_scorer_of_ones_own_replaces_the_embedders(bank, words):
-    found = retrieve_tables(bank, QUESTION, k=1, method="dense", coarse={"bank.disp": 0.9}, embedder=words)
+    found = retrieve_tables(QUESTION, bank, k=1, method="dense", coarse={"bank.disp": 0.9}, embedder=words)
     assert found.ids == ["bank.disp"]
     with pytest.raises(TableNotFound, match="coarse names"):
-        retrieve_tables(bank, QUESTION, method="dense", coarse={"bank.dips": 0.9}, embedder=words)
+        retrieve_tables(QUESTION, bank, method="dense", coarse={"bank.dips": 0.9}, embedder=words)
     with pytest.raises(InvalidArgument, match="'auto' has no place for coarse"):
-        retrieve_tables(bank, QUESTION, coarse={"bank.disp": 0.9}, embedder=words)
+        retrieve_tables(QUESTION, bank, coarse={"bank.disp": 0.9}, embedder=words)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -151,20 +151,20 @@ def test_k_is_k(schema, words, method):
     if method in ("exact", "mip"):
         pytest.skip("finds an optimum: slow for as many as these")
     corpus = schema(**{f"shop.t{number}": ["id", f"x{number}"] for number in range(60)})
-    found = retrieve_tables(corpus, "How many t3 have an x7?", k=45, method=method, embedder=words)
+    found = retrieve_tables("How many t3 have an x7?", corpus, k=45, method=method, embedder=words)
     assert len(found) == len(set(found.ids)) == 45
     assert not found.note
 
 
 def test_auto_says_how_sure_it_is_and_can_be_asked_to_be_surer(bank, words):
-    some = retrieve_tables(bank, QUESTION, embedder=words)
-    more = retrieve_tables(bank, QUESTION, embedder=words, confidence=0.999)
+    some = retrieve_tables(QUESTION, bank, embedder=words)
+    more = retrieve_tables(QUESTION, bank, embedder=words, confidence=0.999)
     assert 0 < some.confidence <= more.confidence <= 1
     assert len(some) <= len(more)
-    assert retrieve_tables(bank, QUESTION, embedder=words, method="dense").confidence is None
+    assert retrieve_tables(QUESTION, bank, embedder=words, method="dense").confidence is None
     assert all(hit.doubtful == (hit.probability < 0.5) for hit in more)
     for wrong in (0, 1, 90, "sure", True):
         with pytest.raises(InvalidArgument, match="confidence is a chance"):
-            retrieve_tables(bank, QUESTION, confidence=wrong, embedder=words)
+            retrieve_tables(QUESTION, bank, confidence=wrong, embedder=words)
     with pytest.raises(InvalidArgument, match="'greedy'"):
-        retrieve_tables(bank, QUESTION, confidence=0.9, method="greedy", embedder=words)
+        retrieve_tables(QUESTION, bank, confidence=0.9, method="greedy", embedder=words)

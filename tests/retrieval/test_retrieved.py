@@ -11,7 +11,7 @@ QUESTION = "What is the gender of the clients who have a loan?"
 
 
 def test_json_holds_tables_and_joins(bank, words):
-    found = retrieve_tables(bank, QUESTION, k=3, embedder=words)
+    found = retrieve_tables(QUESTION, bank, k=3, embedder=words)
     data = json.loads(json.dumps(found.to_dict()))
     assert list(data) == ["question", "tables", "joins", "note", "confidence"]
     assert all(list(table) == ["id", "score", "probability", "doubtful", "reasons"] for table in data["tables"])
@@ -19,13 +19,13 @@ def test_json_holds_tables_and_joins(bank, words):
 
 
 def test_frame_has_a_row_for_each_table(bank, words):
-    frame = retrieve_tables(bank, QUESTION, k=3, embedder=words).to_frame()
+    frame = retrieve_tables(QUESTION, bank, k=3, embedder=words).to_frame()
     assert list(frame.columns) == ["id", "score", "probability", "reasons"]
     assert len(frame) == 3
 
 
 def test_merge_remembers_its_report(bank, words):
-    found = retrieve_tables(bank, QUESTION, k=2, method="lexical", embedder=words)
+    found = retrieve_tables(QUESTION, bank, k=2, method="lexical", embedder=words)
     assert {hit.id for hit in found.tables} == {"bank.client", "bank.loan"}
     assert "bank.disp" in found.join_plan.bridges
     frame = found.merge(on_loss="allow", on_fanout="allow")
@@ -33,13 +33,13 @@ def test_merge_remembers_its_report(bank, words):
 
 
 def test_repr_shows_tables_scores_and_joins(bank, words):
-    text = repr(retrieve_tables(bank, QUESTION, k=3, embedder=words))
+    text = repr(retrieve_tables(QUESTION, bank, k=3, embedder=words))
     assert "1. bank." in text
     assert "bank.disp.client_id = bank.client.client_id" in text
 
 
 def test_it_is_a_sequence_of_hits(bank, words):
-    found = retrieve_tables(bank, QUESTION, k=3, embedder=words)
+    found = retrieve_tables(QUESTION, bank, k=3, embedder=words)
     assert [hit.id for hit in found] == found.ids
     assert found[0] is found.tables[0]
     assert found[-1] is found.tables[-1]
@@ -57,7 +57,7 @@ def test_it_is_a_sequence_of_hits(bank, words):
 
 @pytest.mark.parametrize("planned", [False, True])
 def test_it_pickles_with_what_its_plan_needs(bank, words, planned):
-    found = retrieve_tables(bank, QUESTION, k=2, method="lexical", embedder=words)
+    found = retrieve_tables(QUESTION, bank, k=2, method="lexical", embedder=words)
     if planned:
         assert found.join_plan.steps
     copied = pickle.loads(pickle.dumps(found))
@@ -75,7 +75,7 @@ def test_of_schemas_alone_tables_and_plans_are_found_and_no_rows(schema, words):
             "shop.part": ["part", "price"],
         }
     )
-    found = retrieve_tables(corpus, "name of the singer of each concert", k=2, embedder=words)
+    found = retrieve_tables("name of the singer of each concert", corpus, k=2, embedder=words)
     assert {hit.id for hit in found} == {"music.singer", "music.concert"}
     assert found.join_plan.steps[0].key.left == "music.concert.singer_id"
     assert "music.concert" in repr(found)

@@ -79,11 +79,11 @@ class Block:
 
     @property
     def outer_conditions(self) -> list[tuple[int, exp.Expr]]:
-        """The conditions of joins that keep rows without a partner: (place of the join, its ON), where they call."""
+        """The conditions of joins that keep rows without a partner: (position of the join, its ON), where they call."""
         joins: list[exp.Join] = self.select.args.get("joins") or []
         return [
-            (place, join.args["on"])
-            for place, join in enumerate(joins)
+            (position, join.args["on"])
+            for position, join in enumerate(joins)
             if join.args.get("on") is not None and calls_in(join.args["on"])
         ]
 
@@ -193,7 +193,7 @@ def standing_alone(block: exp.Expr, sql: str, spoken: Spoken) -> str:
 
 def names_of_call(number: int, width: int) -> list[str]:
     """What :meth:`Block.rows` calls the key and the columns of the call of that number."""
-    return [KEY if number == 0 else f"{KEY}_{number}", *(f"{ARGUMENT}{number}_{place}" for place in range(width))]
+    return [KEY if number == 0 else f"{KEY}_{number}", *(f"{ARGUMENT}{number}_{position}" for position in range(width))]
 
 
 def _shown(columns: Sequence[Sequence[exp.Expr]], spoken: Spoken) -> list[exp.Expr]:

@@ -236,8 +236,8 @@ def _check_place(node: exp.Expr, spoken: Spoken) -> None:
         if isinstance(parent, exp.Limit | exp.Offset | exp.Values):
             raise UnsafeSQL(f"{name} may not stand in {parent.key.upper()}: {_shown(node, spoken)}")
         if aggregates and isinstance(parent, exp.Where | exp.Join | exp.Group):
-            places = "SELECT, HAVING or ORDER BY"
-            raise UnsafeSQL(f"{name} is an aggregate: it stands in {places}, not in {parent.key.upper()}")
+            positions = "SELECT, HAVING or ORDER BY"
+            raise UnsafeSQL(f"{name} is an aggregate: it stands in {positions}, not in {parent.key.upper()}")
         if aggregates and isinstance(parent, exp.Filter | exp.Distinct):
             raise UnsafeSQL(f"{name} takes all rows of its group; choose them in WHERE, not by {parent.key.upper()}")
         if aggregates and isinstance(parent, exp.Anonymous):

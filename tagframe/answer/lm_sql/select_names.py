@@ -14,7 +14,7 @@ _LONGEST = 60
 
 
 def write_out(select: exp.Select, is_column: Callable[[str], bool], spoken: Spoken) -> None:
-    """Put the function in place of its name, or of its place in SELECT, wherever a clause uses it.
+    """Put the function in place of its name, or of its position in SELECT, wherever a clause uses it.
 
     As engines read names: in ORDER BY those of SELECT come first (in PostgreSQL, of a name that stands by itself),
     elsewhere columns do.
@@ -31,7 +31,7 @@ def write_out(select: exp.Select, is_column: Callable[[str], bool], spoken: Spok
         if tree is None:
             continue
         if clause in ("group", "order"):
-            _places(tree, items, clause)
+            _positions(tree, items, clause)
         for node in list(own_nodes(tree)):
             comes_first = clause == "order" and (spoken.orders_by_names or isinstance(node.parent, exp.Ordered))
             if _names(node, named) and (comes_first or not is_column(node.name)):
@@ -46,15 +46,15 @@ def _names(node: exp.Expr, named: Mapping[str, exp.Expr]) -> bool:
     return isinstance(node, exp.Column) and not node.table and node.name.casefold() in named
 
 
-def _places(tree: exp.Expr, items: list[exp.Expr], clause: str) -> None:
-    """Write out ``ORDER BY 2`` and ``GROUP BY 1``, where SELECT has no star before that place."""
+def _positions(tree: exp.Expr, items: list[exp.Expr], clause: str) -> None:
+    """Write out ``ORDER BY 2`` and ``GROUP BY 1``, where SELECT has no star before that position."""
     for term in tree.expressions:
         literal = term.this if clause == "order" else term
         if not isinstance(literal, exp.Literal) or literal.is_string or not str(literal.this).isdigit():
             continue
-        place = int(literal.this) - 1
-        if 0 <= place < len(items) and not any(item.is_star for item in items[: place + 1]):
-            literal.replace(_bracketed(items[place].unalias()))
+        position = int(literal.this) - 1
+        if 0 <= position < len(items) and not any(item.is_star for item in items[: position + 1]):
+            literal.replace(_bracketed(items[position].unalias()))
 
 
 def _bracketed(tree: exp.Expr) -> exp.Expr:

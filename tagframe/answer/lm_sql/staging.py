@@ -118,10 +118,10 @@ class Staged:
         write_out(select, lambda name: self._is_column(select, name), self.spoken)
         name_calls(select, self.spoken)
         block = Block(select, self.spoken)
-        for place, condition in block.outer_conditions:
+        for position, condition in block.outer_conditions:
             nodes = calls_in(condition)
             values = [self._of(select, node) for node in nodes]
-            yield from self._asked(select, values, block.rows([one.columns for one in values], joins=place + 1))
+            yield from self._asked(select, values, block.rows([one.columns for one in values], joins=position + 1))
             _look_up(nodes, values)
         if block.pending and _takes_first(block):
             yield from self._first_rows(block)
@@ -223,7 +223,7 @@ class Staged:
             ]
             costs[id(pending)] = float(sum(map(len, asked)))
             if bare_filter(pending.condition) is not None and len(asked[0]) > AT_ONCE:
-                spaced = [place * len(asked[0]) // _SAMPLE for place in range(_SAMPLE)]
+                spaced = [position * len(asked[0]) // _SAMPLE for position in range(_SAMPLE)]
                 samples.append((pending, values[0], _labelled(asked[0].iloc[spaced], values[0])))
         if samples:
             yield from together([values.ask(sample) for _, values, sample in samples])
@@ -246,14 +246,14 @@ class Staged:
         rows = self._read(select, inner, names, filters[0][1], distinct=False, first=True)
         filters.sort(key=lambda one: rows[names_of_call(one[0], 0)[0]].nunique())
         few = sum(rows[names_of_call(number, 0)[0]].nunique() for number, _, _ in filters) <= _FIRST
-        place, size, passed = 0, len(rows) if few else max(4 * wanted, _FIRST), 0
-        while place < len(rows) and passed < wanted:
-            some = rows.iloc[place : place + size]
+        position, size, passed = 0, len(rows) if few else max(4 * wanted, _FIRST), 0
+        while position < len(rows) and passed < wanted:
+            some = rows.iloc[position : position + size]
             for number, values, yes in filters:
                 names = names_of_call(number, len(values.columns))
                 yield from values.ask(_labelled(some[names].drop_duplicates(names[0]), values))
                 some = some[[values.answers.get(key) == int(yes) for key in some[names[0]]]]
-            place, size, passed = place + size, 2 * size, passed + len(some)
+            position, size, passed = position + size, 2 * size, passed + len(some)
         if passed < wanted and len(rows) > MOST_VALUES:
             raise _too_many(filters[0][1], "rows")
         for pending in list(block.pending):

@@ -51,8 +51,8 @@ questions with their database there and taken out, the facts put .9 of the pairs
 
 def posterior(problem: SelectionProblem, weights: Weights) -> Posterior:
     """The posterior over the sets of the most promising tables; anchors are in every set."""
-    places = pool(problem)
-    return posterior_of(problem, places, weights.utilities(set_features(problem, places)))
+    positions = pool(problem)
+    return posterior_of(problem, positions, weights.utilities(set_features(problem, positions)))
 
 
 def pool(problem: SelectionProblem) -> npt.NDArray[np.intp]:
@@ -65,18 +65,18 @@ def _promise(problem: SelectionProblem) -> Floats:
     return problem.r + problem.looked
 
 
-def posterior_of(problem: SelectionProblem, places: npt.NDArray[np.intp], utilities: Floats) -> Posterior:
-    """The posterior by the utilities of the sets of ``places``."""
-    masks, fixed = set_masks(len(places)), _fixed(problem, places)
+def posterior_of(problem: SelectionProblem, positions: npt.NDArray[np.intp], utilities: Floats) -> Posterior:
+    """The posterior by the utilities of the sets of ``positions``."""
+    masks, fixed = set_masks(len(positions)), _fixed(problem, positions)
     if problem.looked.any():
-        utilities = utilities + (masks[:, None] >> np.arange(len(places)) & 1) @ problem.looked[places]
+        utilities = utilities + (masks[:, None] >> np.arange(len(positions)) & 1) @ problem.looked[positions]
     scores = np.where((masks & fixed) == fixed, utilities, -np.inf)
     odds = np.exp(scores - scores.max())
-    return Posterior(places, masks, odds / odds.sum())
+    return Posterior(positions, masks, odds / odds.sum())
 
 
-def _fixed(problem: SelectionProblem, places: npt.NDArray[np.intp]) -> int:
-    return int(sum(1 << bit for bit, place in enumerate(places.tolist()) if problem.anchor[place]))
+def _fixed(problem: SelectionProblem, positions: npt.NDArray[np.intp]) -> int:
+    return int(sum(1 << bit for bit, position in enumerate(positions.tolist()) if problem.anchor[position]))
 
 
 def fitted(
@@ -103,20 +103,20 @@ def fitted(
     fits = _fits(problem, weights)
     if k is None and fits < UNFIT:  # more tables would not help
         likeliest = int(plain.masks[plain.probability.argmax()])
-        order, shown = _places(plain, likeliest & ~_fixed(problem, plain.places)), plain
+        order, shown = _positions(plain, likeliest & ~_fixed(problem, plain.positions)), plain
         confidence = confidence_of(problem, plain, weights, [order])[0]
     elif k is None:
         order, confidence = _complete(problem, plain, weights, wanted)
         shown = plain
     else:
-        shown = plain.given_at_least(min(2, k) + _fixed(problem, plain.places).bit_count())
+        shown = plain.given_at_least(min(2, k) + _fixed(problem, plain.positions).bit_count())
         order = of_size(problem, shown, wanted)
         confidence = confidence_of(problem, plain, weights, [order])[0]
     share = 1.0 if fits >= UNFIT else fits
     chance = np.zeros(len(problem.r))
-    chance[shown.places] = shown.tables() * share
+    chance[shown.positions] = shown.tables() * share
     if k is not None:
-        order = sorted(order, key=lambda place: (-chance[place], -problem.r[place], place))
+        order = sorted(order, key=lambda position: (-chance[position], -problem.r[position], position))
     together = [*order, *np.flatnonzero(problem.anchor).tolist()]
     edges, _ = spanning_forest(problem.link, together)
     table_weights = np.array([weights.table.get(name, 0.0) for name in SIGNALS])
@@ -144,17 +144,19 @@ def _fits(problem: SelectionProblem, weights: Weights) -> float:
 
 
 def of_size(problem: SelectionProblem, known: Posterior, wanted: int) -> list[int]:
-    """The places of the best set of a size."""
-    fixed = _fixed(problem, known.places)
-    size = min(wanted, LARGEST, len(known.places) - fixed.bit_count()) + fixed.bit_count()
+    """The positions of the best set of a size."""
+    fixed = _fixed(problem, known.positions)
+    size = min(wanted, LARGEST, len(known.positions) - fixed.bit_count()) + fixed.bit_count()
     mask, _ = known.best(size, fixed)
-    chosen = _places(known, mask & ~fixed)
+    chosen = _positions(known, mask & ~fixed)
     if len(chosen) < wanted:
-        further = known.extended(mask, _promise(problem)[known.places], fixed)
-        chosen += known.places[further].tolist()[: wanted - len(chosen)]
+        further = known.extended(mask, _promise(problem)[known.positions], fixed)
+        chosen += known.positions[further].tolist()[: wanted - len(chosen)]
         held = set(chosen)
         others = [
-            place for place in best_first(_promise(problem)).tolist() if place not in held and not problem.anchor[place]
+            position
+            for position in best_first(_promise(problem)).tolist()
+            if position not in held and not problem.anchor[position]
         ]
         chosen += others[: wanted - len(chosen)]
     return chosen
@@ -168,14 +170,14 @@ def _complete(problem: SelectionProblem, known: Posterior, weights: Weights, ava
     """
     sets = [of_size(problem, known, size) for size in range(1, min(available, MOST) + 1)]
     sure = confidence_of(problem, known, weights, sets)
-    needed = np.maximum(known.sizes - _fixed(problem, known.places).bit_count(), 1)
+    needed = np.maximum(known.sizes - _fixed(problem, known.positions).bit_count(), 1)
     price = PRICE * (1 - problem.confidence) * float(known.probability @ (1 / needed))
     worth = [chance - price * size for size, chance in enumerate(sure, start=1)]
-    reached = [place for place, chance in enumerate(sure) if chance >= problem.confidence]
+    reached = [position for position, chance in enumerate(sure) if chance >= problem.confidence]
     chosen = min([worth.index(max(worth)), *reached[:1]])
     chances = np.zeros(len(problem.r))
-    chances[known.places] = known.tables()
-    order = sorted(sets[chosen], key=lambda place: (-chances[place], -problem.r[place], place))
+    chances[known.positions] = known.tables()
+    order = sorted(sets[chosen], key=lambda position: (-chances[position], -problem.r[position], position))
     return order, sure[chosen]
 
 
@@ -183,18 +185,18 @@ def confidence_of(
     problem: SelectionProblem, known: Posterior, weights: Weights, sets: Sequence[Sequence[int]]
 ) -> list[float]:
     """The chance of each set to hold all that is needed."""
-    fixed = _fixed(problem, known.places)
-    contained = np.array([known.contained(known.mask(places) | fixed) for places in sets])
+    fixed = _fixed(problem, known.positions)
+    contained = np.array([known.contained(known.mask(positions) | fixed) for positions in sets])
     if problem.looked.any():  # what is learned of sets without a second look says less than the posterior with it
         return [float(chance) for chance in contained]
-    sizes = np.array([len(places) for places in sets], dtype=np.float64)
+    sizes = np.array([len(positions) for positions in sets], dtype=np.float64)
     facts = {**problem.facts, **doubts(problem.r, known)}
     chances = weights.completeness(complete_features(contained, sizes, facts), contained)
     return [float(chance) for chance in chances]
 
 
-def _places(known: Posterior, mask: int) -> list[int]:
-    return [place for bit, place in enumerate(known.places.tolist()) if mask >> bit & 1]
+def _positions(known: Posterior, mask: int) -> list[int]:
+    return [position for bit, position in enumerate(known.positions.tolist()) if mask >> bit & 1]
 
 
 def _why(problem: SelectionProblem, chance: Floats, order: Sequence[int], confidence: float, fits: float) -> str:
@@ -228,18 +230,18 @@ def among_promising(
     looked = np.zeros(len(prior)) if found.looked is None else found.looked
     chosen = best_first(prior + looked)[: max(POOL, (k or 0) + (anchored is not None))].tolist()
     tables = tuple(sorted({*chosen, *([] if anchored is None else [anchored])}))
-    places = list(tables)
+    positions = list(tables)
     problem = SelectionProblem(
-        r=prior[places],
-        fine=found.rows[:, places],
+        r=prior[positions],
+        fine=found.rows[:, positions],
         kind=found.kind,
         row_weight=found.weight,
-        signals=found.signals[places],
-        source=index.database[places],
+        signals=found.signals[positions],
+        source=index.database[positions],
         link=index.links.matrix(tables),
         similarity=near_duplicates(index, tables),
         anchor=anchors(tables, anchored),
-        looked=looked[places],
+        looked=looked[positions],
         facts=found.facts,
     )
     return Prepared(tables, problem, question.told, found)

@@ -80,7 +80,7 @@ def joinable(problem: SelectionProblem, weights: JarWeights) -> Floats:
 
 @dataclass
 class _Level:
-    """Partial sets: ``sets`` of places in the search's order, and what their bounds need."""
+    """Partial sets: ``sets`` of positions in the search's order, and what their bounds need."""
 
     sets: Sets
     last: npt.NDArray[np.intp]
@@ -163,7 +163,7 @@ class _Search:
         return tuple(sorted(self.best_set)), self.best_value
 
     def _later(self) -> Floats:
-        """Shape (free + 1, q): the largest value of each sub-query among the tables from a place in the order on."""
+        """Shape (free + 1, q): the largest value of each sub-query among the tables from a position in the order on."""
         values = self.fine[:, self.order]
         ahead = np.maximum.accumulate(values[:, ::-1], axis=1)[:, ::-1]
         nothing = np.full((len(self.fine), 1), -np.inf)
@@ -183,27 +183,29 @@ class _Search:
         while True:
             outside = [table for table in self.order.tolist() if table not in chosen]
             swaps = [
-                [*chosen[:place], table, *chosen[place + 1 :]] for place in range(len(chosen)) for table in outside
+                [*chosen[:position], table, *chosen[position + 1 :]]
+                for position in range(len(chosen))
+                for table in outside
             ]
             if not swaps:
                 break
             values = self.values(np.array([[*self.anchors, *swap] for swap in swaps], dtype=np.intp))
-            place = int(values.argmax())
-            if not values[place] > best + _SLACK:
+            position = int(values.argmax())
+            if not values[position] > best + _SLACK:
                 break
-            best, chosen = float(values[place]), swaps[place]
+            best, chosen = float(values[position]), swaps[position]
         return (best, tuple(sorted(chosen))) if best > -np.inf else (best, None)
 
     def _root(self) -> _Level:
-        places = np.arange(len(self.order))
+        positions = np.arange(len(self.order))
         anchored = float(self.coarse[self.anchors].sum() + self.most_join[self.anchors].sum())
         most = float(self.most_join[self.anchors].max()) if len(self.anchors) else 0.0
         covered = self.fine[:, self.order].T
         if len(self.anchors):
             covered = np.maximum(covered, self.fine[:, self.anchors].max(axis=1))
         return _Level(
-            places[:, None],
-            places,
+            positions[:, None],
+            positions,
             anchored + np.diff(self.prefix),
             np.maximum(self.most_join[self.order], most),
             covered,
@@ -215,17 +217,17 @@ class _Search:
         counts = width - 1 - level.last
         parent = np.repeat(np.arange(len(level.sets)), counts)
         offset = np.arange(len(parent)) - np.repeat(np.cumsum(counts) - counts, counts)
-        place = level.last[parent] + 1 + offset
+        position = level.last[parent] + 1 + offset
         # What only the sums say is cheap: the bound by them goes first.
-        additive = level.additive[parent] + np.diff(self.prefix)[place]
-        joins = np.maximum(level.largest_join[parent], self.most_join[self.order[place]])
-        rest = self._completion(place, depth + 1)
+        additive = level.additive[parent] + np.diff(self.prefix)[position]
+        joins = np.maximum(level.largest_join[parent], self.most_join[self.order[position]])
+        rest = self._completion(position, depth + 1)
         most_covered = self._most_covered(level.covered)[parent]
         kept = np.flatnonzero(additive + rest - joins + most_covered >= self.best_value - _SLACK)
-        parent, place = parent[kept], place[kept]
-        covered = np.maximum(level.covered[parent], self.fine[:, self.order[place]].T)
-        sets = np.concatenate([level.sets[parent], place[:, None]], axis=1)
-        return _Level(sets, place, additive[kept], joins[kept], covered)
+        parent, position = parent[kept], position[kept]
+        covered = np.maximum(level.covered[parent], self.fine[:, self.order[position]].T)
+        sets = np.concatenate([level.sets[parent], position[:, None]], axis=1)
+        return _Level(sets, position, additive[kept], joins[kept], covered)
 
     def _completion(self, last: npt.NDArray[np.intp], depth: int) -> Floats:
         """The largest sum of what is still to be chosen; minus infinity where too few tables follow."""
@@ -296,7 +298,7 @@ def _selection(
     order = np.lexsort((np.array(chosen), -(coarse + alone))) if chosen else np.zeros(0, dtype=np.intp)
     edges, _ = spanning_forest(joinable(problem, weights), together)
     return Selection(
-        tuple(chosen[place] for place in order),
+        tuple(chosen[position] for position in order),
         edges,
         value,
         (coarse + alone)[order] if chosen else np.zeros(0),

@@ -23,19 +23,19 @@ class Posterior:
     """The probability of every small set.
 
     Attributes:
-        places: shape (p,), ascending: the tables that sets are made of.
-        masks: shape (sets,): bit b of a mask stands for ``places[b]``.
+        positions: shape (p,), ascending: the tables that sets are made of.
+        masks: shape (sets,): bit b of a mask stands for ``positions[b]``.
         probability: shape (sets,), sums to 1.
     """
 
-    places: npt.NDArray[np.intp]
+    positions: npt.NDArray[np.intp]
     masks: npt.NDArray[np.int64]
     probability: Floats
 
     @cached_property
     def members(self) -> Floats:
         """Shape (sets, p): 1 where a set has a table."""
-        return (self.masks[:, None] >> np.arange(len(self.places)) & 1).astype(np.float64)
+        return (self.masks[:, None] >> np.arange(len(self.positions)) & 1).astype(np.float64)
 
     @cached_property
     def sizes(self) -> Floats:
@@ -44,10 +44,10 @@ class Posterior:
 
     @cached_property
     def _contained(self) -> Floats:
-        """For every mask of ``places`` the probability that all that is needed is in it: shape (2 ** p,)."""
-        contained = np.zeros(1 << len(self.places))
+        """For every mask of ``positions`` the probability that all that is needed is in it: shape (2 ** p,)."""
+        contained = np.zeros(1 << len(self.positions))
         contained[self.masks] = self.probability
-        for bit in reversed(range(len(self.places))):  # sums over subsets, one table at a time
+        for bit in reversed(range(len(self.positions))):  # sums over subsets, one table at a time
             halves = contained.reshape(-1, 2, 1 << bit)
             halves[:, 1] += halves[:, 0]
         return contained
@@ -55,10 +55,10 @@ class Posterior:
     def given_at_least(self, size: int) -> Posterior:
         """The posterior where it is known that so many tables are needed, up to the largest sets there are."""
         kept = self.probability * (self.sizes >= min(size, int(self.sizes.max(initial=0))))
-        return Posterior(self.places, self.masks, kept / max(float(kept.sum()), 1e-300))
+        return Posterior(self.positions, self.masks, kept / max(float(kept.sum()), 1e-300))
 
     def tables(self) -> Floats:
-        """The probability of each of ``places``."""
+        """The probability of each of ``positions``."""
         return np.asarray(self.probability @ self.members)
 
     def best(self, size: int, fixed: int = 0) -> tuple[int, float]:
@@ -70,18 +70,18 @@ class Posterior:
             size: how many tables, those of ``fixed`` counted.
             fixed: a mask of tables that are in.
         """
-        allowed, bits = _masks_of(len(self.places), size, fixed)
+        allowed, bits = _masks_of(len(self.positions), size, fixed)
         recall = (self.probability / self.sizes) @ self.members
         value = _SHARE_OF_COMPLETE * self._contained[allowed] + (1 - _SHARE_OF_COMPLETE) * (bits @ recall)
         # Where everything is surely in, the tables that are likelier go first.
         value = value + 1e-9 * (bits @ self.tables())
-        place = int(value.argmax())
-        return int(allowed[place]), float(value[place])
+        position = int(value.argmax())
+        return int(allowed[position]), float(value[position])
 
     def mask(self, tables: Iterable[int]) -> int:
-        """The mask of some tables; those that are none of ``places`` are not in it."""
+        """The mask of some tables; those that are none of ``positions`` are not in it."""
         held = set(tables)
-        return sum(1 << bit for bit, place in enumerate(self.places.tolist()) if place in held)
+        return sum(1 << bit for bit, position in enumerate(self.positions.tolist()) if position in held)
 
     def contained(self, mask: int) -> float:
         """The probability that all that is needed is in a set."""
@@ -98,7 +98,7 @@ class Posterior:
             fixed: a mask of tables that are in, whatever happens.
         """
         members = self.members
-        inside = ((mask | fixed) >> np.arange(len(self.places)) & 1).astype(bool)
+        inside = ((mask | fixed) >> np.arange(len(self.positions)) & 1).astype(bool)
         recall = (1 - _SHARE_OF_COMPLETE) * ((self.probability / self.sizes) @ members)
         found: list[int] = []
         while not inside.all():

@@ -44,7 +44,7 @@ near_duplicate: the most similar pair. size_*: 1 for sets of that size.
 
 @lru_cache(maxsize=32)
 def index_sets(count: int) -> tuple[npt.NDArray[np.intp], ...]:
-    """The subsets of ``count`` places by size, 1 to :data:`LARGEST`, each of shape (subsets, size)."""
+    """The subsets of ``count`` positions by size, 1 to :data:`LARGEST`, each of shape (subsets, size)."""
     return tuple(
         np.array(list(combinations(range(count), size)), dtype=np.intp).reshape(-1, size)
         for size in range(1, min(LARGEST, count) + 1)
@@ -53,46 +53,46 @@ def index_sets(count: int) -> tuple[npt.NDArray[np.intp], ...]:
 
 @lru_cache(maxsize=32)
 def smaller_sets(count: int) -> tuple[npt.NDArray[np.intp], ...]:
-    """For each of :func:`index_sets` the place, among those of one table less, of the same set without its last table;
-    for the sets of one table that of the empty one."""
+    """For each of :func:`index_sets` where the same set without its last table stands among those of one table less;
+    for the sets of one table, where the empty one does."""
     found = [np.zeros(count, dtype=np.intp)]
     for smaller, sets in pairwise(index_sets(count)):
-        place = {tuple(members): row for row, members in enumerate(smaller.tolist())}
-        found.append(np.array([place[tuple(members[:-1])] for members in sets.tolist()], dtype=np.intp))
+        position = {tuple(members): row for row, members in enumerate(smaller.tolist())}
+        found.append(np.array([position[tuple(members[:-1])] for members in sets.tolist()], dtype=np.intp))
     return tuple(found)
 
 
 def set_masks(count: int) -> npt.NDArray[np.int64]:
-    """The sets of :func:`index_sets` as masks: bit b of a mask stands for place b."""
+    """The sets of :func:`index_sets` as masks: bit b of a mask stands for position b."""
     masks = [np.bitwise_or.reduce(1 << sets, axis=1) for sets in index_sets(count)]
     return np.asarray(np.concatenate(masks), dtype=np.int64)
 
 
-def set_features(problem: SelectionProblem, places: npt.NDArray[np.intp]) -> Floats:
+def set_features(problem: SelectionProblem, positions: npt.NDArray[np.intp]) -> Floats:
     """The features of every set of up to :data:`LARGEST` of some tables.
 
     A set is a smaller one and one table more, so that what is known of that one is gone on from.
 
     Args:
         problem: with the first stage's score, of which the best is 0, as ``r``.
-        places: the tables to make sets of.
+        positions: the tables to make sets of.
 
     Returns:
         Shape (sets, len(FEATURES)), in the order of :func:`index_sets`.
     """
-    rows = [problem.row_weight[of][:, None] * problem.fine[of][:, places] for of in map(problem.kind.__eq__, _KINDS)]
-    link = problem.link[np.ix_(places, places)]
-    similarity = problem.similarity[np.ix_(places, places)]
-    source, prior = problem.source[places], problem.r[places]
-    additive = np.concatenate([problem.signals[places], prior[:, None]], axis=1)
+    rows = [problem.row_weight[of][:, None] * problem.fine[of][:, positions] for of in map(problem.kind.__eq__, _KINDS)]
+    link = problem.link[np.ix_(positions, positions)]
+    similarity = problem.similarity[np.ix_(positions, positions)]
+    source, prior = problem.source[positions], problem.r[positions]
+    additive = np.concatenate([problem.signals[positions], prior[:, None]], axis=1)
     summed, least = additive, prior
     covered = [_Covered.of_one(block) for block in rows]
     names = rows[_KINDS.index(RowKind.HELD)]
     near = np.stack([names[:, source == own].max(axis=1) for own in source.tolist()])
     around = near  # what the databases of each set hold of the names
-    databases, pair = np.ones(len(places)), similarity.diagonal()
+    databases, pair = np.ones(len(positions)), similarity.diagonal()
     blocks = []
-    for sets, smaller in zip(index_sets(len(places)), smaller_sets(len(places)), strict=True):
+    for sets, smaller in zip(index_sets(len(positions)), smaller_sets(len(positions)), strict=True):
         count, size = sets.shape
         last = sets[:, -1]
         if size > 1:

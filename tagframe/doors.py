@@ -1,0 +1,55 @@
+"""Doors of higher rooms on the objects of lower ones, registered from above as ``df.tag`` is on a frame.
+
+The lower room says that its class has doors, and knows none of them; the higher one says where a door leads::
+
+    @with_doors
+    class Corpus: ...
+
+    register_door("Corpus", "retrieve_tables", "tagframe.accessor.corpus_doors")
+
+``corpus.retrieve_tables`` is then the function of that name in that module, which is imported when it is first asked
+for. What type checkers are to see of it stands in the class, under ``TYPE_CHECKING``.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections import defaultdict
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Door:
+    """A method whose function stands in a module that is not imported yet."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self._module, self._name = module, name
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        return getattr(importlib.import_module(self._module), self._name).__get__(instance, owner)
+
+
+_doors: dict[str, dict[str, Door]] = defaultdict(dict)
+_classes: dict[str, type] = {}
+
+
+def register_door(owner: str, name: str, module: str) -> None:
+    """Have a class of ours a further method.
+
+    Args:
+        owner: the name of the class.
+        name: of the method, and of its function.
+        module: where the function stands; its first argument is the object.
+    """
+    door = _doors[owner][name] = Door(module, name)
+    if owner in _classes:
+        setattr(_classes[owner], name, door)
+
+
+def with_doors(owner: type[T]) -> type[T]:
+    """A class that has the doors that are registered under its name, before it was made and after."""
+    _classes[owner.__name__] = owner
+    for name, door in _doors[owner.__name__].items():
+        setattr(owner, name, door)
+    return owner
