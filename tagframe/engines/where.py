@@ -185,8 +185,10 @@ def fits(column: pd.Series, test: CellTest) -> np.ndarray[Any, np.dtype[np.bool_
     values: Any = cells(test.values, kind)
     if kind == "real32":
         values = np.array(values, dtype=np.float32)
-    found = np.asarray(column.isin(values), dtype=bool) if len(values) else np.zeros(len(column), dtype=bool)
-    missing = np.asarray(column.isna(), dtype=bool)
+    found: np.ndarray[Any, np.dtype[np.bool_]] = np.zeros(len(column), dtype=bool)
+    if len(values):
+        found = np.asarray(column.isin(values), dtype=bool)
+    missing: np.ndarray[Any, np.dtype[np.bool_]] = np.asarray(column.isna(), dtype=bool)
     return found | missing if test.null else found & ~missing
 
 

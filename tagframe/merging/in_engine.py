@@ -157,6 +157,8 @@ class _EngineMerge:
         base, table = self.name(step.base), self.name(step.table)
         for mine, theirs in zip(step.base_columns, step.columns, strict=True):
             kinds = {self.place.key_kind(base, mine), self.place.key_kind(table, theirs)}
+            if self.asked.how != "outer" and "integer" in kinds:
+                kinds.discard("unsigned")  # compared as numbers; only one column made of both would need a type
             if "" in kinds or len(kinds - {"null"}) > 1:
                 raise LeftToMemory(f"the keys of {step} are compared otherwise in SQL")
             if kinds == {"text"} and self.place.as_in_memory:

@@ -113,7 +113,8 @@ def planned(sources: dict[str, tf.Corpus], **places: str) -> tuple[JoinPlan, tf.
         f"{id_of[owner.get(name, 'fact')]}.{key} = {id_of[name]}.{key}" for name, key in KEYS.items() if name in places
     ]
     named = [NamedTable.of(profile) for profile in corpus.profiles]
-    return plan_tables(corpus, [*id_of.values()], given=keys_on(on, named)), corpus
+    plan = plan_tables(corpus, [*id_of.values()], given=keys_on(on, named))
+    return plan.restarted(next(iter(id_of.values()))), corpus
 
 
 PLACES = [

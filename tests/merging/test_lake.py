@@ -188,3 +188,16 @@ def test_a_file_that_is_gone_or_cut_off_is_named_and_the_next_merge_goes_on(lake
         run_plan(plan, corpus, **ALLOWED)
     path.write_bytes(kept)
     assert len(run_plan(plan, corpus, **ALLOWED)[0]) > 2_000
+
+
+def test_whole_numbers_with_and_without_a_sign_are_joined_by_duckdb(tmp_path: Path):
+    order = pd.DataFrame({"order_id": range(4), "part_id": pd.array([1, 2, 2**64 - 1, 3], "UInt64")})
+    part = pd.DataFrame({"part_id": pd.array([1, 2, -1, 3], "Int64"), "title": list("abcd")})
+    order.to_parquet(tmp_path / "orders.parquet")
+    part.to_parquet(tmp_path / "parts.parquet")
+    corpus = tf.open_corpus(tmp_path, engine="duckdb")
+    plan = plan_tables(corpus, corpus.ids)
+    frame, _ = run_plan(plan, corpus, by="engine", **ALLOWED)
+    assert frame["title"].tolist() == ["a", "b", "d"]
+    beside, _ = run_plan(plan, corpus, by="memory", **ALLOWED)
+    pd.testing.assert_frame_equal(frame, beside)
