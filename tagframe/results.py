@@ -13,6 +13,7 @@ were (:class:`_Witness`).
 
 from __future__ import annotations
 
+import pickle
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -80,7 +81,28 @@ class _Token(str):
         return self
 
     def __reduce__(self) -> tuple[Callable[..., _Token], tuple[Any, ...]]:
-        return _token, (str(self), self.facts, self.row_facts)
+        # One row of a frame has the facts of all of them: what is large stays in the process that made it.
+        facts = {name: fact if _is_small(fact) else _Left(name) for name, fact in self.facts.items()}
+        rows = {name: fact if _is_small(fact) else _Left(name) for name, fact in self.row_facts.items()}
+        return _token, (str(self), facts, rows)
+
+
+_LARGEST = 32 * 1024
+"""Bytes of a fact that goes along in a pickle."""
+
+
+@dataclass(frozen=True)
+class _Left:
+    """Stands for a fact that was too large for a pickle."""
+
+    name: str
+
+
+def _is_small(fact: Any) -> bool:
+    try:
+        return len(pickle.dumps(fact)) <= _LARGEST
+    except Exception:  # a fact that does not pickle is no reason why a frame should not
+        return False
 
 
 def _token(name: str, facts: Mapping[str, Any], row_facts: Mapping[str, tuple[_Witness, Any]]) -> _Token:
@@ -118,7 +140,8 @@ def _renew(frame: pd.DataFrame, facts: dict[str, Any], row_facts: dict[str, tupl
 def recall(frame: pd.DataFrame, name: str) -> Any | None:
     """The fact of that name of the frame, or of the one that it was taken from; None where there is none."""
     token = _token_of(frame)
-    return None if token is None else token.facts.get(name)
+    fact = None if token is None else token.facts.get(name)
+    return None if isinstance(fact, _Left) else fact
 
 
 def recall_rows(frame: pd.DataFrame, name: str) -> Any | None:
@@ -129,6 +152,8 @@ def recall_rows(frame: pd.DataFrame, name: str) -> Any | None:
     """
     token = _token_of(frame)
     if token is None or name not in token.row_facts:
+        return None
+    if isinstance(token.row_facts[name], _Left):
         return None
     witness, fact = token.row_facts[name]
     objection = witness.objection(frame)
@@ -155,6 +180,12 @@ def require(frame: pd.DataFrame, name: str, maker: str) -> Any:
     fact = recall(frame, name)
     if fact is None:
         fact = recall_rows(frame, name)
+    token = _token_of(frame)
+    if token is not None and any(isinstance(held.get(name), _Left) for held in (token.facts, token.row_facts)):
+        raise FactUnknown(
+            f"the {name} of this frame were too large to go along in its pickle: they are known in the process that "
+            "made the frame"
+        )
     if fact is None:
         raise FactUnknown(
             f"this frame has no {name}: it did not come from {maker}, or from an operation that keeps no attrs "

@@ -9,7 +9,10 @@ import pytest
 
 import tagframe as tf
 from tag_bench.server import Server
-from tagframe.errors import InvalidArgument
+from tagframe.engines import passwords
+from tagframe.engines.other_servers.connection import Address
+from tagframe.engines.postgres.connection import Server as Server_
+from tagframe.errors import FactUnknown, HiddenColumn, InvalidArgument, NotConfigured
 
 
 def again(thing):
@@ -54,3 +57,67 @@ def test_results_know_what_they_knew(live: Server):
 def test_batches_say_why_they_stay_where_they_are(live: Server):
     with pytest.raises(InvalidArgument, match="to="):
         pickle.dumps(tf.sem_filter(iter([pd.DataFrame({"n": [1]})]), "{n} is even"))
+
+
+def test_one_row_of_a_large_frame_is_small(live: Server):
+    frame = pd.DataFrame({"n": range(200_000), "kind": ["a", "b"] * 100_000})
+    judged = frame.tag.sem_filter("{kind} is a letter")
+    row = judged.head(1)
+    assert len(pickle.dumps(row)) < 20_000
+    assert again(row)["n"].tolist() == [0]
+    with pytest.raises(FactUnknown, match="too large to go along in its pickle"):
+        _ = again(row).tag.outcomes
+    assert len(judged.tag.outcomes) == 200_000
+
+
+def test_no_pickle_has_the_password_of_a_server(monkeypatch: pytest.MonkeyPatch):
+    pytest.importorskip("psycopg")
+    monkeypatch.setattr(passwords, "_given", {})
+    monkeypatch.setattr(passwords, "_sources", {})
+    server = Server_.of("postgresql://ann:zqs%3A1@db.example.org/shop?sslpassword=zqs-2")
+    address = Address.of("postgresql+psycopg://ann:zqs%3A1@db.example.org/shop?token=zqs-2")
+    assert "zqs:1" in server.conninfo
+    for one in (server, address):
+        data = pickle.dumps(one)
+        assert b"zqs" not in data
+        assert "zqs" in repr(vars(pickle.loads(data))), "this process was given it"
+    monkeypatch.setattr(passwords, "_given", {})
+    data = pickle.dumps(server)
+    assert "zqs" not in pickle.loads(data).conninfo
+    monkeypatch.setenv("TAGFRAME_PASSWORD", "of the environment")
+    assert "of the environment" in pickle.loads(data).conninfo
+
+
+def test_a_password_is_read_where_it_is_needed(monkeypatch: pytest.MonkeyPatch):
+    pytest.importorskip("psycopg")
+    monkeypatch.setattr(passwords, "_given", {})
+    monkeypatch.setattr(passwords, "_sources", {})
+    monkeypatch.setenv("SHOP_PASSWORD", "a:b@c")
+    url = passwords.with_password("postgresql://ann@db.example.org/shop", "SHOP_PASSWORD")
+    assert url == "postgresql://ann:a%3Ab%40c@db.example.org/shop"
+    passwords.keep_source(Server_.of(url).identity, "SHOP_PASSWORD")
+    data = pickle.dumps(Server_.of(url))
+    assert b"a:b@c" not in data
+    monkeypatch.setattr(passwords, "_given", {})
+    monkeypatch.setattr(passwords, "_sources", {})
+    monkeypatch.setenv("SHOP_PASSWORD", "a new one")
+    assert "a new one" in pickle.loads(data).conninfo
+    with pytest.raises(InvalidArgument, match="names a user and no password"):
+        passwords.with_password("postgresql://ann:x@db.example.org/shop", "SHOP_PASSWORD")
+    with pytest.raises(NotConfigured, match=r"\$NOWHERE"):
+        passwords.with_password("postgresql://ann@db.example.org/shop", "NOWHERE")
+    with pytest.raises(InvalidArgument, match="goes with a server's URL"):
+        tf.open_corpus("shop.sqlite", password_from="SHOP_PASSWORD")
+
+
+def test_a_pickle_of_frames_has_no_hidden_column():
+    people = pd.DataFrame({"id": [1, 2], "ssn": ["zqs-1", "zqs-2"]})
+    corpus = tf.open_corpus({"people": people, "orders": pd.DataFrame({"nr": [1], "buyer": ["zqs-1"]})})
+    corpus.keys.add("orders.buyer = people.ssn")
+    corpus.hide("people.ssn")
+    corpus.hide("orders.buyer")
+    assert b"zqs" not in pickle.dumps(corpus)
+    other = again(corpus)
+    assert list(other.read("people").columns) == ["id"]
+    with pytest.raises(HiddenColumn, match="a pickle of frames has none of its cells"):
+        other.tables.tag.retrieve_tables("nr and id", k=2, method="lexical").merge()

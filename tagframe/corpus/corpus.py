@@ -26,6 +26,7 @@ from tagframe.corpus.told import Knowledge
 from tagframe.corpus.vectors import VectorStore
 from tagframe.doors import with_doors
 from tagframe.engines.base import Engine
+from tagframe.engines.frames import FrameEngine
 from tagframe.errors import (
     ColumnNotFound,
     HiddenColumn,
@@ -260,8 +261,25 @@ class Corpus:
 
     def __getstate__(self) -> dict[str, Any]:
         # A process that it is sent to has nothing to wait for; and of what is hidden it gets nothing.
-        found = self._knowledge.known.without_hidden(self._found)
-        return {**self.__dict__, "_whole": None, "_names": None, "_told": None, "_found": found}
+        known = self._knowledge.known
+        state = {**self.__dict__, "_whole": None, "_names": None, "_told": None}
+        return {**state, "_found": known.without_hidden(self._found), "_origins": self._origins_without_hidden(known)}
+
+    def _origins_without_hidden(self, known: Knowledge) -> dict[str, Origin]:
+        """Where the tables come from; frames, which are all there is of them, without their hidden columns."""
+        hidden = [(self._origins[table], column) for table, column in known.hidden if table in self._origins]
+        drops: dict[int, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+        for origin, column in hidden:
+            drops[id(origin.engine)][origin.table].add(column)
+        slim: dict[int, Engine] = {}
+        for origin in self._origins.values():
+            engine = origin.engine
+            if isinstance(engine, FrameEngine) and id(engine) in drops and id(engine) not in slim:
+                slim[id(engine)] = engine.without(drops[id(engine)])
+        return {
+            table: replace(origin, engine=slim.get(id(origin.engine), origin.engine)) if slim else origin
+            for table, origin in self._origins.items()
+        }
 
     @property
     def problems(self) -> tuple[UnreadableTable, ...]:
@@ -470,7 +488,17 @@ def read_keys(corpus: Corpus, id: str, columns: Sequence[str]) -> pd.DataFrame:
     Raises:
         TableNotFound, SourceNotFound, UnreadableTable: as :meth:`Corpus.read`.
     """
-    return corpus._scan(corpus.profile(id), columns)
+    profile = corpus.profile(id)
+    engine = corpus.engine(id)
+    if isinstance(engine, FrameEngine):
+        there = {str(name) for name in engine.frames[corpus.source_table(id)].columns}
+        for column in profile.columns:
+            if column.hidden and column.name in columns and column.name not in there:
+                raise HiddenColumn(
+                    f"{id}.{column.name} is hidden, and a pickle of frames has none of its cells: there is nothing to "
+                    "join on here; merge where the frames are"
+                )
+    return corpus._scan(profile, columns)
 
 
 def facts_of(corpus: Corpus) -> FactStore:

@@ -1,7 +1,8 @@
 """Arrays in one file, mapped into memory: what is too large to be read before every first question.
 
-A file begins with a line of JSON that says where each array is, of what type and shape, and its CRC-32; the arrays
-follow. It is written aside and moved into its place, so that a reader has the one or the other, and never half of one.
+A file begins with a line of JSON that says where each array is, of what type and shape, and its CRC-32, and the CRC-32
+of all that; the arrays follow. It is written aside and moved into its place, so that a reader has the one or the other,
+and never half of one.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ import numpy.typing as npt
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
-_MAGIC = "tagframe arrays 1"
+_MAGIC = "tagframe arrays 2"
+_EARLIER = "tagframe arrays 1"
+"""Of a version whose names no checksum held: such a file is made again."""
 _ALIGNED = 64
 _PIECE = 1 << 20
 
@@ -44,7 +47,8 @@ def write_arrays(path: Path, arrays: Arrays) -> None:
     for name, array in kept.items():
         places[name] = {"dtype": array.dtype.str, "shape": array.shape, "at": at, "crc": zlib.crc32(_bytes(array))}
         at += math.ceil(array.nbytes / _ALIGNED) * _ALIGNED
-    head = json.dumps({"magic": _MAGIC, "arrays": places, "size": at}).encode() + b"\n"
+    described = json.dumps({"arrays": places, "size": at})
+    head = json.dumps({"magic": _MAGIC, "crc": zlib.crc32(described.encode()), "head": described}).encode() + b"\n"
     head = head[:-1] + b" " * (-len(head) % _ALIGNED) + b"\n"
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -75,11 +79,18 @@ def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]] | None:
     with file:
         head = file.readline(_PIECE)
         try:
-            described = json.loads(head)
-            if described["magic"] != _MAGIC or os.fstat(file.fileno()).st_size != len(head) + described["size"]:
+            said = json.loads(head)
+            if said["magic"] == _EARLIER:
+                return None
+            if said["magic"] != _MAGIC or zlib.crc32(said["head"].encode()) != said["crc"]:
+                raise DamagedArrays(f"{path} is damaged where it says what it holds")
+            described = json.loads(said["head"])
+            if os.fstat(file.fileno()).st_size != len(head) + described["size"]:
                 raise DamagedArrays(f"{path} is not as long as it says")
             places = {name: _Place(**place) for name, place in described["arrays"].items()}
-        except (ValueError, TypeError, KeyError) as error:
+        except DamagedArrays:
+            raise
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             raise DamagedArrays(f"{path} holds no arrays: {error}") from error
         for name, place in places.items():
             file.seek(len(head) + place.at)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
@@ -57,6 +57,7 @@ def open_corpus(
     progress: bool | None = None,
     first_look: bool = False,
     follow_links: bool = False,
+    password_from: str | Callable[[], str] | None = None,
 ) -> Corpus:
     """Open tables to search and to join.
 
@@ -89,6 +90,9 @@ def open_corpus(
             is retrieved says so, and ``corpus.whole()`` waits for the corpus with all that is to be known.
         follow_links: read what links in a folder lead to outside of it, and files elsewhere that the log of a Delta or
             Iceberg table names; otherwise they are left out, and such a table is not read.
+        password_from: of a server whose URL has no password: the name of a variable of the environment that has it, or
+            a function that gives it. No pickle of a corpus has a password: one that is read elsewhere asks for it
+            there, here or, where this is left out, in ``TAGFRAME_PASSWORD`` (PostgreSQL's own ways count, too).
 
     Returns:
         The corpus. What could not be read is warned of, and in ``corpus.problems``.
@@ -110,6 +114,8 @@ def open_corpus(
     """
     if schemas is not None and (not is_url(source) or isinstance(schemas, str)):
         raise InvalidArgument(f"schemas= is a list of names of a server's schemas; got {schemas!r}")
+    if password_from is not None and not is_url(source):
+        raise InvalidArgument("password_from= goes with a server's URL")
     if engine not in (None, "duckdb") or (engine is not None and schema is not None):
         raise InvalidArgument(f"engine= is 'duckdb', for a folder of files or for frames, or left out; got {engine!r}")
     if schema is not None:
@@ -128,7 +134,7 @@ def open_corpus(
             f"got a {type(source).__name__}"
         )
     if is_url(source):
-        server = server_of(str(source), schemas)
+        server = server_of(str(source), schemas, password_from)
         files = [SourceFile(server.kind, "", server)]
         if catalogue is not None:
             keeper = Keeper(Catalogue(Path(catalogue)), strict=True, facts=FactsFile.of_place(server.identity))
@@ -255,6 +261,7 @@ def _open_files(
     keeper: Keeper,
     progress: bool | None,
     first_look: bool = False,
+    password_from: str | Callable[[], str] | None = None,
 ) -> Corpus:
     looked = first_look_at(files, known) if first_look else None
     if looked is not None:

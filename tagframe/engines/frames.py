@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import pandas as pd
 
@@ -31,6 +31,18 @@ class FrameEngine(RowsOnly):
             TableShape(name, tuple(map(str, frame.columns)), tuple(str(dtype) for dtype in frame.dtypes))
             for name, frame in self.frames.items()
         ]
+
+    def without(self, columns: Mapping[str, Collection[str]]) -> Self:
+        """The same frames without these columns.
+
+        Args:
+            columns: by the names of frames.
+        """
+        frames = {
+            name: frame.loc[:, [str(label) not in columns.get(name, ()) for label in frame.columns]]
+            for name, frame in self.frames.items()
+        }
+        return replace(self, frames=frames)
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows of a frame in pieces."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from tagframe.engines.base import Engine
 from tagframe.engines.files import CSVEngine, ParquetEngine
 from tagframe.engines.other_servers.engine import other_server_engine
+from tagframe.engines.passwords import PasswordFrom, keep_source, with_password
 from tagframe.engines.postgres.engine import postgres_engine
 from tagframe.engines.sqlite.engine import SQLiteEngine, is_sqlite_file
 from tagframe.errors import InvalidArgument
@@ -54,12 +55,13 @@ def is_url(source: object) -> bool:
     return isinstance(source, str) and "://" in source and not source.startswith("file:")
 
 
-def server_of(url: str, schemas: Sequence[str] | None) -> Engine:
+def server_of(url: str, schemas: Sequence[str] | None, password_from: PasswordFrom | None = None) -> Engine:
     """What reads a server's tables: an engine of its own, else SQLAlchemy.
 
     Args:
         url: ``postgresql://user:password@host:port/database``.
         schemas: whose tables; None for all that may be read (beyond PostgreSQL: for the connection's default schema).
+        password_from: what gives the password, where the URL has none.
 
     Raises:
         InvalidArgument: no URL of a server that is known.
@@ -68,5 +70,11 @@ def server_of(url: str, schemas: Sequence[str] | None) -> Engine:
     scheme = url.partition("://")[0].partition("+")[0].strip().lower()
     if not re.fullmatch(r"[a-z][a-z0-9_.-]*", scheme):
         raise InvalidArgument(NO_URL)
+    url = url.strip()
+    if password_from is not None:
+        url = with_password(url, password_from)
     found = next((engine for schemes, engine in SERVERS.items() if scheme in schemes), other_server_engine)
-    return found(url.strip(), schemas)
+    engine = found(url, schemas)
+    if password_from is not None:
+        keep_source(engine.identity, password_from)
+    return engine

@@ -206,8 +206,8 @@ def _counted(corpus: Corpus, profile: TableProfile) -> TableProfile:
 
 
 def _may_be_key(column: ColumnProfile) -> bool:
-    """Whether it is worth a pass over a column to know its values."""
-    if column.family not in ("integer", "text"):
+    """Whether it is worth a pass over a column to know its values; of what is hidden no values are looked at."""
+    if not column.for_models or column.family not in ("integer", "text"):
         return False
     return sum(map(len, column.samples)) <= _LONGEST_KEY * len(column.samples)
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tagframe.engines import passwords
 from tagframe.errors import InvalidArgument, MissingExtra, ServerGone, UnreadableTable
 
 if TYPE_CHECKING:
@@ -66,8 +67,31 @@ class Address:
         except (sa.exc.ArgumentError, ValueError):
             raise InvalidArgument(_NO_URL) from None
         address = cls(url, parsed.set(password=None, query={}).render_as_string(hide_password=True))
+        if parsed.password:
+            passwords.keep(address.identity, str(parsed.password))
         address.pool()
         return address
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A pickle is written to files and sent to others: it says where the password comes from, not what it is.
+        import sqlalchemy as sa
+
+        parsed = sa.make_url(self.url)
+        query = {name: value for name, value in parsed.query.items() if not passwords.is_secret(name, value)}
+        kept = parsed.set(query=query)
+        asks = kept.password is not None
+        kept = sa.URL.create(kept.drivername, kept.username, None, kept.host, kept.port, kept.database, kept.query)
+        state = {"url": kept.render_as_string(hide_password=False), "identity": self.identity}
+        return {**state, "asks": asks, "source": passwords.source_of(self.identity)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        url = state["url"]
+        if state.get("asks"):
+            import sqlalchemy as sa
+
+            password = passwords.password_again(state["identity"], state["source"])
+            url = sa.make_url(url).set(password=password).render_as_string(hide_password=False) if password else url
+        self.__dict__.update(url=url, identity=state["identity"])
 
     def pool(self) -> sa.Engine:
         """SQLAlchemy's engine of this process; raises MissingExtra where the driver is not installed."""

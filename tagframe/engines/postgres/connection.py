@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
+from tagframe.engines import passwords
 from tagframe.errors import InvalidArgument, MissingExtra, ServerGone, UnreadableTable
 from tagframe.stopping import stopped_by
 
@@ -28,6 +29,10 @@ _LOCK_SECONDS = 10
 _CONNECT_SECONDS = 10
 SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _KEYWORDS = {"postgresql", "postgres"}
+_WITHOUT_PASSWORD = (
+    ". A pickle of a corpus has no password: set PGPASSWORD or TAGFRAME_PASSWORD where it is read, or open the corpus "
+    "with password_from="
+)
 
 
 class TookTooLong(UnreadableTable):
@@ -75,7 +80,26 @@ class Server:
         port = f":{given['port']}" if "port" in given else ""
         user = f"{shown['user']}@" if shown["user"] else ""
         settings = {"connect_timeout": _CONNECT_SECONDS, "application_name": "tagframe", **given}
-        return cls(conninfo.make_conninfo("", **settings), f"postgresql://{user}{where}{port}/{shown['dbname']}")
+        identity = f"postgresql://{user}{where}{port}/{shown['dbname']}"
+        if given.get("password"):
+            passwords.keep(identity, given["password"])
+        return cls(conninfo.make_conninfo("", **settings), identity)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A pickle is written to files and sent to others: it says where the password comes from, not what it is.
+        conninfo = _psycopg().conninfo
+        given = conninfo.conninfo_to_dict(self.conninfo)
+        kept = {name: value for name, value in given.items() if not passwords.is_secret(name, value)}
+        state = {"conninfo": conninfo.make_conninfo("", **kept), "identity": self.identity}
+        return {**state, "asks": "password" in given, "source": passwords.source_of(self.identity)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        told = state["conninfo"]
+        if state.get("asks"):
+            password = passwords.password_again(state["identity"], state["source"])
+            # Without one, libpq looks for it itself: PGPASSWORD, the file of passwords.
+            told = _psycopg().conninfo.make_conninfo(told, **({"password": password} if password else {}))
+        self.__dict__.update(conninfo=told, identity=state["identity"])
 
 
 def _psycopg() -> Any:
@@ -236,7 +260,7 @@ def named(error: Exception, server: Server, what: str = "") -> Exception:
     if not state or state.startswith("08") or state in ("57P01", "57P02", "57P03", "53300"):
         return ServerGone(
             f"{server.identity} cannot be reached, or went away: {said}. What is done is kept; the same call again "
-            "connects anew"
+            f"connects anew{_WITHOUT_PASSWORD if 'password' in said else ''}"
         )
     about = f"{what} of {server.identity}" if what else server.identity
     if state == "57014":

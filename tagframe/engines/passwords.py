@@ -1,0 +1,77 @@
+"""Passwords of servers: they stay in the process that was given them, and no pickle has one."""
+
+from __future__ import annotations
+
+import os
+import re
+import urllib.parse
+from collections.abc import Callable
+from typing import Any
+
+from tagframe.errors import InvalidArgument, NotConfigured
+
+PasswordFrom = str | Callable[[], str]
+"""The name of a variable of the environment, or a function that gives the password."""
+
+VARIABLE = "TAGFRAME_PASSWORD"
+"""The variable that is looked at where nothing else is said."""
+
+_given: dict[str, str] = {}
+_sources: dict[str, PasswordFrom] = {}
+_SECRET = re.compile(r"pass|pwd|token|secret|credential|key", re.IGNORECASE)
+
+
+def with_password(url: str, source: PasswordFrom) -> str:
+    """A URL that names no password with the one of a source.
+
+    Raises:
+        InvalidArgument: it has one already, or names no user.
+        NotConfigured: the variable is not set.
+    """
+    scheme, _, rest = url.partition("://")
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    user, at, _ = authority.rpartition("@")
+    if not at or ":" in user:
+        raise InvalidArgument("password_from= goes with a URL that names a user and no password, scheme://user@host/…")
+    return f"{scheme}://{user}:{urllib.parse.quote(_ask(source), safe='')}{rest[len(user) :]}"
+
+
+def _ask(source: PasswordFrom) -> str:
+    if callable(source):
+        return source()
+    try:
+        return os.environ[source]
+    except KeyError:
+        raise NotConfigured(f"the password is to be read from ${source}, and no such variable is set") from None
+
+
+def keep(identity: str, password: str) -> None:
+    """Remember the password of a server for this process."""
+    _given[identity] = password
+
+
+def keep_source(identity: str, source: PasswordFrom) -> None:
+    """Remember where a password comes from: pickles say that, and not what it is."""
+    _sources[identity] = source
+
+
+def source_of(identity: str) -> PasswordFrom | None:
+    """Where the password of a server comes from, where its user said so."""
+    return _sources.get(identity)
+
+
+def password_again(identity: str, source: PasswordFrom | None) -> str | None:
+    """The password of a server that came out of a pickle; None where nothing gives one.
+
+    It is the one that this process was given for the same server, or what the source gives, or ``TAGFRAME_PASSWORD``.
+    """
+    if source is not None:
+        _sources.setdefault(identity, source)
+        if callable(source) or source in os.environ:
+            return _ask(source)
+    return _given.get(identity) or os.environ.get(VARIABLE)
+
+
+def is_secret(name: str, value: Any) -> bool:
+    """Whether an option of a connection may be a secret: ``sslpassword``, ``token``; the path of a key file is none."""
+    return bool(_SECRET.search(name)) and name.lower() not in ("sslkey", "passfile", "keepalives") and bool(value)

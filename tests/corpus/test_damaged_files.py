@@ -1,0 +1,23 @@
+"""A draw of the damaged files of ``damaged_files.py``; all thousand of them are drawn by hand, or as a slow test."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.corpus.damaged_files import files_of, make, outcome
+
+
+@pytest.mark.parametrize("number", [24, pytest.param(1000, marks=pytest.mark.slow)])
+def test_damaged_catalogues_and_arrays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int):
+    monkeypatch.setattr("tagframe.retrieval.index._LAKE", 0)  # of so many columns the index is kept
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    source = make(tmp_path)
+    files = files_of(source)
+    assert any(".index-" in path.name for path in files)
+    became = [outcome(source, files, random.Random(f"everyday {case}")) for case in range(number)]
+    assert len({one.partition(":")[0] for one in became}) > 1
+    assert {one for one in became if not one.startswith(("opened", "rebuilt", "refused: Unreadable"))} == set()
