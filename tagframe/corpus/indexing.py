@@ -41,7 +41,9 @@ def index_files(files: Sequence[SourceFile], known: Contents, keeper: Keeper, pr
         old = known.sources.get(file.key)
         try:
             seen = file.engine.fingerprint(old.stamp if old else None)
-            if old is not None and old.stamp is not None and seen is not None and seen.sha256 == old.stamp.sha256:
+            # A source without tables is looked at again: a damaged catalogue may have lost them.
+            then = old.stamp if old is not None and old.tables else None
+            if old is not None and then is not None and seen is not None and seen.sha256 == then.sha256:
                 result.sources[file.key] = replace(old, stamp=seen)
                 result.problems += file.engine.closed()
                 if seen != old.stamp:
