@@ -166,7 +166,7 @@ def files_of(source: Path) -> list[Path]:
 def main(number: int, seed: int = 20) -> Counter[str]:
     """Damage so many files, one after the other; what became of them."""
     found: Counter[str] = Counter()
-    index._LAKE = 0  # of so many columns the index is kept
+    index.LAKE = 0  # of so many columns the index is kept
     with tempfile.TemporaryDirectory() as folder:
         os.environ.update(XDG_CACHE_HOME=f"{folder}/cache", XDG_DATA_HOME=f"{folder}/data")
         source = make(Path(folder))

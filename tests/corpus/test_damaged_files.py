@@ -12,7 +12,7 @@ from tests.corpus.damaged_files import files_of, make, outcome
 
 @pytest.mark.parametrize("number", [24, pytest.param(1000, marks=pytest.mark.slow)])
 def test_damaged_catalogues_and_arrays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int):
-    monkeypatch.setattr("tagframe.retrieval.index._LAKE", 0)  # of so many columns the index is kept
+    monkeypatch.setattr("tagframe.retrieval.index.LAKE", 0)  # of so many columns the index is kept
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     source = make(tmp_path)
