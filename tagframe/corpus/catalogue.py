@@ -150,6 +150,10 @@ class Catalogue:
                 )
                 for row in db.execute("SELECT * FROM sources")
             }
+        if "counts" in meta and meta["counts"] != {key: len(several) for key, several in tables.items()}:
+            raise UnreadableCatalogue(
+                f"the catalogue {self.path} is damaged: it has other tables than were put into it"
+            )
         root, ids = meta.get("root"), meta.get("ids")
         return Contents(
             self._root(root, meta.get("root_from_here")),
@@ -226,6 +230,7 @@ class Catalogue:
                 source = contents.sources[key]
                 _put_tables(db, key, source.tables, source.seen, whole=True)
                 _put_source(db, source, source.stamp)
+            _put_meta(db, "counts", _counts(db))
 
     def add(self, source: IndexedSource, still: Callable[[IndexedSource], IndexedSource] | None = None) -> None:
         """Put down tables of a source of which more are to come; the source counts as changed until :meth:`write`.
@@ -242,6 +247,7 @@ class Catalogue:
                 source = still(source)
             _put_source(db, source, None)
             _put_tables(db, source.key, source.tables, source.seen, whole=False)
+            _put_meta(db, "counts", _counts(db))
 
     def sketch(self, digest: str) -> dict[int, Hashes]:
         """The hashes of the sketches of a table, by the places of its columns; none where the table has changed.
@@ -460,6 +466,11 @@ def _put_told(db: sqlite3.Connection, told: Told) -> None:
 
 def _put_meta(db: sqlite3.Connection, key: str, value: Any) -> None:
     db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", [key, json.dumps(value)])
+
+
+def _counts(db: sqlite3.Connection) -> dict[str, int]:
+    """How many tables of each source there are: pages that are lost take tables with them, and nothing else says so."""
+    return dict(map(tuple, db.execute("SELECT source, count(*) FROM tables GROUP BY source")))
 
 
 def _put_source(db: sqlite3.Connection, source: IndexedSource, stamp: Stamp | None) -> None:
