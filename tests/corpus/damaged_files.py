@@ -52,6 +52,7 @@ def make(folder: Path) -> Path:
     corpus.describe("people.city", "where they live")
     corpus.hide("people.ssn")
     RetrievalIndex(tf.open_corpus(source, progress=False), Letters())
+    assert _opened(source) == "opened", "before anything is damaged"
     return source
 
 
@@ -131,7 +132,7 @@ def _opened(source: Path) -> str:
         try:
             corpus = tf.open_corpus(source, progress=False)
             RetrievalIndex(corpus, Letters())  # of this corpus: retrieve_tables remembers that of an equal one
-            hits = retrieve_tables(corpus, QUESTION, k=2, embedder=Letters())
+            hits = retrieve_tables(QUESTION, corpus, k=2, embedder=Letters())
             shown = repr(hits) + str(hits.to_dict()) + str([corpus.profile(id) for id in corpus.ids])
             assert "zqs-" not in shown, "a cell was shown"
             assert list(corpus.read("people").columns) == ["id", "city"], "the column was read"
