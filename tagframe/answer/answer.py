@@ -111,7 +111,7 @@ class Answer:
         """The rows behind the answer, by their keys; see :meth:`tagframe.answer.Execution.sources`.
 
         Raises:
-            FactUnknown: the query was run by a function that keeps no account of it.
+            FactUnknown: the query was run by a function that keeps no account of it, or the answer was pickled.
         """
         if self.execution is None:
             raise FactUnknown("this answer's query was not run by exec_sql, so that its sources are not known")
@@ -122,7 +122,7 @@ class Answer:
         """How the tables of the query join, by their keys; None where they do not, or there is one only."""
         from tagframe.retrieval import RetrievedTables, TableHit
 
-        if self.execution is None or len(self.tables) < 2:
+        if self.execution is None or self.execution.reader is None or len(self.tables) < 2:
             return None
         hits = tuple(TableHit(table, 0.0) for table in self.tables)
         try:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Unpack, overload
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import pandas as pd
 
@@ -16,7 +16,7 @@ from tagframe.answer.sources import sources_of, why_empty
 from tagframe.answer.step_models import driver
 from tagframe.config import CallSettings
 from tagframe.engines.base import SQLLimits
-from tagframe.errors import names_of_before
+from tagframe.errors import FactUnknown, names_of_before
 from tagframe.operators import OnError, RowsPerCall, Step, run
 from tagframe.operators.outcome import check_on_error
 from tagframe.operators.packing import rows_per_call_of
@@ -34,7 +34,7 @@ class Execution:
         query: as written.
         tables: the ids of the tables that it names.
         sql: the statement that gave the rows in the end: that of the query, with answers in place of LM functions.
-        reader: what ran it.
+        reader: what ran it; None of one that was pickled, which carries no corpus along.
         stages: what each LM function asked, with how many answers were unsure or failed: these are NULL.
         is_text: whether the result is one text that ``sem_agg`` made of all rows.
     """
@@ -42,13 +42,22 @@ class Execution:
     query: Query
     tables: tuple[str, ...]
     sql: str
-    reader: Reader = field(repr=False)
+    reader: Reader | None = field(repr=False)
     stages: tuple[StageReport, ...] = ()
     is_text: bool = False
 
     def sources(self) -> pd.DataFrame:
-        """The rows that the result was made of, by their keys; see :func:`tagframe.answer.sources.sources_of`."""
+        """The rows that the result was made of, by their keys; see :func:`tagframe.answer.sources.sources_of`.
+
+        Raises:
+            FactUnknown: it was pickled.
+        """
+        if self.reader is None:
+            raise FactUnknown("the sources of a result are known in the process that made it: its pickle has no corpus")
         return sources_of(self.sql, self.reader)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "reader": None, "query": replace(self.query, retrieved=None)}
 
 
 @dataclass(frozen=True)
@@ -111,7 +120,9 @@ class ExecSQL:
     def why_empty(self, rows: pd.DataFrame) -> str:
         """Which conditions of the statement behind these rows leave none, in words for the model that wrote it."""
         execution = results.recall(rows, "execution")
-        return "The statement gave no rows." if execution is None else why_empty(execution.sql, execution.reader)
+        if execution is None or execution.reader is None:
+            return "The statement gave no rows."
+        return why_empty(execution.sql, execution.reader)
 
 
 def exec_sql(
