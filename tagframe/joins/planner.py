@@ -174,6 +174,10 @@ def _others(
     return others, as_sure
 
 
+def _likely(keys: Iterable[KeyPair]) -> list[KeyPair]:
+    return [key for key in keys if key.score >= ACCEPTED]
+
+
 def _are_rivals(one: KeyPair, other: KeyPair) -> bool:
     """Whether a column refers to either of two columns of a table: it is one, and the names do not say which."""
     same_left = (one.left_table, one.left_columns) == (other.left_table, other.left_columns)
@@ -283,7 +287,7 @@ def plan_joins(
     hints = role_hints or {}
     keys = [*_checked(given, by_id), *(key for key in keys if key.tables not in {pair.tables for pair in given})]
     kept = frozenset(given)
-    stacks = {stack.profile.id: stack for stack in stacks_of(profiles, keys)} if stack_unions else {}
+    stacks = {stack.profile.id: stack for stack in stacks_of(profiles, _likely(keys))} if stack_unions else {}
     if stacks:
         renamed = renamed_keys(keys, [*stacks.values()])
         keys, hints = best_of(renamed.values()), renamed_hints(hints, renamed)
