@@ -146,6 +146,6 @@ def fit_logistic(features: Floats, truth: npt.NDArray[np.bool_], weight: Floats)
     scale = features.std(axis=0) + 1e-9
     scale[0] = 1.0
     # scikit-learn halves the squares of the weights and multiplies the likelihood by C. The constant is held back too.
-    model = LogisticRegression(C=0.5 / _SOME_PENALTY, fit_intercept=False, solver="newton-cholesky", tol=1e-8)
+    model = LogisticRegression(C=0.5 / _SOME_PENALTY, fit_intercept=False, solver="lbfgs", tol=1e-8, max_iter=10_000)
     model.fit(features / scale, truth, sample_weight=weight / weight.sum())
     return [float(value) for value in model.coef_[0] / scale]
