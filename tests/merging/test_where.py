@@ -94,7 +94,7 @@ PLAIN_SQLITE = {"day", "at", "zoned", "price"}
 @pytest.fixture(scope="module")
 def corpora(postgres, tmp_path_factory) -> dict[str, tf.Corpus]:
     frame = pd.DataFrame({name: pd.Series(cells, dtype=object) for name, cells in ROWS.items()})
-    typed = frame.astype({"id": "int64", "k": "int64", "n": "Int64", "x": "float64", "b": "boolean", "t": "str",
+    typed = frame.astype({"id": "int64", "k": "int64", "n": "Int64", "x": "float64", "b": "boolean", "t": "string",
                           "at": "datetime64[us]", "zoned": "datetime64[us, UTC]"})  # fmt: skip
     folder = tmp_path_factory.mktemp("where")
     (folder / "lake" / "rows").mkdir(parents=True)
