@@ -37,6 +37,14 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module", autouse=True)
+def facts_of_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What a module tells of the tables that its tests share is not known to another, which may have a copy of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("told")))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def own_facts(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """What one test tells of its tables is not known to another, which may have a copy of them."""

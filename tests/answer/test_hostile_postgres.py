@@ -262,17 +262,14 @@ HOSTILE = [*WRITES, *READS, *HUNGRY, *MALFORMED]
 
 
 @pytest.fixture(scope="module")
-def cinema(postgres, tmp_path_factory) -> tf.Corpus:
+def cinema(postgres) -> tf.Corpus:
     with psycopg.connect(postgres.url(), autocommit=True) as owner:
         owner.execute("DROP DATABASE IF EXISTS cinema WITH (FORCE)")
         owner.execute("CREATE DATABASE cinema")
     with psycopg.connect(postgres.url("cinema"), autocommit=True) as owner:
         owner.execute(SCRIPT)
-    with pytest.MonkeyPatch.context() as patch:
-        # What other modules told of tables that look like these is not to be found.
-        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("told")))
-        corpus = tf.open_corpus(postgres.url("cinema"), progress=False)
-        corpus.hide("film.hidden_note")
+    corpus = tf.open_corpus(postgres.url("cinema"), progress=False)
+    corpus.hide("film.hidden_note")
     return corpus
 
 
