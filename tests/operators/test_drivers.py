@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import warnings
 from pathlib import Path
 
@@ -192,6 +193,7 @@ def test_a_group_does_not_wait_for_another(live: Server):
 
 def test_in_a_running_loop_the_blocking_form_works_and_says_so_once(live: Server, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(drivers, "_said", False)
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)  # a notebook that this process ran
     frame = pd.DataFrame({"n": [1]})
 
     async def cell() -> int:
