@@ -166,6 +166,7 @@ class Corpus:
         Tables are read and merged without it, and what the catalogue held of its cells is removed, sketches too. Tables
         still join on it. It is told of the data, wherever that lies: a copy of the file, or one that was changed a
         little, is opened without the column, too.
+        A view, or a column that the database computes from this one, is a column of its own: hide it, too.
 
         Args:
             column: ``table.column``, with or without the database.
