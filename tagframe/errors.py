@@ -227,6 +227,10 @@ class RowsMultipliedWarning(UserWarning):
     """A join step multiplied the rows of the anchor (or of the finest grain)."""
 
 
+class TableLeftOutWarning(UserWarning):
+    """A merge left out a table that is hardly needed and would only have repeated rows."""
+
+
 # --- language models ----------------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tagframe.display.join_graph import DOUBTFUL, join_graph, shares_of
 from tagframe.display.markup import escaped, page, percent, small, table
-from tagframe.display.terminal import alternative_lines, headline, other_ways, scores_tell
+from tagframe.display.terminal import alternative_lines, headline, left_out_lines, other_ways, scores_tell
 
 if TYPE_CHECKING:
     from tagframe.joins import JoinPlan
@@ -48,7 +48,7 @@ def found_html(found: RetrievedTables, plan: JoinPlan | None, apart: str = "") -
         parts.append(table(names, rows, words={"table", "why"}))
     if found.note:
         parts.append(small(found.note))
-    if plan is not None and plan.steps:
+    if plan is not None and (plan.steps or plan.left_out):
         parts.append(_plan(plan, None))
     elif apart:
         parts.append(f"<p>{escaped(apart)}</p>")
@@ -62,7 +62,7 @@ def _plan(plan: JoinPlan, report: MergeReport | None) -> str:
 
 def _legend(plan: JoinPlan, report: MergeReport | None) -> str:
     if not plan.steps:
-        return ""
+        return "".join(small(line) for line in left_out_lines(plan))
     shares = {share.split()[0] for share in shares_of(plan, report)}
     signs = ["n:1 is many-to-one, read from left to right"]
     if "match" in shares:
@@ -73,7 +73,7 @@ def _legend(plan: JoinPlan, report: MergeReport | None) -> str:
         signs.append("dashed line: the key is less likely than not")
     if plan.bridges:
         signs.append("dashed box: a table that only connects the others")
-    return small("; ".join(signs))
+    return small("; ".join(signs)) + "".join(small(line) for line in left_out_lines(plan))
 
 
 def _alternatives(plan: JoinPlan) -> str:
@@ -95,9 +95,9 @@ def _report(report: MergeReport) -> str:
         counts = [step.rows_in, step.matched, step.unmatched_left, step.null_keys, step.coerced]
         cells = [escaped(f"{step.left} = {step.right}"), *(f"{count:,}" for count in counts)]
         rows.append([*cells, f"{step.fan_out:.2f}", f"{step.unmatched_right:,}", f"{step.rows_out:,}"])
-    stacked = "".join(f"<p>{escaped(text)}</p>" for text in report.stacked)
+    preface = "".join(f"<p>{escaped(text)}</p>" for text in report.preface)
     troubles = [f"{step.left} = {step.right}: {'; '.join(step.troubles)}." for step in report.steps if step.troubles]
     told = "".join(f"<li>{escaped(text)}</li>" for text in [*troubles, *report.doubts])
     steps = table(names, rows, words={"join"}) if rows else ""
     sentences = f"<ul>{told}</ul>" if told else ""
-    return f"{stacked}<p>{escaped(report.heading)}</p>{steps}{sentences}<p>{escaped(report.ending)}</p>"
+    return f"{preface}<p>{escaped(report.heading)}</p>{steps}{sentences}<p>{escaped(report.ending)}</p>"

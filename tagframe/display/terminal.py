@@ -60,7 +60,7 @@ def plan_text(plan: JoinPlan) -> str:
     through = f", through {', '.join(plan.bridges)}" if plan.bridges else ""
     lines = [f"JoinPlan of {len(plan.tables)} table{'s' * (len(plan.tables) != 1)}{through}:"]
     lines += [f"  {line}" for line in join_tree(plan).split("\n")]
-    lines += map(str, plan.moves)
+    lines += [*map(str, plan.moves), *left_out_lines(plan)]
     if plan.alternatives:
         lines += [f"{other_ways(plan)}:", *(f"  {line}" for line in alternative_lines(plan))]
     return "\n".join(lines)
@@ -77,8 +77,9 @@ def found_text(found: RetrievedTables, plan: JoinPlan | None) -> str:
         doubt = "  doubtful" if hit.doubtful else ""
         lines.append(f"{rank:>3}. {hit.label:<{width}}{score}{chance}{doubt}")
         lines += _filled(hit.reasons, indent=7)
-    if plan is not None and plan.steps:
-        lines += ["joined on", *(f"     {line}" for line in join_tree(plan).split("\n"))]
+    if plan is not None and (plan.steps or plan.left_out):
+        shown = join_tree(plan).split("\n") + left_out_lines(plan)
+        lines += ["joined on", *(f"     {line}" for line in shown)]
         if plan.alternatives:
             lines.append(f"     ({other_ways(plan)}: see .join_plan.alternatives)")
     elif len(found.ids) > 1:
@@ -86,6 +87,11 @@ def found_text(found: RetrievedTables, plan: JoinPlan | None) -> str:
     if found.note:
         lines.append(f"({found.note})")
     return "\n".join(lines)
+
+
+def left_out_lines(plan: JoinPlan) -> list[str]:
+    """A line for each table that a plan left out."""
+    return [f"without {table}, which is doubtful and would only repeat rows" for table in plan.left_out]
 
 
 def _filled(reasons: Sequence[str], indent: int) -> list[str]:

@@ -7,7 +7,7 @@ are to be joined, and what they say is kept as well, until a table changes.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile, facts_of
@@ -16,6 +16,7 @@ from tagframe.corpus.sketching import with_whole_sketches
 from tagframe.engines.base import TableShape
 from tagframe.engines.frames import frame_chunk
 from tagframe.joins.components import Components
+from tagframe.joins.grain import aside
 from tagframe.joins.placing import placed
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.planner import plan_joins
@@ -58,6 +59,7 @@ def plan_tables(
     similarity: Similarity | None = None,
     stack_unions: bool = True,
     bridges: Sequence[str] = (),
+    doubtful: Collection[str] = (),
 ) -> JoinPlan:
     """The plan that joins the tables.
 
@@ -72,6 +74,8 @@ def plan_tables(
         similarity: likeness in meaning of two names.
         stack_unions: whether tables of one shape are joined as one table, their stack.
         bridges: ids of tables that may be added where the others do not connect without.
+        doubtful: ids of those that are more likely not needed. The plan starts from none of them, and those that would
+            only repeat rows of the others are left out of it (:attr:`JoinPlan.left_out`).
 
     Raises:
         InvalidArgument: the given key pairs close a circle.
@@ -82,16 +86,26 @@ def plan_tables(
         seen = keys_between(corpus, tables, bridges, similarity=similarity)
     else:  # keys that leave no table apart need none beside them
         seen = Seen([corpus.profile(table) for table in tables], [*(keys or ())])
-    plan = plan_joins(
-        seen.profiles,
-        seen.keys,
-        given=given,
-        anchor=anchor,
-        role_hints=hints([key for key in seen.keys if key.score >= ACCEPTED]) if hints is not None else None,
-        bridges=[corpus.profile(table) for table in bridges],
-        stack_unions=stack_unions,
-    )
-    return placed(plan, corpus)
+    doubtful = {*doubtful} - {anchor, *(table for key in given for table in key.tables)}
+    members = [*seen.profiles]
+    left_out: list[str] = []
+    while True:
+        plan = plan_joins(
+            members,
+            seen.keys,
+            given=given,
+            anchor=anchor,
+            role_hints=hints([key for key in seen.keys if key.score >= ACCEPTED]) if hints is not None else None,
+            bridges=[corpus.profile(table) for table in bridges],
+            stack_unions=stack_unions,
+            doubtful=doubtful,
+        )
+        repeating = {table for table, repeats in aside(plan, doubtful).items() if repeats}
+        gone = {id for one in plan.sources if one.id in repeating for id in [one.id, *(part.id for part in one.parts)]}
+        if not gone:
+            return placed(replace(plan, left_out=tuple(sorted(left_out))), corpus)
+        left_out += gone & {profile.id for profile in members}
+        members = [profile for profile in members if profile.id not in gone]
 
 
 def keys_between(

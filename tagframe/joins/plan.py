@@ -30,6 +30,7 @@ class JoinPlan:
         ambiguous: those of them that are as sure as this one. Which is meant the data do not say: a table has two
             references to another, or is reached on two ways.
         is_anchored: whether the user chose the start table, so that its rows are what the merge is for.
+        left_out: ids of tables that are more likely not needed, and would only repeat rows of the others.
     """
 
     start: str
@@ -39,6 +40,7 @@ class JoinPlan:
     alternatives: tuple[JoinPlan, ...] = field(default=(), compare=False, repr=False)
     ambiguous: tuple[JoinPlan, ...] = field(default=(), compare=False, repr=False)
     is_anchored: bool = field(default=False, compare=False)
+    left_out: tuple[str, ...] = field(default=(), compare=False)
 
     @classmethod
     def along(
@@ -216,7 +218,7 @@ class JoinPlan:
         sources = {source.id: source for source in self.sources}
         exchanged = [new if known is old else known for known in keys]
         plan = JoinPlan.along(exchanged, sources, table_order(self.sources), self.start)[1]
-        return replace(plan, is_anchored=self.is_anchored)
+        return replace(plan, is_anchored=self.is_anchored, left_out=self.left_out)
 
     def restarted(self, table: str) -> JoinPlan:
         """The plan on the same keys that starts from another of its tables, by its id."""
@@ -246,6 +248,7 @@ class JoinPlan:
             "alternatives": [plan._plain() for plan in self.alternatives],
             "ambiguous": [plan._plain() for plan in self.ambiguous],
             "is_anchored": self.is_anchored,
+            "left_out": list(self.left_out),
         }
 
     @classmethod
@@ -275,6 +278,7 @@ class JoinPlan:
                 tuple(cls.from_json(plan) for plan in data["alternatives"]),
                 tuple(cls.from_json(plan) for plan in data.get("ambiguous", ())),
                 bool(data.get("is_anchored", False)),
+                tuple(data.get("left_out", ())),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidArgument(f"not the JSON of a join plan: {error!r}") from error

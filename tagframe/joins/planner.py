@@ -14,6 +14,7 @@ from tagframe.corpus.references import NamedTable
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
 from tagframe.joins.components import Components
 from tagframe.joins.edges import Edge, edges_of, siblings
+from tagframe.joins.grain import aside
 from tagframe.joins.key_text import text_of
 from tagframe.joins.nearest import nearest_pairs
 from tagframe.joins.plan import JoinPlan
@@ -257,6 +258,7 @@ def plan_joins(
     role_hints: Mapping[KeyPair, float] | None = None,
     bridges: Sequence[TableProfile] = (),
     stack_unions: bool = True,
+    doubtful: Collection[str] = (),
 ) -> JoinPlan:
     """Plan how tables are joined.
 
@@ -273,6 +275,8 @@ def plan_joins(
         bridges: tables that may be added where the others do not connect without.
         stack_unions: whether tables of one shape whose names differ in a number or a date (``sales_2023``,
             ``sales_2024``) are joined as one table, their stack; not where a key joins them.
+        doubtful: ids of tables that are more likely not needed: the plan starts from none of them but where others are
+            joined through it.
 
     Raises:
         InvalidArgument: no profiles, or given key pairs that close a circle.
@@ -294,6 +298,8 @@ def plan_joins(
         kept = frozenset(renamed[key] for key in given if key in renamed)
         stack_of = {part.id: stack.profile.id for stack in stacks.values() for part in stack.parts}
         anchor = stack_of.get(anchor, anchor) if anchor is not None else None
+        sure = {stack for part, stack in stack_of.items() if part not in doubtful}
+        doubtful = {stack_of.get(id, id) for id in doubtful} - sure
         profiles = [profile for profile in profiles if profile.id not in stack_of]
         profiles += [stack.profile for stack in stacks.values()]
         by_id = {profile.id: profile for profile in profiles}
@@ -333,6 +339,7 @@ def plan_joins(
         wanted = _from(start, edges)
         tree, _ = _tree(tables, wanted, order)
         plans.append((*JoinPlan.along([edge.key for edge in tree], sources, order, start), tree, wanted))
+    plans = [entry for entry in plans if entry[1].start not in aside(entry[1], doubtful)]
     _, best, tree, wanted = min(plans, key=lambda entry: entry[0])
     alternatives, ambiguous = _others(best, tree, wanted, sources, order, kept)
     is_anchored = anchor is not None

@@ -19,6 +19,7 @@ from tagframe.errors import (
     DoubtfulJoinWarning,
     InexactKeys,
     RowsLostWarning,
+    TableLeftOutWarning,
 )
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import JoinStep
@@ -57,6 +58,18 @@ def say_doubt(plan: JoinPlan) -> None:
                 f'joined on {what}: {shown}. plan.alternatives has other ways, on="a.x = b.y" takes one of your own',
                 DoubtfulJoinWarning,
             )
+
+
+def say_left_out(plan: JoinPlan) -> None:
+    """Warn of tables that the plan left out."""
+    if plan.left_out:
+        many = len(plan.left_out) > 1
+        warn(
+            f"{' and '.join(plan.left_out)} {'are' if many else 'is'} left out: more likely not needed, and would only "
+            f"repeat rows of {plan.start}. found.add({', '.join(map(repr, plan.left_out))}) joins "
+            f"{'them' if many else 'it'}",
+            TableLeftOutWarning,
+        )
 
 
 def is_unnamed(key: KeyPair) -> bool:

@@ -165,9 +165,13 @@ class MergeReport:
         return {**plain, "steps": list(plain["steps"]), "stacks": stacks, "ambiguous": list(self.ambiguous)}
 
     @property
-    def stacked(self) -> list[str]:
-        """A sentence for each stack: what a reader has to know first."""
-        return [f"{stack} is {' on top of '.join(parts)}." for stack, parts in self.stacks]
+    def preface(self) -> list[str]:
+        """What a reader has to know first: which tables are joined as one, and which were left out."""
+        left_out = [] if self.plan is None else self.plan.left_out
+        return [
+            *(f"{stack} is {' on top of '.join(parts)}." for stack, parts in self.stacks),
+            *(f"{table} is left out: more likely not needed, and would only repeat rows." for table in left_out),
+        ]
 
     @property
     def heading(self) -> str:
@@ -195,7 +199,7 @@ class MergeReport:
 
     def __repr__(self) -> str:
         below = [*map(str, self.steps), *self.doubts, *(f"{moved}." for moved in self.moved), self.ending]
-        return "\n".join([*self.stacked, self.heading, *(f"  {line}" for line in below)])
+        return "\n".join([*self.preface, self.heading, *(f"  {line}" for line in below)])
 
     def _repr_html_(self) -> str:
         from tagframe.display import report_html

@@ -109,6 +109,7 @@ def _run(
 ) -> tuple[pd.DataFrame, MergeReport]:
     advice.say_ambiguity(plan, on_ambiguous)
     advice.say_doubt(plan)
+    advice.say_left_out(plan)
     names = plan.column_names()
     everything = _wanted(plan, names, None)
     asked = Asked(

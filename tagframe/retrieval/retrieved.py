@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, overload
 
 import pandas as pd
@@ -56,6 +56,15 @@ class TableHit:
     def doubtful(self) -> bool:
         """Whether it is more likely that the question does not need it: it is there to make the set complete."""
         return self.probability is not None and self.probability < DOUBTFUL
+
+    def needed(self) -> TableHit:
+        """The same as one that its user wants."""
+        return self if self.probability is None else replace(self, probability=1.0)
+
+    def without(self, gone: Collection[str]) -> TableHit | None:
+        """What is left of it without tables of these ids."""
+        left = tuple(id for id in self.parts or (self.id,) if id not in gone)
+        return replace(self, id=left[0], parts=left if len(left) > 1 else ()) if left else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +129,7 @@ class RetrievedTables:
             hints=lambda keys: role_hints(keys, words),
             bridges=tables_around(self.corpus, members),
             stack_unions=stack,
+            doubtful=[id for hit in self.tables if hit.doubtful for id in hit.parts or (hit.id,)],
         )
 
     @property
@@ -176,6 +186,60 @@ class RetrievedTables:
         results.remember(frame, merge_report=report)
         return frame
 
+    def without(self, *tables: str) -> RetrievedTables:
+        """The same without some tables: by id or name, also of a piece of a table in pieces.
+
+        Raises:
+            TableNotFound: a table is not among these.
+            InvalidArgument: no table would be left.
+
+        >>> import pandas as pd, tagframe as tf
+        >>> loans, cards = pd.DataFrame({"loan": [1]}), pd.DataFrame({"card": [7]})
+        >>> corpus = tf.open_corpus({"bank.loan": loans, "bank.card": cards})
+        >>> found = tf.retrieve_tables("Which loans and which cards?", corpus, k=2)
+        >>> found.without("card").ids, len(found)
+        (['bank.loan'], 2)
+        """
+        gone = {self._member(table) for table in tables}
+        return self._by_hand([hit for one in self.tables if (hit := one.without(gone)) is not None])
+
+    def only(self, *tables: str) -> RetrievedTables:
+        """Some of the tables, by id or name: all of them are needed then.
+
+        Raises:
+            TableNotFound: a table is not among these.
+            InvalidArgument: no table would be left.
+        """
+        kept = {self._member(table) for table in tables}
+        gone = {*self._members()} - kept
+        return self._by_hand([hit.needed() for one in self.tables if (hit := one.without(gone)) is not None])
+
+    def add(self, *tables: str) -> RetrievedTables:
+        """The same and further tables of the corpus, by id or name. They are needed, also where they are among these.
+
+        Raises:
+            TableNotFound: the corpus has no such table.
+        """
+        wanted = dict.fromkeys(self.corpus.profile(table).id for table in tables)
+        known = [hit.needed() if {hit.id, *hit.parts} & wanted.keys() else hit for hit in self.tables]
+        new = [TableHit(id, 0.0, ("added by hand",), 1.0) for id in wanted if id not in self._members()]
+        return self._by_hand([*known, *new])
+
+    def _member(self, table: str) -> str:
+        """The id of one of the tables, or of a piece of one, in any case."""
+        profiles = [self.corpus.profile(id) for hit in self.tables for id in hit.parts or (hit.id,)]
+        wanted = table.casefold()
+        for names in ([profile.id for profile in profiles], [profile.name for profile in profiles]):
+            found = [profile.id for profile, name in zip(profiles, names, strict=True) if name.casefold() == wanted]
+            if len(found) == 1:
+                return found[0]
+        raise TableNotFound(f"no table {table!r} in {did_you_mean(table, [profile.id for profile in profiles])}")
+
+    def _by_hand(self, hits: Sequence[TableHit]) -> RetrievedTables:
+        if not hits and self.anchor is None:
+            raise InvalidArgument(f"no table would be left of {', '.join(self.ids)}")
+        return replace(self, tables=tuple(hits), note="the tables were chosen by hand", confidence=None)
+
     def to_frame(self) -> pd.DataFrame:
         """A row for each table, best first: id, score, probability (NaN where there is none), reasons (a list)."""
         return pd.DataFrame(
@@ -229,16 +293,8 @@ class RetrievedTables:
         """
         if not isinstance(position, str):
             return self.tables[position]
-        by_id = {hit.id: hit for hit in self.tables}
-        wanted = position.casefold()
-        for names in (
-            {id: id for id in by_id},
-            {profile.id: profile.name for profile in self.corpus.profiles if profile.id in by_id},
-        ):
-            found = [id for id, name in names.items() if name.casefold() == wanted]
-            if len(found) == 1:
-                return by_id[found[0]]
-        raise TableNotFound(f"no table {position!r} in {did_you_mean(position, by_id)}")
+        id = self._member(position)
+        return next(hit for hit in self.tables if id in (hit.id, *hit.parts))
 
     def __getstate__(self) -> dict[str, Any]:
         # Locks do not pickle; the join plan goes along where it is known.

@@ -1,0 +1,106 @@
+"""Whose rows a merge of found tables is for, and how the set of tables is changed by hand."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tagframe.errors import InvalidArgument, TableLeftOutWarning, TableNotFound
+from tagframe.joins import JoinPlan
+from tagframe.retrieval import RetrievedTables, TableHit
+
+FRAMES = {
+    "m.album": pd.DataFrame({"album_id": [1, 2, 3], "title": ["I", "II", "III"]}),
+    "m.track": pd.DataFrame({"track_id": range(10, 18), "album_id": [1, 1, 1, 2, 2, 3, 3, 3], "length": range(8)}),
+    "m.playlist": pd.DataFrame({"playlist_id": [100, 101, 102], "called": ["x", "y", "z"]}),
+    "m.playlist_track": pd.DataFrame(
+        {"playlist_id": [100] * 8 + [101] * 8 + [102] * 4, "track_id": [*range(10, 18), *range(10, 18), *range(10, 14)]}
+    ),
+    "m.medium": pd.DataFrame({"track_id": range(10, 18), "medium": list("abababab")}),
+}
+
+
+def found(**chances: float | None) -> RetrievedTables:
+    """These tables, each with the chance that it is needed."""
+    hits = tuple(TableHit(f"m.{name}", chance or 0.0, (), chance) for name, chance in chances.items())
+    return RetrievedTables("albums and their track lengths", hits, tf.open_corpus(FRAMES))
+
+
+def test_a_doubtful_table_that_only_repeats_rows_is_left_out_and_that_is_said():
+    tables = found(album=0.9, track=0.9, playlist_track=0.1)
+    assert tables.join_plan.left_out == ("m.playlist_track",)
+    with pytest.warns(TableLeftOutWarning, match=r"m\.playlist_track is left out.*found\.add\('m\.playlist_track'\)"):
+        frame = tables.merge()
+    assert len(frame) == 8
+    report = frame.tag.merge_report
+    assert report.start == "m.track"
+    assert repr(report).startswith("m.playlist_track is left out")
+    assert "playlist_track is left out" in report._repr_html_()
+    assert "without m.playlist_track" in repr(tables)
+    assert "without m.playlist_track" in tables._repr_html_()
+    assert JoinPlan.from_json(tables.join_plan.to_json()).left_out == ("m.playlist_track",)
+
+
+def test_what_is_only_reached_through_rows_that_repeat_goes_too():
+    plan = found(album=0.9, track=0.9, playlist=0.2).join_plan
+    assert (plan.start, set(plan.tables)) == ("m.track", {"m.track", "m.album"})
+    plan = found(album=0.9, track=0.9, playlist=0.2, playlist_track=0.3).join_plan
+    assert plan.left_out == ("m.playlist", "m.playlist_track")
+
+
+def test_a_doubtful_table_that_connects_needed_ones_stays_and_has_the_grain():
+    plan = found(track=0.9, playlist=0.9, playlist_track=0.2).join_plan
+    assert (plan.start, plan.left_out) == ("m.playlist_track", ())
+
+
+def test_a_doubtful_table_of_the_same_grain_stays_and_starts_nothing():
+    plan = found(medium=0.2, track=0.6).join_plan
+    assert (plan.start, plan.tables) == ("m.track", ("m.track", "m.medium"))
+    plan = found(track=0.2, album=0.6).join_plan
+    assert (plan.start, plan.left_out) == ("m.album", ("m.track",))
+
+
+@pytest.mark.parametrize("chance", [None, 0.1])
+def test_where_all_are_alike_none_is_left_out(chance: float | None):
+    plan = found(album=chance, track=chance, playlist_track=chance).join_plan
+    assert (plan.start, plan.left_out) == ("m.playlist_track", ())
+
+
+def test_a_key_given_by_hand_keeps_its_tables():
+    frame = found(album=0.9, track=0.9, playlist_track=0.1).merge(on="playlist_track.track_id = track.track_id")
+    assert len(frame) == 20
+
+
+def test_the_set_is_changed_by_hand_and_the_old_one_is_as_it_was():
+    tables = found(album=0.9, track=0.9, playlist_track=0.1)
+    assert tables.without("PLAYLIST_TRACK").ids == ["m.album", "m.track"]
+    assert tables.only("m.track", "album").ids == ["m.album", "m.track"]
+    more = tables.add("playlist", "m.playlist_track")
+    assert more.ids == ["m.album", "m.track", "m.playlist_track", "m.playlist"]
+    assert not any(hit.doubtful for hit in more if hit.id != "m.album")
+    assert len(more.merge()) == 20
+    assert (more.confidence, more.note) == (None, "the tables were chosen by hand")
+    assert tables.ids == ["m.album", "m.track", "m.playlist_track"]
+    assert tables["playlist_track"].doubtful
+
+
+def test_names_that_are_none_of_the_tables_are_told():
+    tables = found(album=0.9, track=0.9)
+    for change in (tables.without, tables.only):
+        with pytest.raises(TableNotFound, match=r"did you mean 'm\.track'"):
+            change("m.trak")
+    with pytest.raises(TableNotFound, match="did you mean 'playlist'"):
+        tables.add("playlists")
+    with pytest.raises(InvalidArgument, match=r"no table would be left of m\.album, m\.track"):
+        tables.without("track", "album")
+
+
+def test_a_piece_of_a_table_in_pieces_can_be_left_out():
+    days = {f"w.event_{day}": pd.DataFrame({"id": [day], "n": [1]}) for day in (1, 2, 3)}
+    hit = TableHit("w.event_1", 1.0, (), 0.9, tuple(days))
+    tables = RetrievedTables("events", (hit,), tf.open_corpus(days))
+    assert tables.without("event_1")[0].parts == ("w.event_2", "w.event_3")
+    assert tables["event_2"] is hit
+    (left,) = tables.without("event_1", "w.event_3")
+    assert (left.id, left.parts) == ("w.event_2", ())
