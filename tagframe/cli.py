@@ -105,6 +105,26 @@ def index(corpus: Path, output: Path) -> None:
 
 @main.command()
 @_corpus
+@click.argument("queries")
+@click.option("--literals", is_flag=True, help="Keep the literals of statements, which are data.")
+@click.option("--dialect", help='Of the statements, as "snowflake"; the source\'s own where none is given.')
+@_json
+def learn(corpus: Path, queries: str, literals: bool, dialect: str | None, as_json: bool) -> None:
+    """Learn from QUERIES that were run over CORPUS: a file or folder of SQL, CSV or JSON, or "views".
+
+    Example: tagframe learn bank.sqlite queries.sql
+    """
+    from tagframe.learning import learn as learn_queries
+
+    learned = learn_queries(tagframe.open_corpus(corpus), queries, literals=literals, dialect=dialect)
+    if as_json:
+        _print_json(vars(learned))
+    else:
+        click.echo(repr(learned))
+
+
+@main.command()
+@_corpus
 @click.argument("question")
 @_k
 @_method

@@ -109,6 +109,10 @@ class UnreadableFacts(CorpusError, ValueError):
     """What a user told of data, such as which columns are hidden, cannot be read: the data is not opened."""
 
 
+class UnreadStatement(CorpusError, ValueError):
+    """A statement that is to be learned from cannot be parsed, or reads tables that the corpus does not have."""
+
+
 class TableNotFound(CorpusError, KeyError):
     """No table of that id in the corpus."""
 

@@ -174,6 +174,7 @@ class TagAccessor(OperatorMethods):
         return QuoteAccessor(self._frame)
 
 
-register_door("Corpus", "retrieve_tables", "tagframe.accessor.corpus_doors")
+for _door in ("forget", "learn", "retrieve_tables"):
+    register_door("Corpus", _door, "tagframe.accessor.corpus_doors")
 
 __all__ = ["QuoteAccessor", "TagAccessor"]

@@ -8,8 +8,11 @@ from typing import Literal, Unpack, overload
 from tagframe import config, retrieval
 from tagframe.config import SearchSettings
 from tagframe.corpus import Corpus
+from tagframe.learning import forget, learn
 from tagframe.lm import Quote
 from tagframe.retrieval import RetrievedTables, RetrieveOptions
+
+__all__ = ["forget", "learn", "retrieve_tables"]
 
 
 @overload

@@ -21,8 +21,10 @@ from tagframe.corpus.knowledge import CorpusKeys, KnowledgeStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import Column, NamedTable, find_column
 from tagframe.corpus.saving import Origin, save
+from tagframe.corpus.statements import Statement
 from tagframe.corpus.tables_frame import TablesFrame, tables_frame
 from tagframe.corpus.told import Knowledge
+from tagframe.corpus.told_facts import Told
 from tagframe.corpus.vectors import VectorStore
 from tagframe.doors import with_doors
 from tagframe.engines.base import Engine
@@ -39,7 +41,7 @@ from tagframe.errors import (
 )
 
 if TYPE_CHECKING:
-    from tagframe.accessor.corpus_doors import retrieve_tables
+    from tagframe.accessor.corpus_doors import forget, learn, retrieve_tables
 
 _BEFORE = {
     "column_texts": "tagframe.corpus.documents.column_document(corpus.profile(id), column)",
@@ -109,6 +111,7 @@ class Corpus:
         self._under: Corpus | None = None
         self._told: tuple[Knowledge, tuple[TableProfile, ...], dict[str, TableProfile]] | None = None
         self._names: tuple[tuple[TableProfile, ...], list[tuple[str, ...]]] | None = None
+        self._statements: tuple[Told, tuple[Statement, ...]] | None = None
 
     @property
     def profiles(self) -> tuple[TableProfile, ...]:
@@ -213,6 +216,22 @@ class Corpus:
         ]
         return pd.DataFrame(rows, columns=["table", "column", "hidden_from"])
 
+    @property
+    def learned(self) -> pd.DataFrame:
+        """What was learned of these tables: a row for each statement, those that were run most often first.
+
+        Columns are question, sql (with ``?`` for literals that are not kept), tables (a list of ids), joins (a list),
+        runs (how often it was run), learned_by ("queries", or "user" for corrections) and at (when it was learned).
+        Of a hidden column there are no values.
+        """
+        ordered = sorted(statements_of(self), key=lambda one: (-one.times, -one.at, one.fact))
+        rows = [
+            (one.question, one.shown, list(one.tables), list(map(str, one.joins)), one.times, one.by,
+             pd.Timestamp(one.at, unit="s", tz="UTC"))
+            for one in ordered
+        ]  # fmt: skip
+        return pd.DataFrame(rows, columns=["question", "sql", "tables", "joins", "runs", "learned_by", "at"])
+
     def save_facts(self, path: str | Path) -> Path:
         """Write what was told of the tables (hidden columns, keys, descriptions) to a file that people can read.
 
@@ -256,6 +275,8 @@ class Corpus:
         return self if self._whole is None else self._whole.result(timeout)
 
     if TYPE_CHECKING:
+        forget = forget
+        learn = learn
         retrieve_tables = retrieve_tables
     else:
         __getattr__ = names_of_before("Corpus", _BEFORE)
@@ -263,7 +284,7 @@ class Corpus:
     def __getstate__(self) -> dict[str, Any]:
         # A process that it is sent to has nothing to wait for; and of what is hidden it gets nothing.
         known = self._knowledge.known
-        state = {**self.__dict__, "_whole": None, "_names": None, "_told": None}
+        state = {**self.__dict__, "_whole": None, "_names": None, "_told": None, "_statements": None}
         return {**state, "_found": known.without_hidden(self._found), "_origins": self._origins_without_hidden(known)}
 
     def _origins_without_hidden(self, known: Knowledge) -> dict[str, Origin]:
@@ -510,6 +531,22 @@ def facts_of(corpus: Corpus) -> FactStore:
 def vectors_of(corpus: Corpus) -> VectorStore:
     """Where the vectors of a corpus' tables are kept, for :func:`tagframe.corpus.corpus_vectors`."""
     return corpus._vectors
+
+
+def knowledge_of(corpus: Corpus) -> KnowledgeStore:
+    """Where is kept what was told of a corpus and learned of it."""
+    return corpus._knowledge
+
+
+def statements_of(corpus: Corpus) -> tuple[Statement, ...]:
+    """The statements that were learned over tables of a corpus, the earliest first; of hidden columns no values."""
+    told = corpus._knowledge.told
+    if corpus._statements is None or corpus._statements[0] is not told:
+        withheld, ids = told.knowledge.withheld, corpus._by_id.keys()
+        here = [one for one in told.statements if ids >= set(one.tables)]
+        found = tuple(one.without_cells() if withheld and one.reads(withheld) else one for one in here)
+        corpus._statements = told, found
+    return corpus._statements[1]
 
 
 def under(corpus: Corpus) -> Corpus | None:

@@ -40,7 +40,7 @@ class TableIdentity:
     alone: bool = False
     values: frozenset[str] = frozenset()
 
-    def is_copy(self, other: TableIdentity) -> bool:
+    def is_copy(self, other: TableIdentity | PlacedTable) -> bool:
         """Whether the files of the two have the same bytes, and these are the same table of them."""
         is_same_file = bool(self.sha256) and self.sha256 == other.sha256
         return is_same_file and (self.table == other.table or (self.alone and other.alone))
@@ -131,7 +131,8 @@ class Tables:
                 name = before.name if before is not None else id.rpartition(".")[2]
                 called[id] = self._called(name)
             called[id] = [*called.get(id, []), *(copy for copy in copies if copy != id)]
-        return told.standing().translated(moved).merged(told.standing().translated(called, ["hidden"]))
+        standing = told.standing()
+        return standing.translated(moved).merged(standing.translated(called, ["hidden"]))
 
     def told_elsewhere(self, told: Told, identities: Mapping[str, TableIdentity]) -> tuple[Told, Told]:
         """The facts of copies of tables of another place, and what is hidden of those that look like changed copies.
@@ -146,12 +147,13 @@ class Tables:
             for id, identity in identities.items()
             if not copies[id]
         }
-        return told.standing().translated(copies), told.standing().translated(similar, ["hidden"])
+        standing = told.standing()
+        return standing.translated(copies), standing.translated(similar, ["hidden"])
 
     def _called(self, name: str) -> list[str]:
         return self._by_name.get(name.casefold(), [])
 
     def _copies(self, identity: TableIdentity) -> Iterator[str]:
         for id in self._by_content.get(identity.sha256, []) if identity.sha256 else []:
-            if identity.is_copy(self.identity(id)):
+            if identity.is_copy(self._tables[id]):
                 yield id

@@ -46,8 +46,8 @@ class Kept:
     def to_bytes(self) -> bytes:
         """JSON that :meth:`from_bytes` reads."""
         tables = {id: identity.to_json() for id, identity in self.tables.items()}
-        plain = {"place": self.place, "facts": self.told.to_json(), "tables": tables}
-        return json.dumps(plain, indent=1).encode()
+        facts = ",\n".join(map(json.dumps, self.told.to_json()))  # a line each, for readers
+        return f'{{"place": {json.dumps(self.place)},\n"facts": [\n{facts}],\n"tables": {json.dumps(tables)}}}'.encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Kept:
@@ -82,8 +82,7 @@ class FactsFile:
         Raises:
             UnreadableFacts: it and its copy are damaged.
         """
-        data = self.file.read()
-        return None if data is None else Kept.from_bytes(data)
+        return _read(self.file)
 
     def write(self, kept: Kept) -> None:
         """Replace what it holds.
@@ -101,7 +100,7 @@ class FactsFile:
             if path == self.file.path:
                 continue
             try:
-                kept = _read(path, KeptFile(path).mark())
+                kept = _read(KeptFile(path))
             except UnreadableFacts as error:
                 warnings.warn(f"whether this is a copy of it is not known: {error}", CatalogueWarning, stacklevel=6)
                 continue
@@ -110,15 +109,16 @@ class FactsFile:
 
 
 _SUFFIX = ".facts"
-_read_before: dict[Path, tuple[Mark | None, Kept | None]] = {}
+_read_before: dict[Path, tuple[tuple[Mark | None, ...], Kept | None]] = {}
 
 
-def _read(path: Path, mark: Mark | None) -> Kept | None:
-    """A file of facts, which is read once for each time that it is written."""
-    held = _read_before.get(path)
-    if held is None or held[0] != mark:
-        data = KeptFile(path).read()
-        held = _read_before[path] = mark, None if data is None else Kept.from_bytes(data)
+def _read(file: KeptFile) -> Kept | None:
+    """A file of facts, which is read once for each time that it or its copy is written."""
+    marks = file.mark(), KeptFile(file.copy).mark()
+    held = _read_before.get(file.path)
+    if held is None or held[0] != marks:
+        data = file.read()
+        held = _read_before[file.path] = marks, None if data is None else Kept.from_bytes(data)
     return held[1]
 
 

@@ -48,6 +48,7 @@ class Knowledge:
         columns: description by column.
         hidden: columns whose cells nobody shall see.
         unprompted: columns whose cells no model shall see, nor anything that leaves this machine.
+        ran: pairs of columns that statements joined which were run.
     """
 
     keys: tuple[ToldKey, ...] = ()
@@ -56,6 +57,7 @@ class Knowledge:
     columns: Mapping[Column, str] = field(default_factory=dict)
     hidden: frozenset[Column] = frozenset()
     unprompted: frozenset[Column] = frozenset()
+    ran: tuple[ToldKey, ...] = ()
 
     @property
     def withheld(self) -> frozenset[Column]:
@@ -87,6 +89,8 @@ class Knowledge:
         profiles = self.without_hidden(profiles)
         by_id = {profile.id: profile for profile in profiles}
         given, forbidden = _by_table(self.keys, by_id), _by_table(self.forbidden, by_id)
+        for table, keys in _by_table(self.ran, by_id).items():
+            given[table] = [*(replace(key, ran=True) for key in keys), *given[table]]
         touched = {*given, *forbidden, *self.tables, *(table for table, _ in (*self.columns, *self.withheld))}
         return tuple(
             self._told(profile, given[profile.id], forbidden[profile.id]) if profile.id in touched else profile

@@ -15,14 +15,17 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
+from tagframe.corpus.statements import Statement
 from tagframe.corpus.told import Knowledge, ToldKey
 
-KINDS = ("key", "table", "column", "hidden")
-"""Pairs of columns that join or do not; what a table and a column mean; whose cells are kept from whom."""
+KINDS = ("key", "table", "column", "hidden", "statement")
+"""Pairs of columns that join or do not; what a table and a column mean; whose cells are kept from whom; a statement
+that was run, or that somebody says is right."""
 
 _EVERYBODY, _MODELS = "everybody", "models"
 FactKey = tuple[str, tuple[str, ...]]
-"""The kind, and what the fact is of: a table, a table and a column, or the pairs of columns of a key."""
+"""The kind, and what the fact is of: a table, a table and a column, the pairs of columns of a key, or the digest of a
+statement and its tables."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,16 @@ class Told:
             {(of[0], of[1]): value for kind, of, value in known if kind == "column"},
             frozenset(column for column, whom in hidden.items() if whom != _MODELS),
             frozenset(column for column, whom in hidden.items() if whom == _MODELS),
+            tuple(dict.fromkeys(key for one in self.statements for key in one.joins)),
         )
+
+    @cached_property
+    def statements(self) -> tuple[Statement, ...]:
+        """The statements, the earliest first."""
+        told = sorted(
+            (at, of, value) for (kind, of), (value, at) in self.facts.items() if kind == "statement" and value
+        )
+        return tuple(Statement.of(of, value, at) for at, of, value in told)
 
     def merged(self, *others: Told) -> Told:
         """With the facts of others, the later one of each; of two of one time that which says something."""
@@ -69,9 +81,17 @@ class Told:
     def changed(self, change: Callable[[Knowledge], Knowledge]) -> Told:
         """With what differs between what is known and what shall be, told now."""
         before, after = _values(self.knowledge), _values(change(self.knowledge))
-        at = max([time.time(), *(at + 1e-6 for _, at in self.facts.values())])  # clocks are put back
         differ = [key for key in (*after, *before) if before.get(key) != after.get(key)]
-        return Told({**self.facts, **{key: (after.get(key), at) for key in differ}})
+        return self.with_values({key: after.get(key) for key in differ})
+
+    def with_values(self, values: Mapping[FactKey, Any]) -> Told:
+        """With facts that are told now; None takes one back. Of a hidden column no statement keeps a value."""
+        at = max([time.time(), *(at + 1e-6 for _, at in self.facts.values())])  # clocks are put back
+        told = Told({**self.facts, **{key: (value, at) for key, value in values.items()}})
+        withheld = told.knowledge.withheld
+        with_cells = [one for one in told.statements if (one.cells or one.question) and one.reads(withheld)]
+        bare = {one.fact: (one.without_cells().value, one.at) for one in with_cells}
+        return Told({**told.facts, **bare}) if bare else told
 
     def translated(self, ids: Mapping[str, Sequence[str]], kinds: Iterable[str] = KINDS) -> Told:
         """The facts of tables that have other ids, or several, elsewhere; those of others are left out.
@@ -81,8 +101,17 @@ class Told:
             kinds: of facts.
         """
         facts: dict[FactKey, tuple[Any, float]] = {}
-        for (kind, of), (value, at) in self.facts.items():
+        moved = {id for id, others in ids.items() if others}
+        for (kind, of), (value, at) in self.facts.items() if moved else ():
             if kind not in kinds:
+                continue
+            if kind == "statement":
+                if not moved.issuperset(of[1:]):
+                    continue
+                facts.update(
+                    ((kind, (of[0], *(called[table] for table in of[1:]))), (Statement.moved(value, called), at))
+                    for called in _together(of[1:], ids)
+                )
                 continue
             if kind != "key":
                 facts.update({(kind, (id, *of[1:])): (value, at) for id in ids.get(of[0], ())})
@@ -98,11 +127,14 @@ class Told:
 
     def standing(self) -> Told:
         """Without what was taken back, which is said of one place only."""
+        if all(value is not None for value, _ in self.facts.values()):
+            return self
         return Told({key: (value, at) for key, (value, at) in self.facts.items() if value is not None})
 
     def tables(self) -> set[str]:
         """The ids of all tables that facts are of."""
-        found = {of[0] for kind, of in self.facts if kind != "key"}
+        found = {of[0] for kind, of in self.facts if kind not in ("key", "statement")}
+        found.update(*(of[1:] for kind, of in self.facts if kind == "statement"))
         keys = [json.loads(of[0]) for kind, of in self.facts if kind == "key"]
         return found | {table for pairs in keys for pair in pairs for table, _ in pair}
 
@@ -114,6 +146,15 @@ class Told:
     def from_json(cls, plain: Iterable[Sequence[Any]]) -> Told:
         """Read what :meth:`to_json` wrote; a kind that this version does not know is kept as it is."""
         return cls({(kind, tuple(of)): (value, float(at)) for kind, of, value, at in plain})
+
+
+def _together(tables: Sequence[str], ids: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
+    """What the tables of a statement are called elsewhere: once in each place that has all of them."""
+    places = [{id.rpartition(".")[0]: id for id in reversed(ids.get(table, ()))} for table in tables]
+    if all(len(one) == 1 for one in places):
+        return [{table: next(iter(one.values())) for table, one in zip(tables, places, strict=True)}]
+    shared = sorted(set.intersection(*map(set, places))) if places else []
+    return [{table: one[place] for table, one in zip(tables, places, strict=True)} for place in shared]
 
 
 def _values(known: Knowledge) -> dict[FactKey, Any]:

@@ -40,7 +40,8 @@ class ForeignKey:
         columns: of the referencing table.
         other_table, other_columns: what they reference.
         other_database: the database of the other table; "" for the same one.
-        given: whether it is the user who says so.
+        given: whether it is the user who says so, or what was learned.
+        ran: whether it was learned from statements that were run.
     """
 
     columns: tuple[str, ...]
@@ -48,6 +49,7 @@ class ForeignKey:
     other_columns: tuple[str, ...]
     other_database: str = ""
     given: bool = False
+    ran: bool = False
 
 
 @dataclass(frozen=True)

@@ -124,15 +124,20 @@ def with_composites(single: Sequence[KeyPair], composite: Sequence[KeyPair]) -> 
 def _declared(tables: Sequence[TableProfile], *, given: bool) -> list[KeyPair]:
     """The keys that the sources declare, or with ``given`` those that the user gave."""
     by_name = {(table.database, table.name.casefold()): table for table in tables}
-    reason = "given by the user" if given else "declared by the source"
-    evidence = Evidence(origin="given" if given else "declared", name=1.0, reason=reason)
     found = []
     for table in tables:
         for key in table.foreign_keys:
             sides = _sides(table, key, by_name) if key.given == given else None
             if sides is not None:
-                found.append(KeyPair(*sides, 1.0, evidence))
+                found.append(KeyPair(*sides, 1.0, _TOLD[key.given + key.ran]))
     return found
+
+
+_TOLD = (
+    Evidence(origin="declared", name=1.0, reason="declared by the source"),
+    Evidence(origin="given", name=1.0, reason="given by the user"),
+    Evidence(origin="given", name=1.0, reason="joined so by statements that were run"),
+)
 
 
 def given_keys(tables: Sequence[TableProfile]) -> list[KeyPair]:

@@ -45,6 +45,14 @@ from tagframe.errors import ColumnNotFound, SourceNotFound, UnreadableTable, did
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_RAN = """
+SELECT query, sum(calls) AS calls FROM pg_stat_statements
+WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) GROUP BY query
+"""
+_VIEWS = """
+SELECT pg_get_viewdef(c.oid) AS definition FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('v', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+"""
 _FEW_NUMBERS = 20_000
 """Rows are picked by so many numbers at once."""
 
@@ -93,6 +101,22 @@ class PostgresEngine:
     def shapes(self) -> list[TableShape]:
         """The tables by schema and name."""
         return [table.shape() for table in self.look().tables]
+
+    def ran(self) -> Iterator[tuple[str, int]]:
+        """The statements that were run in the database, and how often: what pg_stat_statements counts.
+
+        Raises:
+            UnreadableTable: the server does not have that extension, or its user may not read it.
+        """
+        with looking(self.server) as held:
+            rows = held.rows(_RAN, "pg_stat_statements")
+        return ((row["query"], int(row["calls"])) for row in rows)
+
+    def views(self) -> Iterator[tuple[str, int]]:
+        """The definitions of views, materialised ones too, each with 1."""
+        with looking(self.server) as held:
+            rows = held.rows(_VIEWS, "the definitions of views")
+        return ((row["definition"], 1) for row in rows if row["definition"])
 
     def closed(self) -> list[UnreadableTable]:
         """Schemas, and tables of the others, that the user who connects may not read."""

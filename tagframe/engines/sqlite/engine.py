@@ -114,6 +114,12 @@ class SQLiteEngine:
                 for name, columns in tables.items()
             ]
 
+    def views(self) -> list[tuple[str, int]]:
+        """The definitions of views, each with 1."""
+        with closing(connect_readonly(self.path)) as connection:
+            rows = connection.execute("SELECT sql FROM sqlite_master WHERE type = 'view'").fetchall()
+        return [(sql, 1) for (sql,) in rows if sql]
+
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows of a table in pieces of some 128 MB at most."""
         names = [_qualified(column) for column in shape.columns]

@@ -1,0 +1,210 @@
+"""``corpus.learn``: statements that were run, as facts of the corpus."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pandas as pd
+
+from tagframe.corpus import Corpus
+from tagframe.corpus.corpus import knowledge_of, statements_of
+from tagframe.corpus.statements import Statement, spoken
+from tagframe.corpus.told import ToldKey
+from tagframe.corpus.told_facts import Told
+from tagframe.errors import InvalidArgument, UnreadStatement
+from tagframe.keys.containment import overlap
+from tagframe.learning.reading import Names, read_statement
+from tagframe.learning.sources import Run, runs_of
+from tagframe.learning.texts import without_literals
+from tagframe.progress import shown
+
+MANY = 20
+"""Statements over two tables from which on a join that one alone has is looked at closely."""
+
+_APART = 0.1
+"""The share of a column's values that another one holds below which their values speak against a join."""
+
+_LISTED = 10
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What :func:`learn` learned.
+
+    Attributes:
+        read: how many statements there were.
+        distinct: how many of them differ in more than their literals, or answer different questions.
+        learned: how many of those are known now.
+        left_out: the others, and why: (statement, reason).
+        joins: the joins that are keys now and were not before, as text.
+        doubtful: joins that one of many statements has, and whose values speak against it: they are no keys.
+    """
+
+    read: int
+    distinct: int
+    learned: int
+    left_out: tuple[tuple[str, str], ...] = ()
+    joins: tuple[str, ...] = ()
+    doubtful: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        lines = [
+            f"learned {self.learned:,} of {self.distinct:,} distinct statements ({self.read:,} read); "
+            f"{len(self.joins):,} new joins"
+        ]
+        lines += [f"  no key, as one statement alone has it and the values differ: {join}" for join in self.doubtful]
+        if not self.learned:
+            lines.append("  nothing is different now")
+        for reason, count in Counter(reason for _, reason in self.left_out).most_common(_LISTED):
+            lines.append(f"  {count:,} left out: {reason}")
+        return "\n".join(lines)
+
+
+def learn(
+    corpus: Corpus,
+    queries: str | Path | pd.DataFrame,
+    sql: str | None = None,
+    *,
+    literals: bool = False,
+    dialect: str | None = None,
+) -> Learned:
+    """Learn statements that were run over the tables of a corpus.
+
+    Args:
+        corpus: that knows them afterwards, with all that were narrowed from it.
+        queries: SQL; a file or a folder of SQL, CSV or JSON; a frame with ``sql`` and, as far as it is known, with
+            ``question``, ``runs`` and ``database``; or ``"pg_stat_statements"`` or ``"views"``.
+        sql: the statement, where ``queries`` is the question that it answers.
+        literals: whether the literals of statements are kept: they are data.
+        dialect: in which the statements are written, as sqlglot calls it; the source's own where None.
+
+    Raises:
+        SourceNotFound: no such file, or no server that keeps a log.
+        InvalidArgument: a frame or a file without SQL.
+    """
+    if sql is not None:
+        if not isinstance(queries, str):
+            raise InvalidArgument(f"learn(question, sql) takes two texts; got {queries!r}")
+        source, runs = "", iter([Run(sql, queries.strip())])
+    else:
+        source, runs = runs_of(corpus, queries)
+    counted: dict[tuple[str, str, str], Run] = {}
+    read = 0
+    for run in runs:
+        read += 1
+        key = without_literals(run.sql), spoken(run.question), run.database
+        held = counted.get(key)
+        counted[key] = run if held is None else replace(held, times=held.times + run.times)
+    found, left_out = _read(corpus, list(counted.values()), source, _dialects(corpus, dialect), literals)
+    before = {key.sides for one in statements_of(corpus) for key in one.joins}
+    found, doubtful = _without_doubtful(corpus, found)
+    tell(corpus, found)
+    new = {key.sides: str(key) for one in found for key in one.joins if key.sides not in before}
+    return Learned(read, len(counted), len(found), tuple(left_out), tuple(sorted(new.values())), doubtful)
+
+
+def _dialects(corpus: Corpus, given: str | None) -> list[str]:
+    engines = {id(engine): engine for engine in map(corpus.engine, corpus.ids) if engine is not None}
+    own = [engine.dialect.name for engine in engines.values()] if given is None else [given]
+    return list(dict.fromkeys([*own, ""]))
+
+
+def _read(
+    corpus: Corpus, runs: Sequence[Run], source: str, dialects: Sequence[str], literals: bool
+) -> tuple[list[Statement], list[tuple[str, str]]]:
+    """What is learned of each statement, those that come to the same together; and those that are left out, and why."""
+    names = Names(corpus)
+    found: dict[object, Statement] = {}
+    left_out: list[tuple[str, str]] = []
+    for run in shown(((1, run) for run in runs), len(runs), "learning from queries", "statement"):
+        try:
+            one = read_statement(run.sql, names, dialects, database=run.database, cells=literals)
+        except UnreadStatement as error:
+            left_out.append((run.sql, str(error)))
+            continue
+        one = replace(one, question=run.question, runs={source: run.times})
+        held = found.get(one.fact)
+        found[one.fact] = one if held is None else replace(held, runs={source: held.times + run.times})
+    return list(found.values()), left_out
+
+
+def _without_doubtful(corpus: Corpus, found: Sequence[Statement]) -> tuple[list[Statement], tuple[str, ...]]:
+    """The statements without the joins that one of many has and whose values have nothing in common, and these."""
+    every = {one.fact: one for one in (*statements_of(corpus), *found)}.values()
+    joined = Counter(key.sides for one in every for key in one.joins)
+    together: Counter[frozenset[str]] = Counter()
+    for one in every:
+        together.update({frozenset((key.left_table, key.right_table)) for key in one.joins})
+    doubted: dict[object, str] = {}
+    for key in (key for one in found for key in one.joins):
+        tables = frozenset((key.left_table, key.right_table))
+        if joined[key.sides] == 1 and together[tables] >= MANY and _values_differ(corpus, key):
+            doubted[key.sides] = str(key)
+    kept = [replace(one, joins=tuple(key for key in one.joins if key.sides not in doubted)) for one in found]
+    return kept, tuple(sorted(doubted.values()))
+
+
+def _values_differ(corpus: Corpus, key: ToldKey) -> bool:
+    left, right = corpus.profile(key.left_table), corpus.profile(key.right_table)
+    for mine, other in zip(key.left_columns, key.right_columns, strict=True):
+        held = overlap(left.column(mine).sketch, right.column(other).sketch)
+        if held is not None and held.share < _APART:
+            return True
+    return False
+
+
+def tell(corpus: Corpus, statements: Iterable[Statement]) -> None:
+    """Have a corpus know statements. Those that are known already were run so often more, or once more by the file
+    that they were learned from before; what a person says of a question takes the place of what was said before."""
+    told = {one.fact: one for one in statements}
+    if not told:
+        return
+
+    def change(known: Told) -> Told:
+        values: dict[tuple[str, tuple[str, ...]], Mapping[str, object] | None] = {}
+        held = {one.fact: one for one in known.statements}
+        asked: dict[str, list[tuple[str, tuple[str, ...]]]] = defaultdict(list)
+        for fact, one in held.items():
+            if one.by == "user":
+                asked[fact[1][0]].append(fact)
+        for fact, one in told.items():
+            runs = dict(held[fact].runs) if fact in held else {}
+            for source, times in one.runs.items():
+                runs[source] = times + (0 if source else runs.get(source, 0))
+            if one.by == "user":
+                values.update(dict.fromkeys(asked[fact[1][0]]))
+            values[fact] = replace(one, runs=runs).value
+        return known.with_values(values)
+
+    knowledge_of(corpus).tell_facts(change)
+
+
+def forget(corpus: Corpus, what: str | None = None) -> int:
+    """Take back what was learned.
+
+    Args:
+        corpus: that knows it.
+        what: a statement, a question, or what statements were learned from (``"queries.sql"``); None for all.
+
+    Returns:
+        How many statements were forgotten.
+    """
+    sql = None
+    if what is not None:
+        with suppress(UnreadStatement):
+            sql = read_statement(what, Names(corpus), _dialects(corpus, None)).sql
+
+    def is_meant(one: Statement) -> bool:
+        if what is None:
+            return True
+        is_named = bool(what) and one.runs.keys() == {what}
+        return is_named or (bool(one.question) and spoken(one.question) == spoken(what)) or one.sql == sql
+
+    gone = [one.fact for one in statements_of(corpus) if is_meant(one)]
+    if gone:
+        knowledge_of(corpus).tell_facts(lambda known: known.with_values(dict.fromkeys(gone)))
+    return len(gone)

@@ -1,0 +1,305 @@
+"""What a statement says of the tables that it reads: which they are, and on which columns it joins them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from tagframe.corpus import Corpus, TableProfile
+from tagframe.corpus.statements import Statement
+from tagframe.corpus.told import ToldKey
+from tagframe.errors import UnreadStatement
+from tagframe.keys.column_names import own
+
+_LITERALS = (
+    exp.Literal, exp.National, exp.RawString, exp.UnicodeString, exp.ByteString, exp.HexString, exp.BitString,
+    exp.Heredoc,
+)  # fmt: skip
+_LONGEST = 100_000
+"""Characters of a statement that is read: a longer one was written by a program, and says little for its length."""
+_DEEP = 20
+"""Queries inside each other through which a column is followed."""
+
+Instance = tuple[int, str]
+"""A table as a query block calls it: the block, and the alias there."""
+
+
+class Names:
+    """What statements may call the tables of a corpus.
+
+    Args:
+        corpus: of which.
+    """
+
+    def __init__(self, corpus: Corpus) -> None:
+        self.profiles: Mapping[str, TableProfile] = {profile.id: profile for profile in corpus.profiles}
+        self._ids: dict[str, set[str]] = defaultdict(set)
+        for id, profile in self.profiles.items():
+            source = corpus.source_table(id)
+            for name in (id, profile.name, source, source.rpartition(".")[2]):
+                self._ids[name.casefold()].add(id)
+        self._columns: dict[str, dict[str, str]] = {}
+
+    def tables(self, named: Iterable[exp.Table], database: str = "") -> dict[str, str]:
+        """The id of each table, by what it is called; of tables of one name those of one database are meant.
+
+        Raises:
+            UnreadStatement: a name that no table has, or that may mean several.
+        """
+        may: dict[str, set[str]] = {}
+        for table in named:
+            parts = [part.name.casefold() for part in table.parts]
+            called = [".".join(parts[start:]) for start in range(len(parts))]
+            may[called[0]] = next((self._ids[name] for name in called if name in self._ids), set())
+        if unknown := sorted(name for name, ids in may.items() if not ids):
+            raise UnreadStatement(f"no table here is called {', '.join(map(repr, unknown))}")
+        in_place = {name: {self.profiles[id].database.casefold(): id for id in ids} for name, ids in may.items()}
+        shared = {database.casefold()} if database else set.intersection(*map(set, in_place.values()))
+        place = next(iter(shared)) if len(shared) == 1 else None
+        found = {}
+        for name, ids in may.items():
+            id = in_place[name].get(place or "") or (next(iter(ids)) if len(ids) == 1 else None)
+            if id is None:
+                shown = sorted(ids)
+                raise UnreadStatement(f"{name!r} may be {' or '.join(shown[:3])}{', …' if len(shown) > 3 else ''}")
+            found[name] = id
+        return found
+
+    def column(self, table: str, name: str) -> str | None:
+        """A column as its table spells it."""
+        if table not in self._columns:
+            columns = self.profiles[table].columns
+            self._columns[table] = {column.name.casefold(): column.name for column in columns}
+        return self._columns[table].get(name.casefold())
+
+
+def read_statement(
+    sql: str, names: Names, dialects: Sequence[str], *, database: str = "", cells: bool = False
+) -> Statement:
+    """What a statement reads and joins.
+
+    Args:
+        sql: one statement; of one that writes or defines what it selects.
+        names: of the corpus' tables.
+        dialects: in which it may be written, as sqlglot calls them; the first in which it can be read.
+        database: of its tables, where several have such.
+        cells: whether its literals are kept.
+
+    Raises:
+        UnreadStatement: it cannot be parsed, selects nothing, or names tables that are not there.
+    """
+    tree, dialect = _parsed(sql, dialects)
+    query = tree if isinstance(tree, exp.Query) else tree.find(exp.Query)
+    if query is None:
+        raise UnreadStatement("it selects nothing")
+    read = _Read(query, names, database)
+    if not read.tables:
+        raise UnreadStatement("it reads no table")
+    kept = query.sql(dialect=dialect, comments=False) if cells else ""
+    joins = tuple(read.joins())
+    read.forget_literals()
+    bare = query.sql(dialect=dialect, comments=False)
+    return Statement(tuple(sorted({*read.tables.values()})), bare, joins=joins, cells=kept)
+
+
+def _parsed(sql: str, dialects: Sequence[str]) -> tuple[exp.Expr, str]:
+    if len(sql) > _LONGEST:
+        raise UnreadStatement(f"it has {len(sql):,} characters")
+    why = ""
+    for dialect in dialects:
+        try:
+            found = sqlglot.parse(sql, dialect=dialect)
+        except (SqlglotError, RecursionError, ValueError) as error:
+            why = why or str(error).splitlines()[0][:200]
+            continue
+        whole = [tree for tree in found if tree is not None]
+        if len(whole) == 1:
+            return whole[0], dialect
+        why = why or f"it is {len(whole)} statements"
+    raise UnreadStatement(f"it cannot be parsed: {why}")
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A query over the tables of a corpus."""
+
+    query: exp.Expr
+    names: Names
+    database: str
+
+    @cached_property
+    def _mentioned(self) -> list[exp.Table]:
+        return [
+            table
+            for table in self.query.find_all(exp.Table)
+            if table.name and not isinstance(table.this, exp.Func) and self._defined(table) is None
+        ]
+
+    @cached_property
+    def tables(self) -> dict[str, str]:
+        """The id of each table, by what the statement calls it."""
+        return self.names.tables(self._mentioned, self.database) if self._mentioned else {}
+
+    def _id(self, table: exp.Table) -> str:
+        return self.tables[".".join(part.name.casefold() for part in table.parts)]
+
+    @staticmethod
+    def _defined(table: exp.Table) -> exp.Expr | None:
+        """The query that a table of a WITH is, where it is one."""
+        if table.db:
+            return None
+        node: exp.Expr | None = table
+        inside: list[exp.Expr] = []
+        while node is not None:
+            clause = node.args.get("with_")
+            for entry in [] if clause is None else clause.expressions:
+                is_itself = any(entry is one for one in inside) and not entry.parent.args.get("recursive")
+                if entry.alias.casefold() == table.name.casefold() and not is_itself:
+                    return entry.this  # type: ignore[no-any-return]
+            inside.append(node)
+            node = node.parent
+        return None
+
+    def _sources(self, select: exp.Expr) -> dict[str, exp.Expr]:
+        """What a block reads, by what it calls it."""
+        clauses = [select.args.get("from_"), *(select.args.get("joins") or [])]
+        found: dict[str, exp.Expr] = {}
+        for clause in clauses:
+            source = None if clause is None else clause.this
+            if isinstance(source, exp.Table | exp.Subquery):
+                found[source.alias_or_name.casefold()] = source
+                for join in source.args.get("joins") or []:
+                    found[join.this.alias_or_name.casefold()] = join.this
+        return found
+
+    def _of_source(
+        self, source: exp.Expr, block: exp.Expr, alias: str, name: str, deep: int
+    ) -> tuple[str, str, Instance] | None:
+        """The column of a table that a source calls so."""
+        if isinstance(source, exp.Table):
+            inner = self._defined(source)
+            if inner is None:
+                if source.name and not isinstance(source.this, exp.Func):
+                    column = self.names.column(self._id(source), name)
+                    return None if column is None else (self._id(source), column, (id(block), alias))
+                return None
+        else:
+            inner = source.this
+        while isinstance(inner, exp.SetOperation | exp.Subquery):
+            inner = inner.this
+        if not isinstance(inner, exp.Select) or deep > _DEEP:
+            return None
+        for shown in inner.expressions:
+            if isinstance(shown, exp.Star):
+                return self._found(exp.column(name), inner, deep + 1)
+            if shown.alias_or_name.casefold() == name.casefold():
+                held = _bare(shown.this if isinstance(shown, exp.Alias) else shown)
+                return None if held is None else self._found(held, inner, deep + 1)
+        return None
+
+    def _found(self, column: exp.Column, block: exp.Expr | None, deep: int = 0) -> tuple[str, str, Instance] | None:
+        """The column of a table that is meant in a block, or in one around it."""
+        alias, name = column.table.casefold(), column.name
+        while block is not None:
+            sources = self._sources(block)
+            if alias and alias in sources:
+                return self._of_source(sources[alias], block, alias, name, deep)
+            if not alias:
+                held = [self._of_source(source, block, called, name, deep) for called, source in sources.items()]
+                held = [one for one in held if one is not None]
+                if held:
+                    return held[0] if len(held) == 1 else None
+            block = block.parent_select
+        return None
+
+    def _equalities(self) -> Iterator[tuple[tuple[str, str, Instance] | None, tuple[str, str, Instance] | None]]:
+        for node in self.query.find_all(exp.EQ, exp.In, exp.Join):
+            block = node.parent_select
+            if block is None:
+                continue
+            if isinstance(node, exp.Join):
+                for name in node.args.get("using") or []:
+                    before = {alias: one for alias, one in self._sources(block).items() if one is not node.this}
+                    held = [self._of_source(one, block, alias, name.name, 0) for alias, one in before.items()]
+                    alias = node.this.alias_or_name.casefold()
+                    yield next(filter(None, held), None), self._of_source(node.this, block, alias, name.name, 0)
+            elif not _always(node):
+                continue
+            elif isinstance(node, exp.EQ):
+                left, right = _bare(node.this), _bare(node.expression)
+                if left is not None and right is not None:
+                    yield self._found(left, block), self._found(right, block)
+            elif (inner := node.args.get("query")) is not None and (left := _bare(node.this)) is not None:
+                select = inner.this if isinstance(inner, exp.Subquery) else inner
+                shown = select.expressions if isinstance(select, exp.Select) else []
+                right = _bare(shown[0].unalias()) if len(shown) == 1 else None
+                if right is not None:
+                    yield self._found(left, block), self._found(right, select)
+
+    def joins(self) -> list[ToldKey]:
+        """The pairs of columns on which two tables are joined, several where both tables are joined on several."""
+        pairs: dict[frozenset[Instance], dict[frozenset[tuple[str, str]], None]] = defaultdict(dict)
+        for left, right in self._equalities():
+            if left is not None and right is not None and left[2] != right[2] and left[:2] != right[:2]:
+                pairs[frozenset((left[2], right[2]))][frozenset((left[:2], right[:2]))] = None
+        found: dict[object, ToldKey] = {}
+        for equal in pairs.values():
+            ends = {tuple(sorted(table for table, _ in pair)) for pair in equal}
+            if len(ends) == 1:
+                key = self._key([sorted(pair) for pair in equal])
+                found[key.sides] = key
+        return list(found.values())
+
+    def _key(self, pairs: Sequence[Sequence[tuple[str, str]]]) -> ToldKey:
+        """The referencing side first: the other one is its table's key, by its values, its declaration or its name."""
+        (left, _), (right, _) = pairs[0]
+        mine, other = tuple(pair[0][1] for pair in pairs), tuple(pair[1][1] for pair in pairs)
+        if self._is_key(left, mine) > self._is_key(right, other):
+            return ToldKey(right, other, left, mine)
+        return ToldKey(left, mine, right, other)
+
+    def _is_key(self, table: str, columns: tuple[str, ...]) -> float:
+        profile = self.names.profiles[table]
+        if set(profile.primary_key) == set(columns):
+            return 2.0
+        known = [profile.column(column) for column in columns]
+        if any(one.distinct and one.rows is not None and one.distinct >= one.rows - (one.nulls or 0) for one in known):
+            return 1.5
+        return max(own(column, profile.name) for column in columns)
+
+    def forget_literals(self) -> None:
+        """Have ``?`` for every literal; of a list, and of many rows of values, one."""
+        shown = {node.alias.casefold() for node in self.query.find_all(exp.Alias)}
+        columns = {name for table in self.tables.values() for name in self.names.profiles[table].columns}
+        known = {column.name.casefold() for column in columns} | shown
+        for node in list(self.query.walk()):
+            is_text = (
+                isinstance(node, exp.Column) and not node.table and isinstance(node.this, exp.Identifier)
+                and node.this.quoted and node.name.casefold() not in known
+            )  # fmt: skip
+            if is_text or (isinstance(node, _LITERALS) and not isinstance(node.parent, exp.DataTypeParam)):
+                node.replace(exp.Placeholder())
+        for node in self.query.find_all(exp.In, exp.Values, exp.Tuple):
+            if len(node.expressions) > 1 and len({one.sql() for one in node.expressions}) == 1:
+                node.set("expressions", node.expressions[:1])
+
+
+def _bare(node: exp.Expr) -> exp.Column | None:
+    """The column that an expression is, but for a change of its type."""
+    while isinstance(node, exp.Paren | exp.Cast | exp.TryCast):
+        node = node.this
+    return node if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star) else None
+
+
+def _always(node: exp.Expr) -> bool:
+    """Whether a condition holds of every row that there is."""
+    parent = node.parent
+    while isinstance(parent, exp.And | exp.Paren):
+        parent = parent.parent
+    return isinstance(parent, exp.Where | exp.Join | exp.Having)
