@@ -101,12 +101,12 @@ class Told:
             kinds: of facts.
         """
         facts: dict[FactKey, tuple[Any, float]] = {}
-        moved = {id for id, others in ids.items() if others}
-        for (kind, of), (value, at) in self.facts.items() if moved else ():
+        known = {id for id, others in ids.items() if others}
+        for (kind, of), (value, at) in self.facts.items() if known else ():
             if kind not in kinds:
                 continue
             if kind == "statement":
-                if not moved.issuperset(of[1:]):
+                if not known.issuperset(of[1:]):
                     continue
                 facts.update(
                     ((kind, (of[0], *(called[table] for table in of[1:]))), (Statement.moved(value, called), at))
