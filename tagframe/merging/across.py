@@ -72,13 +72,14 @@ def merge_across(
         crossing.check()
         frame, report = crossing.run(count)
     # The places are left: what is counted now is read anew.
-    if asked.says_loss:
-        if asked.where:
-            lost, rows = report.lost, report.start_rows
-        else:
-            lost, rows = crossing.start_rows - len(frame), crossing.start_rows
-        if lost:
-            advice.say_loss(plan.start, lost, rows, None)
+    if asked.says_loss and crossing.start_rows is not None:
+        lost, rows = crossing.start_rows - len(frame), crossing.start_rows
+    elif asked.counts_loss:
+        lost, rows = report.lost, report.start_rows
+    else:
+        return frame, report
+    if lost:
+        advice.say_loss(plan.start, lost, rows, None)
     return frame, report
 
 
@@ -87,7 +88,8 @@ class _Crossing:
 
     def __init__(self, asked: Asked, places: Mapping[str, Pushdown]) -> None:
         self.asked, self.plan, self.how = asked, asked.plan, asked.how
-        self.start_rows = 0
+        self.start_rows: int | None = None
+        """Rows of the start table, where the result is all that is left of them."""
         self._corpus, self._places, self._wanted, self._where = asked.corpus, places, asked.wanted, asked.where
         self._local = CorpusRows(asked.corpus)
         wanted = asked.wanted.values()
@@ -302,9 +304,10 @@ class _Crossing:
         kinds = dict.fromkeys(self._corpus.engine(table).kind for table in self.plan.tables)  # type: ignore[union-attr]
         kind, sql = " + ".join(kinds), ";\n".join(self._statements.values())
         ambiguous, moved = advice.ways_as_sure(self.plan), tuple(self._moved)
-        if counts_all:
+        if not self._where and (limit is None or len(frame) < limit):
             self.start_rows = self._size(self.plan.start) if not start.is_whole else merge.sizes[self.plan.start]
         if counts_all and start.is_whole:
+            assert self.start_rows is not None
             if lost and on_loss == "raise":
                 raise LeftToMemory("lost rows are refused")
             exact = tuple(map(self._with_unread, self.plan.steps, steps))

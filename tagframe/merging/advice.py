@@ -162,6 +162,17 @@ def say_loss(start: str, lost: int, rows: int, examples: pd.DataFrame | None) ->
     warn(f"{loss(start, lost, rows)}{shown}. how='left' keeps them", RowsLostWarning)
 
 
+def say_unmatched(steps: Sequence[JoinStep]) -> None:
+    """Warn of steps in which no row found a partner."""
+    if steps:
+        shown = "; ".join(f"{step} ({step.score:.2f})" for step in steps)
+        warn(
+            f"joined on what no row has a partner by: {shown}. plan.alternatives has other ways, "
+            'on="a.x = b.y" takes one of your own',
+            DoubtfulJoinWarning,
+        )
+
+
 def _row_text(row: dict[Any, Any]) -> str:
     return ", ".join(f"{name} {value!r}" for name, value in row.items())
 

@@ -49,11 +49,7 @@ def merge_in_engine(asked: Asked, engine: Engine) -> tuple[pd.DataFrame, MergeRe
     with _opened(asked, engine) as merge:
         merge.check()
         frame, sql = merge.run()
-        if asked.says_loss:
-            report = merge.report(len(frame), sql)
-            if report.lost:
-                advice.say_loss(asked.plan.start, report.lost, report.start_rows, None)
-            return frame, report
+        merge.say_loss(len(frame))
         kind = merge.place.kind
 
     def count() -> MergeReport:
@@ -79,6 +75,7 @@ class _EngineMerge:
         self.asked, self.plan, self.place = asked, asked.plan, place
         self._aliases = {table: f"t{number}" for number, table in enumerate(self.plan.tables)}
         self._ordered: tuple[str, ...] = ()
+        self._unique: dict[str, bool] = {}
         self.joined = Joined(self.plan, asked.how, self)
 
     def name(self, table: str) -> str:
@@ -191,7 +188,9 @@ class _EngineMerge:
 
     def is_unique(self, step: JoinStep) -> bool:
         """Whether no key of the table that a step brings in repeats, nulls aside."""
-        return self.place.is_unique(self.name(step.table), step.columns)
+        if step.table not in self._unique:
+            self._unique[step.table] = self.place.is_unique(self.name(step.table), step.columns)
+        return self._unique[step.table]
 
     def _refuse_fan_out(self) -> None:
         for step in self.plan.steps:
@@ -222,18 +221,43 @@ class _EngineMerge:
         return query.where(*filled, copy=False).group_by(*(self.as_key(key) for key in keys), copy=False)
 
     def _refuse_loss(self) -> None:
-        plan = self.plan
-        lost = exp.and_(*map(self._found, plan.steps)).not_()
-        counts = [exp.alias_(exp.Count(this=exp.Star()), "lost"), exp.alias_(self._size(plan.start), "n")]
-        found = self._number(self.joined.select(counts, plan.steps, join_type="left").where(lost, copy=False))
-        if found["lost"]:
-            message = advice.loss(plan.start, int(found["lost"]), int(found["n"]))
+        lost, rows = self._losses()
+        if lost:
+            message = advice.loss(self.plan.start, lost, rows)
             raise RowsLost(
                 f"{message}. The first of them are on this error as .rows. how='left' keeps them",
-                self._start_rows(
-                    lambda shown: self.joined.select(shown, plan.steps, join_type="left").where(lost.copy(), copy=False)
-                ),
+                self._start_rows(self._lost_rows),
             )
+
+    def _lost_rows(self, shown: Sequence[exp.Expr]) -> exp.Select:
+        """The rows of the start table that lack a partner, where no step repeats rows."""
+        lost = exp.and_(*map(self._found, self.plan.steps)).not_()
+        return self.joined.select(shown, self.plan.steps, join_type="left").where(lost, copy=False)
+
+    def _losses(self) -> tuple[int, int]:
+        """How many rows of the start table are lost, of how many."""
+        if not all(map(self.is_unique, self.plan.steps)):
+            rows = self._size_of_start()
+            return rows - self._present(), rows
+        shown = [exp.alias_(exp.Count(this=exp.Star()), "lost"), exp.alias_(self._size(self.plan.start), "n")]
+        found = self._number(self._lost_rows(shown))
+        return int(found["lost"]), int(found["n"])
+
+    def say_loss(self, rows: int) -> None:
+        """Warn of rows that are lost, of a merge that gave so many, unless it took much to know."""
+        asked = self.asked
+        if not asked.says_loss:
+            return
+        is_whole = not asked.where and (asked.limit is None or rows < asked.limit)
+        if is_whole and all(map(self.is_unique, self.plan.steps)):
+            size = self._size_of_start()
+            lost = size - rows
+        elif asked.counts_loss:
+            lost, size = self._losses()
+        else:
+            return
+        if lost:
+            advice.say_loss(self.plan.start, lost, size, None)
 
     def _found(self, step: JoinStep) -> exp.Expr:
         """Whether a row has a partner in the step's table, whose keys are none of them null."""
@@ -411,13 +435,16 @@ class _EngineMerge:
 
     def _repeating(self) -> tuple[tuple[StepReport, ...], int, int]:
         """The same of a merge in which a row may have several partners, or come from a later table."""
-        steps = tuple(map(self._repeat, self.plan.steps))
+        return tuple(map(self._repeat, self.plan.steps)), self._size_of_start(), self._present()
+
+    def _present(self) -> int:
+        """How many rows of the start table are among the joined ones."""
         number = exp.alias_(exp.Window(this=exp.RowNumber()), "tagframe row", quoted=True)
         start, alias = self.plan.start, self._aliases[self.plan.start]
         numbered = exp.select(exp.Star(), number).from_(self._whole(start, "whole"), copy=False).subquery(alias)
         shown = exp.Count(this=exp.Distinct(expressions=[_column("tagframe row", alias)]))
         query = self.joined.select([exp.alias_(shown, "n")], self.plan.steps, start=numbered)
-        return steps, self._size_of_start(), int(self._number(query)["n"])
+        return int(self._number(query)["n"])
 
     def _repeat(self, step: JoinStep) -> StepReport:
         started = time.perf_counter()

@@ -14,14 +14,14 @@ from tagframe.corpus import Corpus
 from tagframe.engines.base import Engine
 from tagframe.errors import InvalidArgument, WayNotPossible
 from tagframe.joins.plan import JoinPlan
-from tagframe.joins.steps import How
+from tagframe.joins.steps import How, JoinStep
 from tagframe.merging import advice
 from tagframe.merging.across import merge_across
 from tagframe.merging.advice import Reaction
 from tagframe.merging.hidden_now import as_hidden_now, unprompted_names
 from tagframe.merging.in_engine import merge_in_engine
 from tagframe.merging.in_memory import merge_in_memory
-from tagframe.merging.report import MergeReport
+from tagframe.merging.report import LaterReport, MergeReport
 from tagframe.merging.where import Asked, ColumnKey, LeftToMemory, where_of
 
 Where = Mapping[str, Any] | str
@@ -56,9 +56,10 @@ def run_plan(
             as it does, so that nothing matches by coercion, gives rows in its own order, and chooses those of a limit.
         how: the kind of every join. "left" keeps the rows of the start table.
         on_fanout: what to do where a step repeats rows of the start table.
-        on_loss: what to do where rows of the anchor are lost; other tables lose rows by nature. Where the planner chose
-            the start table, "raise" is for its rows, and "warn" says nothing; nor does it of a merge with a ``limit``,
-            whose report says it.
+        on_loss: what to do where an inner merge loses rows of the start table; other tables lose rows by nature. With a
+            ``limit``, or a ``where`` and no anchor, "warn" counts them of tables of 100,000 rows at most, where the
+            result does not tell; of larger ones the report says it. Of other merges "warn" and "raise" warn of keys by
+            which no row has a partner.
         on_ambiguous: what to do where other plans are as sure (:attr:`JoinPlan.ambiguous`).
         columns: those of the result, by the name that they have there, or as ``column``, ``table.column`` or
             ``database.table.column``; all where None.
@@ -88,7 +89,9 @@ def run_plan(
     """
     _check(how, on_fanout, on_loss, on_ambiguous, columns, limit, by)
     plan = as_hidden_now(plan, corpus)
-    frame, report = _run(plan, corpus, how, on_fanout, on_loss, on_ambiguous, columns, where, limit, by)
+    asked, frame, report = _run(plan, corpus, how, on_fanout, on_loss, on_ambiguous, columns, where, limit, by)
+    if how != "inner" and on_loss != "allow":
+        advice.say_unmatched(_unmatched(asked, frame, report))
     unprompted = unprompted_names(plan, plan.column_names())
     if unprompted:
         results.remember(frame, unprompted=unprompted & {*frame.columns})
@@ -106,7 +109,7 @@ def _run(
     where: Where | None,
     limit: int | None,
     by: By | None,
-) -> tuple[pd.DataFrame, MergeReport]:
+) -> tuple[Asked, pd.DataFrame, MergeReport]:
     advice.say_ambiguity(plan, on_ambiguous)
     advice.say_doubt(plan)
     advice.say_left_out(plan)
@@ -128,13 +131,30 @@ def _run(
     try:
         match by or _way(engines):
             case "engine":
-                return merge_in_engine(asked, _only(engines))
+                return asked, *merge_in_engine(asked, _only(engines))
             case "across":
-                return merge_across(asked, engines, partial(_counted, asked))
+                return asked, *merge_across(asked, engines, partial(_counted, asked))
     except LeftToMemory as reason:
         if by is not None:
             raise WayNotPossible(f"the merge cannot run by={by!r}: {reason}. by=None takes the way that can") from None
-    return merge_in_memory(asked)
+    return asked, *merge_in_memory(asked)
+
+
+def _unmatched(asked: Asked, frame: pd.DataFrame, report: MergeReport) -> list[JoinStep]:
+    """The steps in which no row has a partner, though both sides have keys.
+
+    A report is counted for it only where the frame shows nothing of a table, and not of much for a few rows.
+    """
+    if isinstance(report, LaterReport) and not report.is_counted:
+        shown = {table for name, (table, _) in asked.wanted.items() if frame[name].notna().any()}
+        seems_so = asked.how == "outer" or any(step.table not in shown for step in asked.plan.steps)
+        if not seems_so or not (asked.are_small or asked.limit is None):
+            return []
+    return [
+        step
+        for step, counted in zip(asked.plan.steps, report.steps, strict=True)
+        if not counted.matched and counted.rows_in > counted.null_keys and counted.unmatched_right
+    ]
 
 
 def _way(engines: Sequence[tuple[Engine, Sequence[str]]]) -> By:

@@ -28,6 +28,8 @@ ColumnKey = tuple[str, str]
 _BOUNDS: dict[type[ast.cmpop], Bound] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _TURNED: dict[Bound, Bound] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _MOST = 2**63
+_SMALL = 100_000
+"""Tables of so many rows are counted for a warning."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +96,20 @@ class Asked:
 
     @property
     def says_loss(self) -> bool:
-        """Whether lost rows are warned of: those of an anchor that is asked for as a whole."""
-        return self.on_loss == "warn" and self.plan.is_anchored and self.how == "inner" and self.limit is None
+        """Whether lost rows are warned of."""
+        return self.on_loss == "warn" and self.how == "inner" and bool(self.plan.steps)
+
+    @property
+    def counts_loss(self) -> bool:
+        """Whether they are counted for that, where the rows of the result do not tell: of an anchor that is asked for
+        as a whole, and of tables that are small."""
+        return self.says_loss and (self.are_small or (self.plan.is_anchored and self.limit is None))
+
+    @property
+    def are_small(self) -> bool:
+        """Whether it is little work to count what becomes of the rows of all tables."""
+        rows = [self.corpus.profile(table).rows for table in self.plan.tables]
+        return all(known is not None and known <= _SMALL for known in rows)
 
 
 class LeftToMemory(Exception):

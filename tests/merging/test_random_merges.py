@@ -1,4 +1,4 @@
-"""Random merges, counted by hand: every number of every report, in every engine and in every way to run a merge."""
+"""Random merges, counted by hand: every number of every report and what is warned of, in every engine and way."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 import tagframe as tf
-from tagframe.errors import WayNotPossible
+from tagframe.errors import DoubtfulJoinWarning, RowsLostWarning, WayNotPossible
 from tagframe.joins import JoinPlan, JoinStep, PlanTable
 from tagframe.keys import KeyPair
 from tagframe.merging import MergeReport, run_plan
@@ -46,7 +46,6 @@ class Case:
             "how": pick.choice(["inner", "inner", "left", "outer"]),
             "limit": pick.choice([None, None, 0, 1, 3, 20]),
             "on_fanout": "allow",
-            "on_loss": "allow",
         }
         self.where = self.asked() if pick.random() < 0.6 else {}
         if pick.random() < 0.3:
@@ -81,7 +80,7 @@ class Case:
     def plan(self, database: dict[str, str]) -> JoinPlan:
         sources, steps = [], []
         for name, frame in self.tables.items():
-            sources.append(PlanTable(f"{database[name]}.{name}", database[name], name, tuple(frame)))
+            sources.append(PlanTable(f"{database[name]}.{name}", database[name], name, tuple(frame), len(frame)))
         for base, table, key in self.edges:
             ids = f"{database[base]}.{base}", f"{database[table]}.{table}"
             pair = KeyPair(ids[0], (key,), ids[1], (key,))
@@ -124,6 +123,13 @@ class Case:
             "rows": len(kept) if limit is None else min(limit, len(kept)),
             "steps": steps,
         }
+
+    def said(self, counted: dict[str, Any]) -> set[type[Warning]]:
+        """What a merge that is counted so has to warn of."""
+        if self.options["how"] == "inner":
+            return {RowsLostWarning} if counted["lost"] else set()
+        alone = [not matched and rows > nulls and unused for rows, _, matched, _, unused, nulls in counted["steps"]]
+        return {DoubtfulJoinWarning} if any(alone) else set()
 
     def before(self, table: str) -> list[str]:
         return list(self.tables)[: list(self.tables).index(table)]
@@ -209,12 +215,14 @@ def check(seed: int, places: Places) -> Counter[str]:
         rows: dict[str, list[Any]] = {}
         for by in (None, "memory", "engine", "across"):
             try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
                     frame, report = run_plan(plan, corpus, by=by, **options)
             except WayNotPossible:
                 continue
             assert told(report) == expected, (seed, place, by, options)
+            said = {one.category for one in caught if one.category in (RowsLostWarning, DoubtfulJoinWarning)}
+            assert said == case.said(expected), (seed, place, by, options)
             assert len(frame) == expected["rows"], (seed, place, by, options)
             plain = frame.astype(object).where(frame.notna(), None)
             rows[str(by)] = [tuple(row) for row in plain.itertuples(index=False)]

@@ -14,6 +14,7 @@ from tagframe.errors import (
     AmbiguousJoin,
     AmbiguousJoinWarning,
     CoercedKeysWarning,
+    DoubtfulJoinWarning,
     FanOut,
     InexactKeys,
     NotConnected,
@@ -183,7 +184,7 @@ def test_a_tie_is_said_in_the_plan_the_report_and_a_warning_and_can_be_refused()
     assert report.ambiguous == ()
 
 
-def test_only_the_anchor_is_missed_and_three_rows_show_it():
+def test_only_the_start_is_missed_and_three_rows_show_it():
     loans = pd.DataFrame({"loan_id": range(9), "client_id": [1, 2, 3, 71, 72, 73, 74, 1, 2]})
     clients = pd.DataFrame({"client_id": [1, 2, 3, 4], "town": list("abcd")})
     frames = {"loans": loans, "clients": clients}
@@ -195,10 +196,29 @@ def test_only_the_anchor_is_missed_and_three_rows_show_it():
     ]
     corpus = tf.open_corpus(frames)
     found = corpus.tables.tag.retrieve_tables("Which loans have clients of a town?", k=2)
-    assert found.merge(on="loans.client_id = clients.client_id").tag.merge_report.lost == 4
+    for limit in (None, 3, 9):
+        with pytest.warns(RowsLostWarning, match=r"4 of 9 rows of frames\.loans"):
+            found.merge(on="loans.client_id = clients.client_id", limit=limit)
     anchored = corpus.read("loans").tag.retrieve_tables("Which clients of a town?", k=1, corpus=corpus)
     with pytest.warns(RowsLostWarning, match="4 of 9 rows"):
         anchored.merge(on="loans.client_id = clients.client_id")
+
+
+@pytest.mark.parametrize("how", ["left", "outer"])
+def test_a_key_that_no_row_matches_is_said(how: str):
+    animals = pd.DataFrame({"animal": range(6), "owner": [91, 92, 93, 94, 95, 96]})
+    owners = pd.DataFrame({"owner": [1, 2, 3], "postal_code": ["911", "922", "933"]})
+    corpus = tf.open_corpus({"clinic.animals": animals, "clinic.owners": owners})
+    found = corpus.tables.tag.retrieve_tables("Which animals have owners?", k=2)
+    on = "animals.owner = owners.postal_code"
+    with pytest.warns(DoubtfulJoinWarning, match=r"no row has a partner by: clinic\.animals\.owner = "):
+        found.merge(on=on, how=how)
+    with pytest.warns(RowsLostWarning, match=r"6 of 6 rows of clinic\.animals"):
+        assert len(found.merge(on=on)) == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found.merge(on=on, how=how, on_loss="allow")
+        tf.merge({"animals": animals, "owners": owners.iloc[:0]}, on="owner", how=how)
 
 
 def test_a_plan_remembers_whether_its_start_was_asked_for():
