@@ -356,6 +356,10 @@ class AnswerCut(AnswerRejected):
     """The answer was cut off at its limit of tokens: half an answer is none, and is not stored."""
 
 
+class NotStored(LMError, LookupError):
+    """A prompt was only looked up, and the response store has no answer for it; nothing was sent."""
+
+
 class ReplayMiss(LMError, LookupError):
     """``lm="replay:STORE"`` holds no answer for a prompt; the misses are noted in the store."""
 

@@ -25,7 +25,7 @@ _FORMS = (
     ("evaluatable in Python", "[6]"),
     ("How relevant is the data point", "0.5"),
     ("Answer with one letter", "A"),
-    ("Answer with one word, True or False", "True"),
+    ("Answer with True or False", "True"),
     ("one number from 0 to 1", "0.5"),
     ("one whole number", "6"),
     ("one number in digits", "6"),
@@ -45,9 +45,10 @@ def anything(request: Request) -> str:
         return f"SELECT count(*) FROM {_first(said)[0]}"
     if "Answer with the numbers of all rows" in said:
         return " > ".join(str(number + 1) for number in range(rows[-1]))
-    if "Answer with a line for each row" in said:
-        return "\n".join(f"{number + 1}: True" for number in range(rows[-1]))
-    return next((answer for form, answer in _FORMS if form in said), "They are much alike.")
+    packed = "Answer with one line for each row" in said
+    known = "True" if "a colon, and True or False" in said else "They are much alike."
+    answer = next((answer for form, answer in _FORMS if form in said), known)
+    return "\n".join(f"{number}: {answer}" for number in range(1, rows[-1] + 1)) if packed else answer
 
 
 def _first(said: str) -> tuple[str, str]:

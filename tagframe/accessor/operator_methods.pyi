@@ -87,8 +87,9 @@ class OperatorMethods:
     @overload
     def sem_map(
         self, instruction: str, *, dtype: Any = None, response_format: Any = None, choices: Sequence[str] | None = None,
-        return_explanations: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_map',
-        on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
+        return_explanations: bool = False, examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None,
+        suffix: str = '_map', on_error: OnError = 'raise', quote: Literal[False] = False,
+        **settings: Unpack[CallSettings]
     ) -> pd.DataFrame:
         """A value for each row: a text, a number, a truth, a date, one of a few choices, or the fields of a model.
 
@@ -104,6 +105,8 @@ class OperatorMethods:
             choices: the texts of which the value is one, instead.
             return_explanations: a column ``explanation_map`` with the model's reasons.
             examples: solved rows to show first: the named columns and a column ``Answer``.
+            rows_per_call: rows of one prompt, audited as for :func:`sem_filter`; texts count as the same where they share
+                half of their words, numbers within a twentieth.
             suffix: the name of the value's column.
             on_error: what a row without an answer does: ``"raise"`` once all others are done, ``"keep"`` as ``<NA>`` with
                 a column ``map_error``, or ``"drop"``.
@@ -124,14 +127,14 @@ class OperatorMethods:
     @overload
     def sem_map(
         self, instruction: str, *, dtype: Any = None, response_format: Any = None, choices: Sequence[str] | None = None,
-        return_explanations: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_map',
-        on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
+        return_explanations: bool = False, examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None,
+        suffix: str = '_map', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
     ) -> Quote: ...
     @overload
     def sem_score(
         self, instruction: str, *, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-        suffix: str = '_score', on_error: OnError = 'raise', quote: Literal[False] = False,
-        **settings: Unpack[CallSettings]
+        rows_per_call: RowsPerCall = None, suffix: str = '_score', on_error: OnError = 'raise',
+        quote: Literal[False] = False, **settings: Unpack[CallSettings]
     ) -> pd.DataFrame:
         """A degree from 0 to 1 for each row, each scored by itself: a :func:`sem_map` to that range.
 
@@ -139,6 +142,7 @@ class OperatorMethods:
             instruction: what is scored, with columns in braces: ``"How hopeful is {review}?"``.
             return_explanations: a column ``explanation_score`` with the model's reasons.
             examples: solved rows to show first: the named columns and a column ``Answer``.
+            rows_per_call: rows of one prompt, audited as for :func:`sem_filter`; scores count as the same within .2.
             suffix: the name of the score's column.
             on_error: as for :func:`sem_map`; the error column is ``score_error``.
             quote: calls, tokens, dollars and seconds instead, as a :class:`~tagframe.lm.Quote`; nothing is sent.
@@ -154,13 +158,15 @@ class OperatorMethods:
     @overload
     def sem_score(
         self, instruction: str, *, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-        suffix: str = '_score', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
+        rows_per_call: RowsPerCall = None, suffix: str = '_score', on_error: OnError = 'raise', quote: Literal[True],
+        **settings: Unpack[CallSettings]
     ) -> Quote: ...
     @overload
     def sem_extract(
         self, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, str | None], *,
-        extract_quotes: bool = False, return_explanations: bool = False, suffix: str = '_extract',
-        on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
+        extract_quotes: bool = False, return_explanations: bool = False, rows_per_call: RowsPerCall = None,
+        suffix: str = '_extract', on_error: OnError = 'raise', quote: Literal[False] = False,
+        **settings: Unpack[CallSettings]
     ) -> pd.DataFrame:
         """What the rows say of a few things, as text columns; ``<NA>`` where a row does not say it.
 
@@ -173,6 +179,8 @@ class OperatorMethods:
             extract_quotes: columns ``NAME_quote`` with the words that the values are taken from; those that the row does
                 not have are left out, and the row's outcome says so.
             return_explanations: a column ``explanation_extract`` with the model's reasons.
+            rows_per_call: rows of one prompt, audited as for :func:`sem_filter`; texts count as the same where they share
+                half of their words.
             suffix: the end of the names of the columns for reasons and errors.
             on_error: what a row without an answer does: ``"raise"`` once all others are done, ``"keep"`` as ``<NA>`` with
                 a column ``extract_error``, or ``"drop"``.
@@ -192,8 +200,8 @@ class OperatorMethods:
     @overload
     def sem_extract(
         self, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, str | None], *,
-        extract_quotes: bool = False, return_explanations: bool = False, suffix: str = '_extract',
-        on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
+        extract_quotes: bool = False, return_explanations: bool = False, rows_per_call: RowsPerCall = None,
+        suffix: str = '_extract', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
     ) -> Quote: ...
     @overload
     def sem_filter(
@@ -259,8 +267,8 @@ class OperatorMethods:
     def sem_join(
         self, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
         plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
-        examples: pd.DataFrame | None = None, suffix: str = '_join', on_error: OnError = 'raise',
-        quote: Literal[False] = False, **settings: Unpack[CallSettings]
+        examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_join',
+        on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
     ) -> pd.DataFrame:
         """Join the rows of two frames of which a claim is true, without asking about every pair.
 
@@ -282,6 +290,8 @@ class OperatorMethods:
             recall: share of the true pairs to be found where no labels carry the claim; 1 asks about every pair.
             return_explanations: a column ``explanation_join``: the model's reasons, or the labels.
             examples: solved pairs: the named columns and a boolean column ``Answer``.
+            rows_per_call: rows that are labelled in one prompt, "auto" for 16 at most; the pairs that are asked directly
+                audit these packs, too.
             suffix: the end of the added columns' names.
             on_error: what rows without an answer do: ``"raise"`` once all others are done, ``"keep"`` them, without a
                 partner, with a column ``join_error``, or ``"drop"``.
@@ -304,8 +314,8 @@ class OperatorMethods:
     def sem_join(
         self, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
         plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
-        examples: pd.DataFrame | None = None, suffix: str = '_join', on_error: OnError = 'raise', quote: Literal[True],
-        **settings: Unpack[CallSettings]
+        examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_join',
+        on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
     ) -> Quote: ...
     @overload
     def sem_topk(
@@ -586,8 +596,8 @@ class QuoteAccessor:
         """
     def sem_map(
         self, instruction: str, *, dtype: Any = None, response_format: Any = None, choices: Sequence[str] | None = None,
-        return_explanations: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_map',
-        on_error: OnError = 'raise', **settings: Unpack[CallSettings]
+        return_explanations: bool = False, examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None,
+        suffix: str = '_map', on_error: OnError = 'raise', **settings: Unpack[CallSettings]
     ) -> Quote:
         """A value for each row: a text, a number, a truth, a date, one of a few choices, or the fields of a model.
 
@@ -603,6 +613,8 @@ class QuoteAccessor:
             choices: the texts of which the value is one, instead.
             return_explanations: a column ``explanation_map`` with the model's reasons.
             examples: solved rows to show first: the named columns and a column ``Answer``.
+            rows_per_call: rows of one prompt, audited as for :func:`sem_filter`; texts count as the same where they share
+                half of their words, numbers within a twentieth.
             suffix: the name of the value's column.
             on_error: what a row without an answer does: ``"raise"`` once all others are done, ``"keep"`` as ``<NA>`` with
                 a column ``map_error``, or ``"drop"``.
@@ -621,7 +633,8 @@ class QuoteAccessor:
         """
     def sem_score(
         self, instruction: str, *, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-        suffix: str = '_score', on_error: OnError = 'raise', **settings: Unpack[CallSettings]
+        rows_per_call: RowsPerCall = None, suffix: str = '_score', on_error: OnError = 'raise',
+        **settings: Unpack[CallSettings]
     ) -> Quote:
         """A degree from 0 to 1 for each row, each scored by itself: a :func:`sem_map` to that range.
 
@@ -629,6 +642,7 @@ class QuoteAccessor:
             instruction: what is scored, with columns in braces: ``"How hopeful is {review}?"``.
             return_explanations: a column ``explanation_score`` with the model's reasons.
             examples: solved rows to show first: the named columns and a column ``Answer``.
+            rows_per_call: rows of one prompt, audited as for :func:`sem_filter`; scores count as the same within .2.
             suffix: the name of the score's column.
             on_error: as for :func:`sem_map`; the error column is ``score_error``.
             **settings: those of :func:`tagframe.configure`, for this call: ``store``, ``budget``, ``concurrency``,
@@ -642,8 +656,8 @@ class QuoteAccessor:
         """
     def sem_extract(
         self, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, str | None], *,
-        extract_quotes: bool = False, return_explanations: bool = False, suffix: str = '_extract',
-        on_error: OnError = 'raise', **settings: Unpack[CallSettings]
+        extract_quotes: bool = False, return_explanations: bool = False, rows_per_call: RowsPerCall = None,
+        suffix: str = '_extract', on_error: OnError = 'raise', **settings: Unpack[CallSettings]
     ) -> Quote:
         """What the rows say of a few things, as text columns; ``<NA>`` where a row does not say it.
 
@@ -656,6 +670,8 @@ class QuoteAccessor:
             extract_quotes: columns ``NAME_quote`` with the words that the values are taken from; those that the row does
                 not have are left out, and the row's outcome says so.
             return_explanations: a column ``explanation_extract`` with the model's reasons.
+            rows_per_call: rows of one prompt, audited as for :func:`sem_filter`; texts count as the same where they share
+                half of their words.
             suffix: the end of the names of the columns for reasons and errors.
             on_error: what a row without an answer does: ``"raise"`` once all others are done, ``"keep"`` as ``<NA>`` with
                 a column ``extract_error``, or ``"drop"``.
@@ -724,8 +740,8 @@ class QuoteAccessor:
     def sem_join(
         self, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
         plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
-        examples: pd.DataFrame | None = None, suffix: str = '_join', on_error: OnError = 'raise',
-        **settings: Unpack[CallSettings]
+        examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_join',
+        on_error: OnError = 'raise', **settings: Unpack[CallSettings]
     ) -> Quote:
         """Join the rows of two frames of which a claim is true, without asking about every pair.
 
@@ -747,6 +763,8 @@ class QuoteAccessor:
             recall: share of the true pairs to be found where no labels carry the claim; 1 asks about every pair.
             return_explanations: a column ``explanation_join``: the model's reasons, or the labels.
             examples: solved pairs: the named columns and a boolean column ``Answer``.
+            rows_per_call: rows that are labelled in one prompt, "auto" for 16 at most; the pairs that are asked directly
+                audit these packs, too.
             suffix: the end of the added columns' names.
             on_error: what rows without an answer do: ``"raise"`` once all others are done, ``"keep"`` them, without a
                 partner, with a column ``join_error``, or ``"drop"``.

@@ -2,10 +2,21 @@
 
 from tagframe.lm.batch import Import, export_requests, import_answers, recorded_by
 from tagframe.lm.budget import Budget
-from tagframe.lm.call import Arrived, Batch
+from tagframe.lm.call import Arrived, Batch, Bound
 from tagframe.lm.model import LM, get_lm
 from tagframe.lm.pricing import Price
-from tagframe.lm.prompt import Accept, Completion, Completions, Label, Message, Parameters, Prompt, TokenLogprob, about
+from tagframe.lm.prompt import (
+    Accept,
+    Completion,
+    Completions,
+    Label,
+    Message,
+    Parameters,
+    Prompt,
+    Stored,
+    TokenLogprob,
+    about,
+)
 from tagframe.lm.quote import Quote, QuoteEnds, QuotingLM
 from tagframe.lm.retry import RetryPolicy
 from tagframe.lm.store import default_path, open_store
@@ -17,6 +28,7 @@ __all__ = [
     "Accept",
     "Arrived",
     "Batch",
+    "Bound",
     "Budget",
     "Completion",
     "Completions",
@@ -30,6 +42,7 @@ __all__ = [
     "QuoteEnds",
     "QuotingLM",
     "RetryPolicy",
+    "Stored",
     "Stream",
     "TokenLogprob",
     "Usage",

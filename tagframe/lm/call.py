@@ -16,8 +16,10 @@ from tagframe.lm.prompt import (
     Completion,
     Label,
     Logprobs,
+    Origin,
     Parameters,
     Prompt,
+    Stored,
     accepted,
     request_keys,
 )
@@ -25,6 +27,19 @@ from tagframe.lm.store import StoredAnswer
 from tagframe.lm.usage import DUPLICATE, FAILED_DUPLICATE, FROM_STORE, Usage, total
 
 T = TypeVar("T")
+
+
+@dataclass(eq=False)
+class Bound:
+    """What several batches may ask together at most, for quotes; whichever first asks what is not stored is quoted so.
+
+    Attributes:
+        calls: at most.
+        quoted: whether they have been.
+    """
+
+    calls: int
+    quoted: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,6 +56,11 @@ class Batch(Generic[T]):
         guess: an answer such as a model would give to these prompts, for quotes; None for that of whoever quotes.
         calls_at_most: that this batch and those that follow from it may take, for quotes; None for its own alone.
         label: what the prompts are part of, which exported requests say.
+        bound: that it shares with other batches, for quotes.
+        stored: which stored answers do.
+        sends: False only looks the prompts up: those that the store has no answer for end with
+            :class:`~tagframe.errors.NotStored`, and are neither sent nor noted as missing.
+        known: answers to the prompts, which were given in packs of rows: they are stored as such, and nothing is asked.
     """
 
     prompts: Sequence[Prompt]
@@ -51,6 +71,10 @@ class Batch(Generic[T]):
     calls_at_most: int | None = None
     guess: str | None = None
     label: Label = UNLABELLED
+    bound: Bound | None = None
+    stored: Stored = "any"
+    sends: bool = True
+    known: Sequence[str] | None = None
 
 
 Arrived: TypeAlias = Mapping[Batch[Any], Mapping[int, Completion[Any]]]
@@ -82,7 +106,8 @@ class Job(Generic[T]):
             value = accepted(answer.text, self.accept)
         except AnswerRejected as rejection:
             return rejection
-        self.completion = Completion(answer.text, value, None, FROM_STORE, answer.logprobs, "store")
+        origin: Origin = "pack" if answer.packed else "store"
+        self.completion = Completion(answer.text, value, None, FROM_STORE, answer.logprobs, origin)
         return None
 
 
@@ -98,7 +123,8 @@ class Call:
     def __init__(self) -> None:
         self.started = time.monotonic()
         self.turn: Future[None] = Future()
-        self._jobs: dict[int, dict[bytes, Job[Any]]] = {}  # by the id of accept: another one makes another value
+        # By the id of accept, since another one makes another value, and by what may answer.
+        self._jobs: dict[tuple[int, Stored, bool, bool], dict[bytes, Job[Any]]] = {}
         self._left: dict[Batch[Any], int] = {}  # prompts of each batch that have no completion yet
         self._arrived: dict[Batch[Any], dict[int, Completion[Any]]] = {}
         self._usages: list[Usage] = []  # of what has arrived since they were last summed
@@ -122,7 +148,8 @@ class Call:
         with self._lock:
             if keys:
                 self._left[batch] = len(keys)
-            jobs = self._jobs.setdefault(id(accept), {})  # whose jobs keep it alive, so that no other has its id
+            # Its jobs keep accept alive, so that no other has its id.
+            jobs = self._jobs.setdefault((id(accept), batch.stored, batch.sends, batch.known is not None), {})
             for position, (key, prompt) in enumerate(zip(keys, batch.prompts, strict=True)):
                 job = jobs.get(key)
                 if job is None:

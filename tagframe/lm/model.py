@@ -20,7 +20,7 @@ from tagframe.lm.prompt import Accept, Completions, Prompt
 from tagframe.lm.providers import TransportName, connect
 from tagframe.lm.replay import REPLAY, ReplayStream
 from tagframe.lm.retry import RetryPolicy
-from tagframe.lm.store import ResponseStore, open_store
+from tagframe.lm.store import IMPORTED, ResponseStore, open_store
 from tagframe.lm.stored_answers import recall
 from tagframe.lm.stream import Stream, warn_of_store
 from tagframe.lm.transport import Transport
@@ -213,6 +213,11 @@ class LM:
         return self.model.startswith(REPLAY)
 
     @property
+    def stored_as(self) -> tuple[str, str]:
+        """The endpoint and the model under which answers are stored."""
+        return (IMPORTED, "") if self.replays else (self.transport.endpoint, self.model)
+
+    @property
     def transport(self) -> Transport:
         """The connection, made at first use.
 
@@ -248,7 +253,9 @@ class LM:
         """
         keys, prompts = [job.key for job in jobs], [job.prompt for job in jobs]
         try:
-            stored = recall(store, keys, prompts, jobs[0].parameters, self.transport.endpoint, self.model)
+            stored = recall(
+                store, keys, prompts, jobs[0].parameters, self.transport.endpoint, self.model, jobs[0].batch.stored
+            )
         except sqlite3.Error as error:
             warn_of_store(f"the response store {str(store.path)!r} cannot be read: {error}")
             return False

@@ -21,6 +21,9 @@ Content: TypeAlias = str | tuple[Mapping[str, Any], ...]
 Accept: TypeAlias = Callable[[str], T]
 """Parses an answer, or raises :class:`~tagframe.errors.AnswerRejected` with the reason."""
 
+Stored: TypeAlias = Literal["any", "alone", "packed"]
+"""Which stored answers do for a prompt about a row: "alone" none that was given in a pack of rows, "packed" only those;
+of "any" one that was given alone goes before."""
 Logprobs: TypeAlias = bool | Literal["optional"]
 """Whether log probabilities are asked for; "optional": where they cost nothing more than the answer itself."""
 
@@ -224,7 +227,7 @@ class TokenLogprob:
     top: tuple[tuple[str, float], ...] = ()
 
 
-Origin: TypeAlias = Literal["sent", "duplicate", "store"]
+Origin: TypeAlias = Literal["sent", "duplicate", "store", "pack"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +241,7 @@ class Completion(Generic[T]):
         usage: what this prompt cost; nothing for a duplicate or an answer from the store.
         logprobs: of the answer's tokens, where asked for and given.
         origin: sent now; the same as a prompt before it in the call, or as one of another call that was under way; or
-            from the response store.
+            from the response store, "pack" where it was given there in a pack of rows.
     """
 
     text: str | None

@@ -135,11 +135,7 @@ class _QuotingStream(Stream):
         self._guess = guess
 
     def _answer(self, jobs: list[Job[Any]], batch: Batch[Any]) -> None:
-        if self._store is not None and jobs:
-            if self._quoting.replays:
-                take(jobs, self._store)
-            elif not self._quoting.take_stored(jobs, self._store):
-                self._store = None
+        self._take_stored(jobs)
         unknown = [job for job in jobs if job.completion is None]
         guesses = self._guesses(batch, unknown)
         self._quoting.quote += self._quote(batch, len(jobs), unknown, guesses)
@@ -152,6 +148,17 @@ class _QuotingStream(Stream):
                 raise self._ends(f"an acceptable guess instead of {text!r} ({rejection})") from rejection
             job.completion = Completion(text, value, None, Usage(rows=1), None, "sent")
         self._call.end(jobs)
+
+    def _take_stored(self, jobs: Sequence[Job[Any]]) -> None:
+        if self._store is not None and self._quoting.replays:
+            take(jobs, self._store)
+        else:
+            super()._take_stored(jobs)
+
+    def _keep(self, jobs: Sequence[Job[Any]], answers: Sequence[str]) -> None:
+        self._store, store = None, self._store  # guesses are not kept
+        super()._keep(jobs, answers)
+        self._store = store
 
     def _guesses(self, batch: Batch[Any], unknown: Sequence[Job[Any]]) -> list[str]:
         """What stands for the answers that nobody knows; nothing where nobody has guessed."""
@@ -185,8 +192,19 @@ class _QuotingStream(Stream):
             tokens_out=tokens_out,
             dollars=dollars_of(lm.price or price_of(lm.model), tokens_in, tokens_out) if unknown else 0.0,
             seconds=rounds * (ASSUMED_SECONDS if seconds is None else seconds),
-            calls_at_most=len(unknown) if batch.calls_at_most is None else batch.calls_at_most,
+            calls_at_most=_at_most(batch, len(unknown)),
         )
 
     def _record(self) -> None:
         """Nothing was asked, so nothing is on the account."""
+
+
+def _at_most(batch: Batch[Any], unknown: int) -> int:
+    """The calls that a batch stands for in the worst case."""
+    bound = batch.bound
+    if bound is None:
+        return unknown if batch.calls_at_most is None else batch.calls_at_most
+    if not unknown or bound.quoted:
+        return 0
+    bound.quoted = True
+    return max(bound.calls, unknown)

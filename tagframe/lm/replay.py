@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tagframe.errors import ReplayMiss
 from tagframe.lm.call import Arrived, Batch, Job
-from tagframe.lm.prompt import Completion, Label, Parameters, Prompt, question_in_force, request_keys
+from tagframe.lm.prompt import Completion, Label, Parameters, Prompt, Stored, question_in_force, request_keys
 from tagframe.lm.store import ResponseStore, StoredAnswer
 from tagframe.lm.store_schema import labelled
 from tagframe.lm.stored_answers import recall
@@ -46,6 +46,10 @@ class ReplayStream(Stream):
         if missing:
             self._call.wake()
 
+    def _take_stored(self, jobs: Sequence[Job[Any]]) -> None:
+        assert self._store is not None
+        take(jobs, self._store)
+
     def _taken(self) -> Arrived:
         arrived = super()._taken()
         if not arrived and self._missing:
@@ -61,7 +65,8 @@ def take(jobs: Sequence[Job[Any]], store: ResponseStore) -> tuple[list[tuple[Pro
     """
     missing: list[tuple[Prompt, Parameters]] = []
     rejected: list[tuple[Job[Any], Prompt]] = []
-    for job, answer in zip(jobs, _find(store, [(job.prompt, job.parameters) for job in jobs]), strict=True):
+    found = _find(store, [(job.prompt, job.parameters) for job in jobs], jobs[0].batch.stored if jobs else "any")
+    for job, answer in zip(jobs, found, strict=True):
         if answer is None:
             missing.append((job.prompt, job.parameters))
         elif rejection := job.take_stored(answer):
@@ -76,15 +81,17 @@ def take(jobs: Sequence[Job[Any]], store: ResponseStore) -> tuple[list[tuple[Pro
     return missing, len(missing) - first_misses
 
 
-def _find(store: ResponseStore, asked: Sequence[tuple[Prompt, Parameters]]) -> list[StoredAnswer | None]:
+def _find(
+    store: ResponseStore, asked: Sequence[tuple[Prompt, Parameters]], stored: Stored = "any"
+) -> list[StoredAnswer | None]:
     if not asked:
         return []
     prompts, parameters = [prompt for prompt, _ in asked], asked[0][1]  # those of one batch are asked alike
     exact = request_keys(prompts, parameters)
-    found = recall(store, exact, prompts, parameters)
+    found = recall(store, exact, prompts, parameters, stored=stored)
     without = [i for i, key in enumerate(exact) if key not in found]
     general = dict(zip(without, request_keys([prompts[i] for i in without], None), strict=True))
-    found_general = store.lookup(list(general.values()))
+    found_general = store.lookup(list(general.values()), stored=stored)
     return [found.get(key) or found_general.get(general.get(i, b"")) for i, key in enumerate(exact)]
 
 

@@ -27,7 +27,7 @@ import tenacity
 
 from tagframe.config import DEFAULT_STORE
 from tagframe.errors import DamagedStore, NotAStore
-from tagframe.lm.prompt import TokenLogprob
+from tagframe.lm.prompt import Stored, TokenLogprob
 from tagframe.lm.store_schema import APPLICATION_ID, VERSION, create, is_migrated, migrate, version_of
 from tagframe.lm.writer import LOCK_SECONDS, Write, Writer, is_busy
 
@@ -35,6 +35,8 @@ MAX_BYTES = 2 * 1024**3
 """The size from which the oldest answers are dropped; those that were imported never are."""
 IMPORTED = "import"
 """The endpoint of answers that :func:`tagframe.lm.import_answers` brought in."""
+PACKED = "a row of a pack"
+"""Who recorded an answer about one row that was given in a pack of rows."""
 
 _KEYS_A_QUERY = 500
 
@@ -52,13 +54,14 @@ _LOG = "INSERT INTO log (request, source, kind, reason, answer, messages, logged
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """An answer as the store holds it."""
+    """An answer as the store holds it; ``packed`` where it was given in a pack of rows."""
 
     text: str
     logprobs: tuple[TokenLogprob, ...] | None = None
     tokens_in: int | None = None
     tokens_out: int | None = None
     seconds: float | None = None
+    packed: bool = False
 
 
 class ResponseStore:
@@ -167,27 +170,39 @@ class ResponseStore:
     # --- reading --------------------------------------------------------------------------------------------------
 
     def lookup(
-        self, requests: Sequence[bytes], endpoint: str | None = None, model: str | None = None
+        self,
+        requests: Sequence[bytes],
+        endpoint: str | None = None,
+        model: str | None = None,
+        stored: Stored = "any",
     ) -> dict[bytes, StoredAnswer]:
         """The stored answers of these requests, by request.
 
-        With an endpoint and a model only their answers count; without, all do, and the newest wins.
+        With an endpoint and a model only their answers count; without, all do. What was given to a row alone goes
+        before what was given in a pack, then the newest.
         """
         condition = "source IN (SELECT id FROM sources WHERE endpoint = ? AND model = ?) AND"
         arguments: tuple[str | None, ...] = (endpoint, model)
         if endpoint is None:
             condition, arguments = "", ()
+        packed = "source IN (SELECT id FROM sources WHERE recorded_by = ?)"
+        if stored != "any":
+            condition += f" {'NOT ' * (stored == 'alone')}{packed} AND"
+            arguments += (PACKED,)
         found: dict[bytes, StoredAnswer] = {}
         with self._lock:
             for start in range(0, len(requests), _KEYS_A_QUERY):
                 keys = requests[start : start + _KEYS_A_QUERY]
                 rows = self._connection.execute(
-                    "SELECT request, text, logprobs, tokens_in, tokens_out, seconds FROM answers"
-                    f" WHERE {condition} request IN ({','.join('?' * len(keys))}) ORDER BY recorded_at, id",
-                    (*arguments, *keys),
+                    f"SELECT request, text, logprobs, tokens_in, tokens_out, seconds, {packed} AS packed FROM answers"
+                    f" WHERE {condition} request IN ({','.join('?' * len(keys))})"
+                    " ORDER BY packed DESC, recorded_at, id",
+                    (PACKED, *arguments, *keys),
                 )
-                for request, text, logprobs, tokens_in, tokens_out, seconds in rows:
-                    found[request] = StoredAnswer(text, _logprobs(logprobs), tokens_in, tokens_out, seconds)
+                for request, text, logprobs, tokens_in, tokens_out, seconds, row_of_pack in rows:
+                    found[request] = StoredAnswer(
+                        text, _logprobs(logprobs), tokens_in, tokens_out, seconds, bool(row_of_pack)
+                    )
         return found
 
     def missing(self) -> list[tuple[bytes, dict[str, Any], int]]:

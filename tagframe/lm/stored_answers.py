@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tagframe.lm.prompt import Parameters, Prompt, former_keys
+from tagframe.lm.prompt import Parameters, Prompt, Stored, former_keys
 from tagframe.lm.store import ResponseStore, StoredAnswer
 
 
@@ -15,6 +15,7 @@ def recall(
     parameters: Parameters,
     endpoint: str | None = None,
     model: str | None = None,
+    stored: Stored = "any",
 ) -> dict[bytes, StoredAnswer]:
     """The stored answers by key, of that endpoint and model, or of any where none is given.
 
@@ -24,18 +25,18 @@ def recall(
     Raises:
         sqlite3.Error: where the store cannot be read.
     """
-    found = store.lookup(keys, endpoint, model)
+    found = store.lookup(keys, endpoint, model, stored)
     limit = parameters.limit
-    if limit is None or not store.migrated:
+    if limit is None or not store.migrated or stored == "packed":
         return found
     missing = [(key, prompt) for key, prompt in zip(keys, prompts, strict=True) if key not in found]
     former = former_keys([prompt for _, prompt in missing], parameters)
-    stored = store.lookup(former, endpoint, model)
+    known = store.lookup(former, endpoint, model)
     whole = [
         (key, old)
         for (key, _), old in zip(missing, former, strict=True)
-        if old in stored and (stored[old].tokens_out or 0) < limit
+        if old in known and (known[old].tokens_out or 0) < limit
     ]
     if whole and store.writable:
         store.move(whole)
-    return found | {key: stored[old] for key, old in whole}
+    return found | {key: known[old] for key, old in whole}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sqlite3
 import threading
 import time
 import warnings
@@ -15,14 +16,14 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
-from tagframe.errors import StoreWarning
+from tagframe.errors import NotStored, StoreWarning
 from tagframe.lm import background
 from tagframe.lm.call import Arrived, Batch, Call, Job
 from tagframe.lm.dispatch import Run
 from tagframe.lm.flights import flights
 from tagframe.lm.progress_bar import Bar
 from tagframe.lm.prompt import Completion, Completions, Parameters
-from tagframe.lm.store import ResponseStore
+from tagframe.lm.store import PACKED, ResponseStore, StoredAnswer
 from tagframe.lm.usage import Usage, ledger
 from tagframe.progress import is_wanted
 
@@ -34,6 +35,7 @@ T = TypeVar("T")
 _SECONDS_BETWEEN_ARRIVALS = 0.1
 """A batch that is whole is handed over at once; what has arrived of others, and the bar's state, this often."""
 _SECONDS_TO_STOP = 0.4
+_NOT_STORED = NotStored("the response store has no answer")
 
 
 class _Sending(NamedTuple):
@@ -77,7 +79,39 @@ class Stream:
             NotConfigured: where the model needs a key or a URL and none is set.
         """
         parameters = Parameters(batch.temperature, batch.max_tokens, batch.logprobs, self._lm.extra_body)
-        self._answer(self._call.add(batch, parameters), batch)
+        jobs = self._call.add(batch, parameters)
+        if batch.known is not None:
+            self._keep(jobs, batch.known)
+        elif not batch.sends:
+            self._look_up(jobs)
+        else:
+            self._answer(jobs, batch)
+
+    def _keep(self, jobs: Sequence[Job[Any]], answers: Sequence[str]) -> None:
+        """Store what was said of rows in packs."""
+        store = self._store
+        if store is not None and store.writable and jobs:
+            try:
+                source = store.source(*self._lm.stored_as, PACKED)
+                store.put([(job.key, source, StoredAnswer(answers[job.position])) for job in jobs])
+            except sqlite3.Error as error:
+                warn_of_store(f"the response store {str(store.path)!r} cannot be written: {error}")
+        for job in jobs:
+            job.completion = Completion(answers[job.position], None, None, Usage(), None, "pack")
+        self._call.end(jobs)
+
+    def _look_up(self, jobs: Sequence[Job[Any]]) -> None:
+        """Complete what the store can, and the others by saying that it cannot."""
+        self._take_stored(jobs)
+        for job in jobs:
+            if job.completion is None:
+                job.completion = Completion(None, None, _NOT_STORED, Usage(), None, "store")
+        self._call.end(jobs)
+
+    def _take_stored(self, jobs: Sequence[Job[Any]]) -> None:
+        """Complete what the store can."""
+        if self._store is not None and jobs and not self._lm.take_stored(jobs, self._store):
+            self._store = None
 
     def _answer(self, jobs: list[Job[Any]], batch: Batch[Any]) -> None:
         """See to it that every job ends, now or later."""
@@ -86,8 +120,7 @@ class Stream:
                 return
             if self._opened is None:
                 self._opened = flights.open()
-        if self._store is not None and jobs and not self._lm.take_stored(jobs, self._store):
-            self._store = None
+        self._take_stored(jobs)
         self._call.end(job for job in jobs if job.completion is not None)
         jobs = [job for job in jobs if job.completion is None]
         if not jobs:

@@ -23,8 +23,6 @@ class Unsure(Enum):
 
 
 UNSURE: Final = Unsure.UNSURE
-UNSURE_RULE = "Where neither the row nor what you know decides it, answer Unsure."
-"""The sentence that lets a model say so."""
 
 # The tags in which models wrap their reasoning: DeepSeek, Qwen and others; Magistral; Kimi; Seed.
 _NAMES = "think|thinking|thought|thoughts|reason|reasoning|reflection|analysis|scratchpad|seed:think"

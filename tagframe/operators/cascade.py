@@ -7,22 +7,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from tagframe.errors import InvalidArgument
-from tagframe.lm import Arrived, Batch
+from tagframe.lm import Bound
+from tagframe.operators.asking import Reply
 from tagframe.operators.cascade_plan import Estimate, Floats, Targets, Truths, decide
 from tagframe.operators.chances import calibrated, trained
 from tagframe.operators.embeddings import similarities, vectors_of
-from tagframe.operators.judging import Verdict
-from tagframe.operators.steps import Step
+from tagframe.operators.steps import Step, bounded
 
-T = TypeVar("T")
 Proxy: TypeAlias = "str | pd.Series | Sequence[float] | np.ndarray[Any, Any] | Callable[[pd.DataFrame], Any]"
 CLASSIFIER, SIMILARITY = "classifier", "similarity"
 
@@ -136,9 +135,9 @@ def decided_by(
     scores: Floats | None,
     claim: str,
     rows: Sequence[str | None],
-    ask: Callable[[list[str]], Step[list[Verdict]]],
+    ask: Callable[[list[str]], Step[list[Reply[bool]]]],
     size: int = 1,
-) -> Step[tuple[dict[str, Verdict], CascadeReport]]:
+) -> Step[tuple[dict[str, Reply[bool]], CascadeReport]]:
     """The verdict on each distinct row, by the model or by the proxy.
 
     Args:
@@ -159,9 +158,9 @@ def decided_by(
     weights = np.array([counts[line] for line in distinct], dtype=np.intp)
     targets = Targets(float(cascade.recall), float(cascade.precision), float(cascade.delta))
     deciding = decide(weights, _estimate(cascade.proxy, own, claim, distinct), targets, cascade.seed)
-    verdicts: dict[str, Verdict] = {}
+    verdicts: dict[str, Reply[bool]] = {}
     truths: Truths | None = None
-    worst = -(-len(distinct) // size)
+    bound = Bound(len(distinct) if size == 1 else 2 * len(distinct))
     while True:
         try:
             wanted = deciding.send(truths)  # type: ignore[arg-type]  # None begins it
@@ -169,14 +168,12 @@ def decided_by(
             decision = end.value
             break
         batch = [distinct[place] for place in wanted]
-        answers = yield from _quoted(ask(batch), worst)
-        worst = 0
+        answers = yield from bounded(ask(batch), bound)
         verdicts.update(zip(batch, answers, strict=True))
         truths = np.array([_truth(verdict) for verdict in answers], dtype=np.int8)
     asked = len(verdicts)
     by_proxy = {
-        distinct[place]: Verdict(bool(decision.truths[place]), note=BY_PROXY)
-        for place in np.flatnonzero(~decision.asked)
+        distinct[place]: Reply(bool(decision.truths[place]), note=BY_PROXY) for place in np.flatnonzero(~decision.asked)
     }
     report = _report(
         cascade,
@@ -191,25 +188,8 @@ def decided_by(
     return verdicts | by_proxy, report
 
 
-def _quoted(step: Step[T], calls_at_most: int) -> Step[T]:
-    """The step, whose first batch is quoted with the calls that all may take at most."""
-    own: dict[Batch[Any], Batch[Any]] = {}
-    arrived: Arrived | None = None
-    while True:
-        try:
-            batches = step.send(arrived)  # type: ignore[arg-type]  # None begins it
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-        asked = []
-        for batch in batches:
-            asked.append(replace(batch, calls_at_most=calls_at_most))
-            own[asked[-1]] = batch
-            calls_at_most = 0
-        arrived = {own[batch]: completions for batch, completions in (yield asked).items()}
-
-
-def _truth(verdict: Verdict) -> int:
-    return -1 if verdict.truth is None else int(verdict.truth is True)
+def _truth(verdict: Reply[bool]) -> int:
+    return -1 if verdict.value is None else int(verdict.value is True)
 
 
 def _report(
@@ -218,11 +198,11 @@ def _report(
     asked: int,
     calibration: int,
     rounds: int,
-    by_proxy: dict[str, Verdict],
+    by_proxy: dict[str, Reply[bool]],
     missed: int,
     wrong: int,
 ) -> CascadeReport:
-    kept = sum(verdict.truth is True for verdict in by_proxy.values())
+    kept = sum(verdict.value is True for verdict in by_proxy.values())
     return CascadeReport(
         rows=rows,
         asked=asked,

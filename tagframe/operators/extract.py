@@ -10,11 +10,12 @@ import pandas as pd
 
 from tagframe.errors import AnswerRejected, ColumnNotFound, InvalidArgument, did_you_mean
 from tagframe.operators.answer_grammar import parse_block
-from tagframe.operators.cells import FENCE_RULE, one_line
+from tagframe.operators.cells import one_line
 from tagframe.operators.instruction import Instruction
 from tagframe.operators.map import mapped
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError
+from tagframe.operators.packing import RowsPerCall
 from tagframe.operators.prompt_names import shown_names
 from tagframe.operators.steps import Step
 from tagframe.operators.values import Column, Value
@@ -23,8 +24,7 @@ QUOTE = "_quote"
 """The end of the name of a column that holds what a value is taken from (LOTUS' name)."""
 
 _TASK = (
-    "You extract what the rows of a table say, one row at a time, from the row alone. A value is short, and null where "
-    f"the row does not say it. {FENCE_RULE}"
+    "Extract what a row of a table says, from the row alone. A value is short, and null where the row does not say it."
 )
 
 
@@ -36,6 +36,7 @@ def sem_extract(
     *,
     extract_quotes: bool = False,
     return_explanations: bool = False,
+    rows_per_call: RowsPerCall = None,
     suffix: str = "_extract",
     on_error: OnError = "raise",
     window: int | None = None,
@@ -52,6 +53,8 @@ def sem_extract(
         extract_quotes: columns ``NAME_quote`` with the words that the values are taken from; those that the row does
             not have are left out, and the row's outcome says so.
         return_explanations: a column ``explanation_extract`` with the model's reasons.
+        rows_per_call: rows of one prompt, audited as for :func:`sem_filter`; texts count as the same where they share
+            half of their words.
         suffix: the end of the names of the columns for reasons and errors.
         on_error: what a row without an answer does: ``"raise"`` once all others are done, ``"keep"`` as ``<NA>`` with
             a column ``extract_error``, or ``"drop"``.
@@ -84,6 +87,7 @@ def sem_extract(
             _object_value(keys, extract_quotes),
             _TASK,
             return_explanations=return_explanations,
+            rows_per_call=rows_per_call,
             suffix=suffix,
             on_error=on_error,
             window=window,

@@ -11,13 +11,13 @@ from typing import Any
 import pandas as pd
 
 from tagframe.errors import InvalidArgument, UnsureWarning
-from tagframe.operators import judging
 from tagframe.operators.answer_grammar import UNSURE, parse_word
+from tagframe.operators.asking import Reply
 from tagframe.operators.cascade import Cascade, decided_by, scores_of
 from tagframe.operators.cells import encode_rows
 from tagframe.operators.examples import example_turns
 from tagframe.operators.instruction import Instruction
-from tagframe.operators.judging import TRUTH, Judge, Truth, Verdict
+from tagframe.operators.judging import TRUTH, Truth, claim_question
 from tagframe.operators.limiting import LimitOrder, ask_until, check_limit, likeliest_first
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import (
@@ -30,7 +30,7 @@ from tagframe.operators.outcome import (
     finish,
     refuse_taken,
 )
-from tagframe.operators.packing import RowsPerCall, ask_audited, ask_packed, rows_per_call_of
+from tagframe.operators.packing import RowsPerCall, ask_packed, ask_rows, rows_per_call_of
 from tagframe.operators.several_claims import passing_all
 from tagframe.operators.steps import Step
 
@@ -42,7 +42,7 @@ def _needs_all(given: Mapping[str, Any]) -> str | None:
     return "limit= and cascade= of sem_filter look at all rows" if asked else None
 
 
-@declare(guess=judging.guess, needs_all=_needs_all)
+@declare(guess=lambda prompt: "True", needs_all=_needs_all)
 def sem_filter(
     frame: pd.DataFrame,
     instruction: str | Sequence[str],
@@ -133,18 +133,19 @@ def sem_filter(
     resolved = Instruction.resolve(instruction, frame, all_cols=all_cols)
     names = _Names(suffix)
     refuse_taken(frame, names.promised(return_all, return_explanations, on_error), suffix)
-    judge = Judge(
+    question = claim_question(
         resolved.text,
-        tuple(example_turns(examples, resolved, _solved)),
+        example_turns(examples, resolved, _solved),
         explains=return_explanations,
         weighs=return_all,
         window=window,
     )
     rows = encode_rows(frame, resolved.positions, resolved.names)
     lines = [row for row in rows if row is not None]
+    verdicts: dict[str, Reply[bool]]
     remarks: list[str] = []
     facts: dict[str, Any] = {}
-    ask = partial(ask_packed, judge, size=size)
+    ask = partial(ask_packed, question, size=size)
     if cascade is not None:
         scores = scores_of(cascade, frame)
         verdicts, facts["cascade"] = yield from decided_by(cascade, scores, resolved.text, rows, ask, size)
@@ -159,13 +160,9 @@ def sem_filter(
         verdicts = yield from ask_until(order, [counts[line] for line in order], limit, ask, size)
         if size > 1:
             remarks.append(f"Rows were asked {size} at a time, not audited: limit={limit} asks of as few as it can.")
-    elif size > 1:
-        distinct = list(dict.fromkeys(lines))
-        audited, remarks = yield from ask_audited(judge, distinct, size)
-        verdicts = dict(zip(distinct, audited, strict=True))
     else:
-        judged = yield from judge.ask(lines)
-        verdicts = dict(zip(lines, judged, strict=True))
+        replies = yield from ask_rows(question, lines, size)
+        verdicts, remarks, facts["rows_per_call"] = replies.of, replies.remarks, replies.size
 
     found = [None if row is None else verdicts.get(row) for row in rows]
     outcomes = [
@@ -196,10 +193,10 @@ def _solved(answer: Any) -> str:
     return str(parse_word(str(answer), TRUTH, "True or False"))
 
 
-def _outcome(verdict: Verdict) -> Outcome:
-    if verdict.truth is None:
+def _outcome(verdict: Reply[bool]) -> Outcome:
+    if verdict.value is None:
         return Outcome("failed", verdict.error, verdict.note)
-    return Outcome(_KINDS[verdict.truth], note=verdict.note)
+    return Outcome(_KINDS[verdict.value], note=verdict.note)
 
 
 class _Names:
@@ -219,10 +216,14 @@ class _Names:
         return [*names, *([self.label] if on_error == "keep" and not return_all else [])]
 
     def added(
-        self, found: Sequence[Verdict | None], outcomes: Sequence[Outcome], return_all: bool, return_explanations: bool
+        self,
+        found: Sequence[Reply[bool] | None],
+        outcomes: Sequence[Outcome],
+        return_all: bool,
+        return_explanations: bool,
     ) -> list[Added]:
         """The columns with their cells, one a row of the input."""
-        truths = [verdict.truth if verdict is not None else None for verdict in found]
+        truths = [verdict.value if verdict is not None else None for verdict in found]
         labels = [None if truth is UNSURE else truth for truth in truths]
         reasons = [verdict.reason if verdict is not None else None for verdict in found]
         columns = [Added(self.label, labels, "boolean", with_failures=not return_all)]

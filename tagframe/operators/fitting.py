@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
 from tagframe.errors import ContextTooLong
-from tagframe.lm import Accept, Batch, Completion, Prompt
+from tagframe.lm import Accept, Batch, Completion, Prompt, Stored
 from tagframe.operators.cells import shortened
 from tagframe.operators.steps import Step, gather
 
@@ -62,14 +62,14 @@ def ask_fitted(
     max_tokens: int | None = None,
     logprobs: bool | Literal["optional"] = False,
     guess: str | None = None,
+    stored: Stored = "any",
 ) -> Step[list[Fitted[T]]]:
     """One prompt a row, each with as much of the row as the model takes.
 
     Args:
         rows: lines of JSON, of :func:`~tagframe.operators.cells.encode_rows`.
         prompt_of: the prompt for a line.
-        accept: as in :class:`~tagframe.lm.Batch`, as are ``max_tokens``, ``logprobs`` and
-            ``guess``.
+        accept: as in :class:`~tagframe.lm.Batch`, as are ``max_tokens``, ``logprobs``, ``guess`` and ``stored``.
         bytes_at_most: of a line, by :func:`room`; None where that is not known.
     """
     shown = [row if bytes_at_most is None else shortened(row, bytes_at_most) for row in rows]
@@ -77,7 +77,9 @@ def ask_fitted(
     waiting = list(range(len(rows)))
     while waiting:
         prompts = [prompt_of(shown[place]) for place in waiting]
-        completions = yield from gather(Batch(prompts, accept, max_tokens=max_tokens, logprobs=logprobs, guess=guess))
+        completions = yield from gather(
+            Batch(prompts, accept, max_tokens=max_tokens, logprobs=logprobs, guess=guess, stored=stored)
+        )
         found_now = dict(zip(waiting, completions, strict=True))
         waiting = []
         for place, completion in found_now.items():

@@ -164,7 +164,8 @@ async def asem_agg(
 def sem_map(
     frame: pd.DataFrame, instruction: str, *, dtype: Any = None, response_format: Any = None,
     choices: Sequence[str] | None = None, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    suffix: str = '_map', on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
+    rows_per_call: RowsPerCall = None, suffix: str = '_map', on_error: OnError = 'raise', quote: Literal[False] = False,
+    **settings: Unpack[CallSettings]
 ) -> pd.DataFrame:
     """A value for each row: a text, a number, a truth, a date, one of a few choices, or the fields of a model.
 
@@ -181,6 +182,8 @@ def sem_map(
         choices: the texts of which the value is one, instead.
         return_explanations: a column ``explanation_map`` with the model's reasons.
         examples: solved rows to show first: the named columns and a column ``Answer``.
+        rows_per_call: rows of one prompt, audited as for :func:`sem_filter`; texts count as the same where they share
+            half of their words, numbers within a twentieth.
         suffix: the name of the value's column.
         on_error: what a row without an answer does: ``"raise"`` once all others are done, ``"keep"`` as ``<NA>`` with
             a column ``map_error``, or ``"drop"``.
@@ -203,25 +206,29 @@ def sem_map(
 def sem_map(
     frame: pd.DataFrame, instruction: str, *, dtype: Any = None, response_format: Any = None,
     choices: Sequence[str] | None = None, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    suffix: str = '_map', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
+    rows_per_call: RowsPerCall = None, suffix: str = '_map', on_error: OnError = 'raise', quote: Literal[True],
+    **settings: Unpack[CallSettings]
 ) -> Quote: ...
 @overload
 def sem_map(
     frame: Frames, instruction: str, *, dtype: Any = None, response_format: Any = None,
     choices: Sequence[str] | None = None, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    suffix: str = '_map', on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
+    rows_per_call: RowsPerCall = None, suffix: str = '_map', on_error: OnError = 'raise', to: None = None,
+    **settings: Unpack[CallSettings]
 ) -> Batches: ...
 @overload
 def sem_map(
     frame: Frames, instruction: str, *, dtype: Any = None, response_format: Any = None,
     choices: Sequence[str] | None = None, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    suffix: str = '_map', on_error: OnError = 'raise', to: str | os.PathLike[str], **settings: Unpack[CallSettings]
+    rows_per_call: RowsPerCall = None, suffix: str = '_map', on_error: OnError = 'raise', to: str | os.PathLike[str],
+    **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 async def asem_map(
     frame: pd.DataFrame, instruction: str, *, dtype: Any = None, response_format: Any = None,
     choices: Sequence[str] | None = None, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    suffix: str = '_map', on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
+    rows_per_call: RowsPerCall = None, suffix: str = '_map', on_error: OnError = 'raise', quote: Literal[False] = False,
+    **settings: Unpack[CallSettings]
 ) -> pd.DataFrame:
     """A value for each row: a text, a number, a truth, a date, one of a few choices, or the fields of a model.
 
@@ -241,6 +248,8 @@ async def asem_map(
         choices: the texts of which the value is one, instead.
         return_explanations: a column ``explanation_map`` with the model's reasons.
         examples: solved rows to show first: the named columns and a column ``Answer``.
+        rows_per_call: rows of one prompt, audited as for :func:`sem_filter`; texts count as the same where they share
+            half of their words, numbers within a twentieth.
         suffix: the name of the value's column.
         on_error: what a row without an answer does: ``"raise"`` once all others are done, ``"keep"`` as ``<NA>`` with
             a column ``map_error``, or ``"drop"``.
@@ -263,25 +272,28 @@ async def asem_map(
 async def asem_map(
     frame: pd.DataFrame, instruction: str, *, dtype: Any = None, response_format: Any = None,
     choices: Sequence[str] | None = None, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    suffix: str = '_map', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
+    rows_per_call: RowsPerCall = None, suffix: str = '_map', on_error: OnError = 'raise', quote: Literal[True],
+    **settings: Unpack[CallSettings]
 ) -> Quote: ...
 @overload
 async def asem_map(
     frame: AsyncFrames, instruction: str, *, dtype: Any = None, response_format: Any = None,
     choices: Sequence[str] | None = None, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    suffix: str = '_map', on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
+    rows_per_call: RowsPerCall = None, suffix: str = '_map', on_error: OnError = 'raise', to: None = None,
+    **settings: Unpack[CallSettings]
 ) -> AsyncBatches: ...
 @overload
 async def asem_map(
     frame: AsyncFrames, instruction: str, *, dtype: Any = None, response_format: Any = None,
     choices: Sequence[str] | None = None, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    suffix: str = '_map', on_error: OnError = 'raise', to: str | os.PathLike[str], **settings: Unpack[CallSettings]
+    rows_per_call: RowsPerCall = None, suffix: str = '_map', on_error: OnError = 'raise', to: str | os.PathLike[str],
+    **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 def sem_score(
     frame: pd.DataFrame, instruction: str, *, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    suffix: str = '_score', on_error: OnError = 'raise', quote: Literal[False] = False,
-    **settings: Unpack[CallSettings]
+    rows_per_call: RowsPerCall = None, suffix: str = '_score', on_error: OnError = 'raise',
+    quote: Literal[False] = False, **settings: Unpack[CallSettings]
 ) -> pd.DataFrame:
     """A degree from 0 to 1 for each row, each scored by itself: a :func:`sem_map` to that range.
 
@@ -290,6 +302,7 @@ def sem_score(
         instruction: what is scored, with columns in braces: ``"How hopeful is {review}?"``.
         return_explanations: a column ``explanation_score`` with the model's reasons.
         examples: solved rows to show first: the named columns and a column ``Answer``.
+        rows_per_call: rows of one prompt, audited as for :func:`sem_filter`; scores count as the same within .2.
         suffix: the name of the score's column.
         on_error: as for :func:`sem_map`; the error column is ``score_error``.
         quote: calls, tokens, dollars and seconds instead, as a :class:`~tagframe.lm.Quote`; nothing is sent.
@@ -306,23 +319,26 @@ def sem_score(
 @overload
 def sem_score(
     frame: pd.DataFrame, instruction: str, *, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    suffix: str = '_score', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
+    rows_per_call: RowsPerCall = None, suffix: str = '_score', on_error: OnError = 'raise', quote: Literal[True],
+    **settings: Unpack[CallSettings]
 ) -> Quote: ...
 @overload
 def sem_score(
     frame: Frames, instruction: str, *, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    suffix: str = '_score', on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
+    rows_per_call: RowsPerCall = None, suffix: str = '_score', on_error: OnError = 'raise', to: None = None,
+    **settings: Unpack[CallSettings]
 ) -> Batches: ...
 @overload
 def sem_score(
     frame: Frames, instruction: str, *, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    suffix: str = '_score', on_error: OnError = 'raise', to: str | os.PathLike[str], **settings: Unpack[CallSettings]
+    rows_per_call: RowsPerCall = None, suffix: str = '_score', on_error: OnError = 'raise', to: str | os.PathLike[str],
+    **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 async def asem_score(
     frame: pd.DataFrame, instruction: str, *, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    suffix: str = '_score', on_error: OnError = 'raise', quote: Literal[False] = False,
-    **settings: Unpack[CallSettings]
+    rows_per_call: RowsPerCall = None, suffix: str = '_score', on_error: OnError = 'raise',
+    quote: Literal[False] = False, **settings: Unpack[CallSettings]
 ) -> pd.DataFrame:
     """A degree from 0 to 1 for each row, each scored by itself: a :func:`sem_map` to that range.
 
@@ -334,6 +350,7 @@ async def asem_score(
         instruction: what is scored, with columns in braces: ``"How hopeful is {review}?"``.
         return_explanations: a column ``explanation_score`` with the model's reasons.
         examples: solved rows to show first: the named columns and a column ``Answer``.
+        rows_per_call: rows of one prompt, audited as for :func:`sem_filter`; scores count as the same within .2.
         suffix: the name of the score's column.
         on_error: as for :func:`sem_map`; the error column is ``score_error``.
         quote: calls, tokens, dollars and seconds instead, as a :class:`~tagframe.lm.Quote`; nothing is sent.
@@ -350,23 +367,27 @@ async def asem_score(
 @overload
 async def asem_score(
     frame: pd.DataFrame, instruction: str, *, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    suffix: str = '_score', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
+    rows_per_call: RowsPerCall = None, suffix: str = '_score', on_error: OnError = 'raise', quote: Literal[True],
+    **settings: Unpack[CallSettings]
 ) -> Quote: ...
 @overload
 async def asem_score(
     frame: AsyncFrames, instruction: str, *, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    suffix: str = '_score', on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
+    rows_per_call: RowsPerCall = None, suffix: str = '_score', on_error: OnError = 'raise', to: None = None,
+    **settings: Unpack[CallSettings]
 ) -> AsyncBatches: ...
 @overload
 async def asem_score(
     frame: AsyncFrames, instruction: str, *, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    suffix: str = '_score', on_error: OnError = 'raise', to: str | os.PathLike[str], **settings: Unpack[CallSettings]
+    rows_per_call: RowsPerCall = None, suffix: str = '_score', on_error: OnError = 'raise', to: str | os.PathLike[str],
+    **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 def sem_extract(
     frame: pd.DataFrame, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, str | None], *,
-    extract_quotes: bool = False, return_explanations: bool = False, suffix: str = '_extract',
-    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
+    extract_quotes: bool = False, return_explanations: bool = False, rows_per_call: RowsPerCall = None,
+    suffix: str = '_extract', on_error: OnError = 'raise', quote: Literal[False] = False,
+    **settings: Unpack[CallSettings]
 ) -> pd.DataFrame:
     """What the rows say of a few things, as text columns; ``<NA>`` where a row does not say it.
 
@@ -380,6 +401,8 @@ def sem_extract(
         extract_quotes: columns ``NAME_quote`` with the words that the values are taken from; those that the row does
             not have are left out, and the row's outcome says so.
         return_explanations: a column ``explanation_extract`` with the model's reasons.
+        rows_per_call: rows of one prompt, audited as for :func:`sem_filter`; texts count as the same where they share
+            half of their words.
         suffix: the end of the names of the columns for reasons and errors.
         on_error: what a row without an answer does: ``"raise"`` once all others are done, ``"keep"`` as ``<NA>`` with
             a column ``extract_error``, or ``"drop"``.
@@ -400,26 +423,27 @@ def sem_extract(
 @overload
 def sem_extract(
     frame: pd.DataFrame, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, str | None], *,
-    extract_quotes: bool = False, return_explanations: bool = False, suffix: str = '_extract',
-    on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
+    extract_quotes: bool = False, return_explanations: bool = False, rows_per_call: RowsPerCall = None,
+    suffix: str = '_extract', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
 ) -> Quote: ...
 @overload
 def sem_extract(
     frame: Frames, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, str | None], *,
-    extract_quotes: bool = False, return_explanations: bool = False, suffix: str = '_extract',
-    on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
+    extract_quotes: bool = False, return_explanations: bool = False, rows_per_call: RowsPerCall = None,
+    suffix: str = '_extract', on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
 ) -> Batches: ...
 @overload
 def sem_extract(
     frame: Frames, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, str | None], *,
-    extract_quotes: bool = False, return_explanations: bool = False, suffix: str = '_extract',
-    on_error: OnError = 'raise', to: str | os.PathLike[str], **settings: Unpack[CallSettings]
+    extract_quotes: bool = False, return_explanations: bool = False, rows_per_call: RowsPerCall = None,
+    suffix: str = '_extract', on_error: OnError = 'raise', to: str | os.PathLike[str], **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 async def asem_extract(
     frame: pd.DataFrame, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, str | None], *,
-    extract_quotes: bool = False, return_explanations: bool = False, suffix: str = '_extract',
-    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
+    extract_quotes: bool = False, return_explanations: bool = False, rows_per_call: RowsPerCall = None,
+    suffix: str = '_extract', on_error: OnError = 'raise', quote: Literal[False] = False,
+    **settings: Unpack[CallSettings]
 ) -> pd.DataFrame:
     """What the rows say of a few things, as text columns; ``<NA>`` where a row does not say it.
 
@@ -436,6 +460,8 @@ async def asem_extract(
         extract_quotes: columns ``NAME_quote`` with the words that the values are taken from; those that the row does
             not have are left out, and the row's outcome says so.
         return_explanations: a column ``explanation_extract`` with the model's reasons.
+        rows_per_call: rows of one prompt, audited as for :func:`sem_filter`; texts count as the same where they share
+            half of their words.
         suffix: the end of the names of the columns for reasons and errors.
         on_error: what a row without an answer does: ``"raise"`` once all others are done, ``"keep"`` as ``<NA>`` with
             a column ``extract_error``, or ``"drop"``.
@@ -456,20 +482,20 @@ async def asem_extract(
 @overload
 async def asem_extract(
     frame: pd.DataFrame, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, str | None], *,
-    extract_quotes: bool = False, return_explanations: bool = False, suffix: str = '_extract',
-    on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
+    extract_quotes: bool = False, return_explanations: bool = False, rows_per_call: RowsPerCall = None,
+    suffix: str = '_extract', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
 ) -> Quote: ...
 @overload
 async def asem_extract(
     frame: AsyncFrames, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, str | None], *,
-    extract_quotes: bool = False, return_explanations: bool = False, suffix: str = '_extract',
-    on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
+    extract_quotes: bool = False, return_explanations: bool = False, rows_per_call: RowsPerCall = None,
+    suffix: str = '_extract', on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
 ) -> AsyncBatches: ...
 @overload
 async def asem_extract(
     frame: AsyncFrames, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, str | None], *,
-    extract_quotes: bool = False, return_explanations: bool = False, suffix: str = '_extract',
-    on_error: OnError = 'raise', to: str | os.PathLike[str], **settings: Unpack[CallSettings]
+    extract_quotes: bool = False, return_explanations: bool = False, rows_per_call: RowsPerCall = None,
+    suffix: str = '_extract', on_error: OnError = 'raise', to: str | os.PathLike[str], **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 def sem_filter(
@@ -628,8 +654,8 @@ async def asem_filter(
 def sem_join(
     frame: pd.DataFrame, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
     plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
-    examples: pd.DataFrame | None = None, suffix: str = '_join', on_error: OnError = 'raise',
-    quote: Literal[False] = False, **settings: Unpack[CallSettings]
+    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_join',
+    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
 ) -> pd.DataFrame:
     """Join the rows of two frames of which a claim is true, without asking about every pair.
 
@@ -652,6 +678,8 @@ def sem_join(
         recall: share of the true pairs to be found where no labels carry the claim; 1 asks about every pair.
         return_explanations: a column ``explanation_join``: the model's reasons, or the labels.
         examples: solved pairs: the named columns and a boolean column ``Answer``.
+        rows_per_call: rows that are labelled in one prompt, "auto" for 16 at most; the pairs that are asked directly
+            audit these packs, too.
         suffix: the end of the added columns' names.
         on_error: what rows without an answer do: ``"raise"`` once all others are done, ``"keep"`` them, without a
             partner, with a column ``join_error``, or ``"drop"``.
@@ -675,29 +703,29 @@ def sem_join(
 def sem_join(
     frame: pd.DataFrame, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
     plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
-    examples: pd.DataFrame | None = None, suffix: str = '_join', on_error: OnError = 'raise', quote: Literal[True],
-    **settings: Unpack[CallSettings]
+    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_join',
+    on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
 ) -> Quote: ...
 @overload
 def sem_join(
     frame: Frames, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
     plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
-    examples: pd.DataFrame | None = None, suffix: str = '_join', on_error: OnError = 'raise', to: None = None,
-    **settings: Unpack[CallSettings]
+    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_join',
+    on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
 ) -> Batches: ...
 @overload
 def sem_join(
     frame: Frames, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
     plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
-    examples: pd.DataFrame | None = None, suffix: str = '_join', on_error: OnError = 'raise',
-    to: str | os.PathLike[str], **settings: Unpack[CallSettings]
+    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_join',
+    on_error: OnError = 'raise', to: str | os.PathLike[str], **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 async def asem_join(
     frame: pd.DataFrame, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
     plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
-    examples: pd.DataFrame | None = None, suffix: str = '_join', on_error: OnError = 'raise',
-    quote: Literal[False] = False, **settings: Unpack[CallSettings]
+    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_join',
+    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
 ) -> pd.DataFrame:
     """Join the rows of two frames of which a claim is true, without asking about every pair.
 
@@ -723,6 +751,8 @@ async def asem_join(
         recall: share of the true pairs to be found where no labels carry the claim; 1 asks about every pair.
         return_explanations: a column ``explanation_join``: the model's reasons, or the labels.
         examples: solved pairs: the named columns and a boolean column ``Answer``.
+        rows_per_call: rows that are labelled in one prompt, "auto" for 16 at most; the pairs that are asked directly
+            audit these packs, too.
         suffix: the end of the added columns' names.
         on_error: what rows without an answer do: ``"raise"`` once all others are done, ``"keep"`` them, without a
             partner, with a column ``join_error``, or ``"drop"``.
@@ -746,22 +776,22 @@ async def asem_join(
 async def asem_join(
     frame: pd.DataFrame, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
     plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
-    examples: pd.DataFrame | None = None, suffix: str = '_join', on_error: OnError = 'raise', quote: Literal[True],
-    **settings: Unpack[CallSettings]
+    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_join',
+    on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
 ) -> Quote: ...
 @overload
 async def asem_join(
     frame: AsyncFrames, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
     plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
-    examples: pd.DataFrame | None = None, suffix: str = '_join', on_error: OnError = 'raise', to: None = None,
-    **settings: Unpack[CallSettings]
+    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_join',
+    on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
 ) -> AsyncBatches: ...
 @overload
 async def asem_join(
     frame: AsyncFrames, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
     plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
-    examples: pd.DataFrame | None = None, suffix: str = '_join', on_error: OnError = 'raise',
-    to: str | os.PathLike[str], **settings: Unpack[CallSettings]
+    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_join',
+    on_error: OnError = 'raise', to: str | os.PathLike[str], **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 def sem_topk(

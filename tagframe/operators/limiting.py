@@ -8,8 +8,8 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from tagframe.errors import InvalidArgument
+from tagframe.operators.asking import Reply
 from tagframe.operators.embeddings import similarities
-from tagframe.operators.judging import Verdict
 from tagframe.operators.steps import Step
 
 LimitOrder: TypeAlias = Literal["rows", "likeliest"]
@@ -34,9 +34,9 @@ def ask_until(
     lines: Sequence[str],
     stands_for: Sequence[int],
     limit: int,
-    ask: Callable[[list[str]], Step[list[Verdict]]],
+    ask: Callable[[list[str]], Step[list[Reply[bool]]]],
     least: int,
-) -> Step[dict[str, Verdict]]:
+) -> Step[dict[str, Reply[bool]]]:
     """The verdicts on as many rows, from the first on, as are needed until ``limit`` rows are found to be true.
 
     Args:
@@ -46,7 +46,7 @@ def ask_until(
         ask: asks of some of them.
         least: rows that a round asks at least, where one prompt takes several.
     """
-    verdicts: dict[str, Verdict] = {}
+    verdicts: dict[str, Reply[bool]] = {}
     found = 0
     while found < limit and len(verdicts) < len(lines):
         start = len(verdicts)
@@ -55,7 +55,7 @@ def ask_until(
         answers = yield from ask(batch)
         for place, (line, verdict) in enumerate(zip(batch, answers, strict=True), start=start):
             verdicts[line] = verdict
-            found += stands_for[place] if verdict.truth is True else 0
+            found += stands_for[place] if verdict.value is True else 0
     return verdicts
 
 

@@ -3,42 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 import pandas as pd
 
 from tagframe.errors import InvalidArgument
-from tagframe.lm import Message, Prompt
-from tagframe.operators.cells import FENCE_RULE, encode_rows, fence
+from tagframe.operators.answer_grammar import Unsure
+from tagframe.operators.asking import UNKNOWN_WHERE, WORLD, Question, joined_notes
+from tagframe.operators.cells import encode_rows
 from tagframe.operators.examples import example_turns
-from tagframe.operators.fitting import ask_fitted, room
-from tagframe.operators.instruction import FIELD_RULE, Instruction
+from tagframe.operators.instruction import Instruction
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import Added, OnError, Outcome, check_on_error, finish, refuse_taken
+from tagframe.operators.packing import RowsPerCall, ask_rows, rows_per_call_of
 from tagframe.operators.pydantic_models import model_value
 from tagframe.operators.steps import Step
-from tagframe.operators.values import (
-    EXPLAINED,
-    Answered,
-    Value,
-    answer_form,
-    choice_value,
-    reader,
-    score_value,
-    value_of_dtype,
-)
+from tagframe.operators.values import Value, choice_value, reading, score_value, value_of_dtype
 
 Settle: TypeAlias = Callable[[tuple[Any, ...], str], tuple[tuple[Any, ...], str | None]]
 
-_MAP_TASK = (
-    "You are given the rows of a table, one at a time. Do what the instruction says for the row, from the row and from "
-    f"what you know of the world. {FENCE_RULE} {FIELD_RULE}"
-)
-_SCORE_TASK = (
-    "You score the rows of a table, one at a time: 0 where what is asked is not at all so, 1 where it is wholly so. "
-    f"Score each row by itself, from the row and from what you know of the world. {FENCE_RULE} {FIELD_RULE}"
-)
+_MAP_TASK = f"Do what the instruction says for a row of a table. {WORLD}"
+_SCORE_TASK = f"Score a row of a table: 0 where what is asked is not at all so, 1 where it is wholly so. {WORLD}"
 
 
 @declare(guess=lambda prompt: "some words of an answer")
@@ -51,6 +36,7 @@ def sem_map(
     choices: Sequence[str] | None = None,
     return_explanations: bool = False,
     examples: pd.DataFrame | None = None,
+    rows_per_call: RowsPerCall = None,
     suffix: str = "_map",
     on_error: OnError = "raise",
     window: int | None = None,
@@ -70,6 +56,8 @@ def sem_map(
         choices: the texts of which the value is one, instead.
         return_explanations: a column ``explanation_map`` with the model's reasons.
         examples: solved rows to show first: the named columns and a column ``Answer``.
+        rows_per_call: rows of one prompt, audited as for :func:`sem_filter`; texts count as the same where they share
+            half of their words, numbers within a twentieth.
         suffix: the name of the value's column.
         on_error: what a row without an answer does: ``"raise"`` once all others are done, ``"keep"`` as ``<NA>`` with
             a column ``map_error``, or ``"drop"``.
@@ -105,6 +93,7 @@ def sem_map(
             _MAP_TASK,
             return_explanations=return_explanations,
             examples=examples,
+            rows_per_call=rows_per_call,
             suffix=suffix,
             on_error=on_error,
             window=window,
@@ -119,6 +108,7 @@ def sem_score(
     *,
     return_explanations: bool = False,
     examples: pd.DataFrame | None = None,
+    rows_per_call: RowsPerCall = None,
     suffix: str = "_score",
     on_error: OnError = "raise",
     window: int | None = None,
@@ -130,6 +120,7 @@ def sem_score(
         instruction: what is scored, with columns in braces: ``"How hopeful is {review}?"``.
         return_explanations: a column ``explanation_score`` with the model's reasons.
         examples: solved rows to show first: the named columns and a column ``Answer``.
+        rows_per_call: rows of one prompt, audited as for :func:`sem_filter`; scores count as the same within .2.
         suffix: the name of the score's column.
         on_error: as for :func:`sem_map`; the error column is ``score_error``.
 
@@ -148,6 +139,7 @@ def sem_score(
             _SCORE_TASK,
             return_explanations=return_explanations,
             examples=examples,
+            rows_per_call=rows_per_call,
             suffix=suffix,
             on_error=on_error,
             window=window,
@@ -168,6 +160,7 @@ def mapped(
     on_error: OnError,
     window: int | None,
     settle: Settle | None = None,
+    rows_per_call: RowsPerCall = None,
 ) -> Step[pd.DataFrame]:
     """The frame with the columns of a value of each row.
 
@@ -177,64 +170,77 @@ def mapped(
         resolved: what is asked of a row.
         value: the kind of answer.
         task: the beginning of the system message.
-        return_explanations, examples, suffix, on_error, window: as for :func:`steps`.
+        return_explanations, examples, suffix, on_error, window, rows_per_call: as for :func:`sem_map`.
         settle: what becomes of a row's cells in sight of the row, as it was shown, and what its outcome notes of that.
     """
     check_on_error(on_error)
+    size = rows_per_call_of(rows_per_call)
     stem = suffix.strip("_")
     names = [suffix if column.name is None else column.name for column in value.columns]
     explanation_name, error_name = f"explanation{suffix}", f"{stem}_error"
     extra = [explanation_name] * return_explanations + [error_name] * (on_error == "keep")
     _refuse_names(frame, names, extra, suffix)
 
-    # What is the same for all rows comes first: providers keep the beginnings of prompts, and charge less for them.
-    system = f"{task} {answer_form(value, return_explanations)}\n\nInstruction: {resolved.text}"
-    read = reader(value, return_explanations)
+    read = reading(value)
 
     def solved(answer: Any) -> str:
         """An answer as the model is to write it, if it is one of the kind that is asked for."""
         text = answer.model_dump_json() if hasattr(answer, "model_dump_json") else str(answer)
-        if return_explanations:
-            text = f"Answer: {text}"
         read(text)
-        return text
+        return f"Answer: {text}" if return_explanations else text
 
-    opening = (Message("system", system), *example_turns(examples, resolved, solved))
-    rows = encode_rows(frame, resolved.positions, resolved.names)
-    asked = [place for place, row in enumerate(rows) if row is not None]
-    fitted = yield from ask_fitted(
-        [row for row in rows if row is not None],
-        lambda line: Prompt((*opening, Message("user", fence(line)))),
+    question = Question(
+        task,
+        f"Instruction: {resolved.text}",
+        value.form,
+        UNKNOWN_WHERE,
         read,
-        bytes_at_most=room(window, *(str(message.content) for message in opening)),
-        max_tokens=None if value.tokens is None else value.tokens + EXPLAINED * return_explanations,
-        guess=f"So it reads, as a whole and in part.\nAnswer: {value.guess}" if return_explanations else value.guess,
+        value.guess,
+        value.tokens,
+        tuple(example_turns(examples, resolved, solved)),
+        return_explanations,
+        window,
+        value.alike,
     )
+    rows = encode_rows(frame, resolved.positions, resolved.names)
+    replies = yield from ask_rows(question, [row for row in rows if row is not None], size)
 
-    answers: list[Answered | None] = [None] * len(rows)
+    answers: list[tuple[Any, ...] | None] = [None] * len(rows)
+    reasons: list[str | None] = [None] * len(rows)
     outcomes = [Outcome("null")] * len(rows)
-    for place, row in zip(asked, fitted, strict=True):
-        answer, note = row.completion.value, row.note
-        if answer is not None and answer.cells is not None and settle is not None:
-            cells, said = settle(answer.cells, rows[place] or "")
-            answer, note = replace(answer, cells=cells), said or note
-        answers[place] = answer
-        if answer is None:
-            outcomes[place] = Outcome("failed", row.completion.error, note)
+    for place, row in enumerate(rows):
+        if row is None:
+            continue
+        reply = replies.of[row]
+        cells, note, reasons[place] = reply.value, reply.note, reply.reason
+        if cells is None:
+            outcomes[place] = Outcome("failed", reply.error, note)
+        elif isinstance(cells, Unsure):
+            outcomes[place] = Outcome("unsure", note=note)
         else:
-            outcomes[place] = Outcome("unsure" if answer.cells is None else "answered", note=note)
+            answers[place], said = (cells, None) if settle is None else settle(cells, row)
+            outcomes[place] = Outcome("answered", note=joined_notes(said, note))
     added = [
         Added(
             name,  # type: ignore[arg-type]  # a pydantic field's name, or the suffix
-            [None if answer is None or answer.cells is None else answer.cells[place] for answer in answers],
+            [None if answer is None else answer[place] for answer in answers],
             column.dtype,
         )
         for place, (name, column) in enumerate(zip(names, value.columns, strict=True))
     ]
     if return_explanations:
-        reasons = [None if answer is None else answer.explanation for answer in answers]
         added.append(Added(explanation_name, reasons, "string"))
-    return finish(operator, frame, outcomes, range(len(rows)), added, on_error=on_error, error_name=error_name)
+    return finish(
+        operator,
+        frame,
+        outcomes,
+        range(len(rows)),
+        added,
+        on_error=on_error,
+        error_name=error_name,
+        remarks=replies.remarks,
+        facts={"rows_per_call": replies.size},
+    )
 
 
 def _refuse_names(frame: pd.DataFrame, names: Sequence[Hashable], extra: Sequence[str], suffix: str) -> None:

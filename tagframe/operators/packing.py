@@ -1,15 +1,17 @@
 """Several rows in one prompt: ids checked on the way back, packs split where they do not come back whole, and audited.
 
-A model judges the rows of a pack a little otherwise than each by itself, and how much depends on the model and on the
-rows. So some rows are asked both ways first, and packs are made smaller until both ways agree.
+A model answers the rows of a pack a little otherwise than each by itself, and how much depends on the model and on the
+rows. So some rows are asked both ways first, and packs are made smaller until both ways agree. What is said of a row in
+a pack is stored as an answer about that row, too, so that later packs and single prompts of the same question find it.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -22,14 +24,16 @@ from tagframe.errors import (
     RequestTimedOut,
     ResponseTooLong,
 )
-from tagframe.lm import Batch, Completion, Prompt
-from tagframe.operators.answer_grammar import UNSURE, parse_word_or_unsure, without_reasoning
-from tagframe.operators.cells import FENCE_RULE, fence, shortened
+from tagframe.lm import Batch, Bound, Completion, Prompt, Stored
+from tagframe.operators.answer_grammar import Unsure, without_reasoning
+from tagframe.operators.asking import Question, Reply, joined_notes
+from tagframe.operators.cells import DATA_RULE, encode, fence, shortened
 from tagframe.operators.fitting import cut_note, room
 from tagframe.operators.instruction import FIELD_RULE
-from tagframe.operators.judging import TRUTH, Judge, Truth, Verdict
-from tagframe.operators.steps import Step, gather, together
+from tagframe.operators.steps import Step, bounded, gather, together
+from tagframe.operators.values import SHORT
 
+T = TypeVar("T")
 RowsPerCall: TypeAlias = int | Literal["auto"] | None
 MOST = 16
 """Rows of a pack with ``rows_per_call="auto"``: the quality of answers falls beyond."""
@@ -41,27 +45,22 @@ DIFFERING = 0.05
 PACK_BYTES = 40_000
 """Of rows in one prompt at most: about 10,000 tokens."""
 TOKENS_PER_LINE = 12
-"""Room for an id, a word and markdown."""
+"""Room for an id, a short answer and markdown."""
 EXPLAINED_TOKENS_PER_LINE = 128
+SAID_ONCE = 24
+"""Bytes from which a cell that all rows of a pack have is said once, before them."""
 
-_TASK = (
-    "You judge rows of a table, each by itself. Decide of each whether the claim is true of it, from the row and from "
-    f"what you know of the world. {FENCE_RULE} {FIELD_RULE} Each row stands on a line, after its number."
-)
-_ANSWER_ONLY = (
-    "Answer with a line for each row, in order: its number, a colon, and True or False, as in '1: True'; Unsure where "
-    "neither the row nor what you know decides it. Nothing else."
-)
-_ANSWER_EXPLAINED = (
-    "Answer with one line for each row, in their order: its number, a colon, an explanation in one sentence, and "
-    "'Answer: True' or 'Answer: False', as in '1: It is a river. Answer: False'. Where neither the row nor what you "
-    "know decides it, 'Answer: Unsure'. Write nothing else."
-)
 _LINE = re.compile(r"\s*(?:[-*>#]+\s+)?[*_`]*(?:row\s+)?\[?(\d{1,6})\]?[*_`]*\s*[:.)=|–—-][*_`]*\s*(.*)", re.I)
 _LABEL = re.compile(r"[*_`]*answer[*_`]*\s*[:=]", re.I)
 _Pack: TypeAlias = list[tuple[int, str]]
 """Rows by their place among those asked, each as it is shown."""
+_Said: TypeAlias = tuple[Any, str | None, str]
+"""What a pack says of a row: value, explanation, and the answer as it would read about the row alone."""
 _SPLITTING = (AnswerRejected, AnswerWithheld, ContextTooLong, RequestTimedOut, ResponseTooLong)
+
+
+class Audited(int):
+    """Rows of a pack, as an audit has found them: packs of that size are not audited again."""
 
 
 def rows_per_call_of(given: int | Literal["auto"] | None) -> int:
@@ -79,47 +78,79 @@ def rows_per_call_of(given: int | Literal["auto"] | None) -> int:
     return given
 
 
-def ask_audited(judge: Judge, lines: Sequence[str], size: int) -> Step[tuple[list[Verdict], list[str]]]:
-    """The verdict on each distinct row, asked in packs, and what is to be told of that.
+@dataclass
+class Replies(Generic[T]):
+    """What was said of rows.
+
+    Attributes:
+        of: the reply on each, by the row as it is shown.
+        remarks: how they were asked, where that was not one by one.
+        size: rows of a pack, as the audit left it.
+    """
+
+    of: dict[str, Reply[T]] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+    size: int = 1
+
+
+def ask_rows(question: Question[T], lines: Sequence[str], size: int) -> Step[Replies[T]]:
+    """The reply on each row, in packs of at most ``size``, audited; rows that show the same are asked once."""
+    distinct = list(dict.fromkeys(lines)) if size > 1 else list(lines)  # the LM layer counts those that are the same
+    if size > 1 and not isinstance(size, Audited):
+        replies, remarks, size = yield from ask_audited(question, distinct, size)
+    else:
+        replies, remarks = (yield from ask_packed(question, distinct, size)), []
+    return Replies(dict(zip(distinct, replies, strict=True)), remarks, size)
+
+
+def ask_audited(question: Question[T], lines: Sequence[str], size: int) -> Step[tuple[list[Reply[T]], list[str], int]]:
+    """The reply on each distinct row, asked in packs, what is to be told of that, and the rows of a pack in the end.
 
     Some rows, drawn at random (the same ones every time), are asked singly and in packs of ``size``; the packs are
     halved as long as more than :data:`DIFFERING` of these rows are answered otherwise. (A pack that does not come back
     whole counts with all of its rows.) The others are asked in packs of the size that was found, and the audited ones
-    keep what was said of them singly.
+    keep what was said of them singly. Rows that the store has from earlier packs alone are not audited.
 
     Args:
-        judge: the claim.
+        question: what is asked.
         lines: rows, each once.
         size: rows of a pack at most.
     """
-    count = min(AUDITED, len(lines) // AUDITED_SHARE) if size > 1 else 0
+    count = min(AUDITED, len(lines) // AUDITED_SHARE)
     # Drawn, not evenly spaced: rows that take turns would show one kind of them alone.
     sample = np.sort(np.random.default_rng(0).choice(len(lines), count, replace=False)).tolist()
+    drawn = [lines[place] for place in sample]
+    alone, packed_before = yield from together([question.recalled(drawn, "alone"), question.recalled(drawn, "packed")])
+    sample = [place for number, place in enumerate(sample) if number in alone or number not in packed_before]
     audited = [lines[place] for place in sample]
-    first, singly = yield from together([ask_packed(judge, audited, size), judge.ask(audited)])
+    first, singly = yield from together([ask_packed(question, audited, size, "packed"), question.ask(audited, "alone")])
     remarks: list[str] = []
-    notes: list[str | None] = [None] * count
+    notes: list[str | None] = [None] * len(sample)
     packed = first
-    while size > 1 and count:
-        compared = [place for place in range(count) if singly[place].truth is not None]
-        differing = [
-            place for place in compared if packed[place].split or packed[place].truth is not singly[place].truth
-        ]
+    while size > 1 and sample:
+        compared = [place for place, reply in enumerate(singly) if reply.value is not None]
+        differing = [place for place in compared if not _agree(question, packed[place], singly[place])]
         remarks.append(_remark(size, len(compared), len(differing)))
-        notes = [_note(size, packed[place], singly[place]) for place in range(count)]
+        notes = [_note(question, size, packed[place], singly[place]) for place in range(len(sample))]
         if len(differing) <= DIFFERING * len(compared):
             break
         size = (size + 1) // 2
-        packed = singly if size == 1 else (yield from ask_packed(judge, audited, size))
-    verdicts = {
-        place: replace(verdict, note=_joined(verdict.note, note))
-        for place, verdict, note in zip(sample, singly, notes, strict=True)
+        packed = singly if size == 1 else (yield from ask_packed(question, audited, size, "packed"))
+    replies = {
+        place: replace(reply, note=joined_notes(reply.note, note))
+        for place, reply, note in zip(sample, singly, notes, strict=True)
     }
-    rest = [place for place in range(len(lines)) if place not in verdicts]
-    others = yield from ask_packed(judge, [lines[place] for place in rest], size)
-    verdicts.update(zip(rest, others, strict=True))
+    rest = [place for place in range(len(lines)) if place not in replies]
+    others = yield from ask_packed(question, [lines[place] for place in rest], size)
+    replies.update(zip(rest, others, strict=True))
     remarks.append(f"{len(rest):,} distinct rows were asked {'singly' if size == 1 else f'{size} at a time'}.")
-    return [verdicts[place] for place in range(len(lines))], remarks
+    return [replies[place] for place in range(len(lines))], remarks, size
+
+
+def _agree(question: Question[Any], packed: Reply[Any], singly: Reply[Any]) -> bool:
+    if packed.split or packed.value is None or isinstance(packed.value, Unsure) or isinstance(singly.value, Unsure):
+        return not packed.split and packed.value is singly.value
+    return question.alike(packed.value, singly.value)
 
 
 def _remark(size: int, compared: int, differing: int) -> str:
@@ -127,117 +158,201 @@ def _remark(size: int, compared: int, differing: int) -> str:
     return f"Of {compared:,} rows asked singly too, {differing:,}{share} differ from what was said {size} at a time."
 
 
-def _note(size: int, packed: Verdict, singly: Verdict) -> str:
+def _note(question: Question[Any], size: int, packed: Reply[Any], singly: Reply[Any]) -> str:
     if packed.split:
         return f"asked singly too; {size} at a time there was no answer"
-    if packed.truth is singly.truth:
+    if _agree(question, packed, singly):
         return f"asked singly too; {size} at a time the answer was the same"
-    said = "unsure" if packed.truth is UNSURE else "yes" if packed.truth else "no"
-    return f"asked singly too; {size} at a time the answer was {said}"
+    return f"asked singly too; {size} at a time the answer was {_word(packed.value)}"
 
 
-def _joined(*notes: str | None) -> str | None:
-    return "; ".join(note for note in notes if note) or None
+def _word(value: Any) -> str:
+    if isinstance(value, Unsure):
+        return "unsure"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def ask_packed(judge: Judge, lines: Sequence[str], size: int) -> Step[list[Verdict]]:
-    """The verdict on each row, in packs of at most ``size``; not audited.
+def ask_packed(question: Question[T], lines: Sequence[str], size: int, stored: Stored = "any") -> Step[list[Reply[T]]]:
+    """The reply on each row, in packs of at most ``size``, like rows together; not audited.
 
-    A pack that does not come back whole is asked in halves, down to single rows.
+    Packs that the store has are taken whole; of the others those rows are asked that it has not, from other packs or
+    alone. A pack that does not come back whole is asked in halves, down to single rows.
+
+    Args:
+        question: what is asked.
+        lines: rows, each once.
+        size: rows of a pack at most; 1 asks each alone.
+        stored: what of the store may answer of a row.
     """
-    system = _system(judge)
-    most = room(judge.window, system)
-    limit = PACK_BYTES if most is None else min(PACK_BYTES, most)
-    rows = [(place, line if most is None else shortened(line, most)) for place, line in enumerate(lines)]
-    notes = [cut_note(line, shown) for line, (_, shown) in zip(lines, rows, strict=True)]
-    verdicts: dict[int, Verdict] = {}
+    if size == 1:
+        return (yield from question.ask(lines, stored))
+    packing = _Packing(question, lines)
+    yield from packing.complete(packing.packs(packing.left(), size), sends=False)
+    left = packing.left()
+    known = yield from question.recalled([packing.shown[place] for place in left], stored)
+    packing.replies.update((left[number], reply) for number, reply in known.items())
+    left = packing.left()
+    yield from bounded(_ask_left(packing, left, size), Bound(2 * len(left)))
+    return [
+        replace(packing.replies[place], note=joined_notes(note, packing.replies[place].note))
+        for place, note in enumerate(packing.notes)
+    ]
+
+
+def _ask_left(packing: _Packing[Any], left: Sequence[int], size: int) -> Step[None]:
+    """Ask of the rows of which nothing is known; packs that come to nothing in halves."""
     alone: list[int] = []
-    packs = _packs(rows, size, limit)
     split: set[int] = set()
+    packs = packing.packs(left, size)
     while packs:
+        alone += [place for ((place, _),) in (pack for pack in packs if len(pack) == 1)]
+        broken = yield from packing.complete([pack for pack in packs if len(pack) > 1], sends=True)
+        split.update(place for pack in broken for place, _ in pack)
+        packs = [half for pack in broken for half in (pack[: len(pack) // 2], pack[len(pack) // 2 :])]
+    judged = yield from packing.question.ask([packing.lines[place] for place in alone])
+    packing.replies.update(zip(alone, judged, strict=True))
+    for place in alone:
+        packing.notes[place] = None  # what was asked alone says itself how much of it was shown
+    for place in split:
+        reply = packing.replies[place]
+        note = f"asked again in a smaller pack: one of {size} did not come back whole"
+        packing.replies[place] = replace(reply, note=joined_notes(reply.note, note), split=True)
+
+
+class _Packing(Generic[T]):
+    """Rows on their way through packs.
+
+    Attributes:
+        lines: of the rows.
+        shown: the same as a pack shows them, which may be cut to the model's context.
+        notes: how much of each is shown, where that is not all.
+        replies: what is known so far, by place.
+    """
+
+    def __init__(self, question: Question[T], lines: Sequence[str]) -> None:
+        self.question = question
+        self.lines = lines
+        self.system = _system(question)
+        most = room(question.window, self.system)
+        self.limit = PACK_BYTES if most is None else min(PACK_BYTES, most)
+        self.shown = list(lines) if most is None else [shortened(line, most) for line in lines]
+        self.notes = [cut_note(line, shown) for line, shown in zip(lines, self.shown, strict=True)]
+        self.replies: dict[int, Reply[T]] = {}
+
+    def left(self) -> list[int]:
+        """The rows without a reply, like ones together: a model is more of one mind about them side by side."""
+        return sorted((place for place in range(len(self.lines)) if place not in self.replies), key=self._likeness)
+
+    def _likeness(self, place: int) -> tuple[str, int]:
+        return self.shown[place].casefold(), place
+
+    def packs(self, places: Sequence[int], size: int) -> list[_Pack]:
+        """These rows in order, in packs of at most ``size`` rows; a row too long to share a prompt stands alone."""
+        packs: list[_Pack] = []
+        held = 0
+        for place in places:
+            weight = len(self.shown[place].encode())
+            if packs and len(packs[-1]) < size and held + weight <= self.limit:
+                packs[-1].append((place, self.shown[place]))
+            else:
+                packs.append([(place, self.shown[place])])
+                held = 0
+            held += weight
+        return packs
+
+    def complete(self, packs: Sequence[_Pack], *, sends: bool) -> Step[list[_Pack]]:
+        """Take the replies of packs of several rows, and have the store know them; gives packs to be asked in halves.
+
+        Args:
+            packs: rows.
+            sends: False takes only those that the store has.
+        """
         alike: dict[int, list[_Pack]] = {}
         for pack in packs:
-            alike.setdefault(len(pack), []).append(pack)
-        alone += [place for ((place, _),) in alike.pop(1, [])]
-        answered = yield from together([_complete(judge, system, same, length) for length, same in alike.items()])
-        packs = []
+            if len(pack) > 1:
+                alike.setdefault(len(pack), []).append(pack)
+        answered = yield from together([self._ask(same, length, sends) for length, same in alike.items()])
+        broken: list[_Pack] = []
+        said: list[tuple[str, str]] = []
         for same, completions in zip(alike.values(), answered, strict=True):
             for pack, completion in zip(same, completions, strict=True):
-                if completion.value is None and _is_worth_splitting(completion.error):
-                    packs += [pack[: len(pack) // 2], pack[len(pack) // 2 :]]
-                    split.update(place for place, _ in pack)
-                    continue
-                failed = [(None, None)] * len(pack)
-                for (place, _), (truth, reason) in zip(pack, completion.value or failed, strict=True):
-                    verdicts[place] = Verdict(truth, reason, error=completion.error, note=notes[place])
-    judged = yield from judge.ask([lines[place] for place in alone])
-    verdicts.update(zip(alone, judged, strict=True))
-    for place in split:
-        note = _joined(verdicts[place].note, f"asked again in a smaller pack: one of {size} did not come back whole")
-        verdicts[place] = replace(verdicts[place], note=note, split=True)
-    return [verdicts[place] for place in range(len(lines))]
+                if completion.value is not None:
+                    for (place, shown), (value, reason, alone) in zip(pack, completion.value, strict=True):
+                        self.replies[place] = Reply(value, reason)
+                        said.append((shown, alone))
+                elif sends and _is_worth_splitting(completion.error):
+                    broken.append(pack)
+                elif sends:
+                    self.replies.update((place, Reply(None, error=completion.error)) for place, _ in pack)
+        yield from self.question.keep(said)
+        return broken
 
-
-def _system(judge: Judge) -> str:
-    form = _ANSWER_EXPLAINED if judge.explains else _ANSWER_ONLY
-    solved = [
-        f"{turn.content}" if turn.role == "user" else f"Of that row the answer is {turn.content}"
-        for turn in judge.turns
-    ]
-    examples = "\n\nRows that were judged before:\n" + "\n".join(solved) if solved else ""
-    return f"{_TASK} {form}{examples}\n\nClaim: {judge.claim}"
-
-
-def _packs(rows: Sequence[tuple[int, str]], size: int, limit: int) -> list[_Pack]:
-    """Rows in order, in packs of at most ``size`` rows and ``limit`` bytes; a longer row stands alone."""
-    packs: list[_Pack] = []
-    held = 0
-    for row in rows:
-        weight = len(row[1].encode())
-        if packs and len(packs[-1]) < size and held + weight <= limit:
-            packs[-1].append(row)
-        else:
-            packs.append([row])
-            held = 0
-        held += weight
-    return packs
-
-
-def _complete(
-    judge: Judge, system: str, packs: Sequence[_Pack], length: int
-) -> Step[list[Completion[list[tuple[Truth, str | None]]]]]:
-    """The answers to packs of one length."""
-    prompts = []
-    for pack in packs:
-        numbered = [f"{number} {line}" for number, (_, line) in enumerate(pack, start=1)]
-        prompts.append(Prompt.of(fence(numbered, "rows"), system))
-    return (
-        yield from gather(
-            Batch(
-                prompts,
-                reader(length, judge.explains),
-                max_tokens=length * (EXPLAINED_TOKENS_PER_LINE if judge.explains else TOKENS_PER_LINE),
-                guess="\n".join(
-                    f"{number}: {'A map shows it on a coast. Answer: True' if judge.explains else 'True'}"
-                    for number in range(1, length + 1)
-                ),
-                calls_at_most=2 * length * len(packs),
+    def _ask(self, packs: Sequence[_Pack], length: int, sends: bool) -> Step[list[Completion[list[_Said]]]]:
+        """The answers to packs of one length."""
+        question = self.question
+        one = question.guess if not question.explains else f"A map shows it on a coast. Answer: {question.guess}"
+        per_line = EXPLAINED_TOKENS_PER_LINE * question.explains + (question.tokens or 0) - SHORT + TOKENS_PER_LINE
+        return (
+            yield from gather(
+                Batch(
+                    [Prompt.of(fence(_numbered([line for _, line in pack]), "rows"), self.system) for pack in packs],
+                    reader(question, length),
+                    max_tokens=None if question.tokens is None else length * max(per_line, TOKENS_PER_LINE),
+                    guess="\n".join(f"{number}: {one}" for number in range(1, length + 1)),
+                    sends=sends,
+                )
             )
         )
+
+
+def _system(question: Question[Any]) -> str:
+    if question.explains:
+        example = f"1: It is so. Answer: {question.guess}"
+        form = f"an explanation in one sentence, and 'Answer:' and {question.form}, as in '{example}'"
+    else:
+        form = f"{question.form}, as in '1: {question.guess}'"
+    solved = [
+        f"{turn.content}" if turn.role == "user" else f"Of that row the answer is {turn.content}"
+        for turn in question.turns
+    ]
+    examples = "\n\nRows that were answered before:\n" + "\n".join(solved) if solved else ""
+    return (
+        f"{question.task} {DATA_RULE} {FIELD_RULE} Do so for each row by itself; each stands on a line, after its "
+        f"number. Answer with one line for each row, in order: its number, a colon, and {form}; {question.unsure}. "
+        "Nothing else."
+        f"{examples}\n\n{question.text}"
     )
 
 
-def reader(length: int, explained: bool) -> Callable[[str], list[tuple[Truth, str | None]]]:
-    """What reads the answer about a pack: ``(truth, explanation)`` of each row, in order.
+def _numbered(lines: Sequence[str]) -> list[str]:
+    """The rows of a pack with their numbers; long cells that all of them have stand before them, once."""
+    rows = [json.loads(line) for line in lines]
+    if not all(isinstance(row, dict) for row in rows):
+        rows = []
+    shared = {
+        name: cell
+        for name, cell in (rows[0] if rows else {}).items()
+        if len(str(cell)) >= SAID_ONCE and all(name in row and row[name] == cell for row in rows)
+    }
+    if not shared:
+        return [f"{number} {line}" for number, line in enumerate(lines, start=1)]
+    own = [{name: cell for name, cell in row.items() if name not in shared} for row in rows]
+    return [
+        f"Every row has {encode(shared)} and:",
+        *(f"{number} {encode(row)}" for number, row in enumerate(own, start=1)),
+    ]
+
+
+def reader(question: Question[Any], length: int) -> Callable[[str], list[_Said]]:
+    """What reads the answer about a pack: value, explanation, and the answer about the row alone, of each in order.
 
     It raises :class:`AnswerRejected` unless each number from 1 to ``length`` stands before one answer, once.
-
-    >>> reader(2, False)("1: True\\n2: No.")
-    [(True, None), (False, None)]
     """
 
-    def read(text: str) -> list[tuple[Truth, str | None]]:
-        found: dict[int, tuple[Truth, str | None]] = {}
+    def read(text: str) -> list[_Said]:
+        found: dict[int, _Said] = {}
         for line in without_reasoning(text).splitlines():
             numbered = _LINE.fullmatch(line)
             if numbered is None:
@@ -247,7 +362,7 @@ def reader(length: int, explained: bool) -> Callable[[str], list[tuple[Truth, st
             number = int(numbered[1])
             if number in found:
                 raise AnswerRejected(f"row {number} is answered twice")
-            found[number] = _read_line(numbered[2], explained)
+            found[number] = _read_line(question, numbered[2])
         missing = [number for number in range(1, length + 1) if number not in found]
         if missing or len(found) > length:
             odd = f"no line for row {missing[0]}" if missing else f"a line for row {max(found)}, which is none"
@@ -257,14 +372,14 @@ def reader(length: int, explained: bool) -> Callable[[str], list[tuple[Truth, st
     return read
 
 
-def _read_line(text: str, explained: bool) -> tuple[Truth, str | None]:
-    if not explained:
-        return parse_word_or_unsure(text, TRUTH, "True or False after each row's number"), None
+def _read_line(question: Question[Any], text: str) -> _Said:
+    if not question.explains:
+        return question.read(text), None, text
     label = list(_LABEL.finditer(text))
     if not label:
-        raise AnswerRejected(f"expected 'Answer: True' or 'Answer: False' at the end of each line, got {text[-80:]!r}")
-    truth = parse_word_or_unsure(text[label[-1].end() :], TRUTH, "'Answer: True' or 'Answer: False'")
-    return truth, text[: label[-1].start()].strip(" *_-–—")
+        raise AnswerRejected(f"expected 'Answer:' and {question.form} at the end of each line, got {text[-80:]!r}")
+    reason, said = text[: label[-1].start()].strip(" *_-–—"), text[label[-1].end() :].strip(" *_`")
+    return question.read(said), reason, f"{reason}\nAnswer: {said}"
 
 
 def _is_worth_splitting(error: Exception | None) -> bool:

@@ -11,9 +11,10 @@ import pandas as pd
 
 from tagframe.errors import InvalidArgument
 from tagframe.operators.answer_grammar import UNSURE
+from tagframe.operators.asking import Question, Reply
 from tagframe.operators.cells import encode_rows
 from tagframe.operators.instruction import Instruction
-from tagframe.operators.judging import Judge, Verdict
+from tagframe.operators.judging import claim_question
 from tagframe.operators.outcome import Added, OnError, Outcome, finish, refuse_taken
 from tagframe.operators.packing import RowsPerCall, ask_packed, rows_per_call_of
 from tagframe.operators.steps import Step, together
@@ -33,35 +34,35 @@ class _Claim:
     """
 
     text: str
-    judge: Judge
+    question: Question[bool]
     lines: Sequence[str | None]
     size: int
 
-    def ask(self, places: Sequence[int], known: dict[str, Verdict]) -> Step[None]:
+    def ask(self, places: Sequence[int], known: dict[str, Reply[bool]]) -> Step[None]:
         """Have the rows at these places judged; what is known already is not asked again."""
         found = (self.lines[place] for place in places)
         new = [line for line in dict.fromkeys(found) if line is not None and line not in known]
-        verdicts = yield from ask_packed(self.judge, new, self.size) if self.size > 1 else self.judge.ask(new)
+        verdicts = yield from ask_packed(self.question, new, self.size)
         known.update(zip(new, verdicts, strict=True))
 
-    def outcome(self, place: int, known: dict[str, Verdict]) -> Outcome:
+    def outcome(self, place: int, known: dict[str, Reply[bool]]) -> Outcome:
         line = self.lines[place]
         if line is None:
             return Outcome("null", note=f"by {self.text!r}")
         verdict = known[line]
         note = f"by {self.text!r}" if verdict.note is None else f"by {self.text!r}; {verdict.note}"
-        if verdict.truth is None:
+        if verdict.value is None:
             return Outcome("failed", verdict.error, note)
-        kind: Literal["yes", "no", "unsure"] = "unsure" if verdict.truth is UNSURE else "yes" if verdict.truth else "no"
+        kind: Literal["yes", "no", "unsure"] = "unsure" if verdict.value is UNSURE else "yes" if verdict.value else "no"
         return Outcome(kind, note=note)
 
-    def rank(self, places: Sequence[int], known: dict[str, Verdict]) -> float:
+    def rank(self, places: Sequence[int], known: dict[str, Reply[bool]]) -> float:
         """Cost over the share of rows that it ends, by a sample: the claim with the least goes first.
 
         With independent claims no order is cheaper (Hellerstein and Stonebraker, SIGMOD 1993, section 4.1).
         """
         ended = sum(self.outcome(place, known).kind != "yes" for place in places)
-        cost = len(self.judge.claim) / self.size + sum(len(self.lines[place] or "") for place in places) / len(places)
+        cost = len(self.question.text) / self.size + sum(len(self.lines[place] or "") for place in places) / len(places)
         return cost / ((ended + 0.5) / (len(places) + 1))
 
 
@@ -87,10 +88,10 @@ def passing_all(
     for text in texts:
         resolved = Instruction.resolve(text, frame, all_cols=all_cols)
         lines = encode_rows(frame, resolved.positions, resolved.names)
-        claims.append(_Claim(text, Judge(resolved.text, window=window), lines, size))
+        claims.append(_Claim(text, claim_question(resolved.text, window=window), lines, size))
     refuse_taken(frame, promised, suffix)
 
-    known: list[dict[str, Verdict]] = [{} for _ in claims]
+    known: list[dict[str, Reply[bool]]] = [{} for _ in claims]
     order = list(range(len(claims)))
     remarks = []
     count = min(SAMPLED, len(frame) // SAMPLED_SHARE)

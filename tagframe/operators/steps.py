@@ -7,9 +7,10 @@ awaited, for a quote, or many at once. What it asks may depend on the answers, n
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
-from tagframe.lm import Arrived, Batch, Completion
+from tagframe.lm import Arrived, Batch, Bound, Completion
 
 T = TypeVar("T")
 
@@ -94,6 +95,33 @@ def together(steps: Sequence[Step[T]]) -> Step[list[T]]:
         for step in steps:
             step.close()
     return [results[number] for number in range(len(steps))]
+
+
+def bounded(step: Step[T], bound: Bound) -> Step[T]:
+    """The step, whose batches are quoted together with ``bound``, whatever bounds they have of their own."""
+    own: dict[Batch[Any], Batch[Any]] = {}
+    arrived: Arrived | None = None
+    while True:
+        try:
+            batches = step.send(arrived)  # type: ignore[arg-type]  # None begins it
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        asked = [replace(batch, bound=bound) for batch in batches]
+        own.update(zip(asked, batches, strict=True))
+        arrived = {own[batch]: completions for batch, completions in (yield asked).items()}
+
+
+def counted(step: Step[T]) -> Step[tuple[T, int]]:
+    """The step's result, and the prompts that it asked."""
+    count = 0
+    arrived: Arrived | None = None
+    while True:
+        try:
+            batches = step.send(arrived)  # type: ignore[arg-type]  # None begins it
+        except StopIteration as end:
+            return end.value, count
+        count += sum(len(batch.prompts) for batch in batches if batch.sends and batch.known is None)
+        arrived = yield batches
 
 
 def without_model(step: Step[T]) -> T:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import operator
 import re
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -15,12 +16,20 @@ from typing import Any
 import pandas as pd
 
 from tagframe.errors import AnswerRejected, InvalidArgument
-from tagframe.operators.answer_grammar import is_unsure, last_line, parse_text, parse_word, without_reasoning
+from tagframe.operators.answer_grammar import (
+    UNSURE,
+    Unsure,
+    is_unsure,
+    last_line,
+    parse_text,
+    parse_word,
+    without_reasoning,
+)
 
 SHORT = 32
 """Tokens for one number, truth or date, with "Answer:" and markdown around it."""
-EXPLAINED = 256
-"""Tokens for two sentences beside a value."""
+SCORES_ALIKE = 0.2
+"""Two scores of a row that was asked twice are this far apart, and more where they differ."""
 SECONDS = "datetime64[s]"
 """Dates of every year: those counted in nanoseconds end at 1677 and 2262."""
 
@@ -57,6 +66,7 @@ class Value:
         tokens: of such an answer at most; None for the server's own limit.
         options: words, in lower case, that are values here even where they sound like Unknown.
         is_text: whether any text is a value.
+        alike: whether two such answers about one row say the same, for the audit of packs.
     """
 
     form: str
@@ -66,44 +76,18 @@ class Value:
     tokens: int | None = SHORT
     options: frozenset[str] = frozenset()
     is_text: bool = False
+    alike: Callable[[Any, Any], bool] = lambda one, other: cells_alike(one, other)
 
 
-@dataclass(frozen=True)
-class Answered:
-    """What a model said of a row.
+def reading(value: Value) -> Callable[[str], tuple[Any, ...] | Unsure]:
+    """What reads an answer: its cells, or that it is not known."""
 
-    Attributes:
-        cells: one a column; None where it does not know.
-        explanation: its reasons, where they were asked for.
-    """
-
-    cells: tuple[Any, ...] | None
-    explanation: str | None = None
-
-
-def answer_form(value: Value, explained: bool) -> str:
-    """The last sentences of a system message that asks for a value."""
-    unknown = "Where that cannot be told, not even from what you know of the world, the answer is Unknown."
-    if explained:
-        return (
-            "Explain in one or two sentences. Then, on a line of its own, end with 'Answer:' and "
-            f"{value.form}. {unknown}"
-        )
-    return f"Answer with {value.form}, and nothing before or after it. {unknown}"
-
-
-def reader(value: Value, explained: bool) -> Callable[[str], Answered]:
-    """What reads an answer to :func:`answer_form`."""
-
-    def read(text: str) -> Answered:
-        answer, explanation = parse_text(text), None
-        if explained:
-            answer, explanation = split_answer(answer)
-        answer = _unlabelled(answer)
+    def read(text: str) -> tuple[Any, ...] | Unsure:
+        answer = _unlabelled(parse_text(text))
         bare = answer.strip(" .*`\"'").lower()
         if bare not in value.options and (bare in _UNKNOWN if value.is_text else is_unsure(last_line(answer))):
-            return Answered(None, explanation)
-        return Answered(value.read(answer), explanation)
+            return UNSURE
+        return value.read(answer)
 
     return read
 
@@ -129,6 +113,34 @@ def _unlabelled(answer: str) -> str:
     """A one-line answer without "Answer:" before it."""
     label = _LABEL.match(answer)
     return answer[label.end() :].strip() if label and "\n" not in answer else answer
+
+
+def texts_alike(one: str, other: str) -> bool:
+    """Whether two texts say much the same: half of the words of the shorter one stand in the other.
+
+    >>> texts_alike("San Francisco", "San Francisco, CA"), texts_alike("bright and hopeful", "grim")
+    (True, False)
+    """
+    words = [{word.strip(".,;:!?\"'()").casefold() for word in text.split()} for text in (one, other)]
+    return 2 * len(words[0] & words[1]) >= min(map(len, words))
+
+
+def numbers_alike(one: float, other: float) -> bool:
+    """Whether two numbers are within a twentieth of each other."""
+    return math.isclose(one, other, rel_tol=0.05, abs_tol=1e-9)
+
+
+def cells_alike(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Whether two rows of cells say the same, each cell by its kind."""
+
+    def alike(cell: Any, same: Any) -> bool:
+        if isinstance(cell, str) and isinstance(same, str):
+            return texts_alike(cell, same)
+        if isinstance(cell, float | int) and isinstance(same, float | int):
+            return numbers_alike(cell, same)
+        return bool(cell == same)
+
+    return all(map(alike, one, other))
 
 
 # --- kinds --------------------------------------------------------------------------------------------------------
@@ -159,7 +171,10 @@ def score_value() -> Value:
             raise AnswerRejected(f"expected a number from 0 to 1, got {answer[:80]!r}")
         return (number,)
 
-    return Value("one number from 0 to 1, such as 0.35", read, (Column(None, "Float64"),), "0.35")
+    def alike(one: tuple[float], other: tuple[float]) -> bool:
+        return abs(one[0] - other[0]) <= SCORES_ALIKE
+
+    return Value("one number from 0 to 1, such as 0.35", read, (Column(None, "Float64"),), "0.35", alike=alike)
 
 
 def truth_value(dtype: Any = "boolean") -> Value:
@@ -199,6 +214,7 @@ def choice_value(choices: Sequence[str]) -> Value:
         max(options, key=len),
         SHORT + max(len(option) for option in options),
         frozenset(option.lower() for option in options),
+        alike=operator.eq,
     )
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from tagframe.errors import LMError
+from tagframe.errors import LMError, NotStored
 from tagframe.lm import Arrived, Batch, Completion, Prompt, Usage
 
 
@@ -58,9 +58,13 @@ class _ScriptedStream(contextlib.AbstractContextManager):
         self._under_way.clear()
 
     def put(self, batch: Batch) -> None:
+        if batch.sends and batch.known is None:
+            self._record(batch)
+        self._under_way.append(batch)
+
+    def _record(self, batch: Batch) -> None:
         self._lm.batches.append([prompt.messages[-1].content for prompt in batch.prompts])
         self._lm.prompts += batch.prompts
-        self._under_way.append(batch)
 
     def take(self) -> Arrived:
         if self._shuffle is None:
@@ -68,9 +72,16 @@ class _ScriptedStream(contextlib.AbstractContextManager):
         else:
             taken = [self._under_way.pop(self._shuffle.randrange(len(self._under_way)))] if self._under_way else []
         return {
-            batch: {place: self._lm.completion(prompt, batch.accept) for place, prompt in enumerate(batch.prompts)}
-            for batch in taken
+            batch: {place: self._completion(batch, place) for place in range(len(batch.prompts))} for batch in taken
         }
+
+    def _completion(self, batch: Batch, place: int) -> Completion:
+        """There is no store: nothing is found, and nothing kept."""
+        if batch.known is not None:
+            return Completion(batch.known[place], None, None, Usage(), None, "pack")
+        if not batch.sends:
+            return Completion(None, None, NotStored("there is no store"), Usage(), None, "store")
+        return self._lm.completion(batch.prompts[place], batch.accept)
 
 
 def shown_rows(message: str) -> list[dict[str, Any]]:

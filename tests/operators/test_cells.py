@@ -32,7 +32,8 @@ def test_every_kind_of_cell_becomes_json():
     assert second["text"] == 'say "x" {y}'
     assert (first["whole"], second["whole"]) == (1, 2**60)
     assert (first["real"], second["real"]) == (0.5, "inf")
-    assert (first["null"], second["null"]) == (None, 1.5)
+    assert "null" not in first
+    assert second["null"] == 1.5
     assert (first["day"], second["day"]) == ("2026-01-02", "2026-01-02T03:04:00")
     assert first["money"] == "1.10"
     assert first["bytes"] == "<2 bytes>"
@@ -43,7 +44,12 @@ def test_every_kind_of_cell_becomes_json():
 
 def test_rows_without_any_value_are_none():
     frame = pd.DataFrame({"a": [np.nan, 1.0], "b": [pd.NaT, pd.NaT], "c": ["x", None]})
-    assert encode_rows(frame, [0, 1]) == [None, '{"a": 1.0, "b": null}']
+    assert encode_rows(frame, [0, 1]) == [None, '{"a": 1.0}']
+
+
+def test_days_are_days():
+    frame = pd.DataFrame({"seen": pd.to_datetime(["1970-06-30 00:00", "1970-06-30 12:30"])})
+    assert encode_rows(frame, [0]) == ['{"seen": "1970-06-30"}', '{"seen": "1970-06-30T12:30:00"}']
 
 
 def test_extension_types():
@@ -57,7 +63,7 @@ def test_extension_types():
     )
     assert [json.loads(line) for line in encode_rows(frame, range(4))] == [
         {"i": 1, "s": "x", "c": "u", "z": "2026-01-02T00:00:00+00:00"},
-        {"i": None, "s": None, "c": "v", "z": "2026-01-03T00:00:00+00:00"},
+        {"c": "v", "z": "2026-01-03T00:00:00+00:00"},
     ]
 
 

@@ -172,7 +172,7 @@ def test_examples_are_turns_and_are_held_to_the_type():
 
 def test_scores_are_from_0_to_1():
     lm = answering("0.25", "1", "Unknown")
-    result = sem_score(FRAME, "How odd is {n}?", lm=lm)
+    result = sem_score(FRAME.assign(n=[4, 1, 5, None]), "How odd is {n}?", lm=lm)
     assert str(result["_score"].dtype) == "Float64"
     assert result["_score"].tolist() == [0.25, 1.0, pd.NA, pd.NA]
     kept = sem_score(FRAME.head(1), "How odd is {n}?", lm=answering("7"), on_error="keep")

@@ -11,9 +11,11 @@ from scripted import Scripted, shown_rows
 
 import tagframe as tf
 from tag_bench.server import Request
-from tagframe.errors import AnswerRejected, ContextTooLong, InvalidArgument, RowsFailed, ServerFailed
-from tagframe.operators import sem_filter
-from tagframe.operators.packing import reader
+from tagframe.errors import AnswerRejected, ContextTooLong, InvalidArgument, ReplayMiss, RowsFailed, ServerFailed
+from tagframe.lm import export_requests, get_lm, import_answers
+from tagframe.operators import run, sem_filter, sem_score
+from tagframe.operators.judging import claim_question
+from tagframe.operators.packing import Audited, reader
 
 
 def packed(message: str) -> dict[int, dict]:
@@ -199,7 +201,7 @@ def test_examples_stand_before_the_claim():
     ],
 )
 def test_forms_of_a_numbered_answer(text):
-    assert reader(2, False)(text) == [(True, None), (False, None)]
+    assert [said[:2] for said in reader(claim_question("{n}"), 2)(text)] == [(True, None), (False, None)]
 
 
 @pytest.mark.parametrize(
@@ -216,7 +218,7 @@ def test_forms_of_a_numbered_answer(text):
 )
 def test_other_answers_are_rejected(text):
     with pytest.raises(AnswerRejected):
-        reader(2, False)(text)
+        reader(claim_question("{n}"), 2)(text)
 
 
 @pytest.mark.parametrize("rows_per_call", [0, -1, 2.5, "many", True])
@@ -260,3 +262,137 @@ def test_the_same_call_again_is_free(live, numbers):
     live.reset()
     pd.testing.assert_frame_equal(numbers.head(100).tag.sem_filter("{n} is even", rows_per_call="auto"), first)
     assert live.requests == []
+
+
+# --- every operator that looks at one row at a time -----------------------------------------------------------------
+
+
+def by_row(of: dict[str, str]):
+    """A model that says of each row what ``of`` has for its mood, alone and in packs."""
+
+    def answer(request: Request | str) -> str:
+        message = request if isinstance(request, str) else str(request.messages[-1]["content"])
+        rows = packed(message) or {0: shown_rows(message)[-1]}
+        lines = {number: of[row["mood"]] for number, row in rows.items()}
+        return "\n".join(f"{number}: {said}" for number, said in lines.items()) if 0 not in lines else lines[0]
+
+    return answer
+
+
+MOODS = pd.DataFrame({"n": range(200), "mood": ["glad", "sad", "glad", "odd"] * 50})
+
+
+def test_scores_maps_and_extracts_go_in_packs():
+    frame = MOODS.tag
+    scores = frame.sem_score("How glad is {mood} {n}?", rows_per_call="auto", lm=(lm := Scripted(by_row(SCORES))))
+    assert scores["_score"].tolist() == [0.9, 0.1, 0.9, 0.5] * 50
+    assert len(lm.asked) == 50 + 4 + 10
+    assert (
+        scores.tag.outcomes.remarks[0] == "Of 50 rows asked singly too, 0 (0%) differ from what was said 16 at a time."
+    )
+    choices = frame.sem_map("{mood} {n}", choices=["up", "down"], rows_per_call=16, lm=Scripted(by_row(CHOICES)))
+    assert choices["_map"].fillna("-").tolist() == ["up", "down", "up", "-"] * 50
+    assert (choices.tag.outcomes["outcome"] == "unsure").sum() == 50
+    objects = {mood: json.dumps({"tone": mood.upper()}) for mood in SCORES}
+    extracted = frame.sem_extract(["mood", "n"], {"tone": None}, rows_per_call=16, lm=Scripted(by_row(objects)))
+    assert extracted["tone"].tolist() == MOODS["mood"].str.upper().tolist()
+
+
+SCORES = {"glad": "0.9", "sad": "0.1", "odd": "0.5"}
+CHOICES = {"glad": "up", "sad": "Down", "odd": "Unknown"}
+
+
+def test_packs_whose_scores_are_off_are_halved():
+    def answer(message: str) -> str:
+        rows = packed(message)
+        if len(rows) > 8:  # scores slip by a row
+            return "\n".join(f"{number}: {SCORES[rows[number % len(rows) + 1]['mood']]}" for number in rows)
+        return by_row(SCORES)(message)
+
+    scores = sem_score(MOODS, "How glad is {mood} {n}?", lm=Scripted(answer), rows_per_call="auto")
+    assert scores["_score"].tolist() == [0.9, 0.1, 0.9, 0.5] * 50
+    assert "8 at a time" in scores.tag.outcomes.remarks[-1]
+
+
+def test_explained_values_come_from_packs_with_their_reasons():
+    said = {mood: f"It is {mood}. Answer: {score}" for mood, score in SCORES.items()}
+
+    def answer(message: str) -> str:
+        text = by_row(said)(message)
+        return text if packed(message) else text.replace(" Answer:", "\nAnswer:")
+
+    result = sem_score(MOODS, "How glad is {mood} {n}?", lm=Scripted(answer), rows_per_call=8, return_explanations=True)
+    assert result["_score"].tolist() == [0.9, 0.1, 0.9, 0.5] * 50
+    assert set(result["explanation_score"]) == {"It is glad.", "It is sad.", "It is odd."}
+
+
+def test_what_all_rows_of_a_pack_share_is_said_once():
+    frame = pd.DataFrame({"n": range(16), "text": ["the same long review of one and the same film"] * 16})
+    lm = Scripted(faithful)
+    assert len(sem_filter(frame, "{n} of {text} is even", lm=lm, rows_per_call=16)) == 8
+    pack = max(lm.asked, key=len)
+    assert pack.count("the same long review") == 1
+    assert 'Every row has {"text": "the same long review of one and the same film"} and:\n1 {"n": 0}' in pack
+
+
+# --- packs serve other packs ----------------------------------------------------------------------------------------
+
+
+def test_rows_of_packs_serve_later_packs_and_single_calls(live):
+    live.answers = by_row(SCORES)
+    first, later = MOODS.head(64), MOODS.head(80)
+    first.tag.sem_score("How glad is {mood} {n}?", rows_per_call=Audited(16))
+    assert len(live.requests) == 4
+    live.reset()
+    result = later.tag.sem_score("How glad is {mood} {n}?", rows_per_call=Audited(16))
+    assert len(live.requests) == 1, "only the 16 rows that no pack had"
+    assert result["_score"].tolist() == later["mood"].map(SCORES).astype(float).tolist()
+    told = result.tag.outcomes["note"] == "answered in a pack of rows before"
+    assert told.sum() == 48, "one pack is the same as a whole"
+    live.reset()
+    alone = first.tag.sem_score("How glad is {mood} {n}?")
+    assert live.requests == []
+    assert (alone.tag.outcomes["note"] == "answered in a pack of rows before").all()
+    quote = later.tag.quote.sem_score("How glad is {mood} {n}?", rows_per_call="auto")
+    assert (quote.calls, quote.calls_at_most) == (0, 0)
+
+
+def test_an_audit_asks_alone_what_is_known_from_no_single_call_and_that_replaces_it(live):
+    live.answers = lambda request: "\n".join(f"{n}: False" for n in packed(request.prompt)) or "True"
+    frame = pd.DataFrame({"n": range(40)})
+    frame.tag.sem_filter("{n} is fine", rows_per_call=Audited(8))
+    question = claim_question("{n} is fine")
+    (reply,) = run(question.ask(['{"n": 0}'], "alone"), get_lm())
+    assert (reply.value, reply.note) == (True, None)
+    (again,) = run(question.ask(['{"n": 0}']), get_lm())
+    assert (again.value, again.note) == (True, None), "the single answer goes before that of the pack"
+    (packed_reply,) = run(question.ask(['{"n": 1}']), get_lm())
+    assert (packed_reply.value, packed_reply.note) == (False, "answered in a pack of rows before")
+
+
+def test_packs_are_replayed_and_serve_the_next_question_there(tmp_path):
+    store, answers = tmp_path / "replayed.db", by_row(SCORES)
+    ask = "How glad is {mood} {n}?"
+
+    def answered() -> int:
+        exported = tmp_path / "batch.jsonl"
+        count = export_requests(store, exported)
+        lines = [json.loads(line) for line in exported.read_text().splitlines()]
+        said = [
+            {"custom_id": line["custom_id"], "answer": answers(line["body"]["messages"][-1]["content"])}
+            for line in lines
+        ]
+        (tmp_path / "said.jsonl").write_text("".join(json.dumps(one) + "\n" for one in said))
+        import_answers(store, tmp_path / "said.jsonl")
+        return count
+
+    with tf.context(lm=f"replay:{store}", store=None):
+        with pytest.raises(ReplayMiss):
+            MOODS.head(32).tag.sem_score(ask, rows_per_call=Audited(16))
+        assert answered() == 2
+        assert len(MOODS.head(32).tag.sem_score(ask, rows_per_call=Audited(16))) == 32
+        with pytest.raises(ReplayMiss):
+            MOODS.head(40).tag.sem_score(ask, rows_per_call=Audited(16))
+        assert answered() == 1, "eight rows are new"
+        result = MOODS.head(40).tag.sem_score(ask, rows_per_call=Audited(16))
+    assert result["_score"].tolist() == MOODS.head(40)["mood"].map(SCORES).astype(float).tolist()

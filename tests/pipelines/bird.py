@@ -259,7 +259,7 @@ JUDGEMENTS: dict[str, Any] = {
         {"claim_contains": "is Asian", "true": ["Malaysian", "Japanese"]},
         {"claim_contains": "Bundesliga", "true": ["Germany"]},
         {"claim_contains": "in or near Lisbon", "true": ["Estoril"]},
-        {"claim_contains": "is an Aquarius", "true": ["1970-02-01T00:00:00"]},
+        {"claim_contains": "is an Aquarius", "true": ["1970-02-01"]},
         {"claim_contains": "landlocked", "true": ["Switzerland"]},
         {"claim_contains": "French is an official language", "true": ["France", "Switzerland"]},
         {"claim_contains": "known as Bohemia", "true": ["CZE"]},

@@ -65,13 +65,14 @@ def check_plan(plan: ClaimPlan | Way) -> None:
         )
 
 
-def decide(judge: Judge, plan: ClaimPlan | Way, recall: float) -> Step[Decision]:
+def decide(judge: Judge, plan: ClaimPlan | Way, recall: float, size: int = 1) -> Step[Decision]:
     """Decide all pairs of the two sides.
 
     Args:
         judge: who asks about pairs.
         plan: "auto" asks the model for labels, where that is less than to ask each pair; "blocks" and "pairs" do not.
         recall: share of the true pairs to be found, where no labels carry the claim.
+        size: rows that are labelled in one prompt.
     """
     left, right = judge.left, judge.right
     pairs = len(left) * len(right)
@@ -96,7 +97,7 @@ def decide(judge: Judge, plan: ClaimPlan | Way, recall: float) -> Step[Decision]
                 f"the plan failed: {answer}" if isinstance(answer, Exception) else "the model says that none carry it"
             )
     if found is not None:
-        labels, audit = yield from ask_by_labels(judge, found)
+        labels, audit = yield from ask_by_labels(judge, found, size)
         prompts |= {"labels": labels.asked, "pairs of the sample": audit.prompts}
         if audit.agrees:
             return (yield from _by_labels(judge, labels, audit, prompts))

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.lm import Batch, Message, Prompt
 from tagframe.operators.answer_grammar import UNSURE
-from tagframe.operators.cells import FENCE_RULE, fence
+from tagframe.operators.asking import UNKNOWN_WHERE, WORLD, Question, Reply
 from tagframe.operators.join.label_plan import ClaimPlan
 from tagframe.operators.join.nearness import vectors_of
 from tagframe.operators.join.pairs import Judge
 from tagframe.operators.join.sides import Side
-from tagframe.operators.steps import Step, gather, together
-from tagframe.operators.values import answer_form, choice_value, reader
+from tagframe.operators.packing import ask_packed
+from tagframe.operators.steps import Step, counted, together
+from tagframe.operators.values import choice_value, reading
 
 PILOT = 20
 """Rows of each side that are labelled first, at most: labels that do not carry the claim are dropped before the others
@@ -34,8 +35,6 @@ LEAST_PRECISION, LEAST_RECALL = 0.7, 0.6
 SEEN = 128
 """Rows of each side among which pairs are drawn that read alike: their texts are embedded for it."""
 SEED = 7
-
-_TASK = f"You label the rows of a table, one at a time, from the row and from what you know of the world. {FENCE_RULE}"
 
 Pair = tuple[int, int]
 
@@ -114,13 +113,19 @@ class Audit:
         self.recall = found / (found + missed) if found + missed else 0.0
 
 
-def ask_by_labels(judge: Judge, plan: ClaimPlan) -> Step[tuple[Labels, Audit]]:
-    """The labels of all rows, and what direct answers say of them; of some rows only, where those say that they err."""
+def ask_by_labels(judge: Judge, plan: ClaimPlan, size: int = 1) -> Step[tuple[Labels, Audit]]:
+    """The labels of all rows, and what direct answers say of them; of some rows only, where those say that they err.
+
+    Args:
+        judge: who asks about pairs.
+        plan: the labels.
+        size: rows that are labelled in one prompt; what is asked of pairs audits these packs, too.
+    """
     labels = Labels(plan, np.full(len(judge.left), -1, dtype=np.intp), np.full(len(judge.right), -1, dtype=np.intp))
     audit = Audit()
     rng = np.random.default_rng(SEED)
     pilot = [_drawn(np.arange(len(side)), PILOT, rng) for side in (judge.left, judge.right)]
-    ask = _Labeller(judge, labels)
+    ask = _Labeller(judge, labels, size)
     yield from ask.steps(*pilot)
     yield from _ask_strata(judge, labels, audit, pilot, {"joined": JOINED, "far": FAR}, rng)
     if audit.asked["joined"] and not audit.agrees:
@@ -134,36 +139,48 @@ def ask_by_labels(judge: Judge, plan: ClaimPlan) -> Step[tuple[Labels, Audit]]:
 
 @dataclass
 class _Labeller:
-    """Asks for labels; the same row with the same question is asked once."""
+    """Asks for labels; the same row with the same question is asked once, whichever sides it is on."""
 
     judge: Judge
     labels: Labels
-
-    def __post_init__(self) -> None:
-        self._value = choice_value(self.labels.plan.labels)
-        self._read = reader(self._value, explained=False)
+    size: int
+    known: dict[str, dict[str, Reply[Any]]] = field(default_factory=dict)
 
     def steps(self, lefts: npt.NDArray[np.intp], rights: npt.NDArray[np.intp]) -> Step[None]:
         """Label these rows."""
         plan = self.labels.plan
-        likely = plan.labels[:1] * 2 if plan.pairs is None else plan.pairs[0]
-        batches = []
-        for (side, rows), question, guess in zip(
-            _both(self.judge, (lefts, rights)), (plan.left, plan.right), likely, strict=True
-        ):
-            opening = Message("system", f"{_TASK} {answer_form(self._value, explained=False)}\n\nQuestion: {question}")
-            prompts = [Prompt((opening, Message("user", fence(side.alone[row])))) for row in rows]
-            self.labels.asked += len(prompts)
-            batches.append(gather(Batch(prompts, self._read, max_tokens=self._value.tokens, guess=guess)))
-        answers = yield from together(batches)
-        codes = (self.labels.left, self.labels.right)
-        for (side, rows), found, completions in zip(_both(self.judge, (lefts, rights)), codes, answers, strict=True):
-            for row, completion in zip(rows.tolist(), completions, strict=True):
-                if completion.value is None:
-                    assert completion.error is not None
-                    self.labels.failed.append((side.name, row, completion.error))
-                elif completion.value.cells is not None:
-                    found[row] = plan.labels.index(completion.value.cells[0])
+        sides = list(zip(_both(self.judge, (lefts, rights)), (plan.left, plan.right), strict=True))
+        new: dict[str, dict[str, None]] = {plan.left: {}, plan.right: {}}
+        for (side, rows), question in sides:
+            known = self.known.setdefault(question, {})
+            new[question].update((side.alone[row], None) for row in rows if side.alone[row] not in known)
+        steps = [ask_packed(self._question(question), list(lines), self.size) for question, lines in new.items()]
+        answers, prompts = yield from counted(together(steps))
+        self.labels.asked += prompts
+        for (question, lines), replies in zip(new.items(), answers, strict=True):
+            self.known[question].update(zip(lines, replies, strict=True))
+        for ((side, rows), question), found in zip(sides, (self.labels.left, self.labels.right), strict=True):
+            for row in rows.tolist():
+                reply = self.known[question][side.alone[row]]
+                if reply.error is not None:
+                    self.labels.failed.append((side.name, row, reply.error))
+                elif isinstance(reply.value, tuple):
+                    found[row] = plan.labels.index(reply.value[0])
+
+    def _question(self, text: str) -> Question[tuple[Any, ...]]:
+        plan = self.labels.plan
+        likely = plan.labels[0] if plan.pairs is None else plan.pairs[0][0 if text == plan.left else 1]
+        value = choice_value(plan.labels)
+        return Question(
+            f"Label a row of a table. {WORLD}",
+            f"Question: {text}",
+            value.form,
+            UNKNOWN_WHERE,
+            reading(value),
+            likely,
+            value.tokens,
+            window=self.judge.window,
+        )
 
 
 def joined_by(labels: Labels) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:

@@ -17,11 +17,19 @@ from tagframe.errors import (
     RunStopped,
 )
 from tagframe.lm import Accept, Batch, Completion, Message, Prompt
-from tagframe.operators.answer_grammar import UNSURE, UNSURE_RULE, parse_block
-from tagframe.operators.cells import FENCE_RULE, fence
+from tagframe.operators.answer_grammar import UNSURE, parse_block
+from tagframe.operators.asking import WORLD
+from tagframe.operators.cells import DATA_RULE, fence
 from tagframe.operators.instruction import FIELD_RULE
 from tagframe.operators.join.sides import Side
-from tagframe.operators.judging import ANSWER_TOKENS, EXPLAINED_TOKENS, Truth, parse_explained_truth, parse_truth
+from tagframe.operators.judging import (
+    ANSWER_TOKENS,
+    EXPLAINED_TOKENS,
+    UNSURE_WHERE,
+    Truth,
+    parse_explained_truth,
+    parse_truth,
+)
 from tagframe.operators.steps import Step, gather, together
 
 SIDE_ROWS = 8
@@ -32,14 +40,14 @@ SIDE_BYTES = 6_000
 """Of the rows of one side in one prompt, unless it is a single one."""
 
 _ONE = (
-    "You judge whether a claim is true of two rows, one of a left and one of a right table, from the rows and from "
-    f"what you know of the world. {FENCE_RULE} {FIELD_RULE}"
+    f"Judge whether a claim is true of two rows, one of a left and one of a right table. {WORLD} {DATA_RULE} "
+    f"{FIELD_RULE}"
 )
 _MANY = (
     "You are given rows of a left and of a right table, each with an id. Find every pair of a left and a right row of "
-    f"which the claim is true, from the rows and from what you know of the world. {FENCE_RULE} {FIELD_RULE}"
+    f"which the claim is true. {WORLD} {DATA_RULE} {FIELD_RULE}"
 )
-_ONE_FORM = f"Answer with one word, True or False. {UNSURE_RULE}"
+_ONE_FORM = f"Answer with one word, True or False; {UNSURE_WHERE}."
 _ONE_EXPLAINED = (
     "Explain in one or two sentences. Then, on a line of its own, end with 'Answer: True' or 'Answer: False'; where "
     "neither the rows nor what you know decides it, with 'Answer: Unsure'."
@@ -96,6 +104,7 @@ class Judge:
         left: the one side.
         right: the other one.
         explained: whether reasons are asked for.
+        window: tokens of one request at most, or None.
         examples: solved pairs: lines of a left and a right row, and whether the claim is true of them.
     """
 
@@ -104,6 +113,7 @@ class Judge:
     right: Side
     explained: bool = False
     examples: tuple[tuple[str, str, bool], ...] = ()
+    window: int | None = None
 
     def ask_each(self, pairs: Sequence[tuple[int, int]], guess: str = "True") -> Step[list[Completion[Any]]]:
         """One prompt a pair; a completion's value is ``(truth, reason)``."""

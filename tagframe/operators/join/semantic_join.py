@@ -30,6 +30,7 @@ from tagframe.operators.join.result import (
 from tagframe.operators.join.sides import LEFT, RIGHT, Side, resolve_sides
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError, Outcome, check_on_error, error_column, free_name, outcome_frame
+from tagframe.operators.packing import RowsPerCall, rows_per_call_of
 from tagframe.operators.prompt_names import label_text
 from tagframe.operators.steps import Step
 
@@ -54,6 +55,7 @@ def sem_join(
     recall: float = 0.9,
     return_explanations: bool = False,
     examples: pd.DataFrame | None = None,
+    rows_per_call: RowsPerCall = None,
     suffix: str = "_join",
     on_error: OnError = "raise",
     window: int | None = None,
@@ -79,6 +81,8 @@ def sem_join(
         recall: share of the true pairs to be found where no labels carry the claim; 1 asks about every pair.
         return_explanations: a column ``explanation_join``: the model's reasons, or the labels.
         examples: solved pairs: the named columns and a boolean column ``Answer``.
+        rows_per_call: rows that are labelled in one prompt, "auto" for 16 at most; the pairs that are asked directly
+            audit these packs, too.
         suffix: the end of the added columns' names.
         on_error: what rows without an answer do: ``"raise"`` once all others are done, ``"keep"`` them, without a
             partner, with a column ``join_error``, or ``"drop"``.
@@ -97,6 +101,7 @@ def sem_join(
     check_on_error(on_error)
     check_how(how)
     check_plan(plan)
+    size = rows_per_call_of(rows_per_call)
     if isinstance(recall, bool) or not isinstance(recall, int | float) or not 0 < recall <= 1:
         raise InvalidArgument(f"recall is a share of the pairs, above 0 and up to 1; got {recall!r}")
     other = _as_frame(right)
@@ -109,8 +114,9 @@ def sem_join(
         right_side,
         explained=return_explanations,
         examples=_solved_pairs(examples, left_side, right_side),
+        window=window,
     )
-    decision = yield from decide(judge, plan, recall)
+    decision = yield from decide(judge, plan, recall, size)
     return _finished(left_side, right_side, decision, how, return_explanations, suffix, on_error)
 
 

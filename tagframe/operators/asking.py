@@ -1,0 +1,193 @@
+"""What is asked of the rows of a table, each by itself: the words of it, one row's prompt, and how answers are read.
+
+Every operator that looks at one row at a time makes a :class:`Question`; :mod:`tagframe.operators.packing` asks it, one
+row a prompt or several.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+from tagframe.lm import Batch, Completion, Message, Prompt, Stored, TokenLogprob
+from tagframe.operators.answer_grammar import Unsure, parse_text
+from tagframe.operators.cells import DATA_RULE, fence
+from tagframe.operators.fitting import Fitted, ask_fitted, room
+from tagframe.operators.instruction import FIELD_RULE
+from tagframe.operators.steps import Step, gather
+from tagframe.operators.values import split_answer
+
+T = TypeVar("T")
+
+WORLD = "Go by the row and by what you know of the world; where usage differs, follow the commonest."
+"""The sentence of operators that may know more than the row says."""
+UNKNOWN_WHERE = "Unknown where that cannot be told"
+"""What follows the form of a value."""
+EXPLAINED_TOKENS = 256
+"""Room for two sentences beside an answer."""
+FROM_PACK = "answered in a pack of rows before"
+"""The note of a row that the store has from a pack."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply(Generic[T]):
+    """What was said of a row.
+
+    Attributes:
+        value: the answer, or that it cannot be said; None where there is none.
+        reason: the model's explanation, where it was asked for one.
+        confidence: the probability of the answer among all answers, by the model's own word; None where not known.
+        error: why there is no answer.
+        note: what else is to know of it, for the row's outcome.
+        split: whether it was asked among other rows first, and that came to nothing.
+    """
+
+    value: T | Unsure | None
+    reason: str | None = None
+    confidence: float | None = None
+    error: Exception | None = None
+    note: str | None = None
+    split: bool = False
+
+
+@dataclass(frozen=True)
+class Question(Generic[T]):
+    """A question about the rows of a table.
+
+    Attributes:
+        task: what to do with a row, in a sentence or two.
+        text: what the user asks, after a word for what it is: ``"Claim: …"``.
+        form: what an answer is, to stand after "Answer with".
+        unsure: what the model writes where it cannot say, and when.
+        read: an answer without reasons, to its value; raises :class:`~tagframe.errors.AnswerRejected`.
+        guess: an answer such as a model gives.
+        tokens: of an answer at most, without reasons; None for the server's own limit.
+        turns: solved rows, as turns of a conversation.
+        explains: whether the model gives its reasons.
+        window: tokens of one request at most, or None.
+        alike: whether two answers about one row say the same, for the audit of packs.
+        weigh: the probability of an answer, from the log probabilities of its tokens; None where it is not wanted.
+        read_explained: an answer with its reasons; None for what stands after "Answer:", and what stands before it.
+    """
+
+    task: str
+    text: str
+    form: str
+    unsure: str
+    read: Callable[[str], T | Unsure]
+    guess: str
+    tokens: int | None
+    turns: tuple[Message, ...] = ()
+    explains: bool = False
+    window: int | None = None
+    alike: Callable[[Any, Any], bool] = operator.eq
+    weigh: Callable[[Sequence[TokenLogprob] | None, T | Unsure], float | None] | None = None
+    read_explained: Callable[[str], tuple[T | Unsure, str]] | None = None
+
+    @cached_property
+    def opening(self) -> tuple[Message, ...]:
+        """What stands before the row."""
+        # What is the same for all rows comes first: providers keep the beginnings of prompts, and charge less for them.
+        if self.explains:
+            form = f"Explain in one or two sentences. Then, on a line of its own, end with 'Answer:' and {self.form}"
+        else:
+            form = f"Answer with {self.form}, and nothing else"
+        return (
+            Message("system", f"{self.task} {DATA_RULE} {FIELD_RULE} {form}; {self.unsure}.\n\n{self.text}"),
+            *self.turns,
+        )
+
+    def prompt(self, line: str) -> Prompt:
+        """The prompt for one row, as it is shown."""
+        return Prompt((*self.opening, Message("user", fence(line))))
+
+    @cached_property
+    def accept(self) -> Callable[[str], tuple[T | Unsure, str | None]]:
+        """What reads the answer about one row: ``(value, explanation)``."""
+
+        def accept(text: str) -> tuple[T | Unsure, str | None]:
+            if not self.explains:
+                return self.read(text), None
+            if self.read_explained is not None:
+                return self.read_explained(text)
+            answer, reason = split_answer(parse_text(text))
+            return self.read(answer), reason
+
+        return accept
+
+    @property
+    def limit(self) -> int | None:
+        """Tokens of the answer about one row."""
+        return None if self.tokens is None else self.tokens + EXPLAINED_TOKENS * self.explains
+
+    @cached_property
+    def room(self) -> int | None:
+        """Bytes of a row that one prompt may hold; None where the model's window is not known."""
+        return room(self.window, *(str(message.content) for message in self.opening))
+
+    def ask(self, lines: Sequence[str], stored: Stored = "any") -> Step[list[Reply[T]]]:
+        """The reply on each row, asked by itself.
+
+        Args:
+            lines: rows, of :func:`~tagframe.operators.cells.encode_rows`.
+            stored: what of the store may answer; "alone" leaves out what was said in packs.
+        """
+        fitted = yield from ask_fitted(
+            lines,
+            self.prompt,
+            self.accept,
+            bytes_at_most=self.room,
+            max_tokens=self.limit,
+            logprobs="optional" if self.weigh else False,
+            guess=f"So it is, by what the row says and by what is known.\nAnswer: {self.guess}"
+            if self.explains
+            else self.guess,
+            stored=stored,
+        )
+        return [self._reply(row) for row in fitted]
+
+    def recalled(self, lines: Sequence[str], stored: Stored = "any") -> Step[dict[int, Reply[T]]]:
+        """The replies that the store has already, by place; nothing is sent."""
+        completions = yield from gather(
+            Batch(
+                [self.prompt(line) for line in lines],
+                self.accept,
+                max_tokens=self.limit,
+                logprobs="optional" if self.weigh else False,
+                stored=stored,
+                sends=False,
+            )
+        )
+        return {
+            place: self._reply(Fitted(completion))
+            for place, completion in enumerate(completions)
+            if completion.value is not None
+        }
+
+    def keep(self, answers: Sequence[tuple[str, str]]) -> Step[None]:
+        """Have the store know what was said of rows in packs: each a line, as it was shown, and an answer to it."""
+        lines, said = zip(*answers, strict=True) if answers else ((), ())
+        yield from gather(
+            Batch(
+                [self.prompt(line) for line in lines],
+                max_tokens=self.limit,
+                logprobs="optional" if self.weigh else False,
+                known=said,
+            )
+        )
+
+    def _reply(self, row: Fitted[tuple[T | Unsure, str | None]]) -> Reply[T]:
+        completion: Completion[tuple[T | Unsure, str | None]] = row.completion
+        if completion.value is None:
+            return Reply(None, error=completion.error, note=row.note)
+        value, reason = completion.value
+        note = joined_notes(row.note, FROM_PACK if completion.origin == "pack" else None)
+        return Reply(value, reason, self.weigh(completion.logprobs, value) if self.weigh else None, note=note)
+
+
+def joined_notes(*notes: str | None) -> str | None:
+    """Notes on one row, as one."""
+    return "; ".join(note for note in notes if note) or None
