@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from itertools import product
 
 from tagframe.corpus.references import FORM, NamedTable, column_pairs
 from tagframe.errors import ColumnNotFound, InvalidArgument, did_you_mean
-from tagframe.keys.key_pair import Evidence, KeyPair
+from tagframe.keys.key_pair import TURNED, Evidence, KeyPair, Sign
 
 On = str | KeyPair | Sequence[str | KeyPair]
 """Key pairs that a user gives: see :func:`keys_on`."""
 
+_COMPARED = re.compile(r"\s*(<=|>=|<|>|=)\s*")
+_BETWEEN = re.compile(r"\s+between\s+", re.IGNORECASE)
+_AND = re.compile(r"\s+and\s+", re.IGNORECASE)
 _GIVEN = Evidence(origin="given", name=1.0, reason="given by hand")
 
 
@@ -21,8 +27,9 @@ def keys_on(on: On, tables: Sequence[NamedTable]) -> list[KeyPair]:
 
     Args:
         on: ``"a.x = b.y"`` (several columns with ``and`` between; a table may be left out where only one has the
-            column), a :class:`~tagframe.keys.KeyPair`, the name of a column that tables share, or a list of these.
-            Names in a list are one key together, and so are pairs of the same two tables.
+            column), the same with ``<=``, ``<``, ``>=``, ``>`` or ``between`` as :func:`key_of` has them, a
+            :class:`~tagframe.keys.KeyPair`, the name of a column that tables share, or a list of these. Names in a list
+            are one key together, and so are pairs of the same two tables.
         tables: which the text may name; tables that share a column are joined to the first that has it.
 
     Raises:
@@ -42,7 +49,7 @@ def keys_on(on: On, tables: Sequence[NamedTable]) -> list[KeyPair]:
     for item in items:
         if isinstance(item, KeyPair):
             found.append(replace(item, score=1.0, evidence=_GIVEN))
-        elif "=" in item and not any(item in table.columns for table in tables):
+        elif (_COMPARED.search(item) or _BETWEEN.search(item)) and not any(item in table.columns for table in tables):
             found.append(key_of(item, tables))
         else:
             shared.append(item)
@@ -52,8 +59,51 @@ def keys_on(on: On, tables: Sequence[NamedTable]) -> list[KeyPair]:
 
 
 def key_of(text: str, tables: Sequence[NamedTable]) -> KeyPair:
-    """The key pair ``"a.x = b.y"``; see :func:`~tagframe.corpus.references.column_pairs`, which raises the same."""
-    return KeyPair(*column_pairs(text, tables), 1.0, _GIVEN)
+    """The key pair ``"a.x = b.y"``; see :func:`~tagframe.corpus.references.column_pairs`, which raises the same.
+
+    ``"a.k = b.k and b.date <= a.date"`` is the row of ``b`` with the latest date that is not after ``a.date``, among
+    those of the same ``k``; ``"a.date between b.start and b.end"`` are the rows whose interval holds it.
+    """
+    pieces = iter(_AND.split(text.strip()))
+    parts = []
+    for part in pieces:
+        moment, *start = _BETWEEN.split(part)
+        both = [f"{moment} >= {start[0]}", f"{moment} <= {next(pieces, '')}"] if start else [part]
+        parts += [_COMPARED.split(one) for one in both]
+    if any(len(part) != 3 for part in parts) or all(part[1] == "=" for part in parts):
+        return KeyPair(*column_pairs(text, tables), 1.0, _GIVEN)
+    compared: list[tuple[str, Sign, str]] = [(left, sign, right) for left, sign, right in parts]  # type: ignore[misc]
+    turned = [[one] if one[1] == "=" else [one, (one[2], TURNED[one[1]], one[0])] for one in compared]
+    key = None
+    for said in product(*turned):  # "a.k = b.k and b.date <= a.date"
+        with suppress(InvalidArgument):
+            key = key or _compared(said, tables)
+    return as_of_key(key or _compared(compared, tables))
+
+
+def _compared(parts: Sequence[tuple[str, Sign, str]], tables: Sequence[NamedTable]) -> KeyPair:
+    sides = column_pairs(" and ".join(f"{left} = {right}" for left, _, right in parts), tables)
+    return KeyPair(*sides, 1.0, _GIVEN, tuple(sign for _, sign, _ in parts))
+
+
+def as_of_key(key: KeyPair) -> KeyPair:
+    """The key with its equal columns first, if its other comparisons are one moment's.
+
+    Raises:
+        InvalidArgument: they are neither one comparison nor the two ends of an interval.
+    """
+    equal = [one for one in key.comparisons if one[1] == "="]
+    others = [one for one in key.comparisons if one[1] != "="]
+    moments = [{one[side] for one in others} for side in (0, 2)]
+    is_interval = len(others) == 2 and {others[0][1][0], others[1][1][0]} == {"<", ">"} and 1 in map(len, moments)
+    if len(others) > 1 and not is_interval:
+        said = " and ".join(" ".join(one) for one in others)
+        raise InvalidArgument(
+            f'a join takes the nearest row, as in "b.date <= a.date", or an interval, as in '
+            f'"a.date between b.start and b.end", and equal columns beside; got {said}'
+        )
+    left, signs, right = zip(*equal, *others, strict=True)
+    return replace(key, left_columns=left, right_columns=right, signs=signs if others else ())
 
 
 def text_of(key: KeyPair, tables: Sequence[NamedTable]) -> str:
@@ -61,8 +111,7 @@ def text_of(key: KeyPair, tables: Sequence[NamedTable]) -> str:
     names = Counter(table.name.casefold() for table in tables)
     shown = {table.id: table.name if names[table.name.casefold()] == 1 else table.id for table in tables}
     left, right = shown[key.left_table], shown[key.right_table]
-    columns = zip(key.left_columns, key.right_columns, strict=True)
-    return " and ".join(f"{left}.{mine} = {right}.{theirs}" for mine, theirs in columns)
+    return " and ".join(f"{left}.{mine} {sign} {right}.{theirs}" for mine, sign, theirs in key.comparisons)
 
 
 def _by_name(columns: Sequence[str], tables: Sequence[NamedTable]) -> list[KeyPair]:
@@ -94,12 +143,6 @@ def _one_a_pair(keys: Sequence[KeyPair]) -> list[KeyPair]:
             found[key.tables] = key
             continue
         other = key if key.left_table == known.left_table else key.reversed()
-        pairs = dict.fromkeys(
-            [
-                *zip(known.left_columns, known.right_columns, strict=True),
-                *zip(other.left_columns, other.right_columns, strict=True),
-            ]
-        )
-        left, right = tuple(one for one, _ in pairs), tuple(theirs for _, theirs in pairs)
-        found[key.tables] = replace(known, left_columns=left, right_columns=right)
+        left, signs, right = zip(*dict.fromkeys([*known.comparisons, *other.comparisons]), strict=True)
+        found[key.tables] = as_of_key(replace(known, left_columns=left, right_columns=right, signs=signs))
     return list(found.values())

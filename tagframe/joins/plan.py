@@ -75,7 +75,7 @@ class JoinPlan:
         Raises:
             TableNotFound: the plan has no such table, or two of that name.
         """
-        return self._by_id(find_table(table, self._named()).id)
+        return self._by_id(find_table(table, self.named).id)
 
     @property
     def moves(self) -> list[PlannedMove]:
@@ -85,7 +85,9 @@ class JoinPlan:
     def _by_id(self, id: str) -> PlanTable:
         return next(source for source in self.sources if source.id == id)
 
-    def _named(self) -> list[NamedTable]:
+    @property
+    def named(self) -> list[NamedTable]:
+        """The tables as a text may call them."""
         return [
             NamedTable(
                 source.id,
@@ -100,7 +102,7 @@ class JoinPlan:
         """The sets of (table, column) that the plan makes equal."""
         sets: list[set[tuple[str, str]]] = []
         for step in self.steps:
-            for mine, theirs in zip(step.base_columns, step.columns, strict=True):
+            for mine, theirs in step.equal_columns:
                 pair = {(step.base, mine), (step.table, theirs)}
                 touching = [group for group in sets if group & pair]
                 sets = [group for group in sets if not group & pair]
@@ -116,7 +118,7 @@ class JoinPlan:
         by_id = {source.id: source for source in self.sources}
         stands_for: dict[tuple[str, str], tuple[str, str]] = {}
         for step in self.steps:
-            for mine, theirs in zip(step.base_columns, step.columns, strict=True):
+            for mine, theirs in step.equal_columns:
                 base = stands_for.get((step.base, mine), (step.base, mine))
                 if base[1] not in by_id[base[0]].hidden:
                     stands_for.setdefault((step.table, theirs), base)
@@ -209,7 +211,7 @@ class JoinPlan:
             InvalidArgument: not of that form, or both sides in one table.
             TableNotFound, ColumnNotFound: the plan has no such table or column.
         """
-        new = key if isinstance(key, KeyPair) else key_of(key, self._named())
+        new = key if isinstance(key, KeyPair) else key_of(key, self.named)
         keys = [step.key for step in self.steps]
         old = next((known for known in keys if known.tables == new.tables), None)
         if old is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sqlglot import Dialect, ErrorLevel, UnsupportedError, exp
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tagframe.joins.plan import JoinPlan
 
 _JOINS = {"inner": "", "left": "left", "outer": "full outer"}
+_COMPARISONS: Mapping[str, type[exp.Binary]] = {"<=": exp.LTE, ">=": exp.GTE, "<": exp.LT, ">": exp.GT}
 _PLAIN = (type(None), bool, int, float, str, dt.date, dt.datetime, decimal.Decimal)
 _MOST_KEPT = 256
 _kept: dict[Any, Any] = {}
@@ -141,16 +142,23 @@ class Joined:
 
     def equal(self, step: JoinStep, *, brought: str = "") -> exp.Expr:
         """That the keys of a step are alike; ``brought`` is what its table is called where not by its alias."""
-        pairs = zip(step.base_columns, step.columns, strict=True)
-        return exp.and_(
-            *(
-                self.tables.as_key(self.column(step.base, mine)).eq(
-                    exp.column(_name(theirs), table=_name(brought)) if brought else self.column(step.table, theirs)
-                )
-                for mine, theirs in pairs
-            ),
-            copy=False,
-        )
+        found = [
+            self.tables.as_key(self.column(step.base, mine)).eq(
+                exp.column(_name(theirs), table=_name(brought)) if brought else self.column(step.table, theirs)
+            )
+            for mine, theirs in step.equal_columns
+        ]
+        return exp.and_(*found, *(self._interval(step) if step.key.signs else ()), copy=False)
+
+    def _interval(self, step: JoinStep) -> Iterator[exp.Expr]:
+        """That a moment is within an interval, of which a missing end is open."""
+        others = [one for one in step.comparisons if one[1] != "="]
+        if len(others) < 2:
+            raise InvalidArgument(f"no one statement of all dialects has the nearest row of {step}: merge the tables")
+        is_base = others[0][0] == others[1][0]
+        for mine, sign, theirs in others:
+            sides = self.column(step.base, mine), self.column(step.table, theirs)
+            yield exp.or_(_COMPARISONS[sign](this=sides[0], expression=sides[1]), sides[is_base].is_(exp.null()))
 
     def select(
         self,

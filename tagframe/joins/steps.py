@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from tagframe.corpus.profile import TableProfile
 from tagframe.keys.column_names import table_entity
-from tagframe.keys.key_pair import KeyPair, column_id
+from tagframe.keys.key_pair import KeyPair, Sign, column_id
 
 Cardinality = Literal["many-to-one", "one-to-one", "one-to-many", "many-to-many"]
 How = Literal["inner", "left", "outer"]
@@ -101,8 +101,23 @@ class JoinStep:
         """How sure the key is, in [0, 1]."""
         return self.key.score
 
+    @property
+    def comparisons(self) -> list[tuple[str, Sign, str]]:
+        """Each column of ``base``, how it is compared, and the column of ``table``; see :attr:`KeyPair.signs`."""
+        return (self.key if self.key.left_table == self.base else self.key.reversed()).comparisons
+
+    @property
+    def equal_columns(self) -> list[tuple[str, str]]:
+        """Those of the columns that the step makes equal."""
+        if not self.key.signs:
+            return [*zip(self.base_columns, self.columns, strict=True)]
+        return [(mine, theirs) for mine, sign, theirs in self.comparisons if sign == "="]
+
     def __str__(self) -> str:
-        return f"{self.left} = {self.right}"
+        if not self.key.signs:
+            return f"{self.left} = {self.right}"
+        parts = [f"{self.base}.{mine} {sign} {self.table}.{theirs}" for mine, sign, theirs in self.comparisons]
+        return " and ".join(parts)
 
 
 Order = Mapping[str, Any]
@@ -115,6 +130,8 @@ def table_order(tables: Iterable[TableProfile | PlanTable]) -> Order:
 
 
 def _side_is_one(source: PlanTable, columns: tuple[str, ...], key: KeyPair) -> bool:
+    if key.signs:
+        return False  # a row may be the nearest of many
     if any(column in source.unique for column in columns):
         return True
     referenced = (key.right_table, key.right_columns) == (source.id, columns)
@@ -140,7 +157,7 @@ def steps_from(start: str, keys: Sequence[KeyPair], sources: Mapping[str, PlanTa
             forward = key.left_table in joined
             base, base_columns = (key.left_table, key.left_columns) if forward else (key.right_table, key.right_columns)
             table, columns = (key.right_table, key.right_columns) if forward else (key.left_table, key.left_columns)
-            one = _side_is_one(sources[table], columns, key)
+            one = bool(key.signs) or _side_is_one(sources[table], columns, key)
             cardinality = _cardinality(_side_is_one(sources[base], base_columns, key), one)
             step = JoinStep(table, columns, base, base_columns, cardinality, key)
             options.append(((not one, -key.score, order[table], columns, order[base], base_columns), step))
@@ -158,7 +175,7 @@ def _from_start(step: JoinStep, start: str, before: Sequence[JoinStep], sources:
     """
     by_step = {earlier.table: earlier for earlier in before}
     base, columns = step.base, step.base_columns
-    while base != start and (there := by_step[base]).columns == columns:
+    while base != start and (there := by_step[base]).columns == columns and not {*there.key.signs, *step.key.signs}:
         base, columns = there.base, there.base_columns
     if base != start or step.base == start:
         return step

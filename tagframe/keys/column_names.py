@@ -34,6 +34,11 @@ MEASURES = frozenset(
     temperature color colour mode kind style class grade shape material group section season""".split()
 )
 """Columns so called say something of a row, not which it is."""
+_THINGS = frozenset("center centre account element list plan driver owner unit book pool item object rate".split())
+"""What a measure stands before in names of things: a cost centre, a price list."""
+_SINCE = frozenset("valid effective eff validity".split())
+_BOUNDS = frozenset("from to until thru through since start end begin date on".split())
+_NOW = frozenset("current latest active".split())
 _SAVED_INDEX = frozenset(
     """unnamed index indexid row rowid rownum rownumber rowno rownr idx seq sequence record recordid recordnumber
     recordno obs observation level""".split()
@@ -461,6 +466,8 @@ def is_measure(column: str) -> bool:
     (True, False, False)
     """
     name = column_name(column)
+    if name.words[-1:] and name.words[-1] in _THINGS and len(name.words) > 1:
+        return False
     return not name.key_word and bool(MEASURES & {*name.words}) and not is_identifier(column)
 
 
@@ -481,6 +488,26 @@ def is_saved_index(column: str) -> bool:
     (True, True, False)
     """
     return "".join(words(column)).rstrip("0123456789") in _SAVED_INDEX
+
+
+def version_column(column: str) -> Literal["start", "end", "number", "current"] | None:
+    """What the column says of a version of a row: when it began or ended, which it is, whether it is today's.
+
+    >>> [version_column(name) for name in ("valid_from", "ValidTo", "version_no", "is_current", "date")]
+    ['start', 'end', 'number', 'current', None]
+    """
+    found = {*words(column)}
+    if found & _SINCE and found & _BOUNDS:
+        return "end" if found & {"to", "until", "thru", "through", "end"} else "start"
+    if "version" in found and found <= {"version", *KEY_WORDS}:
+        return "number"
+    if (
+        found & _NOW
+        and found <= {*_NOW, "is", "flag", "version", "row", "record", "ind", "indicator"}
+        and len(found) > 1
+    ):
+        return "current"
+    return None
 
 
 def is_identifier(column: str) -> bool:

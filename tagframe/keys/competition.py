@@ -26,6 +26,8 @@ _OWN = 0.55
 """A column's name is that of its own table's key from here on."""
 _AS_LIKELY = 4.0
 """Two columns of a table, one of which counts its rows, are both possible where their log odds differ by less."""
+_HARDLY = 0.05
+"""What hardly less of the left's values are contained is no less contained."""
 _CLEAR = 1.0
 """Which pairs: so much of the left's values are contained, and no other table's pair comes so near in log odds."""
 
@@ -71,11 +73,15 @@ def _see_through_surrogates(candidates: Sequence[Candidate]) -> None:
     for candidate in candidates:
         between[candidate.left.key, candidate.right.owner.id].append(candidate)
     for group in between.values():
-        whole = [c for c in group if _is_whole_of_left(c)]
+        # Rows may be gone on either side: what a column that counts rows holds of them is no more than chance.
+        met = max((c.contained.share for c in group if c.contained and c.right.is_counted), default=1.0)
+        least = min(_WHOLE, met - _HARDLY)
+        whole = [c for c in group if c.contained is None or c.contained.share >= least]
         named = [c for c in whole if _points_to(c)]
         counted = [c for c in group if c.right.is_counted and c not in named]
-        wrong = counted if named else [c for c in counted if _SURROGATE in c.right.name.words]
-        keys = named or [c for c in whole if _may_be_the_key(c) and c not in wrong]
+        versions = [c for c in whole if c.right.is_versioned and _may_be_the_key(c)]
+        wrong = counted if named or versions else [c for c in counted if _SURROGATE in c.right.name.words]
+        keys = named or versions or [c for c in whole if _may_be_the_key(c) and c not in wrong]
         if not counted or not keys:
             continue
         keys.sort(key=lambda candidate: -candidate.logit)

@@ -17,7 +17,7 @@ from math import prod
 import pandas as pd
 
 from tagframe.keys.candidates import SHARE
-from tagframe.keys.column_names import MEASURES, calls, column_name
+from tagframe.keys.column_names import calls, column_name, is_measure
 from tagframe.keys.containment import overlap
 from tagframe.keys.key_columns import Column
 from tagframe.keys.key_pair import Evidence, KeyPair
@@ -98,7 +98,7 @@ def _shared_columns(columns: Sequence[Column], *, named: bool) -> Iterator[list[
     of_table: dict[int, dict[tuple[str, ...], Column]] = defaultdict(dict)
     for column in columns:
         of_table[column.table].setdefault(column.name.words, column)
-        if _is_named_key(column) or not (named or MEASURES & {*column.name.words}):
+        if _is_named_key(column) or not (named or is_measure(column.spelt)):
             by_words[column.name.words].append(column)
     pairs = {
         (one.table, other.table)
@@ -120,7 +120,8 @@ def _may_take_part(pair: _Shared) -> bool:
     left, right = pair.left.profile, pair.right.profile
     if pair.left.counts_rows or pair.right.counts_rows:
         return False
-    if pair.right.unique == 1.0 or pair.right.profile.null_share or right.family in ("real", "boolean", "empty"):
+    is_one = pair.right.unique == 1.0 and not pair.right.is_versioned
+    if is_one or pair.right.profile.null_share or right.family in ("real", "boolean", "empty"):
         return False
     found = overlap(left.sketch, right.sketch)
     return found is None or found.share >= max(SHARE, CONTAINED)
@@ -133,7 +134,7 @@ def _first_key(shared: Sequence[_Shared], read: Read | None) -> KeyPair | None:
     for size in range(2, min(_MOST_COLUMNS, len(shared)) + 1):
         for chosen in combinations(shared, size):
             is_named = any(_is_named_key(pair.right) for pair in chosen)
-            measured = any(MEASURES & {*pair.right.name.words} for pair in chosen)
+            measured = any(is_measure(pair.right.spelt) for pair in chosen)
             fewest = _FEWEST_OF_PANEL if _is_panel(chosen) else _FEWEST_ROWS
             if not is_named and (read is None or measured or rows < fewest):
                 continue

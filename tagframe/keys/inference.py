@@ -57,7 +57,9 @@ def _reason(candidate: Candidate) -> str:
     if candidate.contained is not None:
         about = "" if candidate.contained.error == 0 else f" ± {candidate.contained.error:.0%}"
         parts.append(f"{candidate.contained.share:.0%}{about} of the values found")
-    if candidate.right.unique == 1.0:
+    if candidate.right.is_versioned:
+        parts.append("target has versions")
+    elif candidate.right.unique == 1.0:
         parts.append("target unique")
     if candidate.match.rule:
         parts.append(candidate.match.rule)
@@ -75,7 +77,7 @@ def _key_pair(candidate: Candidate, surest: float) -> KeyPair:
         covered=None if candidate.covered is None else candidate.covered.share,
         error=0.0 if candidate.contained is None else candidate.contained.error,
         chance=None if candidate.ratio is None else min(1.0, math.exp(-candidate.ratio)),
-        uniqueness=right.unique,
+        uniqueness=right.really_unique,
         null_share=left.profile.null_share,
         families=(left.profile.family, right.profile.family),
         name=candidate.match.score,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tagframe.corpus.profile import ColumnProfile, TableProfile
@@ -32,8 +32,10 @@ class Column:
         spelt: its name, without a prefix that all columns of the table have.
         name: ``spelt`` taken apart.
         own: how surely its name is that of its own table's key, in [0, 1].
-        unique: distinct over non-null values, in [0, 1]; None where the rows are not known, or there are none.
+        unique: distinct over non-null values, in [0, 1]; None where the rows are not known, or there are none. Of a
+            key of which there are versions, of one version of each.
         run: where its integers lie; None for other columns.
+        is_versioned: whether it is a key of its table of which rows are versions, so that it repeats.
     """
 
     table: int
@@ -44,6 +46,7 @@ class Column:
     own: float
     unique: float | None
     run: Run | None
+    is_versioned: bool = False
 
     @property
     def key(self) -> tuple[str, str]:
@@ -76,7 +79,13 @@ class Column:
     def is_counted(self) -> bool:
         """Whether it holds 0 or 1 to n, each once: what a surrogate key does."""
         run = self.run
-        return self.unique == 1.0 and run is not None and run.low in (0, 1) and run.density == 1.0
+        is_one = self.unique == 1.0 and not self.is_versioned
+        return is_one and run is not None and run.low in (0, 1) and run.density == 1.0
+
+    @property
+    def really_unique(self) -> float | None:
+        """Distinct over non-null values of all versions."""
+        return _uniqueness(self.profile) if self.is_versioned else self.unique
 
     @property
     def may_be_target(self) -> bool:
@@ -86,20 +95,50 @@ class Column:
         return self.unique > (0.5 if self.name.key_word else 0.95)
 
 
+def _uniqueness(profile: ColumnProfile) -> float | None:
+    filled = None if profile.rows is None or profile.nulls is None else profile.rows - profile.nulls
+    return None if not filled or profile.distinct is None else min(1.0, profile.distinct / filled)
+
+
 def columns_of(tables: Sequence[TableProfile]) -> list[Column]:
     """All columns that can take part in keys: not those of bytes."""
     found = []
     for position, table in enumerate(tables):
         prefix = names.common_prefix([column.name for column in table.columns])
+        versioned = _versioned_keys(table)
         for profile in table.columns:
             if profile.family == "blob":
                 continue
             spelt = profile.name[len(prefix) :]
-            filled = None if profile.rows is None or profile.nulls is None else profile.rows - profile.nulls
-            unique = None if not filled or profile.distinct is None else min(1.0, profile.distinct / filled)
+            unique = _uniqueness(profile)
             name = names.column_name(spelt)
             own = names.own(spelt, table.name)
             if is_unnamed(table.name) and profile.position == 0 and unique == 1.0 and name.key_word and name.entity:
                 own = max(own, 0.75)  # nothing says what the rows are, but the column that numbers them
-            found.append(Column(position, table, profile, spelt, name, own, unique, integer_run(profile)))
+            is_versioned = profile.name in versioned
+            unique = 1.0 if is_versioned else unique
+            column = Column(position, table, profile, spelt, name, own, unique, integer_run(profile), is_versioned)
+            found.append(column)
     return found
+
+
+def has_versions(columns: Iterable[str]) -> bool:
+    """Whether rows of a table with these columns are versions: they have a start or a number, or are current or not."""
+    return any(names.version_column(column) not in (None, "end") for column in columns)
+
+
+def _versioned_keys(table: TableProfile) -> set[str]:
+    """The columns that number what the rows of a table are versions of: each repeats as often as all of them."""
+    if not has_versions(column.name for column in table.columns):
+        return set()
+    repeating = {
+        column.name: column.distinct
+        for column in table.columns
+        if column.distinct and column.rows and column.distinct < column.rows - (column.nulls or 0)
+        and column.family in ("integer", "text") and not names.version_column(column.name)
+        and not names.is_attribute(column.name)
+    }  # fmt: skip
+    named = [name for name in repeating if names.own(name, table.name) >= 0.55 and names.column_name(name).key_word]
+    named = named or [name for name in repeating if names.column_name(name).key_word] or [*repeating][:1]
+    most = max((repeating[name] for name in named), default=0)
+    return {name for name, distinct in repeating.items() if distinct == most}

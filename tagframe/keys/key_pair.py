@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Origin = Literal["inferred", "declared", "given", "shared"]
+Sign = Literal["=", "<=", ">=", "<", ">"]
+TURNED: dict[Sign, Sign] = {"=": "=", "<=": ">=", ">=": "<=", "<": ">", ">": "<"}
+"""The sign with its sides exchanged."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,9 @@ class KeyPair:
         right_table, right_columns: the referenced side.
         score: how sure the pair is, in [0, 1].
         evidence: what the score was made from.
+        signs: how each left column is compared with its right one; none where all are equal. One that is not "=" means
+            the nearest row, as of a moment; two such mean all rows whose interval holds it
+            (:mod:`tagframe.keys.as_of`).
     """
 
     left_table: str
@@ -66,6 +73,7 @@ class KeyPair:
     right_columns: tuple[str, ...]
     score: float = field(default=1.0, compare=False)
     evidence: Evidence = field(default=Evidence(), compare=False)
+    signs: tuple[Sign, ...] = ()
 
     @property
     def left(self) -> str:
@@ -84,9 +92,14 @@ class KeyPair:
 
     def reversed(self) -> KeyPair:
         """The pair with its sides exchanged."""
-        return KeyPair(
-            self.right_table, self.right_columns, self.left_table, self.left_columns, self.score, self.evidence
-        )
+        sides = self.right_table, self.right_columns, self.left_table, self.left_columns
+        return KeyPair(*sides, self.score, self.evidence, tuple(TURNED[sign] for sign in self.signs))
+
+    @property
+    def comparisons(self) -> list[tuple[str, Sign, str]]:
+        """Each left column, how it is compared, and the right column."""
+        signs: Sequence[Sign] = self.signs or ["="] * len(self.left_columns)
+        return [*zip(self.left_columns, signs, self.right_columns, strict=True)]
 
     def to_json(self) -> dict[str, Any]:
         """A dictionary of plain values that :meth:`from_json` reads."""
@@ -97,6 +110,7 @@ class KeyPair:
             "right_columns": list(self.right_columns),
             "score": self.score,
             "evidence": {**self.evidence.__dict__, "families": list(self.evidence.families)},
+            **({"signs": list(self.signs)} if self.signs else {}),
         }
 
     @classmethod
@@ -112,8 +126,10 @@ class KeyPair:
             tuple(data["right_columns"]),
             float(data.get("score", 1.0)),
             Evidence(**evidence),
+            tuple(data.get("signs", ())),
         )
 
     def __repr__(self) -> str:
         why = f" · {self.evidence.reason}" if self.evidence.reason else ""
-        return f"{self.left} → {self.right} ({self.score:.2f}{why})"
+        sign = "→" if not self.signs else " ".join(self.signs)
+        return f"{self.left} {sign} {self.right} ({self.score:.2f}{why})"

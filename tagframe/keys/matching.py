@@ -2,8 +2,9 @@
 
 Keys of one type are compared as they are. Where types differ, or text is left without a partner, the canonical forms of
 the *distinct* keys are compared (:mod:`tagframe.corpus.canonical`: "007" is 7, " Prague" is "prague"), on copies.
-Text is read as a number only beside a column of numbers, or where both columns are of digits throughout: a version
-"1.10" is not "1.1", an account "007" is "0007". Nulls never match.
+Text is read as a number only beside a column of numbers, or where both columns are of digits throughout, or of decimals
+that one of them writes with as many places throughout: a version "1.10" is not "1.1", an account "007" is "0007", a
+price "1.50" is "1.5". Nulls never match.
 """
 
 from __future__ import annotations
@@ -55,6 +56,15 @@ def match_rows(left: list[pd.Series], right: list[pd.Series]) -> Matches:
         fast = _match_integers(left[0], right[0])
         if fast is not None:
             return fast
+    left_codes, right_codes, nulls, coerced = key_codes(left, right)
+    matches = _grouped(left_codes, right_codes, nulls)
+    return Matches(matches.starts, matches.counts, matches.partners, nulls, coerced & (matches.counts > 0))
+
+
+def key_codes(
+    left: list[pd.Series], right: list[pd.Series]
+) -> tuple[Positions, Positions, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Codes of left and right rows, equal where all keys are, -1 where nothing matches; left nulls; coerced ones."""
     left_codes, right_codes, coerced = _codes(left[0], right[0])
     for mine, theirs in zip(left[1:], right[1:], strict=True):
         more_left, more_right, more_coerced = _codes(mine, theirs)
@@ -63,8 +73,7 @@ def match_rows(left: list[pd.Series], right: list[pd.Series]) -> Matches:
     nulls = np.zeros(len(left_codes), dtype=bool)
     for mine in left:
         nulls |= mine.isna().to_numpy()
-    matches = _grouped(left_codes, right_codes, nulls)
-    return Matches(matches.starts, matches.counts, matches.partners, nulls, coerced & (matches.counts > 0))
+    return left_codes, right_codes, nulls, coerced
 
 
 def _grouped(left_codes: Positions, right_codes: Positions, nulls: npt.NDArray[np.bool_]) -> Matches:
@@ -192,7 +201,7 @@ def _canonical_keys(keys: pd.Index) -> list[str | None]:
 
 def _canonical_texts(alone: pd.Index, left: pd.Index, right: pd.Index) -> tuple[list[str | None], list[str | None]]:
     """The canonical texts of ``alone`` and of ``right``: as numbers only where all of both columns are digits."""
-    as_numbers = all(_are_digits(keys) for keys in (left, right))
+    as_numbers = all(_are_digits(keys) for keys in (left, right)) or _are_decimals(left, right)
     return _read_as_text(alone, as_numbers), _read_as_text(right, as_numbers)
 
 
@@ -210,6 +219,23 @@ _WHOLE_NUMBER = re.compile(r"\s*[+-]?\d+(?:\.0+)?\s*", re.ASCII)
 
 def _are_digits(texts: pd.Index) -> bool:
     return all(_WHOLE_NUMBER.fullmatch(text) for text in texts.tolist() if text.strip())
+
+
+_DECIMAL = re.compile(r"\s*[+-]?\d*\.?(\d*)\s*", re.ASCII)
+
+
+def _are_decimals(left: pd.Index, right: pd.Index) -> bool:
+    """Whether all are numbers, with as many places throughout on one side, and that or no more than needed on both."""
+    kinds = []
+    for keys in (left, right):
+        texts = [text for text in keys.tolist() if text.strip()]
+        found = [_DECIMAL.fullmatch(text) for text in texts]
+        places = [one[1] for one in found if one is not None]
+        if len(places) < len(texts) or not texts:
+            return False
+        is_padded = len({*map(len, places)}) == 1 and places[0] != ""
+        kinds.append("padded" if is_padded else "" if any(one.endswith("0") for one in places) else "plain")
+    return "padded" in kinds and "" not in kinds
 
 
 def _canonical_partners(

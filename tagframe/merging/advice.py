@@ -21,10 +21,13 @@ from tagframe.errors import (
     RowsLostWarning,
     TableLeftOutWarning,
 )
+from tagframe.joins.key_text import text_of
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import JoinStep
+from tagframe.keys.column_names import is_attribute, version_column, words
+from tagframe.keys.key_columns import has_versions
 from tagframe.keys.key_pair import KeyPair
-from tagframe.keys.terms import FAINT_NAME
+from tagframe.keys.terms import CALENDAR, FAINT_NAME
 
 Reaction = Literal["raise", "warn", "allow"]
 
@@ -74,6 +77,9 @@ def say_left_out(plan: JoinPlan) -> None:
 
 def is_unnamed(key: KeyPair) -> bool:
     """Whether values speak for an inferred key, and hardly a name does."""
+    names = [{column.casefold() for column in columns} for columns in (key.left_columns, key.right_columns)]
+    if names[0] == names[1] and not any(map(is_attribute, names[0])):
+        return False
     return key.evidence.chance is not None and key.evidence.name < FAINT_NAME and key.evidence.similarity is None
 
 
@@ -149,6 +155,19 @@ def say_coercion(step: JoinStep, coerced: int, rows: int, example: tuple[Any, An
     )
 
 
+def say_unmet(step: JoinStep, rows: int, matched: int) -> None:
+    """Warn of some rows without a partner on a key whose every value has one where values are read as they mean."""
+    key = step.key
+    is_whole = key.evidence.contained == 1.0 and not key.evidence.error and key.left_table == step.base
+    if is_whole and key.evidence.origin == "inferred" and 0 < matched < rows:
+        warn(
+            f"{rows - matched:,} of {rows:,} rows find no partner on {step}, though each of their keys has one that "
+            "means the same: texts are compared as they are written where they may be no numbers, as '1.10' and '1.1'. "
+            "Write them alike first",
+            DoubtfulJoinWarning,
+        )
+
+
 def loss(start: str, lost: int, rows: int) -> str:
     """The sentence that says how many rows of the start table are lost."""
     return f"{lost:,} of {rows:,} rows of {start} have no partner and are not in the result"
@@ -185,12 +204,41 @@ def fan_out(plan: JoinPlan, step: JoinStep, rows: int, most: int, *, are_all: bo
         "are on this error as .rows. Pass on_fanout='allow' if the repetition is meant, or"
     )
     name = plan.source(step.table).name
+    versions = _versions(plan, step)
+    if versions:
+        return f"{message} {versions}"
     aggregate = f"aggregate {step.table} to one row a key first, {name}.groupby({list(step.columns)!r}).agg(…)"
     other = plan.restarted(step.table)
     still = [again for again in other.steps if again.cardinality in ("one-to-many", "many-to-many")]
     if not still:
         return f"{message} start from {step.table}, or {aggregate}"
     return f"{message} {aggregate}: a start from {step.table} would repeat its rows too, for {still[0].table}"
+
+
+def _versions(plan: JoinPlan, step: JoinStep) -> str:
+    """How a table of versions is joined: as of a moment, or its current rows; "" where it has none."""
+    table, base = plan.source(step.table), plan.source(step.base)
+    columns = {version_column(column): column for column in reversed(table.columns)}
+    start, end, current = (columns.get(kind) for kind in ("start", "end", "current"))
+    if step.key.signs or not has_versions(table.columns):
+        return ""
+    said = f"rows of {table.id} are versions:"
+    if start is not None:
+        moments = [c for c in base.columns if {*words(c)} & {*CALENDAR, "at", "on"} and c not in step.base_columns]
+        moment = f"{base.name}.{moments[0] if moments else 'DAY'}"
+        then = f"between {table.name}.{start} and {table.name}.{end}" if end else f">= {table.name}.{start}"
+        said += f' join the one of its day, on="{text_of(_oriented(step), plan.named)} and {moment} {then}", or'
+    elif "number" in columns:
+        said += f" join on {columns['number']} too, or"
+    if current is not None:
+        return f"{said} only those of today, {table.name}[{table.name}[{current!r}] == …]"
+    today = f"{table.name}[{table.name}[{end!r}].isna()]" if end else f"the last of each {', '.join(step.columns)}"
+    return f"{said} only those of today, {today}"
+
+
+def _oriented(step: JoinStep) -> KeyPair:
+    """The key of a step, its base on the left."""
+    return step.key if step.key.left_table == step.base else step.key.reversed()
 
 
 def key_columns(plan: JoinPlan) -> Sequence[str]:

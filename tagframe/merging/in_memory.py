@@ -14,6 +14,7 @@ import pandas as pd
 from tagframe.errors import FanOut, RowsLost, RowsMultipliedWarning
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How, JoinStep
+from tagframe.keys.as_of import match_as_of
 from tagframe.keys.matching import Matches, Positions, match_rows
 from tagframe.merging import advice
 from tagframe.merging.advice import Reaction
@@ -99,12 +100,21 @@ class Merge:
         for owner, column, keys in [*zip(repeat(step.base), step.base_columns, mine),
                                     *zip(repeat(step.table), step.columns, theirs)]:  # fmt: skip
             advice.refuse_inexact(f"{owner}.{column}", keys, shown=column not in self.plan.source(owner).withheld)
-        matches = match_rows(mine, theirs)
+        compared = step.comparisons
+        if step.key.signs:
+            called = [(f"{step.base}.{one}", f"{step.table}.{other}") for one, _, other in compared]
+            matches = match_as_of(mine, theirs, [sign for _, sign, _ in compared], called)
+        else:
+            matches = match_rows(mine, theirs)
         matched = self.rows.match(step.base, matches)
         rows_in = self.rows.length
         if matched.coerced and says:
-            example = None if advice.is_withheld(self.plan, step) else _first_coerced(mine, theirs, matches)
+            equal = len(step.equal_columns)
+            withheld = advice.is_withheld(self.plan, step)
+            example = None if withheld else _first_coerced(mine[:equal], theirs[:equal], matches)
             advice.say_coercion(step, matched.coerced, rows_in, example)
+        if says:
+            advice.say_unmet(step, rows_in - matched.null_keys, matched.matched)
         if on_fanout != "allow":
             self._check_fanout(step, matched, on_fanout)
         unused = self.rows.join(
@@ -122,6 +132,7 @@ class Merge:
             null_keys=matched.null_keys,
             coerced=matched.coerced,
             seconds=time.perf_counter() - started,
+            sign=" and ".join(sign for _, sign, _ in compared) if step.key.signs else "=",
         )
 
     def _check_fanout(self, step: JoinStep, matched: Matched, reaction: Reaction) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,6 +27,7 @@ class StepReport:
         null_keys: rows whose key is null; they never match.
         coerced: rows that match only in canonical form: "007" and 7, " Prague" and "prague".
         seconds: what the step took; SQLite makes all in one pass, of which this is an equal part.
+        sign: how the columns are compared, one after the other, where not all are equal: "= and >=".
     """
 
     left: str
@@ -40,6 +41,7 @@ class StepReport:
     null_keys: int
     coerced: int
     seconds: float
+    sign: str = "="
 
     @property
     def troubles(self) -> list[str]:
@@ -67,7 +69,7 @@ class StepReport:
         notes += self._changes()
         if self.unmatched_right:
             notes.append(f"{self.unmatched_right:,} rows of the new table stay unused")
-        return f"{self.left} = {self.right}: " + "; ".join(notes) + f"; {self.rows_out:,} rows out."
+        return f"{self.left} {self.sign} {self.right}: " + "; ".join(notes) + f"; {self.rows_out:,} rows out."
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,7 @@ class MergeReport:
         engine: where the join ran: "pandas", or the kind of the engine ("sqlite").
         stacks: tables of one shape that were joined as one: (id of the stack, ids of its parts).
         ambiguous: ways to join that are as sure as the one that was taken, a line each.
+        differing: columns that tables share and of which matched rows hold unlike values, a sentence each.
         plan: that the merge followed, to be shown with it.
         sql: the statement that gave the rows, where a server ran the join; of a merge across engines those that gave
             each table's rows.
@@ -136,10 +139,15 @@ class MergeReport:
     engine: str = "pandas"
     stacks: tuple[tuple[str, tuple[str, ...]], ...] = ()
     ambiguous: tuple[str, ...] = ()
+    differing: tuple[str, ...] = ()
     plan: JoinPlan | None = field(default=None, repr=False, compare=False)
     sql: str = field(default="", repr=False, compare=False)
     moved: tuple[Moved, ...] = field(default=(), compare=False)
     frame_rows: int | None = field(default=None, compare=False)
+
+    def with_differing(self, sentences: Sequence[str]) -> MergeReport:
+        """The report with what was seen in the rows."""
+        return replace(self, differing=tuple(sentences)) if sentences else self
 
     def read_of(self, rows: int) -> MergeReport:
         """The report as a frame of so many rows tells it, which may have been filtered since."""
@@ -158,6 +166,9 @@ class MergeReport:
             del plain["sql"]
         if self.frame_rows is None:
             del plain["frame_rows"]
+        plain["differing"] = list(self.differing)
+        if not self.differing:
+            del plain["differing"]
         plain["moved"] = list(plain["moved"])
         if not self.moved:
             del plain["moved"]
@@ -180,8 +191,8 @@ class MergeReport:
 
     @property
     def doubts(self) -> list[str]:
-        """A sentence for each way to join that is as sure as the one that was taken."""
-        return [f"Nothing tells why not on {way}." for way in self.ambiguous]
+        """A sentence for each way to join that is as sure as the one taken, and for what matched rows differ in."""
+        return [*(f"Nothing tells why not on {way}." for way in self.ambiguous), *(f"{one}." for one in self.differing)]
 
     @property
     def ending(self) -> str:
@@ -225,8 +236,15 @@ class LaterReport(MergeReport):
         moved: tuple[Moved, ...] = (),
     ) -> None:
         known = {"start": plan.start, "rows": rows, "engine": engine, "stacks": (), "ambiguous": ambiguous,
-                 "frame_rows": None}  # fmt: skip
+                 "differing": (), "frame_rows": None}  # fmt: skip
         self.__dict__.update(known, plan=plan, sql=sql, moved=moved, _count=count, _known=None)
+
+    def with_differing(self, sentences: Sequence[str]) -> MergeReport:
+        """The same; counts have it too."""
+        count = self.__dict__["_count"]
+        if sentences:
+            self.__dict__.update(differing=tuple(sentences), _count=lambda: count().with_differing(sentences))
+        return self
 
     def read_of(self, rows: int) -> MergeReport:
         """The same, not counted for it."""
@@ -234,7 +252,7 @@ class LaterReport(MergeReport):
             return self
         assert self.plan is not None
         found = LaterReport(self.plan, self.rows, self.engine, self.ambiguous, self.sql, self.counted, self.moved)
-        found.__dict__["frame_rows"] = rows
+        found.__dict__.update(frame_rows=rows, differing=self.differing)
         return found
 
     @property

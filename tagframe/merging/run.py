@@ -15,7 +15,7 @@ from tagframe.engines.base import Engine
 from tagframe.errors import InvalidArgument, WayNotPossible
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How, JoinStep
-from tagframe.merging import advice
+from tagframe.merging import advice, agreement
 from tagframe.merging.across import merge_across
 from tagframe.merging.advice import Reaction
 from tagframe.merging.hidden_now import as_hidden_now, unprompted_names
@@ -114,11 +114,13 @@ def _run(
     advice.say_doubt(plan)
     advice.say_left_out(plan)
     names = plan.column_names()
-    everything = _wanted(plan, names, None)
+    everything, wanted = _wanted(plan, names, None), _wanted(plan, names, columns)
+    shared = agreement.shared_columns(plan)
+    compared = {names[key]: key for one in shared for key in (one.mine, one.theirs, *one.keys)}
     asked = Asked(
         plan,
         corpus,
-        _wanted(plan, names, columns),
+        wanted | compared,
         everything,
         where_of(where, plan, everything),
         how,
@@ -127,17 +129,29 @@ def _run(
         on_loss,
         is_forced=by is not None,
     )
+    frame, report = _merged(asked, by)
+    differing = agreement.disagreements(frame, shared, names)
+    agreement.say(plan, differing)
+    report = report.with_differing([sentence for _, sentence in differing])
+    if wanted.keys() != {*frame.columns}:
+        asked, frame = replace(asked, wanted=wanted), frame[[*wanted]]
+    return asked, frame, report
+
+
+def _merged(asked: Asked, by: By | None) -> tuple[pd.DataFrame, MergeReport]:
     engines = _engines(asked)
     try:
+        if any(step.key.signs for step in asked.plan.steps):
+            raise LeftToMemory("rows are joined as of a moment")
         match by or _way(engines):
             case "engine":
-                return asked, *merge_in_engine(asked, _only(engines))
+                return merge_in_engine(asked, _only(engines))
             case "across":
-                return asked, *merge_across(asked, engines, partial(_counted, asked))
+                return merge_across(asked, engines, partial(_counted, asked))
     except LeftToMemory as reason:
         if by is not None:
             raise WayNotPossible(f"the merge cannot run by={by!r}: {reason}. by=None takes the way that can") from None
-    return asked, *merge_in_memory(asked)
+    return merge_in_memory(asked)
 
 
 def _unmatched(asked: Asked, frame: pd.DataFrame, report: MergeReport) -> list[JoinStep]:

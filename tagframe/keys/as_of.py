@@ -1,0 +1,245 @@
+"""Rows as of a moment: the nearest one before or after it, or all whose interval holds it.
+
+Among the right rows whose equal keys are the left row's, those count that the comparisons allow. One comparison, as
+``left.date >= right.date``, takes of them the nearest: all that stand at the latest date, so that a tie repeats the
+row, which a merge refuses or says. Two, as of ``left.date between right.start and right.end``, take all of them.
+
+Moments are numbers, or dates and times: texts of these in year-month-day order too, zones in UTC. A missing moment
+matches nothing; a missing end of an interval is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from tagframe.corpus.canonical import canonical_all
+from tagframe.errors import InvalidArgument
+from tagframe.keys.key_pair import Sign
+from tagframe.keys.matching import Matches, Positions, hashable, key_codes
+
+_LAST_IN_NANOSECONDS = np.datetime64("2262-01-01", "us")
+_FIRST_IN_NANOSECONDS = np.datetime64("1678-01-01", "us")
+_ZONE = "+00:00"
+
+Mask = npt.NDArray[np.bool_]
+
+
+def match_as_of(
+    left: Sequence[pd.Series], right: Sequence[pd.Series], signs: Sequence[Sign], names: Sequence[tuple[str, str]]
+) -> Matches:
+    """Match rows by equal keys and a moment.
+
+    Args:
+        left, right: the columns of both sides; all series of a side have one length.
+        signs: how each left column is compared with its right one: one or two are not "=".
+        names: of the columns, for messages.
+
+    Raises:
+        InvalidArgument: moments that cannot be compared.
+    """
+    equal = [place for place, sign in enumerate(signs) if sign == "="]
+    others = [place for place, sign in enumerate(signs) if sign != "="]
+    rows = len(left[0]), len(right[0])
+    if equal:
+        mine, theirs, nulls, coerced = key_codes([left[at] for at in equal], [right[at] for at in equal])
+    else:
+        mine, theirs = np.zeros(rows[0], dtype=np.int64), np.zeros(rows[1], dtype=np.int64)
+        nulls, coerced = np.zeros(rows[0], dtype=bool), np.zeros(rows[0], dtype=bool)
+    ranks, most = _ranked([*((left[at], names[at][0]) for at in others), *((right[at], names[at][1]) for at in others)])
+    of_left, of_right = ranks[: len(others)], ranks[len(others) :]
+    if len(others) == 1:
+        nulls = nulls | (of_left[0] < 0)
+        found = _nearest(mine, theirs, of_left[0], of_right[0], signs[others[0]], most)
+    else:
+        # Which of the two is the lower end: left >= right.
+        lower, upper = (0, 1) if signs[others[0]][0] == ">" else (1, 0)
+        strict = tuple(len(signs[others[at]]) == 1 for at in (lower, upper))
+        ends = of_left[lower], of_right[lower], of_left[upper], of_right[upper]
+        is_moment_left = left[others[0]] is left[others[1]] or names[others[0]][0] == names[others[1]][0]
+        if is_moment_left:
+            nulls = nulls | (ends[0] < 0)
+            found = _within(mine, theirs, ends[0], ends[1], ends[3], strict, most)
+        else:
+            found = _holding(mine, theirs, ends[2], ends[0], ends[1], strict, most)
+    starts, counts, partners = found
+    return Matches(starts, counts, partners, nulls, coerced & (counts > 0))
+
+
+_Found = tuple[Positions, Positions, Positions]
+
+
+def _sorted(codes: Positions, ranks: Positions, width: int) -> tuple[Positions, Positions]:
+    """Rows with a code and a rank, in the order of both, and those as one number."""
+    kept = np.flatnonzero((codes >= 0) & (ranks >= 0))
+    joint = codes[kept] * width + ranks[kept]
+    order = np.argsort(joint, kind="stable")
+    return kept[order], joint[order]
+
+
+def _nearest(mine: Positions, theirs: Positions, at: Positions, of: Positions, sign: Sign, most: int) -> _Found:
+    width = most + 1
+    rows, joint = _sorted(theirs, of, width)
+    asked = mine * width + at
+    if sign in (">=", ">"):
+        place = np.searchsorted(joint, asked, side="right" if sign == ">=" else "left") - 1
+    else:
+        place = np.searchsorted(joint, asked, side="left" if sign == "<=" else "right")
+    there = (place >= 0) & (place < len(joint)) & (mine >= 0) & (at >= 0)
+    nearest = joint[np.where(there, place, 0)] if len(joint) else np.full(len(place), -1, dtype=np.int64)
+    there &= nearest // width == mine
+    starts = np.searchsorted(joint, nearest, side="left")
+    counts = np.where(there, np.searchsorted(joint, nearest, side="right") - starts, 0)
+    return starts.astype(np.int64), counts.astype(np.int64), rows
+
+
+def _holding(
+    mine: Positions,
+    theirs: Positions,
+    start: Positions,
+    end: Positions,
+    of: Positions,
+    strict: Sequence[bool],
+    most: int,
+) -> _Found:
+    """The right rows whose moment is within the left row's interval: ``end >= of >= start``."""
+    width = most + 1
+    rows, joint = _sorted(theirs, of, width)
+    low, high = np.where(start < 0, 0, start), np.where(end < 0, most, end)
+    first = np.searchsorted(joint, mine * width + low, side="right" if strict[1] else "left")
+    last = np.searchsorted(joint, mine * width + high, side="left" if strict[0] else "right")
+    first = np.where(start < 0, np.searchsorted(joint, mine * width, side="left"), first)
+    last = np.where(end < 0, np.searchsorted(joint, mine * width + most, side="right"), last)
+    counts = np.where(mine >= 0, np.maximum(last - first, 0), 0)
+    return first.astype(np.int64), counts.astype(np.int64), rows
+
+
+def _within(
+    mine: Positions,
+    theirs: Positions,
+    at: Positions,
+    start: Positions,
+    end: Positions,
+    strict: Sequence[bool],
+    most: int,
+) -> _Found:
+    """The right rows whose interval holds the left row's moment: ``start <= at <= end``."""
+    width = most + 2
+    rows, joint = _sorted(theirs, np.where(start < 0, 0, start + 1), width)  # an open start comes first
+    ends = np.where(end[rows] < 0, most + 1, end[rows])
+    group = joint // width
+    latest = _latest_so_far(group, ends)
+    asked = np.flatnonzero((mine >= 0) & (at >= 0))
+    moment = at[asked]
+    place = np.searchsorted(joint, mine[asked] * width + moment + 1, side="left" if strict[0] else "right") - 1
+    pairs: list[tuple[Positions, Positions]] = []
+    # From the latest start backwards, as long as some earlier interval still reaches the moment.
+    while len(asked):
+        there = place >= 0
+        there[there] = group[place[there]] == mine[asked[there]]
+        there[there] &= _reach(latest[place[there]], moment[there], strict[1])
+        asked, moment, place = asked[there], moment[there], place[there]
+        holds = _reach(ends[place], moment, strict[1])
+        pairs.append((asked[holds], rows[place[holds]]))
+        place = place - 1
+    lefts = np.concatenate([np.zeros(0, dtype=np.int64), *(one for one, _ in pairs)])
+    rights = np.concatenate([np.zeros(0, dtype=np.int64), *(other for _, other in pairs)])
+    order = np.lexsort((rights, lefts))
+    counts = np.bincount(lefts, minlength=len(mine)).astype(np.int64)
+    starts = np.cumsum(counts) - counts
+    return starts, counts, rights[order]
+
+
+def _reach(ends: Positions, moments: Positions, is_strict: bool) -> Mask:
+    return ends > moments if is_strict else ends >= moments
+
+
+def _latest_so_far(group: Positions, ends: Positions) -> Positions:
+    """For each interval, the latest end of it and of those before it in its group."""
+    if not len(ends):
+        return ends
+    width = int(ends.max()) + 1
+    latest: Positions = np.maximum.accumulate(group * width + ends) - group * width
+    return latest
+
+
+# --- moments as ranks -------------------------------------------------------------------------------------------------
+
+
+def _ranked(columns: Sequence[tuple[pd.Series, str]]) -> tuple[list[Positions], int]:
+    """Each column's moments as ranks among those of all, -1 where missing; and the highest rank."""
+    read = [_moments(column, name) for column, name in columns]
+    kinds = {kind: name for (_, kind), (_, name) in zip(read, columns, strict=True) if kind}
+    if len(kinds) > 1:
+        said = " and ".join(f"{name} has {kind}" for kind, name in kinds.items())
+        raise InvalidArgument(f"moments of one kind are compared; {said}")
+    values = [_comparable([values for values, _ in read], one) for one, _ in read]
+    known = [~_missing(one) for one in values]
+    filled = [one[there] for one, there in zip(values, known, strict=True) if there.any()]
+    every = np.unique(np.concatenate(filled)) if filled else np.zeros(0)
+    ranks = []
+    for one, there in zip(values, known, strict=True):
+        found = np.full(len(one), -1, dtype=np.int64)
+        found[there] = np.searchsorted(every, one[there])
+        ranks.append(found)
+    return ranks, len(every)
+
+
+def _missing(values: npt.NDArray[Any]) -> Mask:
+    return np.asarray(pd.isna(values), dtype=bool)
+
+
+def _comparable(every: Sequence[npt.NDArray[Any]], values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Of one unit: nanoseconds where all of them have room for it."""
+    if values.dtype.kind != "M":
+        return values
+    days = [one[~np.isnat(one)].astype("datetime64[us]") for one in every if one.dtype.kind == "M"]
+    fits = all(not len(one) or (one.min() > _FIRST_IN_NANOSECONDS and one.max() < _LAST_IN_NANOSECONDS) for one in days)
+    return values.astype("datetime64[ns]" if fits else "datetime64[us]")
+
+
+def _moments(column: pd.Series, name: str) -> tuple[npt.NDArray[Any], str]:
+    """The values as numbers or moments, and what they are; "" where there are none."""
+    dtype: Any = column.dtype
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        return column.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy(), "times with a zone"
+    if isinstance(dtype, np.dtype) and dtype.kind == "M":
+        return column.to_numpy(), "times without a zone"
+    if isinstance(dtype, np.dtype) and dtype.kind in "iuf":
+        return column.to_numpy(), "numbers"
+    codes, values = pd.factorize(hashable(column))
+    forms, families = canonical_all(list(values))
+    odd = next((value for value, family in zip(values, families, strict=True)
+                if family not in ("date", "integer", "real", "empty")), None)  # fmt: skip
+    if odd is not None:
+        raise InvalidArgument(
+            f"{name} is compared as a moment, and has values that are neither a number nor a date in year-month-day "
+            "order: read it with pandas.to_datetime first"
+        )
+    kinds = {family for family in families if family != "empty"}
+    if not kinds:
+        return np.full(len(column), np.nan), ""
+    if "date" not in kinds:
+        whole = kinds == {"integer"} and None not in forms
+        numbers = np.array([np.nan if form is None else int(form) if whole else float(form) for form in forms])
+        return _taken(numbers, codes, np.nan), "numbers"
+    if len(kinds) > 1:
+        raise InvalidArgument(f"{name} is compared as a moment, and has numbers beside dates")
+    zoned = {form.endswith(_ZONE) for form in forms if form is not None}
+    if len(zoned) > 1:
+        raise InvalidArgument(f"{name} is compared as a moment, and has times with a zone beside times without one")
+    texts = ["NaT" if form is None else form.removesuffix(_ZONE) for form in forms]
+    kind = "times with a zone" if zoned == {True} else "times without a zone"
+    return _taken(np.array(texts, dtype="datetime64[us]"), codes, np.datetime64("NaT")), kind
+
+
+def _taken(values: npt.NDArray[Any], codes: npt.NDArray[np.int64], missing: Any) -> npt.NDArray[Any]:
+    """The values of codes; -1 is missing."""
+    if values.dtype.kind in "iu" and (codes < 0).any():
+        values = values.astype(np.float64)
+    ends = values if values.dtype.kind in "iu" else np.append(values, np.array([missing], dtype=values.dtype))
+    return ends[codes]

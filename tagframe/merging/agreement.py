@@ -1,0 +1,180 @@
+"""Whether matched rows agree where their tables share another column.
+
+A rate that is looked up by its day alone is another currency's for every invoice in another one. The values of both
+columns stand in the joined rows, so that they are compared there, wherever the join ran.
+
+Most columns that two tables share are no evidence: both have a status, a name, notes. One is where it says which rows
+are meant and the key does not: the right column of the key is not what the rows of its table are known by (rates by
+day, prices by product), or its table holds one period of several, or each value stands once on both sides of a key that
+is called alike in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from tagframe.corpus.canonical import canonical_all
+from tagframe.errors import DoubtfulJoinWarning
+from tagframe.joins.key_text import text_of
+from tagframe.joins.plan import JoinPlan
+from tagframe.joins.steps import JoinStep
+from tagframe.keys import column_names as names
+from tagframe.keys.key_columns import is_unnamed
+from tagframe.keys.key_pair import KeyPair
+from tagframe.keys.matching import hashable
+from tagframe.keys.terms import CALENDAR
+from tagframe.merging import advice
+from tagframe.merging.where import ColumnKey
+
+_DIFFER = 0.05
+"""Matched rows that differ in a smaller share than this are mistakes in the data."""
+_ALIKE = 0.5
+"""The share of the values of the column with fewer ones that the other one has, so that both mean one kind of thing."""
+_EACH_ONCE = 5
+"""Values that stand once each on both sides, all of them shared, tell rows apart where there are so many."""
+_PERIODS = CALENDAR | {"period", "season", "fiscal"}
+_MOMENTS = frozenset("date day time timestamp datetime hour".split())
+_AUDIT = frozenset("created updated modified inserted loaded deleted changed at by".split())
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A column that both tables of a step have, and that is no part of its key.
+
+    Attributes:
+        step: of the plan.
+        mine, theirs: table id and column, of the table that is there already and of the one brought in.
+        says_which: whether the key leaves open which row is meant, so that the column may say it.
+        alike: whether both sides of the key are called alike.
+    """
+
+    step: JoinStep
+    mine: ColumnKey
+    theirs: ColumnKey
+    says_which: bool
+    alike: bool
+
+    @property
+    def keys(self) -> list[ColumnKey]:
+        """The columns of the step's key, of the table that is there already."""
+        return [(self.step.base, column) for column in self.step.base_columns]
+
+
+def shared_columns(plan: JoinPlan) -> list[Shared]:
+    """The columns by which matched rows may be told to disagree."""
+    sources = {source.id: source for source in plan.sources}
+    used = {
+        (table, column)
+        for step in plan.steps
+        for table, columns in ((step.base, step.base_columns), (step.table, step.columns))
+        for column in columns
+    }
+    found = []
+    for step in plan.steps:
+        base, table = sources[step.base], sources[step.table]
+        if step.key.evidence.origin != "inferred":
+            continue  # who gave or declared a key has said what it is
+        mine = {column.casefold(): column for column in base.columns if column not in base.hidden}
+        key = [column.casefold() for column in step.base_columns] == [column.casefold() for column in step.columns]
+        known = any(_is_known_by(table.name, column, table.columns[0]) for column in step.columns)
+        for column in table.columns:
+            other = mine.get(column.casefold())
+            pair = (step.base, str(other)), (step.table, column)
+            if other is None or column in table.hidden or used & {*pair} or not _may_tell(column, alike=key):
+                continue
+            found.append(Shared(step, *pair, not known and _is_kind(column), key))
+    return found
+
+
+def _is_known_by(table: str, column: str, first: str) -> bool:
+    """Whether the rows of a table are known by a column: it is called as the table's own key, or as its rows are."""
+    if is_unnamed(table):
+        return column == first and bool(names.column_name(column).key_word)
+    return names.own(column, table) >= 0.5 or names.calls(column, table)
+
+
+def _is_kind(column: str) -> bool:
+    """Whether the column's name says of what a row is: a currency, a region, a year; not a status, a name or a day."""
+    words = {*names.column_name(column).words}
+    return not (names.is_attribute(column) and not words <= _PERIODS) and not words & _MOMENTS
+
+
+def _may_tell(column: str, *, alike: bool) -> bool:
+    name = names.column_name(column)
+    if not name.entity or names.is_saved_index(column) or {*name.words} & _AUDIT:
+        return False
+    return _is_kind(column) or {*name.words} <= _PERIODS or (alike and not names.is_measure(column))
+
+
+def disagreements(
+    frame: pd.DataFrame, shared: Sequence[Shared], called: Mapping[ColumnKey, str]
+) -> list[tuple[Shared, str]]:
+    """What differs in the joined rows, in words.
+
+    Args:
+        frame: the joined rows.
+        shared: of its plan.
+        called: the name in the frame of a table's column.
+    """
+    found = []
+    for one in shared:
+        counts = _counted(frame[called[one.mine]], frame[called[one.theirs]], one)
+        if counts is not None and names.column_name(one.theirs[1]).key_word and not _varies(frame, one, called):
+            continue
+        if counts is not None:
+            differing, rows = counts
+            column = one.theirs[1]
+            found.append((one, f"{column} differs in {differing:,} of {rows:,} matched rows on {one.step}"))
+    return found
+
+
+def say(plan: JoinPlan, found: Sequence[tuple[Shared, str]]) -> None:
+    """Warn of matched rows that differ in a column that may be part of the key."""
+    for shared, sentence in found:
+        on = _with_column(shared, plan)
+        advice.warn(f'{sentence}; is it part of the key? on="{on}" has it there', DoubtfulJoinWarning)
+
+
+def _with_column(shared: Shared, plan: JoinPlan) -> str:
+    """The key of a step and the shared column, as ``on=`` takes them."""
+    step = shared.step
+    key = KeyPair(step.base, (*step.base_columns, shared.mine[1]), step.table, (*step.columns, shared.theirs[1]))
+    return text_of(key, plan.named)
+
+
+def _varies(frame: pd.DataFrame, shared: Shared, called: Mapping[ColumnKey, str]) -> bool:
+    """Whether rows of one key hold several values: what numbers another thing may else be a mere attribute of it."""
+    keys = [hashable(frame[called[key]]) for key in shared.keys]
+    value = hashable(frame[called[shared.mine]])
+    return bool((value.groupby(keys).nunique() > 1).any())
+
+
+def _counted(mine: pd.Series, theirs: pd.Series, shared: Shared) -> tuple[int, int] | None:
+    """Rows that differ, and rows that have both values; None where they are no evidence."""
+    if any(pd.api.types.is_float_dtype(one.dtype) or pd.api.types.is_bool_dtype(one.dtype) for one in (mine, theirs)):
+        return None
+    both = (mine.notna() & theirs.notna()).to_numpy()
+    if not both.any():
+        return None
+    left, left_values = pd.factorize(hashable(mine[both]))
+    right, right_values = pd.factorize(hashable(theirs[both]))
+    left_forms, right_forms = (canonical_all(list(values))[0] for values in (left_values, right_values))
+    code_of: dict[str | None, int] = {}
+    left_codes, right_codes = (
+        np.array([code_of.setdefault(form, len(code_of)) for form in forms], dtype=np.int64)
+        for forms in (left_forms, right_forms)
+    )
+    rows, differing = len(left), int(np.count_nonzero(left_codes[left] != right_codes[right]))
+    if differing < max(1.0, _DIFFER * rows):
+        return None
+    one, other = {*left_forms}, {*right_forms}
+    held = len(one & other) / min(len(one), len(other))
+    is_slice = len(other) == 1 < len(one) and held == 1.0 and {*names.column_name(shared.theirs[1]).words} <= _PERIODS
+    each_once = shared.alike and min(len(one), len(other)) >= max(_EACH_ONCE, 0.95 * rows) and held == 1.0
+    if is_slice or each_once or (shared.says_which and held >= _ALIKE):
+        return differing, rows
+    return None
