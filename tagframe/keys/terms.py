@@ -122,7 +122,7 @@ def name_match(left: Column, right: Column) -> names.NameMatch:
             match = replace(match, score=_CODE)
     score = _KEY_OF if left.name.key_word else 0.75 * _KEY_OF
     if match.score < score and left.owner.id != right.owner.id and _is_plainly_the_key(right):
-        listed = names.is_plural(left.spelt) and not left.name.key_word and left.profile.family == "text"
+        listed = names.is_plural(left.spelt) and not left.name.key_word and left.profile.family != "integer"
         if names.about(left.spelt, right.owner.name) >= 0.75 and not listed:
             shown = f"{' '.join(left.name.words)} names {right.owner.name}, whose key this is"
             match = names.NameMatch(score, shown, "thing")
