@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -58,7 +59,22 @@ class _Count(click.IntRange):
         return value if value == "auto" else super().convert(value, param, ctx)
 
 
-_corpus = click.argument("corpus", type=click.Path(path_type=Path))
+def _corpus(command: Callable[..., None]) -> Callable[..., None]:
+    """A command over a corpus, which :func:`_opened` opens."""
+    links = click.option(
+        "--follow-links",
+        is_flag=True,
+        expose_value=False,
+        callback=lambda ctx, _, value: ctx.meta.update(follow_links=value),
+        help="Read what links in a folder lead to outside of it.",
+    )
+    return click.argument("corpus", type=click.Path(path_type=Path))(links(command))
+
+
+def _opened(corpus: Path) -> tagframe.Corpus:
+    return tagframe.open_corpus(corpus, follow_links=click.get_current_context().meta["follow_links"])
+
+
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 _k = click.option("-k", type=_Count(min=1), help='How many tables, or "auto": as many as the question needs.')
 _method = click.option("--method", help='How tables are chosen: "greedy", "dense", ….')
@@ -79,7 +95,7 @@ def tables(corpus: Path, as_json: bool) -> None:
 
     Example: tagframe tables bank.sqlite
     """
-    frame = tagframe.open_corpus(corpus).tables
+    frame = _opened(corpus).tables
     if as_json:
         _print_json({"tables": frame.to_dict("records")})
     else:
@@ -97,7 +113,7 @@ def index(corpus: Path, output: Path) -> None:
     from tagframe.embed import get_embedder
     from tagframe.retrieval.index_cache import index_of
 
-    opened = tagframe.open_corpus(corpus)
+    opened = _opened(corpus)
     index_of(opened, get_embedder())
     opened.save(output)
     click.echo(f"{len(opened)} tables of {corpus} in {output}")
@@ -116,7 +132,7 @@ def learn(corpus: Path, queries: str, literals: bool, dialect: str | None, as_js
     """
     from tagframe.learning import learn as learn_queries
 
-    learned = learn_queries(tagframe.open_corpus(corpus), queries, literals=literals, dialect=dialect)
+    learned = learn_queries(_opened(corpus), queries, literals=literals, dialect=dialect)
     if as_json:
         _print_json(vars(learned))
     else:
@@ -145,7 +161,7 @@ def retrieve(
     Example: tagframe retrieve bank.sqlite "Which female account holders have a gold card?" -k 3
     """
     with config.context(**_given(settings)):
-        found = tagframe.open_corpus(corpus).tables.tag.retrieve_tables(question, k=k, method=method)
+        found = _opened(corpus).tables.tag.retrieve_tables(question, k=k, method=method)
     if as_json:
         _print_json(found.to_dict())
     else:
@@ -194,7 +210,7 @@ def merge(
 
     if output is not None and output.suffix.casefold() not in (".csv", ".parquet"):
         raise click.BadParameter(f"{output} is neither a .csv nor a .parquet file", param_hint="-o")
-    opened = tagframe.open_corpus(corpus)
+    opened = _opened(corpus)
     wanted = [opened.profile(table) for table in tables]
     databases = {profile.database for profile in wanted}
     others = [profile.id for profile in opened if profile.database in databases and profile not in wanted]
@@ -240,7 +256,7 @@ def ask(
 
     Example: tagframe ask bank.sqlite "What do clients in Bohemia borrow for?" --lm openai/gpt-4o-mini
     """
-    answer = tagframe.ask(question, tagframe.open_corpus(corpus), k=k, method=method, **_given(settings))
+    answer = tagframe.ask(question, _opened(corpus), k=k, method=method, **_given(settings))
     if as_json:
         _print_json(answer.to_dict())
     else:

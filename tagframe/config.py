@@ -191,7 +191,7 @@ _VALUES: dict[str, tuple[Callable[[Any], bool], str]] = {
         "embedder is a model's name, a folder, or an object with encode(texts)",
     ),
     "corpus": (
-        lambda value: not isinstance(value, str | os.PathLike),
+        lambda value: hasattr(value, "profiles"),
         "corpus is a tagframe.Corpus, as tagframe.open_corpus(…) gives it",
     ),
     "store": (
@@ -333,7 +333,10 @@ def require_corpus(given: Corpus | None = None) -> Corpus:
 
     Raises:
         NotConfigured: neither is there.
+        InvalidArgument: what is given is none, such as a path.
     """
+    if given is not None:
+        checked({"corpus": given})
     corpus = given if given is not None else current().corpus
     if corpus is None:
         raise NotConfigured(

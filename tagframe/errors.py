@@ -133,6 +133,10 @@ class CatalogueWarning(UserWarning):
     """A catalogue could not be used as asked; what it would have kept is in memory only."""
 
 
+class UnclearViewWarning(UserWarning):
+    """A view may show cells of a hidden column, and its database does not tell what it reads."""
+
+
 # --- settings -----------------------------------------------------------------------------------------------------
 
 
@@ -414,7 +418,12 @@ def place(source: object) -> str:
     'data/loans.csv' (not shown: it may be a server's URL, with a password; one is postgresql://user:password@host/database)
     """
     text = str(source)
-    if _SCHEMES.match(text) or ("@" in text and ":" in text) or "password" in text.lower():
+    if (
+        _SCHEMES.match(text)
+        or re.match(r"[\w+]{2,}:/", text)
+        or ("@" in text and ":" in text)
+        or "password" in text.lower()
+    ):
         return "(not shown: it may be a server's URL, with a password; one is postgresql://user:password@host/database)"
     return repr(text)
 

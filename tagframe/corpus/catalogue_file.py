@@ -100,11 +100,14 @@ class Keeper:
         """
 
         def still(source: IndexedSource) -> IndexedSource:
-            hidden = {table for table, _ in self.knowledge.known.withheld}
+            known = self.knowledge.known
+            hidden = {table for table, _ in known.withheld}
+            computed = self.knowledge.places.may_compute(source.key, source.seen, known)
             kept = {
                 name: profile
                 for name, profile in source.tables.items()
-                if not any(table == profile.name or table.endswith(f".{profile.name}") for table in hidden)
+                if name not in computed
+                and not any(table == profile.name or table.endswith(f".{profile.name}") for table in hidden)
             }
             return replace(source, tables=kept)
 

@@ -169,7 +169,9 @@ class Corpus:
         Tables are read and merged without it, and what the catalogue held of its cells is removed, sketches too. Tables
         still join on it. It is told of the data, wherever that lies: a copy of the file, or one that was changed a
         little, is opened without the column, too.
-        A view, or a column that the database computes from this one, is a column of its own: hide it, too.
+        Columns of views, and those that a database computes, are hidden with it where they have its cells or what is
+        computed of them; of a view that is made later, once the data is opened again. A view that only filters, joins
+        or sorts by it is not.
 
         Args:
             column: ``table.column``, with or without the database.
@@ -177,6 +179,9 @@ class Corpus:
                 read and merged, in no prompt, log or catalogue. Operators refuse the column of such a frame by name,
                 and statements (``tf.exec_sql``, ``tf.ask``) do not see it, as a model reads what they give; of a column
                 that you rename or make of it, tagframe knows nothing.
+
+        Warns:
+            UnclearViewWarning: a view of the same server calls what may read the column, and no definition tells.
 
         Raises:
             TableNotFound, ColumnNotFound: no such table or column.
@@ -189,17 +194,18 @@ class Corpus:
             return replace(known, hidden=known.hidden | {found}, unprompted=known.unprompted - {found})
 
         self._knowledge.tell(hidden)
+        self._knowledge.warn_of_unclear()
 
     def show(self, column: str) -> None:
         """Take :meth:`hide` back; the column is profiled again when the corpus is opened next.
+
+        A column that is hidden as it is computed of another one is shown by itself, until that is hidden anew.
 
         Raises:
             TableNotFound, ColumnNotFound: no such table or column.
         """
         found = self._column(column)
-        self._knowledge.tell(
-            lambda known: replace(known, hidden=known.hidden - {found}, unprompted=known.unprompted - {found})
-        )
+        self._knowledge.tell_facts(lambda told: told.shown(found))
 
     @property
     def hidden(self) -> pd.DataFrame:
@@ -542,7 +548,7 @@ def statements_of(corpus: Corpus) -> tuple[Statement, ...]:
     """The statements that were learned over tables of a corpus, the earliest first; of hidden columns no values."""
     told = corpus._knowledge.told
     if corpus._statements is None or corpus._statements[0] is not told:
-        withheld, ids = told.knowledge.withheld, corpus._by_id.keys()
+        withheld, ids = corpus._knowledge.known.withheld, corpus._by_id.keys()
         here = [one for one in told.statements if ids >= set(one.tables)]
         found = tuple(one.without_cells() if withheld and one.reads(withheld) else one for one in here)
         corpus._statements = told, found

@@ -6,16 +6,21 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.told import Knowledge
 from tagframe.corpus.told_facts import Told
+from tagframe.engines.registry import ENGINES
 
 _SHOWN = 64
 """Values of a table by which its copy is known."""
 _KIN = 0.5
 """The share of them that a copy which was changed still has."""
+_CONVERTED, _MANY = 0.9, 16
+"""The share that a table has which came from a place of another kind, and how many are to tell: small tables are like
+each other by chance."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +51,17 @@ class TableIdentity:
         return is_same_file and (self.table == other.table or (self.alone and other.alone))
 
     def is_similar(self, other: TableIdentity) -> bool:
-        """Whether the two are called alike, with the same columns, in which most is as it was."""
+        """Whether the two are called alike, with the same columns, in which most is as it was.
+
+        Nearly all of many values, where one is in a file and the other in one of another format, or on a server.
+        """
         if self.name.casefold() != other.name.casefold() or sorted(self.columns) != sorted(other.columns):
             return False
         both = len(self.values & other.values)
-        return bool(both) and both >= _KIN * min(len(self.values), len(other.values))
+        fewer = min(len(self.values), len(other.values))
+        if _kind(self.source) == _kind(other.source):
+            return bool(both) and both >= _KIN * fewer
+        return fewer >= _MANY and both >= _CONVERTED * fewer
 
     def to_json(self) -> dict[str, Any]:
         """Plain values that :meth:`from_json` reads."""
@@ -60,6 +71,12 @@ class TableIdentity:
     def from_json(cls, plain: Mapping[str, Any]) -> TableIdentity:
         """Read what :meth:`to_json` wrote."""
         return cls(**{**plain, "columns": tuple(plain["columns"]), "values": frozenset(plain["values"])})
+
+
+def _kind(source: str) -> str:
+    """The format of a file, or the kind of a server."""
+    suffix = PurePosixPath(source).suffix.lower()
+    return next((suffixes[0] for suffixes in ENGINES if suffix in suffixes), suffix or source)
 
 
 @dataclass(frozen=True)

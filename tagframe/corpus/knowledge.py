@@ -13,17 +13,26 @@ import json
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tagframe.corpus.computed import Places
 from tagframe.corpus.identity import PlacedTable, TableIdentity, Tables
 from tagframe.corpus.kept_file import KeptFile, Mark
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import NamedTable, column_pairs
 from tagframe.corpus.told import Knowledge, ToldKey
 from tagframe.corpus.told_facts import Told
-from tagframe.errors import CatalogueWarning, UnreadableCatalogue, UnreadableFacts
+from tagframe.errors import (
+    CatalogueWarning,
+    ServerGone,
+    UnclearViewWarning,
+    UnreadableCatalogue,
+    UnreadableFacts,
+    UnreadableTable,
+)
 
 if TYPE_CHECKING:
     from tagframe.corpus.catalogue import Catalogue
@@ -154,6 +163,9 @@ class KnowledgeStore:
         self._catalogue = catalogue
         self._beside = beside
         self._here: dict[str, PlacedTable] = {}
+        self._places = Places()
+        self._known: tuple[Told, Knowledge, list[tuple[str, str]]] | None = None
+        self._said: set[str] = set()
         self._mark: Mark | None = None
         self._lock = threading.RLock()
 
@@ -175,8 +187,47 @@ class KnowledgeStore:
 
     @property
     def known(self) -> Knowledge:
-        """What they come to; the same object while nothing else is told."""
-        return self.told.knowledge
+        """What they come to, with what is computed of hidden columns; the same object while nothing else is told.
+
+        Raises:
+            UnreadableTable, ServerGone: what is computed of them cannot be looked up.
+        """
+        return self._known_of(self.told)[1]
+
+    @property
+    def unclear(self) -> list[tuple[str, str]]:
+        """The ids of views that may show what is hidden, and why that cannot be told."""
+        return self._known_of(self.told)[2]
+
+    def warn_of_unclear(self) -> None:
+        """Say which views may show what is hidden."""
+        for view, why in self.unclear:
+            if view in self._said:
+                continue
+            self._said.add(view)
+            warnings.warn(
+                f"{view} {why}, so that it cannot be told whether it shows cells of what is hidden: "
+                f"corpus.hide({f'{view}.column'!r}) hides a column of it, and corpus.show says that one may be seen",
+                UnclearViewWarning,
+                stacklevel=4,
+            )
+
+    def _known_of(self, told: Told) -> tuple[Told, Knowledge, list[tuple[str, str]]]:
+        with self._lock:
+            if self._known is None or self._known[0] is not told:
+                self._known = told, *self._places.knowledge(told)
+            return self._known
+
+    @property
+    def places(self) -> Places:
+        """The places that the tables are in, which tell what they compute from what."""
+        return self._places
+
+    @places.setter
+    def places(self, places: Places) -> None:
+        with self._lock:
+            if places != self._places:
+                self._places, self._known = places, None
 
     def read(self) -> bool:
         """Read what is kept, and mend what of it is damaged; whether there was anything to read.
@@ -203,6 +254,7 @@ class KnowledgeStore:
         """
         with self._lock:
             self._here = dict(tables)
+            self.places = replace(self._places, tables={id: (one.source, one.table) for id, one in tables.items()})
             kept = self._file.read() if self._file is not None else None
             here = Tables(tables, self.known)
             found = self.told.merged(here.known_again(self.told, kept.tables if kept else {}))
@@ -248,25 +300,32 @@ class KnowledgeStore:
 
     def _write(self, change: Callable[[Told], Told]) -> None:
         if self._file is None:
-            self._told = change(self._told)
+            self._told = self._bare(change(self._told))
             return
         try:
             with self._file.file.locked():
                 kept = self._file.read()
-                told = change(self._told.merged(kept.told) if kept else self._told)
+                told = self._bare(change(self._told.merged(kept.told) if kept else self._told))
                 self._file.write(Kept(self._file.place, told, self._identities(told, kept)))
                 self._told, self._mark = told, self._file.file.mark()
         except OSError as error:
-            self._told = change(self._told)
+            self._told = self._bare(change(self._told))
             if self._told.facts:
                 where = "to this process" if self._catalogue is None else "to this process and the catalogue"
                 warnings.warn(f"known {where} only: {error}", CatalogueWarning, stacklevel=5)
 
+    def _bare(self, told: Told) -> Told:
+        """Without values of hidden columns, and of what is computed of them, in statements that were learned."""
+        with suppress(ServerGone, UnreadableTable):
+            return told.bare(self._known_of(told)[1].withheld)
+        return told
+
     def _identities(self, told: Told, kept: Kept | None) -> dict[str, TableIdentity]:
         """Those of the tables that facts are of; of one that is not there now as it was known last."""
         found = dict(kept.tables) if kept else {}
-        here = Tables(self._here, told.knowledge)
-        found.update({id: here.identity(id) for id in told.tables() if id in self._here})
+        with suppress(ServerGone, UnreadableTable):  # it is written down all the same, and whoever reads is told
+            here = Tables(self._here, self._known_of(told)[1])
+            found.update({id: here.identity(id) for id in told.tables() if id in self._here})
         return {id: found[id] for id in sorted(told.tables()) if id in found}
 
     def kept(self) -> Kept:
@@ -290,7 +349,7 @@ class KnowledgeStore:
         if "known" in state:  # as versions before facts had files of their own wrote it
             KnowledgeStore.__init__(self, Told.of(state["known"]), None, state["_catalogue"])
             return
-        self.__dict__.update(state, _lock=threading.RLock())
+        self.__dict__.update({"_places": Places(), "_known": None, "_said": set(), **state, "_lock": threading.RLock()})
 
 
 class _Both(KnowledgeStore):
@@ -307,6 +366,14 @@ class _Both(KnowledgeStore):
         if self._merged is None or self._merged[0] is not one or self._merged[1] is not other:
             self._merged = one, other, one.merged(other)
         return self._merged[2]
+
+    def _known_of(self, told: Told) -> tuple[Told, Knowledge, list[tuple[str, str]]]:
+        if self._known is None or self._known[0] is not told:
+            one, other = self._first.known, self._second.known
+            hidden, unprompted = one.hidden | other.hidden, one.unprompted | other.unprompted
+            known = replace(told.knowledge, hidden=hidden, unprompted=unprompted - hidden)
+            self._known = told, known, [*self._first.unclear, *self._second.unclear]
+        return self._known
 
     def tell_facts(self, change: Callable[[Told], Told]) -> None:
         before = self.told

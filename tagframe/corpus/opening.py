@@ -267,22 +267,29 @@ def _open_files(
     if looked is not None:
         corpus = _assembled(files, replace(known, root=root, sources=looked), (), keeper)
         return with_whole(corpus, in_background(lambda: _open_files(root, files, known, keeper, progress)))
+    keeper.knowledge.places = replace(keeper.knowledge.places, engines={file.key: file.engine for file in files})
     indexed = index_files(files, known, keeper, progress)
     contents = Contents(root, known.ids, indexed.sources)
     _place(files, contents, keeper)
+    # What was hidden elsewhere, of a copy of this data, or of what a new view shows, may stand in the catalogue.
+    now = keeper.knowledge.known
+    hidden = {table for table, _ in now.withheld}
+    changed = {
+        key
+        for key, _, profile in _named(files, contents.sources)
+        if profile.id in hidden and now.without_hidden([profile]) != (profile,)
+    }
 
     def still(contents: Contents) -> Contents:
         known = keeper.knowledge.known
         return replace(contents, sources=_without_hidden(files, contents.sources, known), told=keeper.knowledge.told)
 
     contents = still(contents)
-    # What was hidden elsewhere, of a copy of this data, may stand in the catalogue.
-    withheld = keeper.knowledge.known.withheld - known.told.knowledge.withheld
-    changed = {key for key, _, profile in _named(files, contents.sources) if profile.id in dict(withheld)}
     changed.update(indexed.changed)
     if changed or set(known.sources) - set(indexed.sources):
         keeper.write(contents, sorted(changed), still)
         contents = replace(contents, sources=keeper.stored(contents.sources))
+    keeper.knowledge.warn_of_unclear()
     _report(str(root) if root is not None else files[0].engine.identity, indexed)
     return _assembled(files, contents, indexed.problems, keeper)
 
@@ -310,6 +317,7 @@ def _assembled(
         indexed, file = contents.sources[key], by_key.get(key)
         profiles.append(profile)
         origins[profile.id] = Origin(key, table, indexed.kind, file.engine if file else None, indexed.stamp)
+    keeper.knowledge.places = replace(keeper.knowledge.places, engines={file.key: file.engine for file in files})
     _place(files, contents, keeper)
     whole = Corpus(
         profiles,

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from typing import Any
 
+from tagframe.corpus.references import Column
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.told import Knowledge, ToldKey
 
@@ -78,6 +79,10 @@ class Told:
                     facts[key] = value, at
         return self if facts == self.facts else Told(facts)
 
+    def shown(self, column: tuple[str, str]) -> Told:
+        """With the word, told now, that a column is not hidden, whatever it is computed of."""
+        return self.with_values({("hidden", column): None})
+
     def changed(self, change: Callable[[Knowledge], Knowledge]) -> Told:
         """With what differs between what is known and what shall be, told now."""
         before, after = _values(self.knowledge), _values(change(self.knowledge))
@@ -88,10 +93,13 @@ class Told:
         """With facts that are told now; None takes one back. Of a hidden column no statement keeps a value."""
         at = max([time.time(), *(at + 1e-6 for _, at in self.facts.values())])  # clocks are put back
         told = Told({**self.facts, **{key: (value, at) for key, value in values.items()}})
-        withheld = told.knowledge.withheld
-        with_cells = [one for one in told.statements if (one.cells or one.question) and one.reads(withheld)]
+        return told.bare(told.knowledge.withheld)
+
+    def bare(self, withheld: Collection[Column]) -> Told:
+        """Without values of these columns in statements."""
+        with_cells = [one for one in self.statements if (one.cells or one.question) and one.reads(withheld)]
         bare = {one.fact: (one.without_cells().value, one.at) for one in with_cells}
-        return Told({**told.facts, **bare}) if bare else told
+        return Told({**self.facts, **bare}) if bare else self
 
     def translated(self, ids: Mapping[str, Sequence[str]], kinds: Iterable[str] = KINDS) -> Told:
         """The facts of tables that have other ids, or several, elsewhere; those of others are left out.

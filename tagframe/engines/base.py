@@ -8,7 +8,7 @@ source of tables.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from tagframe.errors import InvalidArgument
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tagframe.engines.derivations import Derivations
     from tagframe.engines.pushdown import Pushdown
     from tagframe.errors import UnreadableTable
 
@@ -253,6 +254,13 @@ class Engine(Protocol):
 
         Raises:
             UnreadableTable: the rows cannot be read.
+        """
+
+    def derivations(self, columns: Collection[tuple[str, str]]) -> Derivations:
+        """What the place computes from columns, given by table and name: columns of views, and generated ones.
+
+        Raises:
+            UnreadableTable, ServerGone: that cannot be looked up.
         """
 
     def fingerprint(self, known: Stamp | None = None) -> Stamp | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from tagframe.engines.base import Readable, RowNumbers, SQLLimits, TableShape, TableStatistics
+from tagframe.engines.derivations import Derivations
 from tagframe.engines.sqlite.statement import SQLITE, run_statement
 from tagframe.errors import UnreadableTable
 
@@ -49,6 +50,10 @@ class RowsOnly(ABC):
     def pick(self, table: str, columns: Sequence[str], numbers: RowNumbers) -> pd.DataFrame:
         """There is nothing to pick by."""
         raise UnreadableTable(f"rows of {table!r} cannot be read one by one")
+
+    def derivations(self, columns: Collection[tuple[str, str]]) -> Derivations:
+        """Nothing: these are rows."""
+        return Derivations()
 
     def kept_open(self) -> AbstractContextManager[None]:
         """Nothing is to be kept."""

@@ -66,6 +66,34 @@ class TableHit:
         left = tuple(id for id in self.parts or (self.id,) if id not in gone)
         return replace(self, id=left[0], parts=left if len(left) > 1 else ()) if left else None
 
+    def without_cells_of(self, columns: Collection[str]) -> TableHit:
+        """Without the words that are in cells of these columns, and the reasons that they were."""
+        gone = [(column, words) for column, words in self.cells if column in columns]
+        if not gone:
+            return self
+        said = tuple(f"{words!r} is in {column}" for column, words in gone)
+        return replace(
+            self,
+            cells=tuple(one for one in self.cells if one not in gone),
+            reasons=tuple(reason for reason in self.reasons if not reason.startswith(said)),
+        )
+
+
+class _HitsNow:
+    """The tables of a result; of columns that were hidden since, reasons do not say what their cells hold."""
+
+    def __get__(self, found: RetrievedTables, owner: object) -> tuple[TableHit, ...]:
+        hits: tuple[TableHit, ...] = found.__dict__["tables"]
+        return tuple(
+            hit.without_cells_of([one.name for one in found.corpus.profile(hit.id).columns if not one.for_models])
+            if hit.cells and hit.id in found.corpus
+            else hit
+            for hit in hits
+        )
+
+    def __set__(self, found: RetrievedTables, hits: tuple[TableHit, ...]) -> None:
+        found.__dict__["tables"] = hits
+
 
 @dataclass(frozen=True, eq=False)
 class RetrievedTables:
@@ -299,7 +327,7 @@ class RetrievedTables:
     def __getstate__(self) -> dict[str, Any]:
         # Locks do not pickle; the join plan goes along where it is known.
         kept = {*(one.name for one in fields(self)), "_plan_then"}
-        return {name: value for name, value in self.__dict__.items() if name in kept}
+        return {name: value for name, value in self.__dict__.items() if name in kept} | {"tables": self.tables}
 
     def __repr__(self) -> str:
         from tagframe.display import found_text
@@ -317,3 +345,6 @@ class RetrievedTables:
             return self.join_plan, ""
         except NotConnected as error:
             return None, str(error)
+
+
+RetrievedTables.tables = _HitsNow()  # type: ignore[assignment]

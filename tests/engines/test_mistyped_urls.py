@@ -30,7 +30,10 @@ MISTYPED = [
     "postgresql://owner:{}@local host/db", "postgresql://owner:{}@[localhost/db", " postgresql://owner:{}@localhost:1/db",
     "POSTGRESQL://owner:{}@localhost:1/db", '"postgresql://owner:{}@localhost:1/db"',
     "jdbc:postgresql://owner:{}@localhost:1/db", "postgresql://owner:{}@localhost:1\\db",
-    "postgresql:/owner:{}*@localhost/db",
+    "postgresql:/owner:{}*@localhost/db", "postgresql://owner@localhost:1/db?sslmode={}",
+    "postgresql://owner@localhost:1/db?channel_binding={}", "postgresql://owner@localhost:1/db?keepalives={}",
+    "postgresql://owner@localhost:1/db?options=-c%20{}", "mysql+pymysql://owner@localhost:1/db?charset={}",
+    "sqlite:///x.db?timeout={}", "sqlite:///x.db?{}=1", "sqlite:///file:x.db?mode={}&uri=true",
 ]  # fmt: skip
 
 

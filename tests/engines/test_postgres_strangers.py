@@ -9,6 +9,7 @@ from scripted import Scripted
 import tagframe as tf
 from tagframe.answer import exec_sql
 from tagframe.answer.guard import run_sql
+from tagframe.errors import UnreadableTableWarning
 from tagframe.merging import plan_tables, run_plan
 
 SCRIPT = """
@@ -70,7 +71,8 @@ def corpus(postgres) -> tf.Corpus:
         with pytest.raises(psycopg.errors.RaiseException, match="a stranger's cast ran"):
             owner.execute("SELECT colour::text FROM painted")
         owner.execute("ANALYZE client")  # of one table there are statistics, of others a sample
-    return tf.open_corpus(postgres.url("strangers"), progress=False)
+    with pytest.warns(UnreadableTableWarning, match=r"column 'colours?' of public\.painted: .* casts its"):
+        return tf.open_corpus(postgres.url("strangers"), progress=False)
 
 
 def test_its_tables_are_profiled_and_read(corpus):
@@ -82,6 +84,8 @@ def test_its_tables_are_profiled_and_read(corpus):
 def test_a_column_whose_casts_are_a_strangers_is_not_read(corpus):
     assert [column.name for column in corpus.profile("public.painted").columns] == ["id", "plain"]
     assert corpus.read("public.painted").to_dict("list") == {"id": [1], "plain": ["p"]}
+    left_out = ["column 'colour' of public.painted", "column 'colours' of public.painted"]
+    assert all(name in str(problem) for name, problem in zip(left_out, corpus.problems, strict=True))
 
 
 def test_a_merge_runs_none_of_it(corpus):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from tagframe.engines.base import (
     TableStatistics,
     quoted,
 )
+from tagframe.engines.derivations import Derivations
 from tagframe.engines.duckdb.connection import Lake, Opened, lake_of, named_errors
 from tagframe.engines.duckdb.pushdown import LakePushdown, pushdown_in
 from tagframe.engines.duckdb.statement import DUCKDB, run_statement
@@ -86,6 +87,10 @@ class LakeEngine:
             return UnreadableTable(f"{table.place} has more than one column called {', '.join(map(repr, twice))}")
         types = tuple(column.type for column in columns)
         return TableShape(table.name, tuple(names), types, called=table.called, database=table.home, state=state)
+
+    def derivations(self, columns: Collection[tuple[str, str]]) -> Derivations:
+        """Nothing: files have rows only."""
+        return Derivations()
 
     def statistics(self, shapes: Sequence[TableShape]) -> Iterator[TableStatistics | UnreadableTable]:
         """From the footers of Parquet files and the logs of Delta tables, and a bounded sample; see the module."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tagframe.engines import passwords
 from tagframe.errors import InvalidArgument, MissingExtra, ServerGone, UnreadableTable
+from tagframe.quiet import quiet
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -100,12 +101,17 @@ class Address:
         with _lock:
             if self.url not in _pools:
                 try:
-                    _pools[self.url] = sa.create_engine(self.url, pool_pre_ping=True, **_pool_size(self.url))
+                    with quiet():  # what is said of an option names its value
+                        _pools[self.url] = sa.create_engine(self.url, pool_pre_ping=True, **_pool_size(self.url))
                 except ImportError as error:
                     raise MissingExtra(
                         f"the driver of {self.identity} is not installed ({error}): install it with pip, or name "
                         "another one in the URL, as mysql+pymysql://…"
                     ) from error
+                except (sa.exc.ArgumentError, ValueError, TypeError):
+                    raise InvalidArgument(
+                        f"an option after the ? in the URL of {self.identity} has a value that its driver does not take"
+                    ) from None
             return _pools[self.url]
 
     @contextmanager
@@ -124,27 +130,38 @@ class Address:
         try:
             connection = self.pool().connect()
         except sa.exc.SQLAlchemyError as error:
-            raise ServerGone(f"{self.identity} cannot be reached: {_said(error)}") from None
+            raise ServerGone(f"{self.identity} cannot be reached: {self._said(error)}") from None
+        except (TypeError, ValueError):  # a driver that does not know an option, or its value
+            raise InvalidArgument(
+                f"the driver of {self.identity} does not take the options after the ? in its URL"
+            ) from None
         try:
             yield connection
         except sa.exc.DBAPIError as error:
             if error.connection_invalidated:
-                raise ServerGone(f"{self.identity} went away while {what} was read: {_said(error)}") from None
-            raise UnreadableTable(f"{what} of {self.identity} cannot be read: {_said(error)}") from None
+                raise ServerGone(f"{self.identity} went away while {what} was read: {self._said(error)}") from None
+            raise UnreadableTable(f"{what} of {self.identity} cannot be read: {self._said(error)}") from None
         except sa.exc.SQLAlchemyError as error:
-            raise UnreadableTable(f"{what} of {self.identity} cannot be read: {_said(error)}") from None
+            raise UnreadableTable(f"{what} of {self.identity} cannot be read: {self._said(error)}") from None
         finally:
             connection.close()
+
+    def _said(self, error: Exception) -> str:
+        """What the driver said, without the statement, cells that it quotes and the values of options."""
+        import sqlalchemy as sa
+
+        said = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
+        if isinstance(error, sa.exc.DataError):
+            said = re.sub("[\"'].*", "'…'", said)
+        for values in sa.make_url(self.url).normalized_query.values():
+            for value in filter(None, values):
+                said = said.replace(value, "…")
+        return said
 
 
 def _pool_size(url: str) -> dict[str, Any]:
     """SQLite, which SQLAlchemy reads too, has a pool of its own kind."""
     return {} if url.startswith("sqlite") else {"pool_size": _KEPT}
-
-
-def _said(error: Exception) -> str:
-    """What the driver said, without the statement and its values."""
-    return str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
 
 
 _pools: dict[str, sa.Engine] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -19,8 +19,9 @@ from tagframe.engines.base import (
     TableShape,
     TableStatistics,
 )
+from tagframe.engines.derivations import Derivations
 from tagframe.engines.other_servers.connection import Address
-from tagframe.engines.other_servers.reflection import digest, shape_of, shapes_of
+from tagframe.engines.other_servers.reflection import derivations_of, digest, shape_of, shapes_of
 from tagframe.engines.other_servers.types import column_of, frame_of
 from tagframe.engines.rows_only import RowsOnly
 from tagframe.engines.sampling import distinct_of_sample
@@ -71,6 +72,11 @@ class OtherServerEngine(RowsOnly):
         with self.address.reading("the list of tables") as connection:
             found = shapes_of(connection, self.schemas)
         return [self._with_state(shape, schema) for schema, shape in found.values()]
+
+    def derivations(self, columns: Collection[tuple[str, str]]) -> Derivations:
+        """Views and generated columns, by the texts that define them."""
+        with self.address.reading("the list of views") as connection:
+            return derivations_of(connection, self.schemas, columns)
 
     def _with_state(self, shape: TableShape, schema: str | None) -> TableShape:
         try:

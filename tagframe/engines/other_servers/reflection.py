@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tagframe.engines.base import ForeignKey, TableShape
+from tagframe.engines.derivations import Derivations, View, derivations, names_in
 from tagframe.engines.schema_names import place_of, table_key
 from tagframe.errors import SourceNotFound, did_you_mean
 
@@ -89,6 +90,69 @@ def _shapes(inspector: sa.Inspector, schemas: Sequence[str | None], only: dict[s
             )
             found[shape.name] = (schema, shape)
     return dict(sorted(found.items()))
+
+
+def derivations_of(
+    connection: sa.Connection, schemas: Sequence[str] | None, columns: Collection[tuple[str, str]]
+) -> Derivations:
+    """What is computed from columns: of views and generated ones, by the texts that define them."""
+    import sqlalchemy as sa
+    from sqlalchemy.engine.reflection import ObjectKind
+
+    inspector = sa.inspect(connection)
+    dialect = _sqlglot_name(connection.dialect.name)
+    views: dict[str, View] = {}
+    generated: dict[str, dict[str, str]] = {}
+    unclear = {}
+    for schema in [inspector.default_schema_name] if schemas is None else schemas:
+        found = inspector.get_multi_columns(schema=schema, kind=ObjectKind.ANY)
+        others = frozenset(str(column["name"]).casefold() for of_table in found.values() for column in of_table)
+        is_view = {*inspector.get_view_names(schema), *_asked_names(inspector.get_materialized_view_names, schema)}
+        for (_, name), of_table in found.items():
+            key = table_key(schema or _PLAIN_DATABASE, str(name))
+            generated[key] = {
+                str(column["name"]): str(column["computed"].get("sqltext") or "")
+                for column in of_table
+                if column.get("computed")
+            }
+            if name not in is_view:
+                continue
+            try:
+                definition = inspector.get_view_definition(str(name), schema)
+            except (sa.exc.SQLAlchemyError, NotImplementedError):
+                definition = None
+            if not definition:
+                unclear[key] = "has a definition that cannot be read"
+                continue
+            views[key] = View(str(definition), dialect, tuple(str(column["name"]) for column in of_table), others)
+            if dialect != "sqlite" and (call := views[key].calls):
+                unclear[key] = f"calls {call}"
+
+    def computed(table: str, column: str) -> Iterator[tuple[str, str]]:
+        for name, text in generated.get(table, {}).items():
+            names = names_in(text, dialect)
+            if not text or names is None or column.casefold() in names:
+                yield table, name
+        for key, view in views.items():
+            if key != table and view.reads(place_of(table)[1]):
+                for name in view.shows(column):
+                    yield key, name
+
+    return derivations(columns, computed, unclear)
+
+
+def _sqlglot_name(dialect: str) -> str:
+    import sqlglot
+
+    name = {"mssql": "tsql", "mariadb": "mysql", "postgresql": "postgres"}.get(dialect, dialect)
+    return name if sqlglot.Dialect.get(name) is not None else ""
+
+
+def _asked_names(method: Any, schema: str | None) -> list[str]:
+    try:
+        return list(method(schema))
+    except NotImplementedError:
+        return []
 
 
 def _asked(method: Any, arguments: dict[str, Any]) -> dict[Any, Any]:

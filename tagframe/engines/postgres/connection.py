@@ -28,6 +28,21 @@ SECONDS = 600.0
 _LOCK_SECONDS = 10
 _CONNECT_SECONDS = 10
 SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_SHOWN = {
+    "user",
+    "host",
+    "hostaddr",
+    "port",
+    "dbname",
+    "application_name",
+    "sslrootcert",
+    "sslcert",
+    "sslkey",
+    "sslcrl",
+}
+"""Options whose values may stand in messages: where the server is, and files."""
+_LONG = 6
+"""A value of so many letters is in no message by chance."""
 _KEYWORDS = {"postgresql", "postgres"}
 _WITHOUT_PASSWORD = (
     ". A pickle of a corpus has no password: set PGPASSWORD or TAGFRAME_PASSWORD where it is read, or open the corpus "
@@ -84,6 +99,14 @@ class Server:
         if given.get("password"):
             passwords.keep(identity, given["password"])
         return cls(conninfo.make_conninfo("", **settings), identity)
+
+    def without_options(self, said: str) -> str:
+        """A message without the values of options: a password that was typed for one would be in it."""
+        for name, value in _psycopg().conninfo.conninfo_to_dict(self.conninfo).items():
+            if name not in _SHOWN:
+                for part in {str(value), *str(value).split()}:
+                    said = said.replace(f'"{part}"', '"…"') if len(part) < _LONG else said.replace(part, "…")
+        return said
 
     def __getstate__(self) -> dict[str, Any]:
         # A pickle is written to files and sent to others: it says where the password comes from, not what it is.
@@ -256,7 +279,7 @@ def named(error: Exception, server: Server, what: str = "") -> Exception:
         # What a stream says of its end: the driver's own words, with the state at their end.
         found = re.search(r"SQLSTATE: (\w{5})", str(error))
         state = found[1] if found else ""
-    said = _words(error)
+    said = server.without_options(without_cells(state, _words(error)))
     if not state or state.startswith("08") or state in ("57P01", "57P02", "57P03", "53300"):
         return ServerGone(
             f"{server.identity} cannot be reached, or went away: {said}. What is done is kept; the same call again "
@@ -268,6 +291,13 @@ def named(error: Exception, server: Server, what: str = "") -> Exception:
     if state in ("42P01", "42703", "3F000"):
         return UnreadableTable(f"{about} is not as it was: {said}. tagframe.open_corpus looks at it again")
     return UnreadableTable(f"{about} cannot be read: {said}")
+
+
+def without_cells(state: str, said: str) -> str:
+    """What the server said without cells that it may quote: of any column, as a view may cast one that is hidden."""
+    if state.startswith("P0"):  # a function's own words
+        return "a function there raised an error"
+    return re.sub('".*', '"…"', said, flags=re.DOTALL) if state[:2] in ("22", "23") else said
 
 
 def _words(error: BaseException) -> str:

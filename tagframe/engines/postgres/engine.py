@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
@@ -22,9 +22,11 @@ from tagframe.engines.base import (
     TableStatistics,
     quoted,
 )
+from tagframe.engines.derivations import Derivations
 from tagframe.engines.frames import frame_chunk
 from tagframe.engines.postgres.connection import Held, Reading, Server
 from tagframe.engines.postgres.current import keep, kept, tables_now
+from tagframe.engines.postgres.derived import derivations_of
 from tagframe.engines.postgres.pg_catalog import (
     Looked,
     ServerColumn,
@@ -119,18 +121,9 @@ class PostgresEngine:
         return ((row["definition"], 1) for row in rows if row["definition"])
 
     def closed(self) -> list[UnreadableTable]:
-        """Schemas, and tables of the others, that the user who connects may not read."""
+        """Schemas, and tables and columns of the others, that the user who connects may not read, or had better not."""
         with looking(self.server) as held:
-            schemas, tables = closed_to(held, self.schemas)
-        return [
-            *(UnreadableTable(f"schema {name!r} of {self.identity}: no right to use it") for name in schemas),
-            *(
-                UnreadableTable(
-                    f"{count} table{'s' * (count > 1)} of schema {name!r} of {self.identity}: no right to read"
-                )
-                for name, count in tables
-            ),
-        ]
+            return [UnreadableTable(f"{self.identity}: {problem}") for problem in closed_to(held, self.schemas)]
 
     def statistics(self, shapes: Sequence[TableShape]) -> Iterator[TableStatistics | UnreadableTable]:
         """What the server has counted, where that is fresh; else a sample."""
@@ -235,6 +228,11 @@ class PostgresEngine:
         if len(frame) != len(numbers):
             raise UnreadableTable(f"table {table!r} of {self.identity} changed while it was read: try again")
         return frame
+
+    def derivations(self, columns: Collection[tuple[str, str]]) -> Derivations:
+        """Views, generated columns and tables that inherit, as the server's catalogue has them."""
+        with looking(self.server) as held:
+            return derivations_of(held, columns)
 
     def fingerprint(self, known: Stamp | None = None) -> Stamp:
         """The state of the catalogue and of the counters of all tables."""

@@ -57,7 +57,10 @@ LEFT JOIN pg_description d ON d.objoid = c.oid AND d.classoid = 'pg_class'::regc
 ORDER BY 2, 3"""
 
 # No column is read of a type that a function casts whose owner is no superuser: whoever casts it to text runs that.
-_COLUMNS = """
+_CAST = """coalesce(nullif(t.typbasetype, 0), nullif(t.typelem, 0), t.oid) = ANY (ARRAY(
+        SELECT k.castsource FROM pg_cast k JOIN pg_proc p ON p.oid = k.castfunc JOIN pg_roles o ON o.oid = p.proowner
+        WHERE NOT o.rolsuper AND o.rolname <> current_user))"""
+_COLUMNS = f"""
 SELECT a.attrelid::int8 AS oid, a.attnum::int4 AS place, a.attname::text AS name,
     format_type(a.atttypid, a.atttypmod) AS declared,
     t.typtype::text AS kind, coalesce(b.typname, t.typname)::text AS base,
@@ -70,11 +73,9 @@ LEFT JOIN pg_type b ON b.oid = t.typbasetype AND t.typtype = 'd'
 LEFT JOIN pg_collation k ON k.oid = a.attcollation
 LEFT JOIN pg_description d ON d.objoid = c.oid AND d.classoid = 'pg_class'::regclass AND d.objsubid = a.attnum
 WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition
-    AND c.relnamespace = ANY({schemas})
+    AND c.relnamespace = ANY({{schemas}})
     AND (has_table_privilege(c.oid, 'SELECT') OR has_column_privilege(c.oid, a.attnum, 'SELECT'))
-    AND coalesce(nullif(t.typbasetype, 0), nullif(t.typelem, 0), t.oid) <> ALL (ARRAY(
-        SELECT k.castsource FROM pg_cast k JOIN pg_proc p ON p.oid = k.castfunc JOIN pg_roles o ON o.oid = p.proowner
-        WHERE NOT o.rolsuper AND o.rolname <> current_user))
+    AND NOT {_CAST}
 ORDER BY 1, 2"""
 
 # A table that others inherit from has rows of theirs, which its index does not know.
@@ -100,6 +101,15 @@ SELECT n.nspname::text AS name, count(*)::int8 AS tables FROM pg_class c JOIN pg
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND n.nspname IN ({schemas})
     AND NOT has_table_privilege(c.oid, 'SELECT') AND NOT has_any_column_privilege(c.oid, 'SELECT')
 GROUP BY 1 ORDER BY 1"""
+
+_CAST_AWAY = f"""
+SELECT n.nspname::text AS schema, c.relname::text AS name, a.attname::text AS column, format_type(t.oid, NULL) AS type
+FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_type t ON t.oid = a.atttypid
+WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition
+    AND n.nspname IN ({{schemas}})
+    AND (has_table_privilege(c.oid, 'SELECT') OR has_column_privilege(c.oid, a.attnum, 'SELECT')) AND {_CAST}
+ORDER BY 1, 2, a.attnum"""
 
 _QUERIES = _TABLES, _COLUMNS, _UNIQUE, _FOREIGN
 
@@ -253,13 +263,25 @@ def all_schemas(held: Held) -> list[str]:
     return [row["name"] for row in held.rows("SELECT nspname::text AS name FROM pg_namespace", "the catalogue")]
 
 
-def closed_to(held: Held, schemas: Sequence[str] | None) -> tuple[list[str], list[tuple[str, int]]]:
-    """The schemas that may not be used, and by schema how many tables of the others may not be read."""
+def closed_to(held: Held, schemas: Sequence[str] | None) -> list[str]:
+    """What may not be read: schemas, tables of the others, and columns that somebody's function would cast."""
     known = held.rows(_SCHEMAS.strip(), "the catalogue")
     wanted = [row for row in known if schemas is None or row["name"] in schemas]
     usable = _list(row["name"] for row in wanted if row["usable"])
     tables = held.rows(_CLOSED.replace("{schemas}", usable), "the catalogue")
-    return [row["name"] for row in wanted if not row["usable"]], [(row["name"], row["tables"]) for row in tables]
+    columns = held.rows(_CAST_AWAY.strip().replace("{schemas}", usable), "the catalogue")
+    return [
+        *(f"schema {row['name']!r}: no right to use it" for row in wanted if not row["usable"]),
+        *(
+            f"{row['tables']} table{'s' * (row['tables'] > 1)} of schema {row['name']!r}: no right to read"
+            for row in tables
+        ),
+        *(
+            f"column {row['column']!r} of {table_key(row['schema'], row['name'])}: a role that is no superuser made a "
+            f"function that casts its type, {row['type']}, and to read it would run that"
+            for row in columns
+        ),
+    ]
 
 
 def some_tables(held: Held, tables: Sequence[Row]) -> list[ServerTable]:

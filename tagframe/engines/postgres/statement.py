@@ -32,7 +32,7 @@ from sqlglot.errors import SqlglotError
 from tagframe.engines.base import Dialect, SQLLimits, quoted
 from tagframe.engines.dtypes import EXACT, typed_series
 from tagframe.engines.postgres.bounding import GATHERED, KEPT, TOO_LARGE, Bounds, Word, bounded, is_looked_into
-from tagframe.engines.postgres.connection import Server, named, stepping
+from tagframe.engines.postgres.connection import Server, named, stepping, without_cells
 from tagframe.engines.postgres.pg_catalog import ServerTable
 from tagframe.engines.postgres.sizes import Sizes
 from tagframe.engines.postgres.tree import FaithfulPostgres
@@ -135,7 +135,11 @@ def run_statement(
     columns = sorted({column for _, own in tables.values() for column in own})
     kept_apart = 1 + len(list(tree.find_all(exp.Table))) + sum(word.word in _SORTING for word in words)
     expired = threading.Event()
-    with _named_errors(server, shown, limits, columns, expired), stepping(server, limits.seconds) as connection:
+    reads_views = any(table.kind == "v" for table, _ in tables.values())
+    with (
+        _named_errors(server, shown, limits, columns, expired, reads_views),
+        stepping(server, limits.seconds) as connection,
+    ):
         _load_as_text(connection)
         with _gives_up(connection, limits.seconds + _GRACE, expired):
             connection.execute(_memory_settings(connection, limits, kept_apart, words))
@@ -473,7 +477,7 @@ def _has_float(number: Decimal) -> bool:
 
 @contextmanager
 def _named_errors(
-    server: Server, shown: str, limits: SQLLimits, columns: Iterable[str], expired: threading.Event
+    server: Server, shown: str, limits: SQLLimits, columns: Iterable[str], expired: threading.Event, reads_views: bool
 ) -> Iterator[None]:
     import psycopg
 
@@ -482,6 +486,8 @@ def _named_errors(
     except psycopg.Error as error:
         state, diagnosis = error.sqlstate or "", error.diag
         reason = diagnosis.message_primary or str(error).strip().partition("\n")[0]
+        if reads_views:
+            reason = without_cells(state, reason)
         found = named(error, server)
         if expired.is_set():
             raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds: {shown}") from None
@@ -508,5 +514,5 @@ def _named_errors(
         if state == "42703":
             name = reason.partition('"')[2].partition('"')[0]
             reason += f" in {did_you_mean(name, columns)}"
-        hint = f" ({diagnosis.message_hint})" if diagnosis.message_hint else ""
+        hint = f" ({diagnosis.message_hint})" if diagnosis.message_hint and state[:2] != "P0" else ""
         raise SQLFailed(f"PostgreSQL could not run the SQL: {reason}{hint}: {shown}") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +28,7 @@ from tagframe.engines.base import (
     file_stamp,
     quoted,
 )
+from tagframe.engines.derivations import Derivations, derivations, read_by_generated
 from tagframe.engines.dtypes import typed_frame, typed_series
 from tagframe.engines.sqlite.pushdown import SQLitePushdown, rowid_name, table_columns
 from tagframe.engines.sqlite.statement import SQLITE, run_statement
@@ -181,6 +182,11 @@ class SQLiteEngine:
             raise UnreadableTable(f"table {table!r} of {self.path} changed while it was read: try again")
         return typed_frame(cells, columns)
 
+    def derivations(self, columns: Collection[tuple[str, str]]) -> Derivations:
+        """Generated columns, by the definitions of their tables; views are no tables here."""
+        with self._connection() as connection:
+            return derivations(columns, partial(_generated_from, connection), {})
+
     def fingerprint(self, known: Stamp | None = None) -> Stamp:
         """Size, time and content of the file, and of what a writer has not yet moved from its log into it."""
         log = Path(f"{self.path}-wal")
@@ -283,6 +289,21 @@ def _table_names(connection: sqlite3.Connection) -> list[str]:
         query = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
         names = [name for (name,) in connection.execute(query)]
     return sorted(name for name in names if not name.lower().startswith("sqlite_"))
+
+
+def _generated_from(connection: sqlite3.Connection, table: str, column: str) -> list[tuple[str, str]]:
+    """The generated columns of a table that are computed of one."""
+    found = connection.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
+    generated = [name for _, name, *_, hidden in found if hidden in (2, 3)]
+    if not generated:
+        return []
+    (definition,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", [table]).fetchone()
+    names = [name for _, name, *_ in found]
+    return [
+        (table, one)
+        for one in generated
+        if column.casefold() in map(str.casefold, read_by_generated(one, definition, names))
+    ]
 
 
 def _primary_key(columns: list[tuple[str, str, int]]) -> tuple[str, ...]:

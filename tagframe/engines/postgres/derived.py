@@ -1,0 +1,113 @@
+"""Which columns of a PostgreSQL database are computed from which others; see :mod:`tagframe.engines.derivations`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
+
+from tagframe.engines.derivations import Derivations, View, derivations, reads_by_text
+from tagframe.engines.schema_names import table_key
+
+if TYPE_CHECKING:
+    from tagframe.engines.postgres.connection import Held
+
+_OURS = "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"
+
+_RELATIONS = f"""
+SELECT c.oid::int8 AS oid, n.nspname::text AS schema, c.relname::text AS name
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND {_OURS}"""
+
+# A view depends on all that it reads, also where it reads whole rows of it.
+_READ = """
+SELECT DISTINCT r.ev_class::int8 AS oid, d.refobjid::int8 AS source FROM pg_rewrite r
+JOIN pg_class c ON c.oid = r.ev_class AND c.relkind IN ('v', 'm')
+JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid AND d.refclassid = 'pg_class'::regclass
+    AND d.refobjid <> r.ev_class"""
+
+# A table has the rows of those that inherit from it, partitions too, and they have its columns.
+_KIN = """
+SELECT i.inhrelid::int8 AS oid, i.inhparent::int8 AS parent FROM pg_inherits i
+JOIN pg_class c ON c.oid = i.inhrelid AND c.relkind IN ('r', 'p', 'f')"""
+
+_GENERATED = """
+SELECT DISTINCT a.attrelid::int8 AS oid, a.attname::text AS name, s.attname::text AS source FROM pg_depend d
+LEFT JOIN pg_attrdef f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
+JOIN pg_attribute a ON a.attrelid = coalesce(f.adrelid, d.objid) AND a.attnum = coalesce(f.adnum, d.objsubid)
+JOIN pg_attribute s ON s.attrelid = d.refobjid AND s.attnum = d.refobjsubid
+WHERE d.refclassid = 'pg_class'::regclass AND d.refobjsubid > 0 AND a.attrelid = s.attrelid AND a.attnum <> s.attnum
+    AND (f.oid IS NOT NULL OR (d.classid = 'pg_class'::regclass AND d.objsubid > 0))"""
+
+_DEFINITIONS = """
+SELECT c.oid::int8 AS oid, pg_get_viewdef(c.oid) AS definition, (SELECT string_agg(a.attname, chr(1) ORDER BY a.attnum)
+    FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns
+FROM pg_class c WHERE c.oid IN ({oids})"""
+
+# What a function that somebody wrote reads, its view does not tell. Those of extensions read no tables, but by a text.
+_CALLS = f"""
+SELECT DISTINCT c.oid::int8 AS oid, p.proname::text AS name FROM pg_rewrite r
+JOIN pg_class c ON c.oid = r.ev_class AND c.relkind IN ('v', 'm') JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid AND d.refclassid = 'pg_proc'::regclass
+JOIN pg_proc p ON p.oid = d.refobjid AND p.provolatile <> 'i' AND p.oid >= 16384
+WHERE {_OURS} AND NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = 'pg_proc'::regclass AND e.objid = p.oid
+    AND e.deptype = 'e')"""
+
+_BY_TEXT = f"""
+SELECT c.oid::int8 AS oid, pg_get_viewdef(c.oid) AS definition FROM pg_class c
+JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('v', 'm') AND {_OURS}
+    AND pg_get_viewdef(c.oid) ~* '_to_xml|ts_stat|dblink|crosstab|connectby|pg_'"""
+
+
+def derivations_of(held: Held, columns: Collection[tuple[str, str]]) -> Derivations:
+    """What the database computes from columns: of views and generated ones, and those of tables that inherit."""
+
+    def rows(query: str) -> list[dict[str, object]]:
+        return held.rows(query.strip(), "the catalogue")
+
+    keys = {int(str(row["oid"])): table_key(str(row["schema"]), str(row["name"])) for row in rows(_RELATIONS)}
+    oids = {key: oid for oid, key in keys.items()}
+    below, kin = _pairs(rows(_READ), "source", "oid"), _pairs(rows(_KIN), "parent", "oid")
+    for child, parents in _pairs(rows(_KIN), "oid", "parent").items():
+        kin[child] |= parents
+    generated: dict[tuple[int, str], list[str]] = defaultdict(list)
+    for row in rows(_GENERATED):
+        generated[int(str(row["oid"])), str(row["source"]).casefold()].append(str(row["name"]))
+    reached = {oids[table] for table, _ in columns if table in oids}
+    waiting = list(reached)
+    while waiting:
+        oid = waiting.pop()
+        new = (below[oid] | kin[oid]) - reached
+        reached |= new
+        waiting += new
+    wanted = reached & {view for views in below.values() for view in views}
+    views = {
+        int(str(row["oid"])): View(str(row["definition"]), "postgres", tuple(str(row["columns"]).split("\x01")))
+        for row in rows(_DEFINITIONS.format(oids=", ".join(map(str, sorted(wanted))) or "NULL"))
+    }
+
+    def computed(table: str, column: str) -> Iterator[tuple[str, str]]:
+        oid = oids.get(table, 0)
+        for name in generated.get((oid, column.casefold()), ()):
+            yield table, name
+        for other in kin.get(oid, ()):
+            if other in keys:
+                yield keys[other], column
+        for view in below.get(oid, ()):
+            if view in keys and view in views:
+                for name in views[view].shows(column):
+                    yield keys[view], name
+
+    unclear = {keys[int(str(row["oid"]))]: f"calls the function {row['name']}" for row in rows(_CALLS)}
+    for row in rows(_BY_TEXT):
+        if text := reads_by_text(str(row["definition"])):
+            unclear.setdefault(keys[int(str(row["oid"]))], f"reads {text}")
+    return derivations(columns, computed, unclear)
+
+
+def _pairs(rows: list[dict[str, object]], one: str, other: str) -> dict[int, set[int]]:
+    found: dict[int, set[int]] = defaultdict(set)
+    for row in rows:
+        found[int(str(row[one]))].add(int(str(row[other])))
+    return found
