@@ -8,13 +8,14 @@ own that can be killed, with a memory of its own, in which nothing but the named
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from tagframe.answer.table_names import named_tables, tables_and_entries, with_known_names
 from tagframe.engines.base import Dialect, Readable, SQLLimits
 from tagframe.engines.duckdb.frame_scans import readable
 from tagframe.engines.relations import relation
@@ -85,51 +86,13 @@ def _check_statement(
         if isinstance(node, exp.Anonymous) and node.name.lower() not in functions:
             raise UnsafeSQL(f"the function {node.name!r} may not run in a SELECT that a model wrote: {sql[:200]!r}")
     known = frozenset(map(dialect.fold, tables))
-    for table, names in _tables_and_names(statement, known, dialect):
+    for table, entries in tables_and_entries(statement, dialect):
         if not isinstance(table.this, exp.Identifier):
             raise UnsafeSQL(f"a table-valued function may not run: {table.sql()!r}")
-        if dialect.fold(table.name) not in names or table.args.get("db") or table.args.get("catalog"):
+        if dialect.fold(table.name) not in known | entries or table.args.get("db") or table.args.get("catalog"):
             shown = ".".join(part.name for part in table.parts)
             bare = " (tables are named here without a schema)" if len(table.parts) > 1 else ""
             raise UnsafeSQL(f"no table {shown!r}{bare} in {did_you_mean(table.name, tables)}")
-
-
-def _tables_and_names(
-    statement: exp.Expr, known: frozenset[str], dialect: Dialect
-) -> Iterator[tuple[exp.Table, frozenset[str]]]:
-    """Each table that is named, with the names that count where it is.
-
-    Those of a WITH count in its own query, and in its entries as far as the dialect has it; outside of them the engine
-    would look for a table, or a file, of that name.
-    """
-    from sqlglot import exp
-
-    waiting = [(statement, known)]
-    while waiting:
-        node, names = waiting.pop()
-        if isinstance(node, exp.Table):
-            yield node, names
-        clause = node.args.get("with_")
-        if isinstance(clause, exp.With):
-            inside = names
-            for entry, seen in zip(clause.expressions, _seen_by_entries(clause, dialect), strict=True):
-                waiting.append((entry, names | seen))
-                inside |= {dialect.fold(entry.alias_or_name)}
-            names = inside
-        waiting += [(child, names) for child in node.iter_expressions() if child is not clause]
-
-
-def _seen_by_entries(clause: exp.With, dialect: Dialect) -> Iterator[frozenset[str]]:
-    """For each entry of a WITH the names of entries that count in it."""
-    from sqlglot import exp
-
-    own = [dialect.fold(entry.alias_or_name) for entry in clause.expressions]
-    for position, entry in enumerate(clause.expressions):
-        if dialect.entries_seen == "all" or (dialect.entries_seen == "all if recursive" and clause.recursive):
-            yield frozenset(own)
-        else:
-            calls_itself = clause.recursive and isinstance(entry.this, exp.SetOperation)
-            yield frozenset(own[: position + calls_itself])
 
 
 def dry_run(sql: str, corpus: Corpus, tables: Mapping[str, str]) -> str:
@@ -212,19 +175,23 @@ class Reader:
         return self._execute(sql, limits or self.limits, explain=False)
 
     def compile(self, sql: str) -> str:
-        """The statement, checked and compiled but not run; raises as :meth:`run`."""
+        """The statement as it may run, checked and compiled but not run; raises as :meth:`run`."""
         self._execute(sql, self.limits, explain=True)
-        return sql.strip().rstrip(";").rstrip()
+        return self.resolved(sql).strip().rstrip(";").rstrip()
+
+    def resolved(self, sql: str) -> str:
+        """The statement with tables by the names that they have here, where it writes ``database.table``."""
+        return with_known_names(sql, self.tables, self.engine.dialect)
 
     def named(self, sql: str) -> dict[str, str]:
-        """The tables of the corpus whose names stand in the statement, by these names."""
-        return _named(sql, self.tables, self.engine.dialect)
+        """The tables of the corpus that the statement reads, by their names in it."""
+        return named_tables(self.resolved(sql), self.tables, self.engine.dialect)
 
     def _execute(self, sql: str, limits: SQLLimits, *, explain: bool) -> pd.DataFrame:
         engine = self.engine
-        checked = check_sql(sql, [*self.tables, *self.brought], engine.dialect)
+        checked = check_sql(self.resolved(sql), [*self.tables, *self.brought], engine.dialect)
         own, others = {}, {}
-        for name, id in self.named(checked).items():
+        for name, id in named_tables(checked, self.tables, engine.dialect).items():
             profile = self.corpus.profile(id)
             if self.corpus.engine(id) == engine and self._in_place:
                 own[name] = Readable(self.corpus.source_table(id), _hidden(profile))
@@ -234,7 +201,7 @@ class Reader:
                 if id not in self._copies:
                     self._copies[id] = self._copy(id, profile)
                 others[name] = self._copies[id]
-        brought = {name: self.brought[name] for name in _named(checked, self.brought, engine.dialect)}
+        brought = named_tables(checked, self.brought, engine.dialect)
         return engine.execute(checked, tables=own, relations={**others, **brought}, limits=limits, explain=explain)
 
     def _copy(self, id: str, profile: TableProfile, limit: int | None = None) -> pa.Table:
@@ -250,17 +217,6 @@ class Reader:
         rows = self.corpus.read(id, shown, limit=limit)
         # DuckDB has dates; a text is not compared with one there.
         return readable(rows) if self.engine.dialect.name == "duckdb" else relation(rows)
-
-
-T = TypeVar("T")
-
-
-def _named(sql: str, tables: Mapping[str, T], dialect: Dialect) -> dict[str, T]:
-    """The tables whose names stand in the statement: no other is to be copied, or to be read."""
-    import sqlglot
-
-    words = {dialect.fold(token.text) for token in sqlglot.tokenize(sql, read=dialect.name)}
-    return {name: table for name, table in tables.items() if dialect.fold(name) in words}
 
 
 def _hidden(profile: TableProfile) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ def check_staged(sql: str, reader: Reader) -> str:
         SQLFailed: it does not compile: an unknown column, in braces too.
     """
     spoken = spoken_of(reader)
-    checked = check_sql(sql, list(reader.tables), reader.engine.dialect, FUNCTIONS)
+    checked = check_sql(reader.resolved(sql), list(reader.tables), reader.engine.dialect, FUNCTIONS)
     root = spoken.parsed(checked)
     check_places(root, checked, spoken)
     for block in blocks_with_calls(root):
