@@ -119,7 +119,8 @@ def look(question: Question, sql: str, schema: Schema, query: Query, prompt: Pro
     )
 
 
-def _pooled(folders: Iterable[Path], half: str) -> tuple[tf.Corpus, list[tuple[Question, str]], dict[str, Schema]]:
+def pooled(folders: Iterable[Path], half: str) -> tuple[tf.Corpus, list[tuple[Question, str]], dict[str, Schema]]:
+    """The databases of data sets as one corpus, their questions with the gold SQL, and their columns."""
     corpora, asked = [], []
     schemas: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
     for folder in folders:
@@ -160,7 +161,7 @@ def command(folders: tuple[Path, ...], half: str, limit: int, show: int | None, 
 
     Example: python -m tag_bench syn_shown --data ../shared/bench/spider ../shared/bench/spider_train --json -
     """
-    pool, asked, schemas = _pooled(folders, half)
+    pool, asked, schemas = pooled(folders, half)
     sql_of = {(question.database, question.position): sql for question, sql in asked}
     questions = drawn([question for question, _ in asked], limit)
     synthesizer = Synthesizer(pool)

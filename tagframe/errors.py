@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
+    from tagframe.answer import Answer
     from tagframe.joins import JoinPlan
 
 
@@ -395,6 +396,22 @@ class PartitionChanged(TagframeError, RuntimeError):
 
 class UnsureWarning(UserWarning):
     """An operator left out rows of which the model could not say what was asked."""
+
+
+class DoubtWarning(UserWarning):
+    """Something speaks against an answer."""
+
+
+class DoubtedAnswer(TagframeError, RuntimeError):
+    """Something speaks against an answer, and ``on_doubt="raise"`` wants none that is doubted.
+
+    Attributes:
+        answer: with what speaks against it in its ``doubts``.
+    """
+
+    def __init__(self, message: str, answer: Answer) -> None:
+        super().__init__(message)
+        self.answer = answer
 
 
 class UnsafeSQL(TagframeError, ValueError):

@@ -2,6 +2,7 @@
 
 from tagframe.answer.answer import Answer, Generated, StepUse
 from tagframe.answer.asking import aask, ask, ask_many, automatic
+from tagframe.answer.doubts import Doubt
 from tagframe.answer.execution import ExecSQL, Execution, exec_sql
 from tagframe.answer.generation import Generator
 from tagframe.answer.guard import check_sql
@@ -15,6 +16,7 @@ from tagframe.engines.base import SQLLimits
 __all__ = [
     "TAG",
     "Answer",
+    "Doubt",
     "Exec",
     "ExecSQL",
     "Execution",

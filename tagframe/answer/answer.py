@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from tagframe import results
+from tagframe.answer.confidence import confidence_in
 from tagframe.errors import FactUnknown, NotConnected
 from tagframe.lm import Usage
 
 if TYPE_CHECKING:
+    from tagframe.answer.doubts import Doubt
     from tagframe.answer.execution import Execution
     from tagframe.joins import JoinPlan
     from tagframe.retrieval import RetrievedTables
@@ -65,6 +67,8 @@ class Answer:
         rows: what ``exec`` gave, and ``gen`` answered from: the paper's T.
         steps: what each step took.
         retrieved: the tables that were found, and why, where they had to be; None where ``syn`` was shown all.
+        doubts: what speaks against it, each a reason and its facts in a sentence; what they rest on was looked up, and
+            no model was asked. None, if the query was not run by :func:`tagframe.exec_sql`.
     """
 
     question: str
@@ -74,6 +78,7 @@ class Answer:
     rows: pd.DataFrame
     steps: tuple[StepUse, ...] = ()
     retrieved: RetrievedTables | None = field(default=None, repr=False)
+    doubts: tuple[Doubt, ...] = ()
 
     @property
     def value(self) -> Any:
@@ -94,6 +99,15 @@ class Answer:
     def assumptions(self) -> tuple[str, ...]:
         """How ``syn`` read the question where it can be read otherwise, in its words."""
         return tuple(getattr(self.query, "assumptions", ()))
+
+    @cached_property
+    def confidence(self) -> float | None:
+        """The chance that the query reads every table that the question needs, and no other.
+
+        It is the chance of a statement of which nothing else is known, and says nothing of what it does with them. None
+        where ``syn`` was shown all tables, and where retrieval gives no chances.
+        """
+        return None if self.retrieved is None else confidence_in(self.tables, self.retrieved)
 
     @property
     def execution(self) -> Execution | None:
@@ -143,7 +157,9 @@ class Answer:
         tables = f" of {', '.join(self.tables)}" if self.tables else ""
         rows = f"{len(self.rows):,} row{'s' * (len(self.rows) != 1)}"
         said = "".join(f"\nassumed: {one}" for one in self.assumptions)
-        return f"{self.text}\n{said}\nfrom {rows}{tables}\nby {self.query}"
+        said += "".join(f"\ndoubt: {one}" for one in self.doubts)
+        sure = "" if self.confidence is None else f" (these tables at {self.confidence:.0%})"
+        return f"{self.text}\n{said}\nfrom {rows}{tables}{sure}\nby {self.query}"
 
     def _repr_html_(self) -> str:
         from tagframe.display import answer_html
@@ -159,6 +175,8 @@ class Answer:
             "answer": self.text,
             "values": self.values,
             "assumptions": list(self.assumptions),
+            "doubts": [{"reason": doubt.reason, "facts": doubt.facts} for doubt in self.doubts],
+            "confidence": None if self.confidence is None else round(self.confidence, 4),
             "query": query,
             "tables": self.tables,
             "retrieved": found,

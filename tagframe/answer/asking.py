@@ -10,7 +10,7 @@ from tagframe.answer.answer import Answer
 from tagframe.answer.execution import exec_sql
 from tagframe.answer.generation import Generator
 from tagframe.answer.synthesis import Synthesizer
-from tagframe.answer.tag import TAG
+from tagframe.answer.tag import TAG, OnDoubt
 from tagframe.config import SearchSettings
 from tagframe.engines.base import SQLLimits
 from tagframe.operators import OnError, RowsPerCall
@@ -32,13 +32,15 @@ def automatic(
     on_error: OnError = "raise",
     rows_per_call: RowsPerCall = None,
     text: bool = False,
+    on_doubt: OnDoubt = "keep",
 ) -> TAG:
     """The pipeline that :func:`ask` runs: ``automatic(corpus)("Which …?")``; the arguments are those of :func:`ask`."""
     if isinstance(corpus, RetrievedTables):
         syn, whole = Synthesizer(corpus.corpus, found=corpus), corpus.corpus
     else:
         syn, whole = Synthesizer(corpus, k, method), corpus
-    return TAG(syn, exec_sql(whole, limits=limits, on_error=on_error, rows_per_call=rows_per_call), Generator(text))
+    runs = exec_sql(whole, limits=limits, on_error=on_error, rows_per_call=rows_per_call)
+    return TAG(syn, runs, Generator(text), on_doubt)
 
 
 @overload
@@ -52,6 +54,7 @@ def ask(
     on_error: OnError = ...,
     rows_per_call: RowsPerCall = ...,
     text: bool = ...,
+    on_doubt: OnDoubt = ...,
     quote: Literal[False] = ...,
     **settings: Unpack[SearchSettings],
 ) -> Answer: ...
@@ -66,6 +69,7 @@ def ask(
     on_error: OnError = ...,
     rows_per_call: RowsPerCall = ...,
     text: bool = ...,
+    on_doubt: OnDoubt = ...,
     quote: Literal[True],
     **settings: Unpack[SearchSettings],
 ) -> Quote: ...
@@ -79,6 +83,7 @@ def ask(
     on_error: OnError = "raise",
     rows_per_call: RowsPerCall = None,
     text: bool = False,
+    on_doubt: OnDoubt = "keep",
     quote: bool = False,
     **settings: Unpack[SearchSettings],
 ) -> Answer | Quote:
@@ -101,6 +106,8 @@ def ask(
             are asked, ``"keep"`` as NULL, or ``"drop"`` the rows that have them.
         rows_per_call: values of ``sem_filter`` in one prompt, as :func:`tagframe.exec_sql` has it.
         text: have a text written also where the rows are the answer themselves.
+        on_doubt: what is done where something speaks against the answer (:attr:`Answer.doubts`): ``"keep"`` says so on
+            the answer, ``"warn"`` warns as well, ``"raise"`` raises.
         quote: give a :class:`~tagframe.lm.Quote` instead: the statement (for which ``syn`` has been asked), what its LM
             functions would be asked, and what that and the answer would cost.
         **settings: as in :func:`tagframe.configure`, for this call.
@@ -112,6 +119,7 @@ def ask(
         LMError: the model gave no query that can run, or no answer.
         SQLFailed: the SQL passed its limits.
         RowsFailed: an LM function has values without an answer.
+        DoubtedAnswer: with ``on_doubt="raise"``; the answer is on it.
     """
     with config.of_call(ask, settings):
         tag = automatic(
@@ -122,6 +130,7 @@ def ask(
             on_error=on_error,
             rows_per_call=rows_per_call,
             text=text,
+            on_doubt=on_doubt,
         )
         return tag(question, quote=True) if quote else tag(question)
 
@@ -136,6 +145,7 @@ async def aask(
     on_error: OnError = "raise",
     rows_per_call: RowsPerCall = None,
     text: bool = False,
+    on_doubt: OnDoubt = "keep",
     **settings: Unpack[SearchSettings],
 ) -> Answer:
     """:func:`ask`, awaited: the event loop goes on, and cancelling stops what is not sent."""
@@ -148,6 +158,7 @@ async def aask(
             on_error=on_error,
             rows_per_call=rows_per_call,
             text=text,
+            on_doubt=on_doubt,
         )
         return await tag.awaited(question)
 
@@ -162,6 +173,7 @@ def ask_many(
     on_error: OnError = "raise",
     rows_per_call: RowsPerCall = None,
     text: bool = False,
+    on_doubt: OnDoubt = "keep",
     **settings: Unpack[SearchSettings],
 ) -> list[Answer | Exception]:
     """:func:`ask` of many questions that advance together: what all of them ask of the model at once is sent at once.
@@ -183,6 +195,7 @@ def ask_many(
             on_error=on_error,
             rows_per_call=rows_per_call,
             text=text,
+            on_doubt=on_doubt,
         )
         return tag.many(questions)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 import pandas as pd
 
 from tagframe import config, results
+from tagframe.answer.doubts import Doubt, doubts_of
 from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql import Staged, StageReport, has_functions
 from tagframe.answer.query import Query, names_of
@@ -24,6 +25,7 @@ from tagframe.operators.packing import rows_per_call_of
 if TYPE_CHECKING:
     from tagframe.corpus import Corpus
     from tagframe.lm import Quote
+    from tagframe.retrieval import RetrievedTables
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,10 @@ class ExecSQL:
 
     if not TYPE_CHECKING:
         __getattr__ = names_of_before("exec_sql(corpus)", {"quote": "exec_sql(corpus)(statement, quote=True)"})
+
+    def doubts(self, rows: pd.DataFrame, retrieved: RetrievedTables | None = None) -> tuple[Doubt, ...]:
+        """What speaks against these rows as an answer; see :func:`tagframe.answer.doubts.doubts_of`."""
+        return doubts_of(rows, retrieved)
 
     def why_empty(self, rows: pd.DataFrame) -> str:
         """Which conditions of the statement behind these rows leave none, in words for the model that wrote it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Unpack, overload
@@ -15,9 +16,11 @@ from tagframe.answer.metering import as_step, metered
 from tagframe.answer.query_quote import quote_of
 from tagframe.answer.step_models import driver
 from tagframe.config import SearchSettings
-from tagframe.errors import InvalidArgument, LMError, SQLFailed, names_of_before
+from tagframe.errors import DoubtedAnswer, DoubtWarning, InvalidArgument, LMError, SQLFailed, names_of_before
 from tagframe.lm import Quote
 from tagframe.operators import Step, arun, run, run_many
+
+OnDoubt = Literal["keep", "warn", "raise"]
 
 
 class Syn(Protocol):
@@ -34,7 +37,8 @@ class Syn(Protocol):
 class Exec(Protocol):
     """``exec(Q) -> T``: query execution.
 
-    One that can say why there are no rows has ``why_empty(rows)`` too, which gives a text.
+    One that can say why there are no rows has ``why_empty(rows)`` too, which gives a text; one that can say what
+    speaks against them has ``doubts(rows, retrieved)``, which gives :class:`~tagframe.answer.Doubt` s.
     """
 
     def __call__(self, query: Any, /) -> Any:
@@ -60,6 +64,7 @@ class TAG:
         syn: ``syn(R) -> Q``.
         exec: ``exec(Q) -> T``; T is a frame.
         gen: ``gen(R, T) -> A``; None leaves the rows as the answer, as Text2SQL does.
+        on_doubt: what is done where something speaks against an answer: "keep" says so on it, "warn", or "raise".
 
     >>> import pandas as pd
     >>> films = pd.DataFrame({"title": ["Low Tide", "Salt Road"], "year": [1998, 2015]})
@@ -75,6 +80,11 @@ class TAG:
     syn: Syn
     exec: Exec
     gen: Gen | None = None
+    on_doubt: OnDoubt = "keep"
+
+    def __post_init__(self) -> None:
+        if self.on_doubt not in ("keep", "warn", "raise"):
+            raise InvalidArgument(f"on_doubt is 'keep', 'warn' or 'raise'; got {self.on_doubt!r}")
 
     @overload
     def __call__(self, request: str, *, quote: Literal[False] = ..., **settings: Unpack[SearchSettings]) -> Answer: ...
@@ -128,8 +138,15 @@ class TAG:
         query, rows = yield from self._executed(part, request, query)
         said = None if self.gen is None else (yield from part("gen", self.gen, request, rows))
         generated = _generated(said, rows)
-        found = getattr(query, "retrieved", None)
-        return Answer(request, generated.text, list(generated.values), query, rows, tuple(took), found)
+        found, doubts = getattr(query, "retrieved", None), getattr(self.exec, "doubts", None)
+        doubted = () if doubts is None else tuple(doubts(rows, found))
+        answer = Answer(request, generated.text, list(generated.values), query, rows, tuple(took), found, doubted)
+        if doubted and self.on_doubt != "keep":
+            told = f"{request!r:.200} is answered by {answer.text!r:.200}, but {'; '.join(map(str, doubted))}"
+            if self.on_doubt == "raise":
+                raise DoubtedAnswer(f"{told}: the answer is on this error, as .answer", answer)
+            warnings.warn(told, DoubtWarning, stacklevel=2)
+        return answer
 
     def _executed(self, part: Any, request: str, query: Any) -> Step[tuple[Any, pd.DataFrame]]:
         """The rows of the query; or of another one, where this one fails or gives none and the other does better."""

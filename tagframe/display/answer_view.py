@@ -21,6 +21,8 @@ def answer_text(answer: Answer) -> str:
     lines = [f"question: {answer.question}", f"answer:   {answer.text}"]
     lines += [f"values:   {answer.values!r}"] if answer.values else []
     lines += [f"assumed:  {one}" for one in answer.assumptions]
+    lines += [f"doubt:    {one}" for one in answer.doubts]
+    lines += [f"tables:   these and no others at {answer.confidence:.0%}"] if answer.confidence is not None else []
     last_syn, last_exec = _last(answer, "syn"), _last(answer, "exec")
     for position, step in enumerate(answer.steps):
         lines.append(f"{step.name}: {_took(step.calls, step.usage.seconds)}")
@@ -58,13 +60,17 @@ def answer_html(answer: Answer, plan: JoinPlan | None) -> str:
     parts = [f'<p style="white-space:pre-wrap"><b>{escaped_lines(answer.text)}</b></p>']
     parts += [f"<p>values: <code>{escaped(repr(answer.values))}</code></p>"] if answer.values else []
     parts += [f"<p>assumed: {escaped(one)}</p>" for one in answer.assumptions]
+    parts += [f"<p>doubt: {escaped(str(one))}</p>" for one in answer.doubts]
     parts.append(f'<pre style="white-space:pre-wrap">{highlighted(str(answer.query))}</pre>')
     parts += [small(line) for line in _stages(answer)]
     shown = answer.rows.head(_ROWS)
     names = [escaped(str(name)) for name in shown.columns]
     cells = [[escaped(str(cell)) for cell in row] for row in shown.itertuples(index=False)]
     parts.append(table(names, cells, words=set(names)) if names else "")
-    parts.append(small(_made_of(answer) + ("" if len(shown) == len(answer.rows) else f", the first {_ROWS} are shown")))
+    sure = "" if answer.confidence is None else f", these tables at {answer.confidence:.0%}"
+    parts.append(
+        small(_made_of(answer) + sure + ("" if len(shown) == len(answer.rows) else f", the first {_ROWS} are shown"))
+    )
     if plan is not None and plan.steps:
         parts.append(f'<div style="padding:12px 0 6px">{join_graph(plan)}</div>')
     parts.append(small("; ".join(f"{step.name}: {_took(step.calls, step.usage.seconds)}" for step in answer.steps)))

@@ -44,7 +44,10 @@ def test_sqlite_reads_the_table_behind_in():
         ('SELECT c.name FROM "riding"."club" c', 'SELECT c.name FROM "riding.club" c'),
         ("SELECT riding.club.name FROM Riding.Club", 'SELECT "club".name FROM "riding.club" AS "Club"'),
         ("SELECT running.race.id FROM running.race", 'SELECT "race".id FROM "race"'),
-        ("SELECT r.id FROM race r WHERE r.note = 'riding.club'", "SELECT r.id FROM race r WHERE r.note = 'riding.club'"),
+        (
+            "SELECT r.id FROM race r WHERE r.note = 'riding.club'",
+            "SELECT r.id FROM race r WHERE r.note = 'riding.club'",
+        ),
         ("SELECT 1.5 FROM elsewhere.club", "SELECT 1.5 FROM elsewhere.club"),
         ("SELECT FROM WHERE a.b", "SELECT FROM WHERE a.b"),
         (

@@ -1,0 +1,140 @@
+"""``tag_bench doubts``: how often each doubt fires on right statements, and what ``answer.confidence`` is worth.
+
+Gold SQL is run over pooled databases, as if ``syn`` had written it, and its doubts are counted: each of them is a false
+alarm, or a fault of the gold. Then of each question the gold tables, and the same with a table dropped, added or
+swapped, are judged by weights that were fitted without the data set.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import click
+import numpy as np
+import numpy.typing as npt
+from tqdm.auto import tqdm
+
+import tagframe as tf
+from tag_bench import SpreadCommand
+from tag_bench.data import Question, drawn
+from tag_bench.fit_stages import fit_logistic
+from tag_bench.retrieval import reliability
+from tag_bench.syn_shown import pooled
+from tagframe.answer.confidence import WEIGHTS, features_of
+from tagframe.answer.doubts import doubts_of
+from tagframe.answer.query import Query
+from tagframe.errors import TagframeError
+from tagframe.retrieval import RetrievedTables
+
+SHOWN = 12
+Changed = tuple[str, list[float]]
+"""What was done to the gold tables ("" for nothing), and the features of the outcome."""
+
+
+def changed_sets(gold: Sequence[str], found: RetrievedTables, draw: random.Random) -> list[tuple[str, set[str]]]:
+    """The gold tables, and the same with one dropped, added or swapped: a drawn one of these where it can be done."""
+    databases = {found.corpus.profile(id).database for id in gold}
+    others = [hit.id for hit in found.tables if hit.id not in gold]
+    near = [id for id in others if found.corpus.profile(id).database in databases] or others
+    ways: list[tuple[str, set[str]]] = []
+    if len(gold) > 1:
+        ways.append(("dropped", set(gold) - {draw.choice(gold)}))
+    if near:
+        ways.append(("added", {*gold, draw.choice(near)}))
+        ways.append(("swapped", (set(gold) - {draw.choice(gold)}) | {draw.choice(near)}))
+    return [("", set(gold)), draw.choice(ways)] if ways else []
+
+
+def area(chances: npt.NDArray[np.float64], truth: npt.NDArray[np.bool_]) -> float:
+    """The area under the curve: how often a right one is judged likelier than a wrong one, equals counting half."""
+    right, wrong = chances[truth][:, None], chances[~truth][None, :]
+    return float(((right > wrong) + 0.5 * (right == wrong)).mean())
+
+
+def _judged(weights: Sequence[float], sets: Sequence[Changed]) -> dict[str, Any]:
+    features = np.array([values for _, values in sets])
+    chances, truth = 1 / (1 + np.exp(-features @ np.array(weights))), np.array([not change for change, _ in sets])
+    by_change = {
+        change: round(area(chances[kept], truth[kept]), 3)
+        for change in ("dropped", "added", "swapped")
+        if (kept := np.array([one in ("", change) for one, _ in sets])).any() and not truth[kept].all()
+    }
+    off = reliability(chances, truth.astype(float))
+    return {"statements": len(sets), "area": round(area(chances, truth), 3), "by_change": by_change, "off_by": off}
+
+
+def _fitted(sets: Sequence[Changed]) -> list[float]:
+    features, truth = np.array([values for _, values in sets]), np.array([not change for change, _ in sets])
+    return fit_logistic(features, truth, np.ones(len(sets)))
+
+
+def _gold_rows(sql: str, question: Question, pool: tf.Corpus) -> Any:
+    """The rows of a gold statement, whose texts may stand in double quotation marks."""
+    own = {one.name: one.id for one in pool.profiles if one.database.lower() == question.database.lower()}
+    limits = tf.SQLLimits(seconds=10)
+    return tf.exec_sql(pool, limits=limits)(Query(sql.replace('"', "'"), own))
+
+
+@click.command("doubts", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--data", "folders", required=True, multiple=True, type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Data sets; the databases of each are pooled.",
+)  # fmt: skip
+@click.option("--half", type=click.Choice(["fit", "report"]), default="report", show_default=True, help="If there are.")
+@click.option("--limit", type=click.IntRange(min=1), default=300, show_default=True, help="Questions of each, drawn.")
+@click.option("--fit", "fits", is_flag=True, help="Print weights fitted on all of them, too.")
+@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
+def command(folders: tuple[Path, ...], half: str, limit: int, fits: bool, output: Any) -> None:
+    """Doubts on gold SQL, and the confidence in its tables with one dropped, added or swapped; no model is asked.
+
+    Example: python -m tag_bench doubts --data ../shared/bench/spider ../shared/bench/bird --json -
+    """
+    result: dict[str, Any] = {"data": {}}
+    sets: dict[str, list[Changed]] = {}
+    for folder in folders:
+        pool, asked, _ = pooled([folder], half)
+        sql_of = {(question.database, question.position): sql for question, sql in asked}
+        questions = drawn([question for question, _ in asked], limit)
+        fired: Counter[str] = Counter()
+        seconds, draw = [], random.Random(0)
+        sets[folder.name] = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for question in tqdm(questions, desc=folder.name, unit="question", disable=None):
+                found = tf.retrieve_tables(question.text, pool, k=SHOWN)
+                gold = sorted(id for id in pool.ids if id.lower() in question.gold)
+                sets[folder.name] += [
+                    (change, features_of(tables, found)) for change, tables in changed_sets(gold, found, draw)
+                ]
+                try:
+                    rows = _gold_rows(sql_of[question.database, question.position], question, pool)
+                except TagframeError:
+                    fired["refused"] += 1
+                    continue
+                began = perf_counter()
+                kinds = {doubt.reason for doubt in doubts_of(rows, found)}
+                seconds.append(perf_counter() - began)
+                fired.update([*kinds, *(["any"] if kinds else [])])
+        result["data"][folder.name] = {
+            "questions": len(questions),
+            "ran": len(seconds),
+            "doubts": dict(fired.most_common()),
+            "seconds": {"median": round(median(seconds), 4), "most": round(max(seconds), 3)} if seconds else None,
+            "shipped": _judged(WEIGHTS, sets[folder.name]),
+        }
+    for name, own in sets.items():
+        rest = [one for other, theirs in sets.items() if other != name for one in theirs]
+        if rest:
+            result["data"][name]["left_out"] = _judged(_fitted(rest), own)
+    if fits:
+        result["weights"] = [round(value, 4) for value in _fitted([one for own in sets.values() for one in own])]
+    json.dump(result, output, indent=2)
+    output.write("\n")

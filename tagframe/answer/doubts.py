@@ -1,0 +1,160 @@
+"""What speaks against an answer: named reasons with their facts, found without asking a model."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import pandas as pd
+from sqlglot import exp
+
+from tagframe import results
+from tagframe.answer.readings import other_readings
+from tagframe.answer.sql_tree import written
+from tagframe.answer.statement_facts import ColumnOf, StatementFacts, facts_of_statement
+from tagframe.engines.base import SQLLimits
+from tagframe.errors import CorpusError, SQLFailed, UnsafeSQL
+from tagframe.joins import keys_between
+from tagframe.retrieval.links import tables_around
+
+if TYPE_CHECKING:
+    from tagframe.answer.execution import Execution
+    from tagframe.answer.guard import Reader
+    from tagframe.retrieval import RetrievedTables
+
+Reason = Literal["table", "database", "value", "empty", "join", "unsure", "reading"]
+
+LIKELY = 0.5
+"""The chance from which a table is likely to be needed."""
+RIVAL = 0.1
+"""The chance from which another database is a rival: it caught the one answer of fifty that was from a wrong one."""
+_LEAST_KEY = 0.3
+_MOST_VALUES = 12
+_RIVALS = 3
+_LIMITS = SQLLimits(rows=1, seconds=2.0)
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """One thing that speaks against an answer.
+
+    Attributes:
+        reason: "table" (a likelier one is not read), "database" (another one may be meant), "value" (what a column is
+            held to is in no cell), "empty" (no rows, or nothing but NULL), "join" (by no key that the tables show),
+            "unsure" (values that LM functions could not judge), "reading" (another one gives other rows).
+        facts: in a sentence.
+    """
+
+    reason: Reason
+    facts: str
+
+    def __str__(self) -> str:
+        return self.facts
+
+
+def doubts_of(rows: pd.DataFrame, retrieved: RetrievedTables | None) -> tuple[Doubt, ...]:
+    """What speaks against the result of a statement.
+
+    Nothing is asked of a model. Statements of our own are run, of two seconds at most each: whether a value is in a
+    column, and what another reading of the question would give.
+
+    Args:
+        rows: as :func:`tagframe.exec_sql` gave them; nothing is known of others.
+        retrieved: the tables that the statement was written over, where they were found.
+    """
+    execution = results.recall(rows, "execution")
+    if execution is None or execution.reader is None:
+        return ()
+    found: list[Doubt] = []
+    if retrieved is not None:
+        found += _of_tables(execution, retrieved)
+    asked = facts_of_statement(execution.query.sql, execution.reader)
+    found += _of_joins(asked, execution.reader)
+    found += _of_values(asked, execution.reader)
+    if bool(rows.isna().all(axis=None)):
+        found.append(
+            Doubt("empty", "the statement gives no rows" if not len(rows) else "the statement gives NULL only")
+        )
+    found += [
+        Doubt("unsure", f"{stage.unsure + stage.failed:,} of {stage.values:,} values of {stage.call} were not judged")
+        for stage in execution.stages
+        if stage.unsure + stage.failed
+    ]
+    found += [Doubt("reading", text) for text in other_readings(execution.sql, rows, execution.reader)]
+    return tuple(found)
+
+
+def _of_tables(execution: Execution, retrieved: RetrievedTables) -> Iterator[Doubt]:
+    """Likely tables that are not read, and databases that may be meant."""
+    corpus, used = retrieved.corpus, set(execution.tables)
+    chances = {part: hit.probability or 0.0 for hit in retrieved.tables for part in (hit.id, *hit.parts)}
+    if not used or not used <= set(chances):
+        return  # the user's own choice, or a table that was looked for afterwards
+    databases = {corpus.profile(id).database for id in used}
+    best: dict[str, tuple[float, str]] = defaultdict(lambda: (0.0, ""))
+    for hit in retrieved.tables:
+        if not used & {hit.id, *hit.parts}:
+            database = corpus.profile(hit.id).database
+            best[database] = max(best[database], (hit.probability or 0.0, hit.id))
+    weakest = min(used, key=lambda id: chances[id])
+    own = max((best[database] for database in databases), default=(0.0, ""))
+    if own[0] >= LIKELY > chances[weakest]:
+        yield Doubt("table", f"{own[1]} ({own[0]:.0%}) is not read, {weakest} ({chances[weakest]:.0%}) is")
+    rivals = sorted(known for database, known in best.items() if database not in databases and known[0] >= RIVAL)
+    if rivals:
+        told = ", ".join(f"{id} ({chance:.0%})" for chance, id in rivals[: -_RIVALS - 1 : -1])
+        yield Doubt("database", f"another database may be meant: {told}")
+
+
+def _of_joins(asked: StatementFacts, reader: Reader) -> Iterator[Doubt]:
+    """Columns that are made equal, and are no key that the tables show."""
+    tables = sorted({table for pair in asked.joined for table, _ in pair})
+    if len(tables) < 2:
+        return
+    keys = keys_between(reader.corpus, tables, tables_around(reader.corpus, tables)).keys
+    reached: dict[ColumnOf, set[ColumnOf]] = defaultdict(set)
+    chances: dict[frozenset[ColumnOf], float] = defaultdict(float)
+    for key in keys:
+        for mine, theirs in zip(key.left_columns, key.right_columns, strict=True):
+            ends = (key.left_table, mine), (key.right_table, theirs)
+            chances[frozenset(ends)] = max(chances[frozenset(ends)], key.score)
+            if key.score >= _LEAST_KEY:
+                reached[ends[0]].add(ends[1])
+                reached[ends[1]].add(ends[0])
+    for one, other in asked.joined:
+        if other in _all_reached(one, reached):
+            continue
+        told = f"{_dotted(one)} = {_dotted(other)} is a key at {chances[frozenset((one, other))]:.0%}"
+        rival = max((key for key in keys if key.tables == {one[0], other[0]}), key=lambda key: key.score, default=None)
+        known = f"; {rival} at {rival.score:.0%}" if rival is not None and rival.score >= LIKELY else ""
+        yield Doubt("join", f"{told}{known}")
+
+
+def _all_reached(start: ColumnOf, reached: dict[ColumnOf, set[ColumnOf]]) -> set[ColumnOf]:
+    done, waiting = {start}, [start]
+    while waiting:
+        for column in reached[waiting.pop()] - done:
+            done.add(column)
+            waiting.append(column)
+    return done
+
+
+def _dotted(column: ColumnOf) -> str:
+    return ".".join(column)
+
+
+def _of_values(asked: StatementFacts, reader: Reader) -> Iterator[Doubt]:
+    """Texts that columns are held to, and that no cell has."""
+    for held in asked.held[:_MOST_VALUES]:
+        one = exp.alias_(exp.Literal.number(1), "one")
+        table = exp.Table(this=exp.to_identifier(held.table, quoted=True))
+        select = exp.Select(expressions=[one]).from_(table).where(held.test.copy()).limit(1)
+        try:
+            is_there = len(reader.run(written(select, reader.engine.dialect.name), _LIMITS)) > 0
+        except (SQLFailed, UnsafeSQL, CorpusError):
+            continue
+        if not is_there:
+            words = ", ".join(repr(word) for word in held.words[:3])
+            yield Doubt("value", f"no cell of {held.table}.{held.column} is {words}")

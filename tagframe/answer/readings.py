@@ -1,0 +1,175 @@
+"""Other readings of a question that a change of its statement gives, with no model asked.
+
+Four in six answers that a reader would not take were made by a statement that was right but for one of these: whether
+rows without a match count, whether what a join repeats counts twice, and where a list ends among equals.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import pandas as pd
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from tagframe.answer.sql_tree import aggregates, is_grouped, parsed, written
+from tagframe.engines.base import SQLLimits
+from tagframe.errors import SQLFailed, UnsafeSQL
+
+if TYPE_CHECKING:
+    from tagframe.answer.guard import Reader
+
+_SECONDS = 2.0
+
+
+def other_readings(sql: str, rows: pd.DataFrame, reader: Reader) -> Iterator[str]:
+    """What other readings would give, a sentence each; none where they give the same.
+
+    Args:
+        sql: a statement that has run.
+        rows: what it gave.
+        reader: what ran it.
+    """
+    try:
+        tree = parsed(sql, reader.engine.dialect.name)
+    except (SqlglotError, RecursionError):
+        return
+    if not isinstance(tree, exp.Select) or tree.args.get("from_") is None:
+        return
+    for reading in (_without_match, _each_once, _equals_of_last):
+        try:
+            yield from reading(tree, rows, reader)
+        except (SQLFailed, UnsafeSQL, SqlglotError):  # the reading cannot be had
+            continue
+
+
+def _run(tree: exp.Expr, reader: Reader, most: int) -> pd.DataFrame:
+    limits = SQLLimits(rows=most, seconds=min(_SECONDS, reader.limits.seconds), memory=reader.limits.memory)
+    return reader.run(written(tree, reader.engine.dialect.name), limits)
+
+
+def _without_match(tree: exp.Select, rows: pd.DataFrame, reader: Reader) -> Iterator[str]:
+    """Rows without a match, which INNER JOIN leaves out: of the first table, and of the one that is grouped by."""
+    joins = [position for position, join in enumerate(tree.args.get("joins") or []) if _is_inner(join)]
+    if not joins:
+        return
+    first, last = tree.args["from_"].this, tree.args["joins"][-1].this
+    ways = [("LEFT", joins, first.name)]
+    group = tree.args.get("group")
+    by = set() if group is None else {key.table for key in group.find_all(exp.Column)}
+    if by == {last.alias_or_name} and joins[-1] == len(tree.args["joins"]) - 1:
+        ways.append(("RIGHT", joins[-1:], last.name))
+    for side, positions, kept in ways:
+        other = tree.copy()
+        for position in positions:
+            other.args["joins"][position].set("kind", None)
+            other.args["joins"][position].set("side", side)
+        more = _of_something(_run(other, reader, max(reader.limits.rows, len(rows)) + 1), tree)
+        if not _same_rows(more, rows):
+            told = _difference(rows, more, "there would be", "it would be")
+            yield f"rows of {kept} that match none are left out; with them {told}"
+            return
+
+
+def _of_something(rows: pd.DataFrame, tree: exp.Select) -> pd.DataFrame:
+    """The rows but those of nothing: NULL in all columns that no aggregate function made."""
+    named = [position for position, item in enumerate(tree.expressions) if not aggregates(item)]
+    if not named and is_grouped(tree):
+        return rows
+    has_star = any(item.is_star for item in tree.expressions)
+    kept = rows if has_star or not named else rows.iloc[:, named]
+    return rows[kept.notna().any(axis=1).to_numpy()]
+
+
+def _is_inner(join: exp.Join) -> bool:
+    has_test = join.args.get("on") is not None or join.args.get("using")
+    return bool(has_test) and not join.side and (join.kind or "INNER") == "INNER" and not join.method
+
+
+def _each_once(tree: exp.Select, rows: pd.DataFrame, reader: Reader) -> Iterator[str]:
+    """What a join repeats, and is counted or listed as often."""
+    if not tree.args.get("joins") or tree.args.get("distinct") is not None:
+        return
+    if not is_grouped(tree):
+        if tree.args.get("limit") is None and len(rows) > len(once := rows.drop_duplicates()):
+            yield f"the {len(rows):,} rows repeat themselves; each once, there are {len(once):,}"
+        return
+    other = tree.copy()
+    counted = [
+        node
+        for item in other.expressions
+        for node in item.find_all(exp.Anonymous)
+        if node.name.lower() == "count" and len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Column)
+    ]
+    if not counted:
+        return
+    for node in counted:
+        node.set("expressions", [exp.Distinct(expressions=[node.expressions[0].copy()])])
+    once = _run(other, reader, max(reader.limits.rows, len(rows)))
+    if not _same_rows(once, rows):
+        what = ", ".join(sorted({node.sql(dialect="sqlite") for node in counted}))
+        yield f"what is counted repeats itself; by {what} {_difference(rows, once, 'there would be', 'it would be')}"
+
+
+def _equals_of_last(tree: exp.Select, rows: pd.DataFrame, reader: Reader) -> Iterator[str]:
+    """Rows behind a LIMIT that are equal to the last one before it, in all that the order goes by."""
+    order, limit = tree.args.get("order"), tree.args.get("limit")
+    if order is None or limit is None or tree.args.get("offset") is not None or tree.args.get("distinct") is not None:
+        return
+    if not isinstance(limit.expression, exp.Literal) or int(limit.expression.this) != len(rows) or not len(rows):
+        return
+    by_alias = {item.alias.casefold(): item.this for item in tree.expressions if isinstance(item, exp.Alias)}
+    other = tree.copy()
+    for position, key in enumerate(order.expressions):
+        known = _meant_by(key.this, tree.expressions, by_alias)
+        if known is None:
+            return
+        other.append("expressions", exp.alias_(known.copy(), f"order_{position}"))
+    further = len(rows) + 1000
+    other.set("limit", exp.Limit(expression=exp.Literal.number(further)))
+    more = _run(other, reader, further)
+    keys = [tuple(_plain(cell) for cell in row) for row in more.iloc[:, rows.shape[1] :].itertuples(index=False)]
+    shown = [tuple(_plain(cell) for cell in row) for row in more.iloc[:, : rows.shape[1]].itertuples(index=False)]
+    last = len(rows) - 1
+    equal = [row for row, key in zip(shown[last:], keys[last:], strict=True) if key == keys[last]]
+    behind = len(equal) - 1
+    if len(set(equal)) > 1:
+        more_than = "" if behind + len(rows) < further else "at least "
+        are = "row is" if behind == 1 else "rows are"
+        yield f"{more_than}{behind:,} further {are} equal to the last of the {len(rows):,} in what the order goes by"
+
+
+def _meant_by(key: exp.Expr, items: Sequence[exp.Expr], by_alias: dict[str, exp.Expr]) -> exp.Expr | None:
+    """What an entry of ORDER BY means: itself, or what SELECT has at its position or under its name."""
+    if isinstance(key, exp.Literal) and not key.is_string:
+        position = int(key.this) - 1
+        is_known = 0 <= position < len(items) and not any(item.is_star for item in items[: position + 1])
+        return items[position].unalias() if is_known else None
+    if isinstance(key, exp.Column) and not key.table:
+        return by_alias.get(key.name.casefold(), key)
+    has_alias = any(not node.table and node.name.casefold() in by_alias for node in key.find_all(exp.Column))
+    return None if has_alias else key
+
+
+def _plain(cell: object) -> object:
+    return None if pd.isna(cell) else cell  # type: ignore[call-overload]  # a cell of a result is a scalar
+
+
+def _same_rows(one: pd.DataFrame, other: pd.DataFrame) -> bool:
+    return len(one) == len(other) and _counted(one) == _counted(other)
+
+
+def _counted(rows: pd.DataFrame) -> Counter[tuple[object, ...]]:
+    return Counter(tuple(_plain(cell) for cell in row) for row in rows.itertuples(index=False, name=None))
+
+
+def _difference(rows: pd.DataFrame, other: pd.DataFrame, there: str, it: str) -> str:
+    """How another result differs, in few words."""
+    if len(rows) != len(other):
+        return f"{there} {len(other):,} row{'s' * (len(other) != 1)} for {len(rows):,}"
+    if other.size == 1:
+        return f"{it} {_plain(other.iat[0, 0])} for {_plain(rows.iat[0, 0])}"
+    changed = sum((_counted(other) - _counted(rows)).values())
+    return f"{changed:,} of {len(rows):,} rows would be others"
