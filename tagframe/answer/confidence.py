@@ -11,7 +11,7 @@ import math
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from tagframe.joins import keys_between
+from tagframe.joins import Components, keys_between
 from tagframe.retrieval.links import tables_around
 
 if TYPE_CHECKING:
@@ -85,9 +85,8 @@ def _log_odds(chance: float) -> float:
 
 def _parts(tables: Collection[str], pairs: Sequence[Sequence[str]]) -> int:
     """How many parts tables are in, of which no pair connects two."""
-    part = {id: frozenset({id}) for id in tables}
+    parts = Components(tables)
     for one, other in pairs:
-        if one in part and other in part:
-            both = part[one] | part[other]
-            part |= dict.fromkeys(both, both)
-    return len(set(part.values()))
+        if one in parts.parent and other in parts.parent:
+            parts.join(one, other)
+    return len(parts.groups())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, overload
 
@@ -13,7 +14,7 @@ from tagframe.corpus import Corpus
 from tagframe.corpus.once import once
 from tagframe.corpus.references import NamedTable
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
-from tagframe.joins import How, JoinPlan, On, keys_on, plan_tables
+from tagframe.joins import Components, How, JoinPlan, On, accepted_keys, keys_on, plan_tables
 from tagframe.keys import KeyPair
 from tagframe.merging import Reaction, Where, run_plan
 from tagframe.merging.hidden_now import as_hidden_now
@@ -162,11 +163,33 @@ class RetrievedTables:
 
     @property
     def joins(self) -> list[KeyPair]:
-        """The key pairs of the join plan, in its order; none where the tables do not connect."""
-        try:
-            return [step.key for step in self.join_plan.steps]
-        except NotConnected:
-            return []
+        """The key pairs of the join plan, in its order; where there is no plan, those of each part that connects.
+
+        Where one database has all tables that are likely needed, databases are such parts: none is joined to another.
+        """
+        likely = {self._database(hit.id) for hit in self.tables if not hit.doubtful}
+        if len(likely) != 1 or likely == {self._database(id) for id in self.ids}:
+            with suppress(NotConnected):
+                return [step.key for step in self.join_plan.steps]
+        return [step.key for part in self._connected(apart=len(likely) == 1) for step in part.join_plan.steps]
+
+    def _database(self, id: str) -> str:
+        return self.corpus.profile(id).database
+
+    def _connected(self, *, apart: bool) -> Iterator[RetrievedTables]:
+        """The parts of two tables or more that keys connect; databases ``apart`` or not."""
+        schemas: dict[str, list[str]] = {}
+        for id in self.ids:
+            schemas.setdefault(self._database(id) if apart else "", []).append(id)
+        for schema in schemas.values():
+            parts = Components(schema)
+            for key in accepted_keys(self.corpus, schema):
+                parts.join(key.left_table, key.right_table)
+            for part in parts.groups():
+                anchor = self.anchor if self.anchor in part else None
+                hits = tuple(hit for hit in self.tables if hit.id in part and hit.id != anchor)
+                if len(part) > 1:
+                    yield replace(self, tables=hits, anchor=anchor)
 
     def merge(
         self,

@@ -1,11 +1,13 @@
 import json
 import pickle
 
+import pandas as pd
 import pytest
 
+import tagframe as tf
 from tagframe import results
 from tagframe.errors import SourceNotFound, TableNotFound
-from tagframe.retrieval import retrieve_tables
+from tagframe.retrieval import RetrievedTables, TableHit, retrieve_tables
 
 QUESTION = "What is the gender of the clients who have a loan?"
 
@@ -82,3 +84,23 @@ def test_of_schemas_alone_tables_and_plans_are_found_and_no_rows(schema, words):
     assert "music.concert" in found._repr_html_()
     with pytest.raises(SourceNotFound, match="only its schema is known"):
         found.merge()
+
+
+def test_joins_are_those_of_each_part_that_connects(tmp_path):
+    orders = pd.DataFrame({"order_id": [1, 2, 3], "customer_id": [7, 7, 8]})
+    customers = pd.DataFrame({"customer_id": [7, 8, 9], "name": ["Ann", "Bo", "Cy"]})
+    weather = pd.DataFrame({"day": ["mon", "tue"], "rain": [0.5, 1.5]})
+    for database in ("shop", "archive"):
+        (tmp_path / database).mkdir()
+        for name, frame in {"orders": orders, "customers": customers, "weather": weather}.items():
+            frame.to_csv(tmp_path / database / f"{name}.csv", index=False)
+    corpus = tf.open_corpus(tmp_path / "shop").union(tf.open_corpus(tmp_path / "archive"))
+    likely = TableHit("shop.orders", 1.0, probability=0.9), TableHit("shop.customers", 1.0, probability=0.8)
+    others = TableHit("archive.customers", 0.5, probability=0.1), TableHit("shop.weather", 0.5, probability=0.1)
+    found = RetrievedTables("orders of customers", (*likely, *others), corpus)
+    assert [(key.left, key.right) for key in found.joins] == [("shop.orders.customer_id", "shop.customers.customer_id")]
+    twins = RetrievedTables("orders", (*likely, *others[:1], TableHit("archive.orders", 1, probability=0.2)), corpus)
+    assert {frozenset(key.tables) for key in twins.joins} == {
+        frozenset({"shop.orders", "shop.customers"}),
+        frozenset({"archive.orders", "archive.customers"}),
+    }
