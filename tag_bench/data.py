@@ -39,12 +39,14 @@ class Question:
         database: the database that it was written for.
         gold: ids ``database.table`` of the tables of its gold SQL, in lower case.
         position: its place in the file, from 0.
+        sql: that answers it, where the data has that.
     """
 
     text: str
     database: str
     gold: frozenset[str]
     position: int
+    sql: str = ""
 
 
 @dataclass(frozen=True)
@@ -237,6 +239,7 @@ def _questions(entries: Iterable[Mapping[str, Any]], linearised: Mapping[str, st
             str(entry.get("db_id", entry.get("database"))),
             frozenset(_gold(entry, linearised or {})),
             position,
+            str(entry.get("sql", entry.get("query", ""))),
         )
         for position, entry in enumerate(entries)
     ]
@@ -277,6 +280,7 @@ def _fiben(folder: Path) -> tuple[list[TableProfile], list[Question]]:
             "fiben",
             frozenset(f"fiben.{name}" for name in gold_tables(entry["SQL"])),
             position,
+            entry["SQL"],
         )
         for position, entry in enumerate(entries)
     ]

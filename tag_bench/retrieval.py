@@ -19,7 +19,9 @@ from tqdm.auto import tqdm
 from tag_bench import SpreadCommand
 from tag_bench.data import Dataset, Question, drawn, of_half, read_coarse, read_dataset, read_decompositions
 from tag_bench.kept import Kept, KeptEmbedder
+from tag_bench.lessons import Lesson
 from tag_bench.published import beside, plot
+from tagframe.corpus.vectors import VectorStore
 from tagframe.embed import SentenceTransformerEmbedder, get_embedder
 from tagframe.errors import ReplayMiss
 from tagframe.lm import LM
@@ -37,6 +39,9 @@ from tagframe.retrieval.signals import SIGNALS
 
 AUTO = 0
 """The K that stands for ``k="auto"``."""
+
+DRAWS = 5
+"""Times that the questions are drawn which are learned."""
 
 _ONLY = SIGNALS.index("only_value")
 
@@ -72,6 +77,7 @@ def run(
     *,
     coarse: Floats | None = None,
     lm: LM | None = None,
+    lessons: Sequence[Lesson] = (),
 ) -> list[Found]:
     """Retrieve the tables of every question, for every K.
 
@@ -84,6 +90,7 @@ def run(
         questions: those to ask.
         coarse: given relevance: shape (questions of the file, tables).
         lm: who takes questions apart, imagines or rewrites; rules where None.
+        lessons: what was learned before; each question is asked once with each.
 
     Raises:
         click.ClickException: a store that is replayed lacks answers; those that could be asked for are noted in it.
@@ -100,25 +107,30 @@ def run(
             try:
                 if lm is not None and decompositions is None and method.decomposer is not None:
                     asked = method.decomposer.ask(lm, asked)
-                prepared = method.prepared(index, asked, lm=lm, k=max(sizes))
+                relevance = method.relevance(index, asked, lm)
             except ReplayMiss as miss:
                 misses.append(str(miss))
                 continue
         else:
-            prepared = method.prepare(index, asked, coarse[question.position], None, max(sizes))
-        seconds = {"prepare": time.perf_counter() - started}
-        tables, connected, confidence = {}, {}, {}
-        for size in sizes:
+            relevance = coarse[question.position]
+        before = time.perf_counter() - started
+        for lesson in lessons or (None,):
             started = time.perf_counter()
-            selection = method.select(prepared.problem, size or None)
-            seconds[f"choose@{size}"] = time.perf_counter() - started
-            chosen = [prepared.tables[place] for place in selection.indices]
-            tables[size] = tuple(ids[table] for table in chosen)
-            confidence[size] = selection.confidence
-            links = index.links.matrix(chosen)
-            edges, _ = spanning_forest(np.where(links >= LINKED, links, 0.0), range(len(chosen)))
-            connected[size] = len(edges) == len(chosen) - 1
-        found.append(Found(question, tables, connected, confidence, seconds, _named(prepared, ids)))
+            known = relevance if lesson is None else lesson.told(relevance, question, asked)
+            prepared = method.prepare(index, asked, known, None, max(sizes))
+            seconds = {"prepare": before + time.perf_counter() - started}
+            tables, connected, confidence = {}, {}, {}
+            for size in sizes:
+                started = time.perf_counter()
+                selection = method.select(prepared.problem, size or None)
+                seconds[f"choose@{size}"] = time.perf_counter() - started
+                chosen = [prepared.tables[place] for place in selection.indices]
+                tables[size] = tuple(ids[table] for table in chosen)
+                confidence[size] = selection.confidence
+                links = index.links.matrix(chosen)
+                edges, _ = spanning_forest(np.where(links >= LINKED, links, 0.0), range(len(chosen)))
+                connected[size] = len(edges) == len(chosen) - 1
+            found.append(Found(question, tables, connected, confidence, seconds, _named(prepared, ids)))
     if misses:
         raise click.ClickException(f"{len(misses):,} of {len(questions):,} questions lack answers; {misses[0]}")
     return found
@@ -298,6 +310,7 @@ _VARIANTS = "Of JAR, for exact and mip: D without joins, F in full, G with the k
 @click.option("--coarse", type=click.Path(exists=True, path_type=Path), help="Relevance of your own: see read_coarse.")
 @click.option("--limit", type=click.IntRange(min=1), help="The first so many questions only.")
 @click.option("--questions", type=click.IntRange(min=1), help="So many questions, drawn at random.")
+@click.option("--learn", type=click.IntRange(min=1), help="So many other questions with their SQL are known: 5 draws.")
 @click.option("--compare", is_flag=True, help="Print ours beside the published figures, to standard error.")
 @click.option("--plot", "picture", type=click.Path(path_type=Path), help="Draw complete recall by K into this file.")
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
@@ -321,6 +334,7 @@ def command(
     coarse: Path | None,
     limit: int | None,
     questions: int | None,
+    learn: int | None,
     compare: bool,
     picture: Path | None,
     output: Any,
@@ -329,6 +343,8 @@ def command(
 
     Example: python -m tag_bench retrieval --data spider --method greedy -k 2 3 5 10 --decompositions spider/decomp.json
     """
+    if learn is not None and method != "auto":
+        raise click.ClickException(f"--learn is for --method auto; got {method}")
     declared = variant == "G"
     dataset = read_dataset(data, hide_database=hide_database, declared_keys=declared, synonyms=synonyms)
     given = read_decompositions(decompositions, dataset.questions)
@@ -350,6 +366,12 @@ def command(
         described = None if own_names else part.described
         return RetrievalIndex(part.corpus, encoder, declared_keys=declared, described=described)
 
+    @cache
+    def lessons_in(database: str | None) -> list[Lesson]:
+        part, index, vectors = dataset if database is None else dataset.of(database), index_in(database), VectorStore()
+        drawn = [Lesson.drawn(part, index, learn, seed, vectors) for seed in range(DRAWS)] if learn else []
+        return [one for one in drawn if one is not None]
+
     def asked(questions: Sequence[Question], sizes: Sequence[int]) -> list[Found]:
         groups: dict[str | None, list[Question]] = defaultdict(list)
         for question in questions:
@@ -357,7 +379,17 @@ def command(
         return [
             one
             for database, group in groups.items()
-            for one in run(dataset, index_in(database), chosen, sizes, given, group, coarse=scores_given, lm=model)
+            for one in run(
+                dataset,
+                index_in(database),
+                chosen,
+                sizes,
+                given,
+                group,
+                coarse=scores_given,
+                lm=model,
+                lessons=lessons_in(database),
+            )
         ]
 
     scores_given = None if coarse is None else read_coarse(coarse, index_in(None).tables, len(dataset.questions))
@@ -366,15 +398,19 @@ def command(
     chosen = weighted(ablated(variant_of(METHODS[method], variant), ablation), weights)
     model = None if lm is None else LM(lm)
     if method == "auto":  # how many tables: asked of all questions, those of one table too
-        chosen_for = {one.question.position: one for one in asked(_both(several, counted[:limit]), [*sizes, AUTO])}
-        found = [chosen_for[question.position] for question in several]
-        every = [chosen_for[question.position] for question in counted[:limit]]
+        chosen_for: dict[int, list[Found]] = defaultdict(list)
+        for one in asked(_both(several, counted[:limit]), [*sizes, AUTO]):
+            chosen_for[one.question.position].append(one)
+        found = [one for question in several for one in chosen_for[question.position]]
+        every = [one for question in counted[:limit] for one in chosen_for[question.position]]
         result = report(dataset, method, decompositions, sizes, found)
         result["auto"] = automatic(every)
         result["values"] = of_values(every, [*sizes, AUTO])
     else:
         found = asked(several, sizes)
         result = report(dataset, method, decompositions, sizes, found)
+    if learn is not None:
+        result.update(learn=learn, questions=len(several))
     if isinstance(encoder, KeptEmbedder):
         encoder.save()
     ours = {size: (result["all"][str(size)]["R"], result["all"][str(size)]["CR"]) for size in sizes}

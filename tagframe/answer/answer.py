@@ -144,6 +144,33 @@ class Answer:
         except NotConnected:
             return None
 
+    def correct(self, sql: str) -> None:
+        """Say which statement answers the question: asked again it gives that, and it is an example for others.
+
+        Its corpus keeps it, with its literals, and says so in ``corpus.learned``.
+
+        Raises:
+            UnreadStatement: it cannot be parsed, or reads tables that are not there.
+            FactUnknown: the answer was pickled, or its query not run by ``exec_sql``.
+        """
+        from tagframe.answer.examples import right_statement
+        from tagframe.learning import tell
+
+        reader = None if self.execution is None else self.execution.reader
+        if reader is None:
+            raise FactUnknown(
+                "the corpus of this answer is not known here: corpus.learn(question, sql) tells it the same"
+            )
+        tell(reader.corpus, [right_statement(self.question, sql, reader.corpus, reader.engine.dialect.name)])
+
+    def accept(self) -> None:
+        """Say that the answer is right: its statement is that of the question from now on; see :meth:`correct`.
+
+        Raises:
+            FactUnknown: as :meth:`correct`.
+        """
+        self.correct(str(self.query))
+
     def explain(self) -> str:
         """What was done, step by step: the query, its stages, the tables and rows behind it, calls and seconds."""
         from tagframe.display import answer_text

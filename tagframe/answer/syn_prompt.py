@@ -99,6 +99,7 @@ def syn_prompt(
     note: str = "",
     dialect: str = "sqlite",
     cells: Sequence[str] = (),
+    examples: Sequence[str] = (),
 ) -> Prompt:
     """``syn``'s prompt: the schema, how the tables join, and the question.
 
@@ -109,16 +110,23 @@ def syn_prompt(
         note: what else is to be said of the tables, or "".
         dialect: of the engine that runs the statement.
         cells: which words of the question are values of which columns, a line each.
+        examples: other questions and the statements that answered them, a line each.
     """
     parts = [fence(schema, "tables")]
     if joins:
         parts.append(f"These columns join:\n{fence(list(joins), 'joins')}")
     if cells:
         parts.append(f"Words of the question that are in cells:\n{fence(list(cells), 'cells')}")
+    if examples:
+        parts.append(f"{_EXAMPLES}\n{fence(list(examples), 'examples')}")
     if note:
         parts.append(note)
     parts.append(f"Question: {question}")
     return Prompt((Message("system", _task(dialect)), Message("user", "\n\n".join(parts))))
+
+
+_EXAMPLES = """Statements that answered other questions here, with ? for values that are not told. They show what
+columns mean and how tables join; the question below may ask for something else:"""
 
 
 def revised_prompt(prompt: Prompt, sql: str, why: str) -> Prompt:

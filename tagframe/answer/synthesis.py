@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+from tagframe.answer.examples import answered, examples_for
 from tagframe.answer.generation import one_value
 from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql import check_staged, has_functions
@@ -13,7 +14,7 @@ from tagframe.answer.query import Query, names_in_sql
 from tagframe.answer.schema_text import are_few, describe_keys, describe_tables
 from tagframe.answer.step_models import driver
 from tagframe.answer.syn_prompt import Missing, Written, parse_statement, revised_prompt, syn_prompt
-from tagframe.errors import EmptyCorpus, EmptyQuestion
+from tagframe.errors import EmptyCorpus, EmptyQuestion, SQLFailed, UnsafeSQL
 from tagframe.operators import Step, run
 from tagframe.operators.cells import one_line
 from tagframe.retrieval import RetrievedTables, retrieve_tables
@@ -53,6 +54,7 @@ class Synthesizer:
     def steps(self, request: str) -> Step[Query]:
         """The query as a step: only one that compiles is taken, after one repair at most.
 
+        Where a person has said which statement answers this very question, it is that one, and no model is asked.
         A model may say once what table it lacks; it is looked for, and asked again with it.
 
         Raises:
@@ -62,6 +64,9 @@ class Synthesizer:
         """
         if not request.strip():
             raise EmptyQuestion(f"the question has no words: {request!r}")
+        known = answered(request, self.corpus)
+        if known is not None and self._runs(known):
+            return known
         shown = self.shown(request)
         prompt = self.prompt(request, shown)
         said = yield from self._asked(prompt, shown, may_be_missing=True)
@@ -71,6 +76,15 @@ class Synthesizer:
             said = yield from self._asked(prompt, shown)
         assert isinstance(said, Written)
         return _query(shown, said)
+
+    def _runs(self, known: Query) -> bool:
+        """Whether a statement that a person gave can still run: columns may be gone, or hidden, since."""
+        reader = Reader(self.corpus, known.tables)
+        try:
+            check_staged(known.sql, reader) if has_functions(known.sql) else reader.compile(known.sql)
+        except (UnsafeSQL, SQLFailed):
+            return False
+        return True
 
     def revise(self, request: str, query: Query, why: str) -> Step[Query | None]:
         """Another query, after one that failed or gave no rows; None where the model stays with it."""
@@ -100,7 +114,8 @@ class Synthesizer:
         dialect = reader.engine.dialect.name
         schema = describe_tables(self.corpus, shown.tables, chances, dialect)
         joins = describe_keys(self.corpus, shown.tables, chances, dialect)
-        return syn_prompt(request, schema, joins, note, dialect, matched_cells(request, shown, reader))
+        examples = examples_for(request, self.corpus, shown.tables, dialect)
+        return syn_prompt(request, schema, joins, note, dialect, matched_cells(request, shown, reader), examples)
 
     def shown(self, request: str) -> Query:
         """The tables that the model is shown, as a query without a statement."""

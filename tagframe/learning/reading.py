@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -108,6 +109,28 @@ def read_statement(
     return Statement(tuple(sorted({*read.tables.values()})), bare, joins=joins, cells=kept)
 
 
+def with_names(sql: str, names: Names, called: Mapping[str, str], dialect: str) -> str | None:
+    """A statement that was learned, with the names that its tables have elsewhere; None where it cannot be read.
+
+    Args:
+        sql: the statement.
+        names: of the corpus' tables.
+        called: by table id, what each is called now.
+        dialect: of the engine.
+    """
+    with suppress(UnreadStatement):
+        tree, _ = _parsed(sql, (dialect, ""))
+        read = _Read(tree, names, "")
+        for table, id in [(table, read.id_of(table)) for table in read.mentioned]:
+            alias = table.alias_or_name
+            if table.name.casefold() != called[id].casefold() or table.db:
+                new = exp.Table(this=exp.to_identifier(called[id]))
+                is_called = table.alias or alias.casefold() != called[id].casefold()
+                table.replace(exp.alias_(new, alias, table=True) if is_called else new)
+        return tree.sql(dialect=dialect, comments=False)
+    return None
+
+
 def _parsed(sql: str, dialects: Sequence[str]) -> tuple[exp.Expr, str]:
     if len(sql) > _LONGEST:
         raise UnreadStatement(f"it has {len(sql):,} characters")
@@ -134,7 +157,8 @@ class _Read:
     database: str
 
     @cached_property
-    def _mentioned(self) -> list[exp.Table]:
+    def mentioned(self) -> list[exp.Table]:
+        """The tables that it reads, as often as they stand in it; those of its own WITH are none."""
         return [
             table
             for table in self.query.find_all(exp.Table)
@@ -144,9 +168,10 @@ class _Read:
     @cached_property
     def tables(self) -> dict[str, str]:
         """The id of each table, by what the statement calls it."""
-        return self.names.tables(self._mentioned, self.database) if self._mentioned else {}
+        return self.names.tables(self.mentioned, self.database) if self.mentioned else {}
 
-    def _id(self, table: exp.Table) -> str:
+    def id_of(self, table: exp.Table) -> str:
+        """Which table of the corpus it is."""
         return self.tables[".".join(part.name.casefold() for part in table.parts)]
 
     @staticmethod
@@ -186,8 +211,8 @@ class _Read:
             inner = self._defined(source)
             if inner is None:
                 if source.name and not isinstance(source.this, exp.Func):
-                    column = self.names.column(self._id(source), name)
-                    return None if column is None else (self._id(source), column, (id(block), alias))
+                    column = self.names.column(self.id_of(source), name)
+                    return None if column is None else (self.id_of(source), column, (id(block), alias))
                 return None
         else:
             inner = source.this

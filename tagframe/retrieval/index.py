@@ -446,6 +446,10 @@ class RetrievalIndex:
             labels,
         )
 
+    def vector(self, question: Question) -> Floats | None:
+        """The vector of a question: shape (d,); None without an embedder."""
+        return None if self.embedder is None else np.asarray(self._question(question).text, dtype=np.float64)
+
     def best_fit(self, question: Question, table: int) -> tuple[str, int, float] | None:
         """The word of the question and the column of a table that are nearest, and their cosine."""
         part = slice(self._starts[table], self._starts[table + 1])

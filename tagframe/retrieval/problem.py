@@ -40,6 +40,21 @@ class RowKind(IntEnum):
 
 
 @dataclass(frozen=True, eq=False)
+class Examples:
+    """Statements that answered questions like this one, over n tables.
+
+    Attributes:
+        tables: shape (e, n), which of the tables each reads.
+        size: shape (e,), how many tables it reads, others too.
+        weight: shape (e,), what it counts.
+    """
+
+    tables: npt.NDArray[np.bool_]
+    size: Floats
+    weight: Floats
+
+
+@dataclass(frozen=True, eq=False)
 class SelectionProblem:
     """Which of n tables, all of it arrays; the tables arrive sorted by id, so that ties go to the lower index.
 
@@ -57,6 +72,8 @@ class SelectionProblem:
         similarity: shape (n, n), symmetric: how nearly two tables are duplicates, in [0, 1].
         anchor: shape (n,), True for tables that are in the set already.
         looked: shape (n,), log-odds that a second look adds to each table being needed.
+        learned: shape (n,), log-odds that statements which were run add to each table being needed.
+        examples: such statements; None where nothing was learned.
         facts: what is known of the question as a whole, by :data:`tagframe.retrieval.signals.FACTS`.
         confidence: the chance to hold all that is needed that a set has to reach where k is not given, in (0, 1).
 
@@ -75,6 +92,8 @@ class SelectionProblem:
     similarity: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     anchor: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     looked: Floats = field(default_factory=lambda: np.zeros(0))
+    learned: Floats = field(default_factory=lambda: np.zeros(0))
+    examples: Examples | None = None
     facts: Mapping[str, float] = field(default_factory=dict)
     confidence: float = CONFIDENCE
 
@@ -94,6 +113,7 @@ class SelectionProblem:
             "similarity": (self.similarity, square),
             "anchor": (self.anchor, np.zeros(n, dtype=np.bool_)),
             "looked": (self.looked, np.zeros(n)),
+            "learned": (self.learned, np.zeros(n)),
         }
         for name, (given, default) in shapes.items():
             if not np.size(given):

@@ -12,17 +12,22 @@ import numpy as np
 
 from tagframe import config
 from tagframe.config import SearchSettings
-from tagframe.corpus import Corpus
+from tagframe.corpus import Corpus, vectors_of
+from tagframe.corpus.corpus import statements_of
+from tagframe.corpus.statements import Statement
+from tagframe.corpus.vectors import VectorStore
 from tagframe.errors import EmptyCorpus, InvalidArgument, TableNotFound, did_you_mean
 from tagframe.retrieval.cell_values import cells_of
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.index_cache import index_of
+from tagframe.retrieval.learned import known_of, told
 from tagframe.retrieval.methods import METHODS, Method
 from tagframe.retrieval.prepare import Prepared
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.reasons import reasons_for
 from tagframe.retrieval.retrieved import RetrievedTables, TableHit
+from tagframe.retrieval.signals import Evidence
 
 if TYPE_CHECKING:
     from tagframe.embed import Embedder
@@ -199,10 +204,15 @@ def _retrieved(
         lm = get_lm("retrieve")
     asked = _taken_apart(asked, decomposition, lm if decompose else None, chosen)
     second_look = ""
-    if refine and lm is not None:
-        prepared, second_look = _refined(index, asked, chosen, lm, anchored, size)
-    elif coarse is None:
-        prepared = chosen.prepared(index, asked, anchored=anchored, lm=lm, k=size)
+    statements = statements_of(corpus)
+    if coarse is None:
+        found = chosen.relevance(index, asked, lm)
+        if isinstance(found, Evidence) and statements:
+            found = with_learned(found, index, asked, statements, vectors_of(corpus))
+        if refine and lm is not None and not _is_told(found):
+            prepared, second_look = _refined(index, asked, chosen, found, lm, anchored, size)
+        else:
+            prepared = chosen.prepare(index, asked, found, anchored, size)
     else:
         prepared = chosen.prepare(index, asked, _given_relevance(index, coarse, chosen), anchored, size)
     problem = prepared.problem if confidence is None else replace(prepared.problem, confidence=confidence)
@@ -234,16 +244,35 @@ def _retrieved(
 
 
 def _refined(
-    index: RetrievalIndex, question: Question, method: Method[Any, Any], lm: LM, anchored: int | None, k: int | None
+    index: RetrievalIndex,
+    question: Question,
+    method: Method[Any, Any],
+    found: Evidence,
+    lm: LM,
+    anchored: int | None,
+    k: int | None,
 ) -> tuple[Prepared[Any], str]:
     """The problem with what a model says of the best candidates, and what there is to say of that."""
     from tagframe.retrieval.refine import CANDIDATES, second_look
 
-    found = method.relevance(index, question, lm)
     wide = method.prepare(index, question, found, anchored, CANDIDATES)
     best = method.select(wide.problem, CANDIDATES).indices
     looked, said = second_look(index, question, [wide.tables[position] for position in best], lm)
     return method.prepare(index, question, replace(found, looked=looked), anchored, k), said
+
+
+def with_learned(
+    found: Evidence, index: RetrievalIndex, question: Question, statements: Sequence[Statement], vectors: VectorStore
+) -> Evidence:
+    """The evidence with what statements say that were run: of a question that a person has answered, what he said."""
+    looked = told(index, statements, question)
+    if looked is not None:
+        return replace(found, looked=looked)
+    return replace(found, known=known_of(index, statements, vectors), vector=index.vector(question))
+
+
+def _is_told(found: object) -> bool:
+    return isinstance(found, Evidence) and found.looked is not None
 
 
 def _method(name: str | None) -> Method[Any, Any]:

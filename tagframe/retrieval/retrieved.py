@@ -13,6 +13,7 @@ from tagframe import results
 from tagframe.corpus import Corpus
 from tagframe.corpus.once import once
 from tagframe.corpus.references import NamedTable
+from tagframe.corpus.statements import Statement
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
 from tagframe.joins import Components, How, JoinPlan, On, accepted_keys, keys_on, plan_tables
 from tagframe.keys import KeyPair
@@ -290,6 +291,24 @@ class RetrievedTables:
         if not hits and self.anchor is None:
             raise InvalidArgument(f"no table would be left of {', '.join(self.ids)}")
         return replace(self, tables=tuple(hits), note="the tables were chosen by hand", confidence=None)
+
+    def correct(self, tables: Sequence[str]) -> None:
+        """Say which tables the question needs: asked again it gives those, and it is an example for others.
+
+        Args:
+            tables: ids, or bare names.
+
+        Raises:
+            TableNotFound: no such table.
+            InvalidArgument: no table at all.
+        """
+        from tagframe.learning import tell
+
+        ids = [tables] if isinstance(tables, str) else list(tables)
+        if not ids:
+            raise InvalidArgument("correct(tables=[…]) names the tables that the question needs; there are none")
+        needed = tuple(sorted({self.corpus.profile(id).id for id in ids}))
+        tell(self.corpus, [Statement(needed, question=self.question.strip(), by="user", runs={"": 1})])
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each table, best first: id, score, probability (NaN where there is none), reasons (a list)."""

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.retrieval.cell_values import ValueHit
+from tagframe.retrieval.learned import Known
 from tagframe.retrieval.names_in_cells import held_names
 from tagframe.retrieval.problem import Floats, RowKind, best_first
 from tagframe.retrieval.question import Question
@@ -115,6 +116,8 @@ class Evidence:
         facts: by the names of :data:`FACTS`.
         looked: shape (n,), the log-odds that a model's second look adds (:mod:`tagframe.retrieval.refine`); nothing
             where there was none.
+        known: what was learned from statements; None where nothing was.
+        vector: of the question, where that is looked at.
     """
 
     signals: Floats
@@ -125,6 +128,8 @@ class Evidence:
     values: tuple[ValueHit, ...]
     facts: Mapping[str, float] = field(default_factory=dict)
     looked: Floats | None = None
+    known: Known | None = None
+    vector: Floats | None = None
 
 
 def gather(index: RetrievalIndex, question: Question) -> Evidence:

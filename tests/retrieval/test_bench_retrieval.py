@@ -147,3 +147,15 @@ def test_questions_are_drawn_at_random_and_the_same_every_time(folder):
     assert len(drawn(questions, 1)) == 1
     assert drawn(questions, 1) == drawn(questions, 1)
     assert run(folder, "--every-question", "--questions", "1")[0]["questions"] == 1
+
+
+def test_other_questions_are_learned_with_their_sql(folder):
+    questions = json.loads((folder / "dev.json").read_text())
+    entries = [{**one, "sql": f"SELECT {n}"} for n, one in enumerate(questions * 3)]
+    (folder / "dev.json").write_text(json.dumps(entries))
+    result, _ = run(folder, "-k", "2", "--learn", "4")
+    assert (result["learn"], result["questions"]) == (4, 3)
+    assert set(result["all"]["2"]) == {"P", "R", "F1", "CR", "exact", "connected"}
+    assert result["auto"]["R"] > 0
+    outcome = CliRunner().invoke(command, ["--data", str(folder), "--method", "dense", "--learn", "4"])
+    assert "--learn is for --method auto" in outcome.output

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +18,8 @@ import numpy.typing as npt
 
 from tagframe.retrieval.decompose import Decomposer
 from tagframe.retrieval.index import RetrievalIndex
+from tagframe.retrieval.learned import SETS, set_signals
+from tagframe.retrieval.learned import SIGNALS as SIGNALS_LEARNED
 from tagframe.retrieval.method import Method
 from tagframe.retrieval.methods.confidence import complete_features, doubts
 from tagframe.retrieval.methods.posterior import Posterior
@@ -52,7 +55,18 @@ questions with their database there and taken out, the facts put .9 of the pairs
 def posterior(problem: SelectionProblem, weights: Weights) -> Posterior:
     """The posterior over the sets of the most promising tables; anchors are in every set."""
     positions = pool(problem)
-    return posterior_of(problem, positions, weights.utilities(set_features(problem, positions)))
+    utilities = weights.utilities(set_features(problem, positions))
+    if problem.examples is not None:
+        utilities = learned_sets(problem, positions, utilities) @ weights.of_learned(SETS)
+    return posterior_of(problem, positions, utilities)
+
+
+def learned_sets(problem: SelectionProblem, positions: npt.NDArray[np.intp], utilities: Floats) -> Floats:
+    """What is learned of the sets of some tables: shape (sets, len(SETS))."""
+    assert problem.examples is not None
+    examples = replace(problem.examples, tables=problem.examples.tables[:, positions])
+    members = set_masks(len(positions))[:, None] >> np.arange(len(positions)) & 1
+    return set_signals(utilities, problem.learned[positions], examples, members.astype(np.float64))
 
 
 def pool(problem: SelectionProblem) -> npt.NDArray[np.intp]:
@@ -61,8 +75,8 @@ def pool(problem: SelectionProblem) -> npt.NDArray[np.intp]:
 
 
 def _promise(problem: SelectionProblem) -> Floats:
-    """How promising each table is by itself: the first stage's score, and what a second look says."""
-    return problem.r + problem.looked
+    """How promising each table is by itself: the first stage's score, what was learned, and what a second look says."""
+    return problem.r + problem.learned + problem.looked
 
 
 def posterior_of(problem: SelectionProblem, positions: npt.NDArray[np.intp], utilities: Floats) -> Posterior:
@@ -187,7 +201,8 @@ def confidence_of(
     """The chance of each set to hold all that is needed."""
     fixed = _fixed(problem, known.positions)
     contained = np.array([known.contained(known.mask(positions) | fixed) for positions in sets])
-    if problem.looked.any():  # what is learned of sets without a second look says less than the posterior with it
+    if problem.looked.any() or problem.examples is not None:
+        # What is fitted to sets without a second look and without examples says less than the posterior with them.
         return [float(chance) for chance in contained]
     sizes = np.array([len(positions) for positions in sets], dtype=np.float64)
     facts = {**problem.facts, **doubts(problem.r, known)}
@@ -226,9 +241,15 @@ def among_promising(
     weights: Weights | None = None,
 ) -> Prepared[SelectionProblem]:
     """The problem over the tables of the best first stage's score, from the evidence on; k of them at least."""
-    prior = (shipped_weights() if weights is None else weights).prior(found.signals)
+    weights = shipped_weights() if weights is None else weights
+    prior = weights.prior(found.signals)
     looked = np.zeros(len(prior)) if found.looked is None else found.looked
-    chosen = best_first(prior + looked)[: max(POOL, (k or 0) + (anchored is not None))].tolist()
+    learned, examples = np.zeros(len(prior)), None
+    if found.known is not None and weights.learned:
+        of_tables = weights.of_learned(SIGNALS_LEARNED)
+        learned = found.known.signals(found.vector, prior, of_tables) @ of_tables - prior
+        examples = found.known.examples(found.vector)
+    chosen = best_first(prior + learned + looked)[: max(POOL, (k or 0) + (anchored is not None))].tolist()
     tables = tuple(sorted({*chosen, *([] if anchored is None else [anchored])}))
     positions = list(tables)
     problem = SelectionProblem(
@@ -242,6 +263,8 @@ def among_promising(
         similarity=near_duplicates(index, tables),
         anchor=anchors(tables, anchored),
         looked=looked[positions],
+        learned=learned[positions],
+        examples=examples and replace(examples, tables=examples.tables[:, positions]),
         facts=found.facts,
     )
     return Prepared(tables, problem, question.told, found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -11,6 +11,8 @@ from importlib import resources
 import numpy as np
 
 from tagframe.errors import InvalidArgument
+from tagframe.retrieval.learned import SETS as LEARNED_SETS
+from tagframe.retrieval.learned import SIGNALS as LEARNED
 from tagframe.retrieval.methods.confidence import COMPLETE
 from tagframe.retrieval.methods.sets import FEATURES
 from tagframe.retrieval.problem import Floats
@@ -28,6 +30,8 @@ class Weights:
             all that is needed; where none is given, it is what the posterior says.
         fits: of a constant ("one") and of each of :data:`~tagframe.retrieval.signals.FACTS`, for the chance that
             the corpus has what the question asks for; where none is given, it is taken to.
+        learned: of each of :data:`tagframe.retrieval.learned.SIGNALS`, of tables, and of
+            :data:`tagframe.retrieval.learned.SETS`; used where statements were learned.
 
     Raises:
         InvalidArgument: a name that is none of these.
@@ -37,10 +41,12 @@ class Weights:
     set: Mapping[str, float]
     complete: Mapping[str, float] = field(default_factory=dict)
     fits: Mapping[str, float] = field(default_factory=dict)
+    learned: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         every = (
             (self.table, SIGNALS), (self.set, FEATURES), (self.complete, COMPLETE), (self.fits, ("one", *FACTS)),
+            (self.learned, (*LEARNED, *LEARNED_SETS)),
         )  # fmt: skip
         for given, known in every:
             unknown = sorted(given.keys() - set(known))
@@ -55,6 +61,10 @@ class Weights:
     def utilities(self, features: Floats) -> Floats:
         """The second stage's score of each set: shape (sets,)."""
         return np.asarray(features @ np.array([self.set.get(name, 0.0) for name in FEATURES]))
+
+    def of_learned(self, names: Sequence[str]) -> Floats:
+        """The weights of what was learned, by name: shape (len(names),)."""
+        return np.array([self.learned.get(name, 0.0) for name in names])
 
     def fit(self, facts: Mapping[str, float]) -> float:
         """The chance that the corpus has what a question of these facts asks for."""
@@ -81,7 +91,7 @@ def _chance(logit: float) -> float:
 def read_weights(text: str) -> Weights:
     """The weights in the text of a ``weights.json``."""
     given = json.loads(text)
-    return Weights(given["table"], given["set"], given.get("complete", {}), given.get("fits", {}))
+    return Weights(given["table"], given["set"], *(given.get(part, {}) for part in ("complete", "fits", "learned")))
 
 
 @cache

@@ -1,0 +1,260 @@
+"""``tag_bench fit_learned``: fits the few weights of what was learned from statements, on data with SQL.
+
+Of each data set some questions are learned with their SQL, or their SQL alone, and others are asked, near-duplicates
+left out. The first weights rank every needed table above those not needed, the second give the needed set the largest
+share among all small sets, as in ``tag_bench fit``, whose weights stay as they are. ``left_out`` has the figures of
+each data set by weights that were fitted on the others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from tqdm.auto import tqdm
+
+from tag_bench import SpreadCommand
+from tag_bench.data import SEED, Dataset, Question, drawn, read_dataset
+from tag_bench.fit_examples import has_rows
+from tag_bench.fit_stages import minimised
+from tag_bench.kept import Kept, KeptEmbedder
+from tag_bench.lessons import Lesson
+from tagframe.corpus.vectors import VectorStore
+from tagframe.embed import get_embedder
+from tagframe.retrieval.index import RetrievalIndex
+from tagframe.retrieval.learned import SETS, SIGNALS
+from tagframe.retrieval.methods.auto import among_promising, fitted, learned_sets, pool
+from tagframe.retrieval.methods.sets import LARGEST, set_features, set_masks
+from tagframe.retrieval.methods.weights import Weights, shipped_weights
+from tagframe.retrieval.problem import Floats
+from tagframe.retrieval.question import Question as Asked
+from tagframe.retrieval.signals import Evidence, gather
+
+COUNTS = (10, 30, 100)
+"""Questions that are learned."""
+
+DRAWS = 2
+ASKED = 40
+"""Questions that are asked with each draw."""
+
+_LEAST = 6
+"""Questions of a warehouse from which on some can be learned for the others."""
+
+LIKELY = 40
+_HARDEST = 120
+_RANDOM = 40
+_PENALTY = 1e-3
+_ROUNDS = 3
+_START = (0.7, 0.3, 4.0, 4.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A question over an index, with what was learned."""
+
+    data: str
+    index: RetrievalIndex
+    question: Question
+    asked: Asked
+    found: Evidence
+    gold: tuple[int, ...]
+
+    def signals(self, weights: Weights) -> tuple[Floats, list[bool]]:
+        """What is learned of the likeliest and of the needed tables, and which are needed."""
+        assert self.found.known is not None
+        of_tables = weights.of_learned(SIGNALS)
+        rows = self.found.known.signals(self.found.vector, weights.prior(self.found.signals), of_tables)
+        best = np.argsort(-(rows @ of_tables), kind="stable")[:LIKELY]
+        kept = np.union1d(best, np.array(self.gold))
+        return rows[kept], np.isin(kept, self.gold).tolist()
+
+    def sets(self, weights: Weights, random: np.random.Generator) -> tuple[Floats, int] | None:
+        """What is learned of the needed set, the hardest others and some more, and which is the needed one."""
+        prepared = among_promising(self.index, self.asked, self.found, weights=weights)
+        positions = pool(prepared.problem)
+        place = {prepared.tables[position]: bit for bit, position in enumerate(positions.tolist())}
+        if len(self.gold) > LARGEST or not {*self.gold} <= place.keys():
+            return None
+        utilities = weights.utilities(set_features(prepared.problem, positions))
+        rows = learned_sets(prepared.problem, positions, utilities)
+        goal = sum(1 << place[table] for table in self.gold)
+        needed = int(np.flatnonzero(set_masks(len(positions)) == goal)[0])
+        rough = rows @ np.array([1.0, 1.0, 0.0, 4.0, 4.0])
+        hardest = np.argsort(-rough, kind="stable")[:_HARDEST]
+        kept = np.unique(np.concatenate([[needed], hardest, random.choice(len(rows), min(_RANDOM, len(rows)), False)]))
+        return rows[kept], int(np.flatnonzero(kept == needed)[0])
+
+
+def cases(folder: Path, count: int, embedder: KeptEmbedder) -> Iterator[Case]:
+    """Questions of a benchmark with what was learned of others: over all its tables, or those of one warehouse."""
+    data = read_dataset(folder)
+    chosen = replace(data, questions=drawn(data.questions, count))
+    parts = [chosen]
+    if not has_rows(data) and len({one.database for one in data.questions}) > 1:
+        groups: dict[str, list[Question]] = defaultdict(list)
+        for question in data.questions:
+            groups[question.database].append(question)
+        parts = [replace(data.of(name), questions=tuple(of)) for name, of in groups.items() if len(of) >= _LEAST]
+    for part in tqdm(parts, desc=data.name, disable=None):
+        yield from _cases(part, embedder)
+
+
+def _cases(data: Dataset, embedder: KeptEmbedder) -> Iterator[Case]:
+    index = RetrievalIndex(data.corpus, embedder, declared_keys=False, described=data.described)
+    place = {table.id.lower(): position for position, table in enumerate(index.tables)}
+    fit = [one for one in data.questions if one.gold and one.gold <= place.keys()]
+    gathered: dict[int, tuple[Asked, Evidence]] = {}
+    vectors = VectorStore()
+    for count in sorted({min(count, len(fit) - 1) for count in COUNTS}):
+        for seed in range(SEED, SEED + DRAWS + 1):
+            lesson = Lesson.drawn(data, index, count, seed, vectors, asked=seed < SEED + DRAWS)
+            order = np.random.default_rng([seed, count]).permutation(len(fit))[:ASKED]
+            for question in [fit[number] for number in order.tolist()] if lesson is not None else []:
+                if question.position not in gathered:
+                    asked = Asked.of(question.text)
+                    gathered[question.position] = asked, gather(index, asked)
+                asked, found = gathered[question.position]
+                assert lesson is not None
+                gold = tuple(sorted(place[table] for table in question.gold))
+                yield Case(data.name, index, question, asked, lesson.told(found, question, asked), gold)
+
+
+def fit(group: Sequence[Case], weights: Weights) -> Weights:
+    """The shipped weights with those of what was learned, fitted to some questions."""
+    found = replace(weights, learned=dict(zip(SIGNALS, _START, strict=True)))
+    share = _shares(group)
+    for _ in range(_ROUNDS):  # what is read together follows from what is likely, and that from the weights
+        rows = [case.signals(found) for case in group]
+        goals = [np.flatnonzero(gold).tolist() for _, gold in rows]
+        values = _softmax_fit([part for part, _ in rows], goals, share, apart=True)
+        found = replace(found, learned=dict(zip(SIGNALS, values.tolist(), strict=True)))
+    random = np.random.default_rng(SEED)
+    sets = [case.sets(found, random) for case in group]
+    kept = [number for number, one in enumerate(sets) if one is not None]
+    parts = [one for one in sets if one is not None]
+    values = _softmax_fit(
+        [part for part, _ in parts], [[goal] for _, goal in parts], share[kept], alike=SETS.index("size")
+    )
+    return replace(found, learned={**found.learned, **dict(zip(SETS, values.tolist(), strict=True))})
+
+
+def _shares(group: Sequence[Case]) -> Floats:
+    """What each question counts: a data set as the root of its questions."""
+    names = [case.data for case in group]
+    each = np.array([names.count(name) ** -0.5 for name in names])
+    return np.asarray(each / each.sum())
+
+
+def _softmax_fit(
+    parts: Sequence[Floats], goals: Sequence[Sequence[int]], share: Floats, *, apart: bool = False, alike: int = -1
+) -> Floats:
+    """The weights under which the goals of each part have the largest share of it.
+
+    Args:
+        parts: the rows of each question.
+        goals: which of them are right.
+        share: what each question counts.
+        apart: whether each of several goals stands among those that are none.
+        alike: the column by whose value rows are compared once more with those like the goal; none where negative.
+    """
+    problems = []
+    for part, right, weight in zip(parts, goals, share.tolist(), strict=True):
+        others = np.delete(np.arange(len(part)), list(right)) if apart else np.arange(len(part))
+        for goal in right:
+            among = part[others] if not apart else np.concatenate([part[[goal]], part[others]])
+            problems.append((part[goal], among, weight / len(right)))
+            if alike >= 0:
+                problems.append((part[goal], among[among[:, alike] == part[goal, alike]], weight))
+    scale = np.concatenate([among for _, among, _ in problems]).std(axis=0) + 1e-9
+
+    def step(weights: Floats) -> tuple[float, Floats]:
+        loss, slope = _PENALTY * float(weights @ weights), 2 * _PENALTY * weights
+        for goal, among, weight in problems:
+            scores = among @ (weights / scale)
+            odds = np.exp(scores - scores.max())
+            odds /= odds.sum()
+            loss -= weight * (float(goal @ (weights / scale)) - float(scores.max()) - float(np.log(1 / odds.max())))
+            slope = slope - weight * (goal - odds @ among) / scale
+        return loss, slope
+
+    return np.asarray(minimised(step, len(scale)) / scale)
+
+
+def recalls(group: Sequence[Case], weights: Weights, sizes: Sequence[int]) -> dict[str, dict[str, float]]:
+    """Recall and complete recall by K over the questions of more than one table, with and without what was learned."""
+    found: dict[str, dict[str, float]] = {}
+    several = [case for case in group if len(case.gold) > 1]
+    for name, plain in (("", False), ("plain ", True)):
+        for size in sizes:
+            shares = []
+            for case in several:
+                evidence = replace(case.found, known=None) if plain else case.found
+                prepared = among_promising(case.index, case.asked, evidence, k=size, weights=weights)
+                chosen = fitted(prepared.problem, size, weights).indices
+                held = {prepared.tables[position] for position in chosen}
+                shares.append(len(held & {*case.gold}) / len(case.gold))
+            found[f"{name}{size}"] = {
+                "R": round(100 * float(np.mean(shares)), 2),
+                "CR": round(100 * float(np.mean([share == 1.0 for share in shares])), 2),
+            }
+    return found
+
+
+@click.command("fit_learned", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--data",
+    "folders",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    multiple=True,
+    required=True,
+    help="A folder, or several.",
+)
+@click.option("--questions", type=click.IntRange(min=10), default=300, show_default=True, help="Of each data set.")
+@click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="A folder for vectors, as of fit.")
+@click.option("-k", "sizes", type=click.IntRange(min=1), multiple=True, default=(5, 10), help="As -k 5 10.")
+@click.option("--weights", type=click.Path(dir_okay=False, path_type=Path), help="A weights.json to write them into.")
+@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
+def command(
+    folders: tuple[Path, ...],
+    questions: int,
+    cache: Path | None,
+    sizes: tuple[int, ...],
+    weights: Path | None,
+    output: Any,
+) -> None:
+    """Fit the weights of what was learned from statements, and report them on data that they were not fitted on.
+
+    Example: python -m tag_bench fit_learned --data spider bird spider_train --weights tagframe/retrieval/weights.json
+    """
+    encoder = get_embedder()
+    if encoder is None:
+        raise click.ClickException("questions are compared by an embedder, and there is none")
+    embedder = KeptEmbedder(encoder, Kept(cache))
+    every = {folder.resolve().name: list(cases(folder, questions, embedder)) for folder in folders}
+    embedder.save()
+    shipped = shipped_weights()
+    report: dict[str, Any] = {"data": list(every), "left_out": {}, "weights": {}}
+    for name, group in every.items() if len(every) > 1 else []:
+        others = fit([case for other, part in every.items() if other != name for case in part], shipped)
+        report["left_out"][name] = {**recalls(group, others, sizes), "weights": _rounded(others)}
+    final = _rounded(fit([case for group in every.values() for case in group], shipped))
+    report["weights"] = final
+    if weights is not None:
+        written = {**json.loads(weights.read_text(encoding="utf-8")), "learned": final}
+        weights.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+    json.dump(report, output, indent=2)
+    output.write("\n")
+
+
+def _rounded(weights: Weights) -> dict[str, float]:
+    return {name: float(f"{value:.4g}") for name, value in weights.learned.items()}
+
+
+if __name__ == "__main__":
+    command()

@@ -1,0 +1,84 @@
+"""Questions of a benchmark with their SQL, as a corpus learns them, for other questions of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tag_bench.data import Dataset, Question
+from tagframe.corpus.statements import Statement
+from tagframe.corpus.vectors import VectorStore
+from tagframe.learning.texts import without_literals
+from tagframe.retrieval.index import RetrievalIndex
+from tagframe.retrieval.learned import Known, known_of
+from tagframe.retrieval.question import Question as Asked
+from tagframe.retrieval.signals import Evidence
+
+NEAR = 0.95
+"""The cosine above which a question is left out where its near-duplicate is asked."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """Some questions that were learned with their SQL.
+
+    What is learned of keys is left out: the joins of a near-duplicate would be among them.
+
+    Attributes:
+        index: of the data's tables.
+        questions: that were learned.
+        known: what is known by them.
+    """
+
+    index: RetrievalIndex
+    questions: tuple[Question, ...]
+    known: Known
+
+    @classmethod
+    def drawn(
+        cls, data: Dataset, index: RetrievalIndex, count: int, seed: int, vectors: VectorStore, *, asked: bool = True
+    ) -> Lesson | None:
+        """So many questions of the data, drawn at random; without ``asked`` their SQL alone. None where none is told.
+
+        Args:
+            data: the benchmark.
+            index: of its tables.
+            count: of questions.
+            seed: of the draw.
+            vectors: of questions that were learned before.
+            asked: whether the questions are known, and not their SQL alone.
+        """
+        ids = {table.id.lower(): table.id for table in index.tables}
+        fit = [one for one in data.questions if one.gold and one.gold <= ids.keys()]
+        places = np.random.default_rng(seed).choice(len(fit), min(count, len(fit)), replace=False)
+        chosen = tuple(fit[place] for place in places.tolist())
+        statements = [
+            Statement(tuple(sorted(ids[id] for id in one.gold)), one.sql, one.text if asked else "", runs={"": 1})
+            for one in chosen
+        ]
+        known = known_of(index, statements, vectors)
+        return None if known is None else cls(index, chosen, known)
+
+    @cached_property
+    def _statements(self) -> list[str]:
+        return [without_literals(one.sql) if one.sql else "" for one in self.questions]
+
+    @cached_property
+    def _vectors(self) -> npt.NDArray[np.float64]:
+        assert self.index.embedder is not None
+        return np.asarray(self.index.embedder.encode([one.text for one in self.questions]), dtype=np.float64)
+
+    def told(self, found: Evidence, question: Question, asked: Asked) -> Evidence:
+        """The evidence for a question with what the others say of it."""
+        vector = self.index.vector(asked)
+        near = np.zeros(len(self.questions)) if vector is None else self._vectors @ vector
+        sql = without_literals(question.sql) if question.sql else None
+        out = {
+            row
+            for row, one in enumerate(self.questions)
+            if one.position == question.position or near[row] > NEAR or self._statements[row] == sql
+        }
+        return replace(found, known=self.known.without(out) if out else self.known, vector=vector)

@@ -1,0 +1,79 @@
+"""What ``syn`` knows of statements that were run: the examples that it shows, and the answer that a person gave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tagframe.answer.query import Query, names_in_sql
+from tagframe.corpus import vectors_of
+from tagframe.corpus.corpus import knowledge_of, statements_of
+from tagframe.corpus.statements import Statement, spoken
+from tagframe.embed import get_embedder
+from tagframe.learning.reading import Names, read_statement, with_names
+from tagframe.operators.cells import one_line
+
+if TYPE_CHECKING:
+    from tagframe.corpus import Corpus
+
+SHOWN = 3
+"""Examples that are shown at most."""
+
+NEAR = 0.5
+"""The least cosine of a question whose statement is shown."""
+
+
+def examples_for(request: str, corpus: Corpus, tables: Mapping[str, str], dialect: str) -> list[str]:
+    """The nearest questions whose statements read tables that are shown, each with its SQL: two lines each.
+
+    Of two with the same SQL the nearer one is shown; none that names a hidden column.
+
+    Args:
+        request: the question.
+        corpus: that knows the statements.
+        tables: that are shown: name in SQL → table id.
+        dialect: in which the statement is to be written.
+    """
+    withheld, shown = knowledge_of(corpus).known.withheld, {*tables.values()}
+    usable = [
+        one
+        for one in statements_of(corpus)
+        if one.question and one.shown and shown.issuperset(one.tables) and not one.reads(withheld)
+    ]
+    embedder = get_embedder() if usable else None
+    if embedder is None:
+        return []
+    vectors, rows = vectors_of(corpus).encode(embedder, [one.question for one in usable])
+    near = vectors[rows] @ np.asarray(embedder.encode([request])[0])
+    names, lines = Names(corpus), dict[str, str]()
+    for place in np.argsort(-near, kind="stable").tolist():
+        if near[place] < NEAR or len(lines) == SHOWN:
+            break
+        one = usable[place]
+        sql = with_names(one.shown, names, {id: name for name, id in tables.items()}, dialect)
+        if sql is not None:
+            lines.setdefault(one_line(sql), one_line(one.question))
+    return [line for sql, question in lines.items() for line in (f"-- {question}", sql)]
+
+
+def answered(request: str, corpus: Corpus) -> Query | None:
+    """The statement that a person said is right for this very question; None where nobody did."""
+    said = [
+        one
+        for one in statements_of(corpus)
+        if one.by == "user" and one.shown and spoken(one.question) == spoken(request)
+    ]
+    return Query(said[-1].shown, names_in_sql(map(corpus.profile, said[-1].tables))) if said else None
+
+
+def right_statement(question: str, sql: str, corpus: Corpus, dialect: str) -> Statement:
+    """What is learned where a person says that a statement answers a question.
+
+    Raises:
+        UnreadStatement: it cannot be parsed, or reads tables that are not there.
+    """
+    read = read_statement(sql, Names(corpus), [dialect], cells=True)
+    return replace(read, question=question.strip(), cells=sql.strip().rstrip(";"), by="user", runs={"": 1})

@@ -1,0 +1,124 @@
+"""What statements that were run say of a question, beside the rest of the evidence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tagframe.corpus import vectors_of
+from tagframe.corpus.corpus import statements_of
+from tagframe.embed import get_embedder
+from tagframe.errors import InvalidArgument, TableNotFound
+from tagframe.retrieval.index import RetrievalIndex
+from tagframe.retrieval.learned import SIGNALS, known_of, set_signals
+from tagframe.retrieval.problem import Examples
+
+NAMES = [f"T{number:02d}" for number in range(16)]
+
+
+@pytest.fixture
+def warehouse() -> tf.Corpus:
+    """Sixteen tables whose names say nothing."""
+    return tf.open_corpus({f"w.{name}": pd.DataFrame({"K": [1, 2], f"{name}_V": [3, 4]}) for name in NAMES})
+
+
+ASKED = {
+    "How many parcels were returned?": "SELECT count(*) FROM T03 a JOIN T07 b ON a.K = b.K",
+    "Which parcels came back broken?": "SELECT * FROM T03 a JOIN T07 b ON a.K = b.K WHERE a.T03_V = 1",
+    "Who sent the most parcels?": "SELECT 1 FROM T03 a JOIN T11 b ON a.K = b.K",
+    "List the drivers of a depot": "SELECT 1 FROM T05 a JOIN T09 b ON a.K = b.K",
+    "Which drivers work at night?": "SELECT 2 FROM T05 a JOIN T09 b ON a.K = b.K",
+    "How old are the drivers?": "SELECT 3 FROM T05",
+}
+QUESTION = "How many parcels were returned broken?"
+
+
+def learn(corpus: tf.Corpus) -> tf.Corpus:
+    corpus.learn(pd.DataFrame({"question": [*ASKED], "sql": [*ASKED.values()]}))
+    return corpus
+
+
+def test_what_was_learned_finds_tables_that_no_name_tells_of(warehouse: tf.Corpus):
+    assert {"w.T03", "w.T07"} != {*warehouse.retrieve_tables(QUESTION, k=2).ids}
+    found = learn(warehouse).retrieve_tables(QUESTION, k=2)
+    assert {*found.ids} == {"w.T03", "w.T07"}
+    assert {*warehouse.retrieve_tables("Which drivers are old?", k=2).ids} == {"w.T05", "w.T09"}
+
+
+def test_without_examples_nothing_is_different(warehouse: tf.Corpus):
+    def told() -> list[object]:
+        return [warehouse.retrieve_tables(question, k=k).to_dict() for question in ASKED for k in (1, 3, None)]
+
+    before = told()
+    assert warehouse.learn("SELECT * FROM elsewhere; SELECT * FROM nowhere").learned == 0
+    assert told() == before
+    learn(warehouse)
+    assert told() != before
+    assert warehouse.forget() == len(ASKED)
+    assert told() == before
+
+
+def test_signals_by_hand(warehouse: tf.Corpus):
+    learn(warehouse)
+    index = RetrievalIndex(warehouse, get_embedder())
+    known = known_of(index, statements_of(warehouse), vectors_of(warehouse))
+    assert known is not None
+    place = {name: index.position(f"w.{name}") for name in NAMES}
+    usage = dict.fromkeys(NAMES, 0) | {"T03": 3, "T05": 3, "T07": 2, "T09": 2, "T11": 1}
+    assert [known.usage[place[name]] for name in NAMES] == [*usage.values()]
+    prior = np.full(len(NAMES), -50.0)
+    prior[place["T03"]] = 0.0
+    signals = known.signals(None, prior, np.eye(len(SIGNALS))[0])
+    together = dict(zip(NAMES, signals[[place[name] for name in NAMES], SIGNALS.index("together")], strict=True))
+    assert together["T07"] == pytest.approx(2 / 4)  # T03 is read by three statements, with T07 by two
+    assert together["T11"] == pytest.approx(1 / 4)
+    assert together["T03"] == pytest.approx(0, abs=1e-9)
+    assert 0 < known.trust < 1
+    left = known.without(n for n, one in enumerate(statements_of(warehouse)) if "w.T07" in one.tables)
+    assert left.usage[place["T03"]] == 1
+    assert left.trust == known.trust
+    assert len(left.asked) == len(left.vectors) == 4
+
+
+def test_sets_are_compared_with_the_tables_of_examples():
+    examples = Examples(
+        np.array([[True, True, False], [False, True, False]]), np.array([2.0, 2.0]), np.array([0.6, 0.4])
+    )
+    members = np.array([[1, 1, 0], [0, 1, 0], [0, 0, 1]], dtype=float)
+    found = set_signals(np.zeros(3), np.array([1.0, 2.0, 4.0]), examples, members)
+    assert found[:, 1].tolist() == [3, 2, 4]
+    assert found[:, 2].tolist() == [2, 1, 1]
+    assert found[:, 3] == pytest.approx([0.6 + 0.4 / 3, 0.6 / 2 + 0.4 / 2, 0])
+    assert found[:, 4] == pytest.approx([0.6, 0, 0])
+
+
+def test_questions_that_tell_nothing_of_tables_are_not_trusted(warehouse: tf.Corpus):
+    """Statements that were shuffled among the questions."""
+    questions = [*ASKED] * 4
+    statements = [f"SELECT {n} FROM {NAMES[(7 * n) % 16]} a JOIN {NAMES[(5 * n + 3) % 16]} b ON 1" for n in range(24)]
+    warehouse.learn(pd.DataFrame({"question": [f"{one} {n}" for n, one in enumerate(questions)], "sql": statements}))
+    index = RetrievalIndex(warehouse, get_embedder())
+    known = known_of(index, statements_of(warehouse), vectors_of(warehouse))
+    assert known is not None
+    assert known.trust < 0.1
+
+
+def test_what_a_person_says_of_a_question_is_given_when_it_is_asked_again(warehouse: tf.Corpus):
+    found = warehouse.retrieve_tables(QUESTION)
+    found.correct(tables=["T01", "w.T14", "T02"])
+    for corpus in (warehouse, learn(warehouse)):
+        again = corpus.retrieve_tables(f"  {QUESTION.upper()} ")
+        assert {*again.ids} == {"w.T01", "w.T02", "w.T14"}
+        assert again.confidence is not None
+        assert again.confidence > 0.99
+        assert {*corpus.retrieve_tables(QUESTION, k=5).ids} > {*again.ids}
+    found.correct(tables=["T06"])
+    assert warehouse.retrieve_tables(QUESTION).ids == ["w.T06"]
+    assert warehouse.learned.learned_by.tolist().count("user") == 1
+    assert warehouse.forget(QUESTION) == 1
+    with pytest.raises(InvalidArgument, match="there are none"):
+        found.correct(tables=[])
+    with pytest.raises(TableNotFound):
+        found.correct(tables=["T99"])
