@@ -30,7 +30,7 @@ def automatic(
     method: str | None = None,
     limits: SQLLimits | None = None,
     on_error: OnError = "raise",
-    rows_per_call: RowsPerCall = None,
+    rows_per_call: RowsPerCall = "auto",
     text: bool = False,
     on_doubt: OnDoubt = "keep",
 ) -> TAG:
@@ -81,7 +81,7 @@ def ask(
     method: str | None = None,
     limits: SQLLimits | None = None,
     on_error: OnError = "raise",
-    rows_per_call: RowsPerCall = None,
+    rows_per_call: RowsPerCall = "auto",
     text: bool = False,
     on_doubt: OnDoubt = "keep",
     quote: bool = False,
@@ -104,7 +104,7 @@ def ask(
         limits: rows, seconds and memory that a statement may take.
         on_error: what values do that an LM function of the statement has no answer for: ``"raise"`` once all others
             are asked, ``"keep"`` as NULL, or ``"drop"`` the rows that have them.
-        rows_per_call: values of ``sem_filter`` in one prompt, as :func:`tagframe.exec_sql` has it.
+        rows_per_call: values of LM functions in one prompt, as :func:`tagframe.exec_sql` has it; None for one.
         text: have a text written also where the rows are the answer themselves.
         on_doubt: what is done where something speaks against the answer (:attr:`Answer.doubts`): ``"keep"`` says so on
             the answer, ``"warn"`` warns as well, ``"raise"`` raises.
@@ -143,7 +143,7 @@ async def aask(
     method: str | None = None,
     limits: SQLLimits | None = None,
     on_error: OnError = "raise",
-    rows_per_call: RowsPerCall = None,
+    rows_per_call: RowsPerCall = "auto",
     text: bool = False,
     on_doubt: OnDoubt = "keep",
     **settings: Unpack[SearchSettings],
@@ -171,7 +171,7 @@ def ask_many(
     method: str | None = None,
     limits: SQLLimits | None = None,
     on_error: OnError = "raise",
-    rows_per_call: RowsPerCall = None,
+    rows_per_call: RowsPerCall = "auto",
     text: bool = False,
     on_doubt: OnDoubt = "keep",
     **settings: Unpack[SearchSettings],

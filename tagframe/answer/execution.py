@@ -69,7 +69,7 @@ class ExecSQL:
     corpus: Corpus = field(repr=False)
     limits: SQLLimits = field(default_factory=SQLLimits)
     on_error: OnError = "raise"
-    rows_per_call: RowsPerCall = None
+    rows_per_call: RowsPerCall = "auto"
 
     @overload
     def __call__(
@@ -136,7 +136,7 @@ def exec_sql(
     *,
     limits: SQLLimits | None = None,
     on_error: OnError = "raise",
-    rows_per_call: RowsPerCall = None,
+    rows_per_call: RowsPerCall = "auto",
 ) -> ExecSQL:
     """``exec`` over a corpus: ``exec_sql(corpus)("SELECT …")`` gives the rows, under the guard.
 
@@ -158,7 +158,7 @@ def exec_sql(
         limits: rows, seconds and memory of a statement.
         on_error: what values without an answer do: ``"raise"`` once all others are asked, ``"keep"`` as NULL, or
             ``"drop"`` the rows that have them.
-        rows_per_call: values of ``sem_filter`` in one prompt, audited, as :func:`tagframe.sem_filter` has it; "auto" is
+        rows_per_call: values in one prompt, audited, as :func:`tagframe.sem_filter` has it; "auto" is
             16 at most. How often packs differed is on the answer's stages.
 
     Raises:

@@ -107,7 +107,9 @@ class Job(Generic[T]):
         except AnswerRejected as rejection:
             return rejection
         origin: Origin = "pack" if answer.packed else "store"
-        self.completion = Completion(answer.text, value, None, FROM_STORE, answer.logprobs, origin)
+        # To look whether there is one, alone or in a pack, is not to ask.
+        usage = FROM_STORE if self.batch.sends or self.batch.stored == "any" else Usage()
+        self.completion = Completion(answer.text, value, None, usage, answer.logprobs, origin)
         return None
 
 

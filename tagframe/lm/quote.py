@@ -160,6 +160,11 @@ class _QuotingStream(Stream):
         super()._keep(jobs, answers)
         self._store = store
 
+    def _look_up(self, jobs: Sequence[Job[Any]]) -> None:
+        super()._look_up(jobs)
+        stored = sum(job.completion.usage.stored for job in jobs if job.completion is not None)
+        self._quoting.quote += Quote(rows=stored, stored=stored)
+
     def _guesses(self, batch: Batch[Any], unknown: Sequence[Job[Any]]) -> list[str]:
         """What stands for the answers that nobody knows; nothing where nobody has guessed."""
         if batch.guess is not None:

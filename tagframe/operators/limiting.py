@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -14,8 +15,9 @@ from tagframe.operators.steps import Step
 
 LimitOrder: TypeAlias = Literal["rows", "likeliest"]
 GROWTH = 4
-"""A round asks of as many rows as are still wanted, or of one in so many of those asked before if that is more: what is
-asked beyond need is at most that part of all, and rare rows are found in few rounds."""
+"""A round asks of as many rows as the share seen so far says, and at most of so many times those asked before."""
+LEAST_ROUND = 2
+"""One in so many of those asked before is a round's least, so that the last rows are not found one by one."""
 
 
 def check_limit(limit: Any, order: Any) -> None:
@@ -50,13 +52,31 @@ def ask_until(
     found = 0
     while found < limit and len(verdicts) < len(lines):
         start = len(verdicts)
-        several = max(limit - found, start // GROWTH)
-        batch = list(lines[start : start + -(-several // least) * least])
+        batch = list(lines[start : start + next_round(start, found, limit, least)])
         answers = yield from ask(batch)
         for place, (line, verdict) in enumerate(zip(batch, answers, strict=True), start=start):
             verdicts[line] = verdict
             found += stands_for[place] if verdict.value is True else 0
     return verdicts
+
+
+def next_round(asked: int, found: int, wanted: int, least: int = 1) -> int:
+    """How many rows to ask of next.
+
+    Args:
+        asked: rows that were asked.
+        found: those of them that pass.
+        wanted: rows to find.
+        least: a multiple of it is asked.
+
+    >>> next_round(0, 0, 5), next_round(5, 0, 5), next_round(20, 4, 5), next_round(100, 40, 50, 16)
+    (5, 20, 10, 64)
+    """
+    several = wanted - found
+    if asked:
+        several = math.ceil(several * (asked + 1) / (found + 1 / 3))
+        several = max(min(several, GROWTH * asked), asked // LEAST_ROUND)
+    return -(-several // least) * least
 
 
 def likeliest_first(claim: str, lines: Sequence[str]) -> list[int]:

@@ -85,7 +85,7 @@ class Replies(Generic[T]):
     Attributes:
         of: the reply on each, by the row as it is shown.
         remarks: how they were asked, where that was not one by one.
-        size: rows of a pack, as the audit left it.
+        size: rows of a pack; :class:`Audited` where there was an audit.
     """
 
     of: dict[str, Reply[T]] = field(default_factory=dict)
@@ -144,7 +144,7 @@ def ask_audited(question: Question[T], lines: Sequence[str], size: int) -> Step[
     others = yield from ask_packed(question, [lines[place] for place in rest], size)
     replies.update(zip(rest, others, strict=True))
     remarks.append(f"{len(rest):,} distinct rows were asked {'singly' if size == 1 else f'{size} at a time'}.")
-    return [replies[place] for place in range(len(lines))], remarks, size
+    return [replies[place] for place in range(len(lines))], remarks, Audited(size) if sample else size
 
 
 def _agree(question: Question[Any], packed: Reply[Any], singly: Reply[Any]) -> bool:

@@ -75,7 +75,7 @@ def lm():
 
 
 def run(corpus, sql: str, **options: object) -> tuple[list[list[object]], Execution]:
-    frame = tf.exec_sql(corpus, **options)(sql)
+    frame = tf.exec_sql(corpus, **{"rows_per_call": None, **options})(sql)
     execution = results.recall(frame, "execution")
     assert execution is not None
     return frame.astype(object).where(frame.notna(), None).values.tolist(), execution
@@ -218,7 +218,46 @@ def test_rows_are_asked_about_in_their_order_until_enough_pass(lm):
     lm.batches.clear()
     found, _ = run(corpus, "SELECT id FROM films WHERE sem_filter('{title} is x') ORDER BY id LIMIT 3 OFFSET 4")
     assert [row[0] for row in found] == [49, 59, 69]
-    assert len(lm.asked) == 28 + 56
+    assert 70 <= len(lm.asked) <= 105
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("SELECT DISTINCT t FROM r WHERE sem_filter('{text} is x') LIMIT 3", [["a"], ["A"], ["b"]]),
+        ("SELECT DISTINCT t FROM r WHERE sem_filter('{text} is x') ORDER BY t DESC LIMIT 2", [["d"], ["c"]]),
+        ("SELECT t AS u FROM r WHERE sem_filter('{text} is x') GROUP BY t ORDER BY u LIMIT 2 OFFSET 1", [["a"], ["b"]]),
+        ("SELECT t COLLATE NOCASE AS t FROM r WHERE sem_filter('{text} is x') GROUP BY 1 LIMIT 2", [["a"], ["b"]]),
+    ],
+)
+def test_distinct_rows_and_groups_above_a_limit_stop_early(lm, sql, rows):
+    frame = pd.DataFrame({"t": [t for t in ("a", "A", "b", "c", "d") for _ in range(200)]})
+    frame["text"] = [f"{'good' if n % 4 == 1 else 'bad'} {n}" for n in range(1000)]
+    found, execution = run(tf.open_corpus({"r": frame}), sql)
+    assert found == rows
+    assert execution.stages[0].values < 700
+    assert len(lm.batches) <= 6
+
+
+def test_counts_above_a_limit_ask_of_all_rows(lm):
+    frame = pd.DataFrame({"t": list("ab") * 50, "text": [f"good {n}" for n in range(100)]})
+    sql = "SELECT t, count(*) AS n FROM r WHERE sem_filter('{text} is x') GROUP BY t LIMIT 1"
+    assert run(tf.open_corpus({"r": frame}), sql)[0] == [["a", 50]]
+    assert len(lm.asked) == 100
+
+
+def test_packs_of_a_limit_are_audited_once():
+    frame = pd.DataFrame({"name": [f"{'good' if n % 40 == 39 else 'bad'} {n}" for n in range(1000)]})
+    model = WholePrompt(in_packs)
+    with tf.context(lm=model):
+        found, execution = run(
+            tf.open_corpus({"r": frame}),
+            "SELECT name FROM r WHERE sem_filter('{name} is x') LIMIT 5",
+            rows_per_call="auto",
+        )
+    assert len(found) == 5
+    assert sum("<row>" in message for message in model.asked) == 5, "of the first round"
+    assert sum("asked singly too" in remark for remark in execution.stages[0].remarks) == 1
 
 
 def test_the_filter_that_leaves_less_is_asked_first(lm):
@@ -363,7 +402,7 @@ def test_ask_runs_them_and_counts_their_calls(live, festival):
         return "True" if "Claim:" in text else '{"text": "So many.", "values": [1]}'
 
     live.answers = said
-    answer = tf.ask("Which romances are about the sea?", festival)
+    answer = tf.ask("Which romances are about the sea?", festival, rows_per_call=None)
     romances = int((festival.read("festival.films")["genre_code"] == "ROM").sum())
     assert [step.calls for step in answer.steps] == [1, romances, 1]
     assert len(answer.rows) == romances
@@ -384,7 +423,7 @@ def test_a_text_of_all_rows_is_the_answer_and_gen_is_not_asked(live, festival):
 
 def test_what_a_statement_asks_is_known_before_it_is_paid(corpus, live):
     sql = "SELECT title FROM films WHERE genre = 'DRA' AND sem_filter('{title} is a classic') AND sem_filter('{city} is far')"
-    quote = tf.exec_sql(corpus)(sql, quote=True)
+    quote = tf.exec_sql(corpus, rows_per_call=None)(sql, quote=True)
     assert {stage.call: stage.values for stage in quote.stages} == {
         "sem_filter('{city} is far')": 3,
         "sem_filter('{title} is a classic')": 6,
@@ -392,7 +431,7 @@ def test_what_a_statement_asks_is_known_before_it_is_paid(corpus, live):
     assert (quote.calls, quote.whole) == (9, True)
     assert live.requests == []
     live.answers = sql
-    quote = tf.ask("Which classic is far?", corpus, quote=True)
+    quote = tf.ask("Which classic is far?", corpus, quote=True, rows_per_call=None)
     assert quote.query.sql == sql
     assert quote.calls == 10
     assert len(live.requests) == 1
@@ -423,7 +462,7 @@ def test_a_statement_that_asks_nothing_costs_nothing_without_a_model(corpus):
 
 
 def test_old_doors_to_a_quote_name_the_new_one(corpus):
-    execute = tf.exec_sql(corpus)
+    execute = tf.exec_sql(corpus, rows_per_call=None)
     with pytest.raises(RenamedName, match=r"exec_sql\(corpus\)\(statement, quote=True\)"):
         execute.quote("SELECT 1")
     with pytest.raises(RenamedName, match=r"tag\(request, quote=True\)"):
@@ -431,7 +470,8 @@ def test_old_doors_to_a_quote_name_the_new_one(corpus):
 
 
 def test_a_budget_stops_before_the_call_that_would_pass_it(corpus, live):
+    execute = tf.exec_sql(corpus, rows_per_call=None)
     with pytest.raises(RowsFailed) as caught, tf.context(budget=tf.Budget(calls=4)):
-        tf.exec_sql(corpus)("SELECT title FROM films WHERE sem_filter('{title} is a classic')")
+        execute("SELECT title FROM films WHERE sem_filter('{title} is a classic')")
     assert len(live.requests) == 4
     assert len(caught.value.failures) == 8

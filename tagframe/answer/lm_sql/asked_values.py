@@ -17,6 +17,7 @@ from tagframe.answer.metering import labelled
 from tagframe.errors import RowsFailed
 from tagframe.lm import get_lm
 from tagframe.operators import OPERATORS, OnError, RowsPerCall, Step
+from tagframe.operators.packing import Audited
 
 GROUP = f"{OWN}group"
 _SUFFIX = f"_{OWN}answer"
@@ -61,14 +62,14 @@ class Values:
         name: of the table of answers in the statement.
         columns: SQL of the values in the block, the key of a group for an aggregate.
         on_error: what a value without an answer does.
-        rows_per_call: values of ``sem_filter`` in one prompt.
+        rows_per_call: values in one prompt; once audited, of the size that the audit found.
     """
 
     call: Call
     name: str
     columns: Sequence[exp.Expr]
     on_error: OnError = "raise"
-    rows_per_call: RowsPerCall = None
+    rows_per_call: RowsPerCall = "auto"
     answers: dict[str, Any] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
     outcomes: dict[str, int] = field(default_factory=dict)
@@ -102,8 +103,10 @@ class Values:
             frame[GROUP] = keys
             options["group_by"] = GROUP
             keys = list(dict.fromkeys(keys))
-        elif self.call.function.name == "sem_filter":
-            options |= {"return_all": True, "rows_per_call": self.rows_per_call}
+        else:
+            options["rows_per_call"] = self.rows_per_call
+        if self.call.function.name == "sem_filter":
+            options["return_all"] = True
         elif self.call.dtype is not None:
             options["dtype"] = self.call.dtype
         known = set(frame.columns)
@@ -120,8 +123,10 @@ class Values:
         outcomes = results.recall(answered, "outcomes")
         if outcomes is None:
             return
-        if self.call.function.name == "sem_filter":
-            self.remarks += outcomes.remarks
+        self.remarks += outcomes.remarks
+        size = results.recall(answered, "rows_per_call")
+        if isinstance(size, Audited):  # one audit is enough
+            self.rows_per_call = size
         kinds = outcomes["outcome"].tolist()
         self.failed.update(key for key, kind in zip(keys, kinds, strict=True) if kind == "failed")
         for kind in kinds:

@@ -9,7 +9,8 @@ look-up in it: the rest is what the engine makes of it, NULL and three-valued lo
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -35,10 +36,11 @@ from tagframe.answer.lm_sql.checks import check_staged, is_column_of
 from tagframe.answer.lm_sql.dialects import KEY, OWN, Spoken, spoken_of
 from tagframe.answer.lm_sql.select_names import name_calls, write_out
 from tagframe.answer.sources import group_keys
-from tagframe.answer.sql_tree import conjuncts, is_aggregate, is_grouped
+from tagframe.answer.sql_tree import aggregates, conjuncts, is_aggregate, is_grouped
 from tagframe.engines.base import SQLLimits
 from tagframe.errors import SQLFailed, UnsafeSQL
 from tagframe.operators import OnError, RowsPerCall, Step, together
+from tagframe.operators.limiting import next_round
 
 MOST_VALUES = 50_000
 """Distinct values that one function of a statement may be asked of."""
@@ -75,13 +77,13 @@ class Staged:
         sql: as written.
         reader: runs statements, under the guard.
         on_error: what a value without an answer does: ``"raise"``, ``"keep"`` as NULL, or ``"drop"`` its rows.
-        rows_per_call: values of ``sem_filter`` in one prompt, as :func:`tagframe.sem_filter` has it.
+        rows_per_call: values in one prompt, as :func:`tagframe.sem_filter` has it.
     """
 
     sql: str
     reader: Reader
     on_error: OnError = "raise"
-    rows_per_call: RowsPerCall = None
+    rows_per_call: RowsPerCall = "auto"
     _values: dict[tuple[Any, ...], Values] = field(default_factory=dict)
 
     def steps(self) -> Step[Done]:
@@ -123,7 +125,7 @@ class Staged:
             values = [self._of(select, node) for node in nodes]
             yield from self._asked(select, values, block.rows([one.columns for one in values], joins=position + 1))
             _look_up(nodes, values)
-        if block.pending and _takes_first(block):
+        if block.pending and self._takes_first(block):
             yield from self._first_rows(block)
         else:
             for pending in (yield from self._in_order(block)):
@@ -140,6 +142,19 @@ class Staged:
             for (owner, *_), one in self._values.items():
                 if owner == id(select) and one.failed:
                     select.where(one.has_not_failed(), copy=False)
+
+    def _takes_first(self, block: Block) -> bool:
+        """Whether LIMIT is of rows in an order that needs no model, so that not all rows have to be asked about."""
+        select = block.select
+        merges = select.args.get("distinct") is not None or select.args.get("group") is not None
+        return (
+            all(bare_filter(pending.condition) is not None for pending in block.pending)
+            and _is_limited(select, distinct=True)
+            and (self._merged_by(select) is not None if merges else not is_grouped(select))
+        )
+
+    def _merged_by(self, select: exp.Select) -> list[exp.Expr] | None:
+        return merged_by(select, partial(self._is_column, select))
 
     def _is_column(self, select: exp.Select, name: str) -> bool:
         return is_column_of(select, self._bringing(), name)
@@ -241,19 +256,31 @@ class Staged:
         for number, pending in enumerate(block.pending):
             (node,) = _calls_of(pending)
             filters.append((number, self._of(select, node), bool(bare_filter(pending.condition))))
-        inner = block.rows([values.columns for _, values, _ in filters], in_order=True)
+        columns = [values.columns for _, values, _ in filters]
         names = [name for number, values, _ in filters for name in names_of_call(number, len(values.columns))]
-        rows = self._read(select, inner, names, filters[0][1], distinct=False, first=True)
+        merged = self._merged_by(select)
+        row = names_of_call(len(filters), 0)[0]
+        if merged is not None:  # a row of the result is many rows here: of each, one that passes is enough
+            columns.append(merged)
+            names.append(row)
+        rows = self._read(select, block.rows(columns, in_order=True), names, filters[0][1], distinct=False, first=True)
         filters.sort(key=lambda one: rows[names_of_call(one[0], 0)[0]].nunique())
         few = sum(rows[names_of_call(number, 0)[0]].nunique() for number, _, _ in filters) <= _FIRST
         position, size, passed = 0, len(rows) if few else max(4 * wanted, _FIRST), 0
+        found: set[str] = set()
         while position < len(rows) and passed < wanted:
             some = rows.iloc[position : position + size]
+            if merged is not None:
+                some = some[~some[row].isin(list(found))]
             for number, values, yes in filters:
                 names = names_of_call(number, len(values.columns))
                 yield from values.ask(_labelled(some[names].drop_duplicates(names[0]), values))
-                some = some[[values.answers.get(key) == int(yes) for key in some[names[0]]]]
-            position, size, passed = position + size, 2 * size, passed + len(some)
+                some = some.iloc[[at for at, key in enumerate(some[names[0]]) if values.answers.get(key) == int(yes)]]
+            if merged is not None:
+                found.update(some[row])
+                some = some[:0]
+            position, passed = position + size, passed + len(some) or len({_alike(key) for key in found})
+            size = next_round(position, passed, wanted, _FIRST)
         if passed < wanted and len(rows) > MOST_VALUES:
             raise _too_many(filters[0][1], "rows")
         for pending in list(block.pending):
@@ -365,24 +392,38 @@ def _in_aggregate(node: exp.Expr) -> bool:
     return False
 
 
-def _is_limited(select: exp.Select) -> bool:
-    """Whether LIMIT leaves rows that can be told before SELECT is computed."""
+def _is_limited(select: exp.Select, *, distinct: bool = False) -> bool:
+    """Whether LIMIT leaves rows that can be told before SELECT is computed; of DISTINCT too where that is seen to."""
     order = select.args.get("order")
     return (
         select.args.get("limit") is not None
         and count_of(select.args.get("limit")) is not None
         and count_of(select.args.get("offset")) is not None
-        and select.args.get("distinct") is None
+        and (distinct or select.args.get("distinct") is None)
         and not any(item.find(exp.Window) for item in select.expressions)
         and (order is None or not calls_in(order))
     )
 
 
-def _takes_first(block: Block) -> bool:
-    """Whether LIMIT is of rows in an order that needs no model, so that not all rows have to be asked about."""
-    select = block.select
-    return (
-        _is_limited(select)
-        and not is_grouped(select)
-        and all(bare_filter(pending.condition) is not None for pending in block.pending)
-    )
+def merged_by(select: exp.Select, is_column: Callable[[str], bool]) -> list[exp.Expr] | None:
+    """What DISTINCT or GROUP BY makes one row of, where ORDER BY needs nothing else; None where a row is many's."""
+    keys = group_keys(select, is_column) if select.args.get("group") is not None else None
+    distinct = select.args.get("distinct")
+    items = list(select.expressions)
+    if keys is None and (
+        distinct is None or distinct.args.get("on") is not None or any(item.is_star for item in items)
+    ):
+        return None
+    order = select.args.get("order")
+    parts = [*items, *(order.expressions if order is not None else ()), *(keys or ())]
+    if select.args.get("having") is not None or any(calls_in(part) or aggregates(part) for part in parts):
+        return None
+    keys = [item.unalias() for item in items] if keys is None else keys
+    known = {key.sql() for key in keys} | {item.alias for item in items if item.unalias() in keys}
+    ordered = order.expressions if order is not None else ()
+    return keys if all(part.this.sql() in known or part.this.name in known for part in ordered) else None
+
+
+def _alike(key: str) -> str:
+    """A key in which whatever some collation holds to be one is one: better too few than too many rows are counted."""
+    return re.sub(r"\s|\.0+\b", "", key.casefold())
