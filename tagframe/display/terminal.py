@@ -34,7 +34,7 @@ def join_tree(plan: JoinPlan) -> str:
 
 
 def alternative_lines(plan: JoinPlan) -> list[str]:
-    """Each other plan in a line: the steps that it has instead of the plan's own, its score, and whether it ties.
+    """Each other plan in a line: the steps that it has instead of the plan's own, their chance, and whether it ties.
 
     The database is left out where all tables are of one: :meth:`JoinPlan.use` needs it no more than a reader.
     """
@@ -42,7 +42,7 @@ def alternative_lines(plan: JoinPlan) -> list[str]:
     prefix = f"{databases.pop()}." if len(databases) == 1 else ""
 
     def named(steps: Sequence[JoinStep]) -> str:
-        return " and ".join(f"{step.left.removeprefix(prefix)} = {step.right.removeprefix(prefix)}" for step in steps)
+        return " and ".join(str(step).replace(prefix, "") if prefix else str(step) for step in steps)
 
     lines = []
     for other in plan.alternatives:
@@ -51,7 +51,8 @@ def alternative_lines(plan: JoinPlan) -> list[str]:
         old = [step for step in plan.steps if step.key not in theirs]
         instead = f" instead of {named(old)}" if old else ""
         as_sure = ", as sure" if other in plan.ambiguous else ""
-        lines.append(f"{named(new or other.steps)}{instead} ({other.score:.2f}{as_sure})")
+        chance = min(step.score for step in new or other.steps)
+        lines.append(f"{named(new or other.steps)}{instead} ({chance:.2f}{as_sure})")
     return lines
 
 

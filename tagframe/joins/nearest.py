@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 
-from tagframe.corpus.profile import TableProfile
+from tagframe.corpus.profile import ColumnProfile, TableProfile
+from tagframe.keys.column_names import column_name
 from tagframe.keys.containment import overlap
 from tagframe.keys.inference import infer_key_pairs
 from tagframe.keys.key_pair import Evidence, KeyPair
+from tagframe.keys.terms import CALENDAR
 
 _SHOWN = 3
+_ALIKE = "both have the name"
 _MOST_COLUMNS = 400
 """More columns than that are not compared each with each for a message."""
 
@@ -33,10 +38,32 @@ def nearest_pairs(
         return left is not None and right is not None and left != right
 
     inferred = infer_key_pairs(profiles, declared=False, min_score=0.0, across_sources=True)
-    found = [key for key in dict.fromkeys([*known, *inferred]) if is_across(key)]
+    found = [key for key in dict.fromkeys([*_called_alike(profiles), *known, *inferred]) if is_across(key)]
     if not found and sum(len(profile.columns) for profile in profiles) <= _MOST_COLUMNS:
         found = [key for key in _alike(profiles) if is_across(key)]
-    return sorted(found, key=lambda key: (-key.score, key.left, key.right))[:_SHOWN]
+    return sorted(
+        found, key=lambda key: (key.evidence.reason[: len(_ALIKE)] != _ALIKE, -key.score, key.left, key.right)
+    )[:_SHOWN]
+
+
+def _called_alike(profiles: Sequence[TableProfile]) -> Iterator[KeyPair]:
+    """Columns of one name, a day or one with a key word, of which no value is shared: they are written otherwise."""
+    named: dict[str, list[tuple[TableProfile, ColumnProfile]]] = defaultdict(list)
+    for profile in profiles:
+        for column in profile.columns:
+            name = column_name(column.name)
+            if name.entity and (name.key_word or {*name.words} <= CALENDAR):
+                named[column.name.casefold()].append((profile, column))
+    for sides in named.values():
+        for (left, mine), (right, theirs) in combinations(sides, 2):
+            shared = overlap(mine.sketch, theirs.sketch)
+            if shared is not None and not shared.share and left.id != right.id:
+                written = [f"{column.samples[0]!r}" for column in (mine, theirs) if column.samples]
+                such = f", as {' and '.join(written)}" if len(written) == 2 else ""
+                evidence = Evidence(
+                    contained=0.0, name=1.0, reason=f"{_ALIKE}, and no value of it{such}: write them alike"
+                )
+                yield KeyPair(left.id, (mine.name,), right.id, (theirs.name,), 0.0, evidence)
 
 
 def _alike(profiles: Sequence[TableProfile]) -> Iterator[KeyPair]:

@@ -22,6 +22,7 @@ from tagframe.joins.stacks import Stack, best_of, renamed_hints, renamed_keys, s
 from tagframe.joins.steps import Order, PlanTable, table_order
 from tagframe.keys.column_names import column_name, is_measure, mean_unlike
 from tagframe.keys.inference import ACCEPTED, infer_key_pairs
+from tagframe.keys.key_columns import NAMED, is_unnamed
 from tagframe.keys.key_pair import KeyPair
 from tagframe.keys.scoring import log_odds
 from tagframe.keys.terms import FAINT_NAME
@@ -38,6 +39,8 @@ _HOP = 6.0
 key to another comes before a way round, unless it is much less sure."""
 _TIE = 0.05
 """Plans are as sure as each other where their log odds differ by less."""
+_OFFERED = 0.05
+"""A pair that is less likely is no other way to join where a likely one is."""
 _WANTED = 100.0
 """A key that the plan has to have is stronger than any other."""
 
@@ -155,6 +158,8 @@ def _others(
         for edge in rest:
             parts.join(*edge.ends)
         for edge in edges:
+            if edge.key.score < _OFFERED and gone.key.score >= ACCEPTED:
+                continue
             if edge.key != gone.key and parts.root(edge.ends[0]) != parts.root(edge.ends[1]):
                 loss = gone.strength - edge.strength
                 is_tie = loss < _TIE or _are_rivals(gone.key, edge.key)
@@ -226,14 +231,19 @@ def _not_connected(parts: Components[str], keys: Sequence[KeyPair], profiles: Se
     if not near:
         return NotConnected(
             f"no key pairs connect the tables: {shown}; no evidence links them{unions}. Pass what you know of them, "
-            'on="table.column = other.column", or fewer tables'
+            f'on="table.column = other.column", or fewer tables{_unnamed_too(profiles)}'
         )
     names = list(map(NamedTable.of, profiles))
     pairs = "; ".join(f"{text_of(key, names)} ({key.score:.2f}{_because(key)})" for key in near)
     return NotConnected(
         f"no key pairs connect the tables: {shown}. Nearest: {pairs}{unions}. If a pair is right, pass it: "
-        f'on="{text_of(near[0], names)}"'
+        f'on="{text_of(near[0], names)}"{_unnamed_too(profiles)}'
     )
+
+
+def _unnamed_too(profiles: Sequence[TableProfile]) -> str:
+    unnamed = [profile.name for profile in profiles if is_unnamed(profile.name)]
+    return f". Names tell keys, and {' and '.join(unnamed)} have none: {NAMED}" if unnamed else ""
 
 
 def _because(key: KeyPair) -> str:

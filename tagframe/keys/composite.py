@@ -38,6 +38,8 @@ CONTAINED = 0.9
 """The share of the rows that a composite key finds at least."""
 _FEWEST_ROWS = 8
 """In fewer rows columns are unique together by accident."""
+_MOST_NULLS = 0.2
+"""A column of which more is missing is no part of a key; rows in which one is missing match nothing."""
 _FEWEST_OF_PANEL = 4
 """Things by day or year, as (country, year): few rows tell, where one column says what and one when."""
 
@@ -121,7 +123,7 @@ def _may_take_part(pair: _Shared) -> bool:
     if pair.left.counts_rows or pair.right.counts_rows:
         return False
     is_one = pair.right.unique == 1.0 and not pair.right.is_versioned
-    if is_one or pair.right.profile.null_share or right.family in ("real", "boolean", "empty"):
+    if is_one or (pair.right.profile.null_share or 0.0) > _MOST_NULLS or right.family in ("real", "boolean", "empty"):
         return False
     found = overlap(left.sketch, right.sketch)
     return found is None or found.share >= max(SHARE, CONTAINED)
@@ -138,7 +140,8 @@ def _first_key(shared: Sequence[_Shared], read: Read | None) -> KeyPair | None:
             fewest = _FEWEST_OF_PANEL if _is_panel(chosen) else _FEWEST_ROWS
             if not is_named and (read is None or measured or rows < fewest):
                 continue
-            if prod(pair.right.profile.distinct or 1 for pair in chosen) < rows:
+            whole = rows - max(pair.right.profile.nulls or 0 for pair in chosen)
+            if prod(pair.right.profile.distinct or 1 for pair in chosen) < whole:
                 continue  # so many rows cannot all differ
             found = _proposed(chosen) if read is None else _verified(chosen, read)
             if found is not None:
@@ -174,7 +177,7 @@ def _verified(chosen: Sequence[_Shared], read: Read) -> KeyPair | None:
     left, right = chosen[0].left.owner, chosen[0].right.owner
     mine = read(left.id, [pair.left.profile.name for pair in chosen])
     theirs = read(right.id, [pair.right.profile.name for pair in chosen])
-    if theirs.apply(hashable).duplicated().any():
+    if theirs.dropna().apply(hashable).duplicated().any():
         return None
     matches = match_rows(
         [mine[pair.left.profile.name] for pair in chosen], [theirs[pair.right.profile.name] for pair in chosen]

@@ -10,6 +10,8 @@ from tagframe.keys import column_names as names
 from tagframe.keys.containment import Run, integer_run
 
 _UNNAMED = "frame_"
+NAMED = "give frames by name, as in {'animals': frame, 'owners': other}"
+"""What helps where keys of frames without names are not found."""
 
 
 def unnamed(number: int) -> str:

@@ -147,25 +147,21 @@ def say_coercion(step: JoinStep, coerced: int, rows: int, example: tuple[Any, An
     """Warn of rows that match only because text was read otherwise than it is written; without example if hidden."""
     such = ""
     if example is not None:
-        mine, theirs = (key.item() if isinstance(key, np.generic) else key for key in example)
-        such = f", as {mine!r} and {theirs!r}"
+        such = f", as {example[0]!r} and {example[1]!r}"
     warn(
         f"{coerced:,} of {rows:,} rows match on {step} only where keys are read alike though written otherwise{such}",
         CoercedKeysWarning,
     )
 
 
-def say_unmet(step: JoinStep, rows: int, matched: int) -> None:
-    """Warn of some rows without a partner on a key whose every value has one where values are read as they mean."""
-    key = step.key
-    is_whole = key.evidence.contained == 1.0 and not key.evidence.error and key.left_table == step.base
-    if is_whole and key.evidence.origin == "inferred" and 0 < matched < rows:
-        warn(
-            f"{rows - matched:,} of {rows:,} rows find no partner on {step}, though each of their keys has one that "
-            "means the same: texts are compared as they are written where they may be no numbers, as '1.10' and '1.1'. "
-            "Write them alike first",
-            DoubtfulJoinWarning,
-        )
+def say_written_otherwise(step: JoinStep, alone: int, example: tuple[Any, Any] | None) -> None:
+    """Warn of texts without a partner that would have one if they were read as what they may mean."""
+    such = "" if example is None else f", as {example[0]!r} and {example[1]!r}"
+    warn(
+        f"{alone:,} rows find no partner on {step} by texts that are written otherwise than others which may mean the "
+        f"same{such}. Write them alike where they do",
+        DoubtfulJoinWarning,
+    )
 
 
 def loss(start: str, lost: int, rows: int) -> str:
@@ -196,7 +192,7 @@ def _row_text(row: dict[Any, Any]) -> str:
     return ", ".join(f"{name} {value!r}" for name, value in row.items())
 
 
-def fan_out(plan: JoinPlan, step: JoinStep, rows: int, most: int, *, are_all: bool = True) -> str:
+def fan_out(plan: JoinPlan, step: JoinStep, rows: int, most: int, *, are_all: bool = True, wider: str = "") -> str:
     """What a step would repeat, and what to do instead; whether the error has all these rows, or the first ones."""
     shown = "They" if are_all else "The first of them"
     message = (
@@ -204,15 +200,31 @@ def fan_out(plan: JoinPlan, step: JoinStep, rows: int, most: int, *, are_all: bo
         "are on this error as .rows. Pass on_fanout='allow' if the repetition is meant, or"
     )
     name = plan.source(step.table).name
-    versions = _versions(plan, step)
-    if versions:
-        return f"{message} {versions}"
+    otherwise = wider or _versions(plan, step)
+    if otherwise:
+        return f"{message} {otherwise}"
     aggregate = f"aggregate {step.table} to one row a key first, {name}.groupby({list(step.columns)!r}).agg(…)"
     other = plan.restarted(step.table)
     still = [again for again in other.steps if again.cardinality in ("one-to-many", "many-to-many")]
     if not still:
         return f"{message} start from {step.table}, or {aggregate}"
     return f"{message} {aggregate}: a start from {step.table} would repeat its rows too, for {still[0].table}"
+
+
+def wider(plan: JoinPlan, step: JoinStep, more: Sequence[tuple[tuple[str, str], str]]) -> str:
+    """How to join a table on further columns, each of them a table's that is there already and the column alike."""
+    columns = " and ".join(column for _, column in more)
+    if any(owner != step.base for (owner, _), _ in more):
+        names = ", ".join(map(repr, dict.fromkeys(owner for (owner, _), _ in more)))
+        both = [*step.columns, *(column for _, column in more)]
+        return f"{columns} of {names} belongs to the key: merge the others first, then that with {step.table} on {both}"
+    key = _oriented(step)
+    key = replace(
+        key,
+        left_columns=(*key.left_columns, *(mine for (_, mine), _ in more)),
+        right_columns=(*key.right_columns, *(column for _, column in more)),
+    )
+    return f'join on {columns} too, which repeats no row: on="{text_of(key, plan.named)}"'
 
 
 def _versions(plan: JoinPlan, step: JoinStep) -> str:

@@ -11,17 +11,18 @@ is called alike in both.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from tagframe.corpus import Corpus
 from tagframe.corpus.canonical import canonical_all
 from tagframe.errors import DoubtfulJoinWarning
 from tagframe.joins.key_text import text_of
 from tagframe.joins.plan import JoinPlan
-from tagframe.joins.steps import JoinStep
+from tagframe.joins.steps import JoinStep, PlanTable
 from tagframe.keys import column_names as names
 from tagframe.keys.key_columns import is_unnamed
 from tagframe.keys.key_pair import KeyPair
@@ -64,8 +65,13 @@ class Shared:
         return [(self.step.base, column) for column in self.step.base_columns]
 
 
-def shared_columns(plan: JoinPlan) -> list[Shared]:
-    """The columns by which matched rows may be told to disagree."""
+def shared_columns(plan: JoinPlan, corpus: Corpus) -> list[Shared]:
+    """The columns by which matched rows may be told to disagree, of those that the corpus has still."""
+    there = {
+        (source.id, column.name)
+        for source in plan.sources
+        for column in ([] if source.parts else corpus.profile(source.id).columns)
+    } | {(source.id, column) for source in plan.sources if source.parts for column in source.columns}
     sources = {source.id: source for source in plan.sources}
     used = {
         (table, column)
@@ -84,10 +90,27 @@ def shared_columns(plan: JoinPlan) -> list[Shared]:
         for column in table.columns:
             other = mine.get(column.casefold())
             pair = (step.base, str(other)), (step.table, column)
-            if other is None or column in table.hidden or used & {*pair} or not _may_tell(column, alike=key):
+            if (
+                other is None
+                or column in table.hidden
+                or used & {*pair}
+                or not _may_tell(column, alike=key)
+                or not {*pair} <= there
+            ):
                 continue
             found.append(Shared(step, *pair, not known and _is_kind(column), key))
     return found
+
+
+def alike(base: PlanTable, table: PlanTable) -> Iterator[tuple[str, str]]:
+    """Columns of one name in two tables that say of what a row is, and so may be part of a key."""
+    mine = {column.casefold(): column for column in base.columns if column not in base.hidden}
+    for column in table.columns:
+        other, name = mine.get(column.casefold()), names.column_name(column)
+        if other is None or column in table.hidden or not name.entity or names.is_measure(column):
+            continue
+        if not {*name.words} & _AUDIT:
+            yield other, column
 
 
 def _is_known_by(table: str, column: str, first: str) -> bool:

@@ -16,20 +16,21 @@ import pandas as pd
 
 from tagframe import results
 from tagframe.corpus.references import NamedTable
-from tagframe.errors import InvalidArgument
+from tagframe.errors import DoubtfulJoinWarning, InvalidArgument
 from tagframe.joins.infer import accepted_keys, plan_tables
 from tagframe.joins.key_text import On, keys_on
 from tagframe.joins.meanings import column_meanings
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How
 from tagframe.keys.column_names import Similarity
+from tagframe.keys.key_columns import NAMED
 from tagframe.keys.key_pair import KeyPair
-from tagframe.merging.advice import Reaction
+from tagframe.merging.advice import Reaction, warn
 from tagframe.merging.given_frames import Frames, GivenFrames
 from tagframe.merging.run import Where, run_plan
 
 
-def infer_keys(*frames: Frames, similarity: Similarity | None = None) -> list[KeyPair]:
+def infer_keys(*frames: Frames, similarity: Similarity | None = None, **named: pd.DataFrame) -> list[KeyPair]:
     """The key pairs between frames that are likelier than not, best first, as :func:`join_plan` sees them.
 
     >>> import pandas as pd
@@ -41,12 +42,20 @@ def infer_keys(*frames: Frames, similarity: Similarity | None = None) -> list[Ke
     Args:
         *frames: one by one, or as one list or mapping from names.
         similarity: likeness in meaning of two names, in [0, 1].
+        **named: frames by name, instead: ``infer_keys(animals=…, owners=…)``. Names tell keys; where frames have none
+            and no key is found, a warning says so.
 
     Raises:
-        InvalidArgument: no frames, what is not a frame, or columns or index levels that cannot be told apart.
+        InvalidArgument: no frames, frames with and without names, what is not a frame, or columns or index levels that
+            cannot be told apart.
     """
-    given = GivenFrames.of(frames)
-    return accepted_keys(given.profiled(), given.ids, similarity)
+    if frames and named:
+        raise InvalidArgument(f"frames are all given by name, or none; {', '.join(named)} are, and others are not")
+    given = GivenFrames.of((named,) if named else frames)
+    found = accepted_keys(given.profiled(), given.ids, similarity)
+    if not found and not given.are_named:
+        warn(f"no keys are found between frames without names, which tell them: {NAMED}", DoubtfulJoinWarning)
+    return found
 
 
 def join_plan(

@@ -5,20 +5,24 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from itertools import repeat
+from itertools import combinations, repeat
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from tagframe.corpus.canonical import canonical_all
 from tagframe.errors import FanOut, RowsLost, RowsMultipliedWarning
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How, JoinStep
 from tagframe.keys.as_of import match_as_of
-from tagframe.keys.matching import Matches, Positions, match_rows
+from tagframe.keys.composite import CONTAINED, MOST_ROWS
+from tagframe.keys.matching import Matches, Positions, hashable, match_rows
 from tagframe.merging import advice
 from tagframe.merging.advice import Reaction
+from tagframe.merging.agreement import alike
 from tagframe.merging.joined_rows import JoinedRows, Matched, taken
+from tagframe.merging.key_values import key_kind
 from tagframe.merging.report import MergeReport, StepReport
 from tagframe.merging.stacking import StackedRows
 from tagframe.merging.table_rows import CorpusRows, Rows
@@ -64,6 +68,12 @@ def merge_in_memory(asked: Asked) -> tuple[pd.DataFrame, MergeReport]:
     if len(lost) and asked.says_loss:
         advice.say_loss(plan.start, len(lost), report.start_rows, result.examples(lost))
     return frame, report
+
+
+_MOST_OPTIONS = 6
+_MOST_TEXTS = 100_000
+_LOOKED_AT = 1_000
+"""Rows that match only in canonical form, among which an example is looked for."""
 
 
 class Merge:
@@ -114,7 +124,7 @@ class Merge:
             example = None if withheld else _first_coerced(mine[:equal], theirs[:equal], matches)
             advice.say_coercion(step, matched.coerced, rows_in, example)
         if says:
-            advice.say_unmet(step, rows_in - matched.null_keys, matched.matched)
+            self._say_written_otherwise(step, mine, theirs, matches)
         if on_fanout != "allow":
             self._check_fanout(step, matched, on_fanout)
         unused = self.rows.join(
@@ -135,6 +145,31 @@ class Merge:
             sign=" and ".join(sign for _, sign, _ in compared) if step.key.signs else "=",
         )
 
+    def _say_written_otherwise(
+        self, step: JoinStep, mine: list[pd.Series], theirs: list[pd.Series], matches: Matches
+    ) -> None:
+        """Warn where keys of text find no partner, and one in canonical form would."""
+        found_there = step.key.evidence.contained is not None  # inference took them for the same
+        if (
+            len(mine) > 1
+            or not found_there
+            or key_kind(mine[0].head(1)) != "text"
+            or key_kind(theirs[0].head(1)) != "text"
+        ):
+            return
+        lone = mine[0][(matches.counts == 0) & ~matches.nulls]
+        known = theirs[0].dropna().unique()
+        if not len(lone) or len(known) > _MOST_TEXTS or key_kind(lone) != "text" or key_kind(theirs[0]) != "text":
+            return
+        forms = dict(zip(canonical_all(list(known))[0], known, strict=True))
+        texts = lone.unique()[:_MOST_TEXTS]
+        found = {
+            text: forms[form] for text, form in zip(texts, canonical_all(list(texts))[0], strict=True) if form in forms
+        }
+        if found:
+            example = None if advice.is_withheld(self.plan, step) else next(iter(found.items()))
+            advice.say_written_otherwise(step, int(lone.isin([*found]).sum()), example)
+
     def _check_fanout(self, step: JoinStep, matched: Matched, reaction: Reaction) -> None:
         repeated = np.flatnonzero(matched.counts > 1)
         if not len(repeated):
@@ -143,11 +178,35 @@ class Merge:
         offending = np.unique(start[start >= 0])
         if not len(offending):
             return
-        message = advice.fan_out(self.plan, step, len(offending), int(matched.counts[repeated].max()))
+        most = int(matched.counts[repeated].max())
+        message = advice.fan_out(self.plan, step, len(offending), most, wider=self._wider(step))
         if reaction == "warn":
             advice.warn(message, RowsMultipliedWarning)
             return
         raise FanOut(message, self._start_rows(offending))
+
+    def _wider(self, step: JoinStep) -> str:
+        """What to join a table on so that no row is repeated, and hardly one is lost; "" where columns do not say."""
+        if max(self.sizes[step.table], self.rows.length) > MOST_ROWS:
+            return ""
+        theirs = self.plan.source(step.table)
+        before = self.plan.tables[: self.plan.tables.index(step.table)]
+        options = [
+            ((owner, mine), column)
+            for owner in sorted(before, key=lambda table: table != step.base)
+            for mine, column in alike(self.plan.source(owner), theirs)
+            if column not in step.columns and (owner, mine) not in {(step.base, own) for own in step.base_columns}
+        ][:_MOST_OPTIONS]
+        for chosen in (subset for size in (1, 2) for subset in combinations(options, size)):
+            keys = [*zip(((step.base, own) for own in step.base_columns), step.columns, strict=True), *chosen]
+            table = self._source.whole(step.table, [column for _, column in keys])
+            if table.dropna().apply(hashable).duplicated().any():
+                continue
+            mine = [taken(self._source.whole(owner, [own])[own], self.rows.of(owner)) for (owner, own), _ in keys]
+            found = match_rows(mine, [table[column] for _, column in keys])
+            if np.count_nonzero(found.counts) >= CONTAINED * np.count_nonzero(~found.nulls):
+                return advice.wider(self.plan, step, chosen)
+        return ""
 
     def select(self, where: Where) -> None:
         """Keep the rows that fit what is asked; functions see the rows that fit the tests."""
@@ -224,13 +283,18 @@ class Merge:
         return pd.DataFrame(data, index=pd.RangeIndex(self.rows.length), copy=False)
 
 
-def _first_coerced(mine: list[pd.Series], theirs: list[pd.Series], matches: Matches) -> tuple[Any, Any]:
-    """The keys of the first row that matches only in canonical form, and of its partner."""
-    row = int(np.flatnonzero(matches.coerced)[0])
-    at = int(matches.starts[row])
-    partner = at if matches.partners is None else int(matches.partners[at])
-    pairs = [(left.iloc[row], right.iloc[partner]) for left, right in zip(mine, theirs, strict=True)]
-    return next(((left, right) for left, right in pairs if type(left) is not type(right) or left != right), pairs[0])
+def _first_coerced(mine: list[pd.Series], theirs: list[pd.Series], matches: Matches) -> tuple[Any, Any] | None:
+    """The keys of the first row that matches only in canonical form, and of its partner; None where they look alike."""
+    for row in np.flatnonzero(matches.coerced)[:_LOOKED_AT].tolist():
+        at = int(matches.starts[row])
+        partner = at if matches.partners is None else int(matches.partners[at])
+        for left, right in zip(mine, theirs, strict=True):
+            one, other = (
+                key.item() if isinstance(key, np.generic) else key for key in (left.iloc[row], right.iloc[partner])
+            )
+            if repr(one) != repr(other):
+                return one, other
+    return None
 
 
 def _filled(series: pd.Series, other: pd.Series) -> pd.Series:

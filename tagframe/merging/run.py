@@ -115,7 +115,7 @@ def _run(
     advice.say_left_out(plan)
     names = plan.column_names()
     everything, wanted = _wanted(plan, names, None), _wanted(plan, names, columns)
-    shared = agreement.shared_columns(plan)
+    shared = agreement.shared_columns(plan, corpus)
     compared = {names[key]: key for one in shared for key in (one.mine, one.theirs, *one.keys)}
     asked = Asked(
         plan,

@@ -11,6 +11,7 @@ import pytest
 
 import tagframe as tf
 from tagframe.errors import DoubtfulJoinWarning
+from tagframe.merging import plan_tables, run_plan
 
 D = pd.DataFrame
 DRAWN = np.random.default_rng(5)
@@ -56,10 +57,10 @@ def test_what_differs_is_said_wherever_the_merge_runs(tmp_path):
         INVOICES.to_sql("invoices", connection, index=False)
         RATES.to_sql("rates", connection, index=False)
     corpus = tf.open_corpus(file)
-    plan = tf.merging.plan_tables(corpus, ["money.invoices", "money.rates"])
+    plan = plan_tables(corpus, ["money.invoices", "money.rates"])
     for by in ("engine", "memory"):
         with pytest.warns(DoubtfulJoinWarning, match="currency differs in"):
-            _, report = tf.merging.run_plan(plan, corpus, by=by)
+            _, report = run_plan(plan, corpus, by=by)
         assert len(report.differing) == 1
         assert report.to_dict()["differing"] == [*report.differing]
 

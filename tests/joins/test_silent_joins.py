@@ -86,3 +86,72 @@ def test_a_dict_of_columns_is_refused_with_what_to_say():
     frames = {"a": D({"customer_id": [1, 2], "x": [1, 2]}), "b": D({"id": [2, 1], "customer_id": [1, 2], "y": [5, 6]})}
     with pytest.raises(InvalidArgument, match="on='customer_id = id'"):
         tf.merge(frames, on={"customer_id": "id"})  # type: ignore[arg-type]
+
+
+def test_padded_decimals_match_and_versions_do_not_but_are_said():
+    orders = D({"order_id": range(99), "rate_code": [["1.50", "2.25", "3.00"][n % 3] for n in range(99)]})
+    rates = D({"rate_code": ["1.5", "2.25", "3"], "name": list("xyz")})
+    with pytest.warns(tf.errors.CoercedKeysWarning, match=r"66 of 99 .* as '1\.50' and '1\.5'"):
+        merged = tf.merge({"orders": orders, "rates": rates}, how="left")
+    assert merged["name"].tolist() == list("xyz") * 33
+    uses = D({"use": range(99), "release_code": [["1.10", "1.2", "1.30"][n % 3] for n in range(99)]})
+    releases = D({"release_code": ["1.1", "1.2", "1.3"], "name": list("xyz")})
+    with pytest.warns(tf.errors.DoubtfulJoinWarning, match=r"66 rows find no partner .* as '1\.10' and '1\.1'"):
+        merged = tf.merge({"uses": uses, "releases": releases}, how="left")
+    assert int(merged["name"].isna().sum()) == 66
+
+
+GRID = D([(account, centre, period) for account in "ABC" for centre in (1, 2) for period in (1, 2, 3, 4)],
+         columns=["account", "cost_center", "period"])  # fmt: skip
+
+
+def test_a_cost_centre_is_no_measure_and_a_composite_is_named_where_rows_would_repeat():
+    budget, actual = GRID.assign(budget=range(24)), GRID.sample(frac=1, random_state=1)
+    frames = {"budget": budget, "actual": actual.assign(actual=actual.index)}
+    merged = tf.merge(frames)
+    assert (merged["budget"] == merged["actual"]).all()
+    with pytest.raises(FanOut, match=r"join on cost_center and period too, which repeats no row: on="):
+        tf.merge(frames, on="account")
+
+
+def test_a_year_that_a_code_table_has_not_is_named():
+    codes = D({"iso3": ["DEU", "FRA"], "country": ["Germany", "France"]})
+    years = [2019, 2020, 2021] * 2
+    gdp = D({"iso3": ["DEU"] * 3 + ["FRA"] * 3, "year": years, "gdp": range(6)})
+    emitted = D({"country": ["Germany"] * 3 + ["France"] * 3, "year": years, "co2": range(6)})
+    with pytest.raises(FanOut, match=r"year of 'frames\.emitted' belongs to the key: merge the others first"):
+        tf.merge({"emitted": emitted, "codes": codes, "gdp": gdp})
+
+
+def test_nulls_on_both_sides_of_a_composite_are_no_rows_of_it():
+    places = [(country, year) for country in "ABCDE" for year in (1, 2, 3, 4)]
+    one = D([*places, (None, None)], columns=["country", "year"]).assign(x=range(21))
+    two = D([*places, (None, None), (None, None)], columns=["country", "year"]).assign(y=range(22))
+    merged = tf.merge({"one": one, "two": two}, how="left")
+    assert len(merged) == 21
+    assert merged["y"].tolist()[:20] == list(range(20))
+    assert merged.tag.merge_report.steps[0].null_keys == 1
+
+
+def test_days_in_two_formats_are_named_first_and_why_they_do_not_match():
+    weather = D({"day": ["2024-01-01", "2024-01-02", "2024-01-03"], "temp": [3, 5, 7]})
+    visits = D({"visit": range(6), "day": ["01/01/2024", "02/01/2024", "03/01/2024"] * 2})
+    with pytest.raises(
+        tf.errors.NotConnected, match=r"Nearest: visits\.day = weather\.day \(0\.00, .*'01/01/2024' and"
+    ):
+        tf.merge({"visits": visits, "weather": weather})
+
+
+def test_frames_without_names_are_told_that_names_help():
+    animals, owners = (
+        D({"animal": range(10), "owner": [1, 2, 3, 4, 5] * 2}),
+        D({"id": range(1, 6), "name": list("abcde")}),
+    )
+    with pytest.warns(tf.errors.DoubtfulJoinWarning, match="by name"):
+        assert tf.infer_keys(animals, owners) == []
+    (key,) = tf.infer_keys(animals=animals, owners=owners)
+    assert (key.left, key.right) == ("frames.animals.owner", "frames.owners.id")
+    with pytest.raises(InvalidArgument, match="all given by name"):
+        tf.infer_keys(animals, owners=owners)
+    with pytest.raises(tf.errors.NotConnected, match="have none: give frames by name"):
+        tf.merge(animals, owners)

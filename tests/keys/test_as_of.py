@@ -11,7 +11,9 @@ import pytest
 
 import tagframe as tf
 from tagframe.errors import FanOut, InvalidArgument, RowsLostWarning
+from tagframe.joins import JoinPlan
 from tagframe.keys.as_of import match_as_of
+from tagframe.merging import plan_tables, run_plan
 
 SIGNS = {"<=": lambda a, b: a <= b, "<": lambda a, b: a < b, ">=": lambda a, b: a >= b, ">": lambda a, b: a > b}
 D = pd.DataFrame
@@ -109,7 +111,7 @@ def test_versions_are_refused_with_two_ways_and_both_work():
     assert "dim[dim['valid_to'].isna()]" in str(refusal.value)
     assert tf.merge(frames, on=on)["city"].tolist() == ["a", "b", "d"]
     plan = tf.join_plan(frames, on=on)
-    assert tf.joins.JoinPlan.from_json(plan.to_json()) == plan
+    assert JoinPlan.from_json(plan.to_json()) == plan
     assert plan.steps[0].cardinality == "many-to-one"
     assert 'OR "dim"."valid_to" IS NULL' in plan.sql()
 
@@ -123,8 +125,8 @@ def test_an_interval_holds_in_a_database_too(tmp_path):
         SALES.assign(day=SALES["day"].dt.strftime("%Y-%m-%d")).to_sql("sales", connection, index=False)
         DIM.to_sql("dim", connection, index=False)
         corpus = tf.open_corpus(file)
-        plan = tf.merging.plan_tables(corpus, ["shop.sales", "shop.dim"], anchor="shop.sales").use(on)
-        frame, report = tf.merging.run_plan(plan, corpus)
+        plan = plan_tables(corpus, ["shop.sales", "shop.dim"], anchor="shop.sales").use(on)
+        frame, report = run_plan(plan, corpus)
         assert frame["city"].tolist() == ["a", "b", "d"]
         assert report.engine == "pandas"
         assert pd.read_sql(plan.sql(), connection)["city"].tolist() == ["a", "b", "d"]

@@ -19,6 +19,7 @@ import tagframe as tf
 from tagframe.errors import DoubtfulJoinWarning, RowsLostWarning, WayNotPossible
 from tagframe.joins import JoinPlan, JoinStep, PlanTable
 from tagframe.keys import KeyPair
+from tagframe.keys.key_pair import Evidence
 from tagframe.merging import MergeReport, run_plan
 
 pytest.importorskip("duckdb")
@@ -83,7 +84,7 @@ class Case:
             sources.append(PlanTable(f"{database[name]}.{name}", database[name], name, tuple(frame), len(frame)))
         for base, table, key in self.edges:
             ids = f"{database[base]}.{base}", f"{database[table]}.{table}"
-            pair = KeyPair(ids[0], (key,), ids[1], (key,))
+            pair = KeyPair(ids[0], (key,), ids[1], (key,), 1.0, Evidence(origin="given"))
             steps.append(JoinStep(ids[1], (key,), ids[0], (key,), "many-to-one", pair))
         return JoinPlan(sources[0].id, tuple(steps), tuple(sources))
 
