@@ -154,4 +154,4 @@ def test_frames_without_names_are_told_that_names_help():
     with pytest.raises(InvalidArgument, match="all given by name"):
         tf.infer_keys(animals, owners=owners)
     with pytest.raises(tf.errors.NotConnected, match="have none: give frames by name"):
-        tf.merge(animals, owners)
+        tf.merge(D({"a": list("xyz")}), D({"b": list("pqr")}))
