@@ -33,7 +33,7 @@ RIVAL = 0.1
 _LEAST_KEY = 0.3
 _MOST_VALUES = 12
 _RIVALS = 3
-_LIMITS = SQLLimits(rows=1, seconds=2.0)
+_LIMITS = SQLLimits(rows=1, seconds=1.0)
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Doubt:
 def doubts_of(rows: pd.DataFrame, retrieved: RetrievedTables | None) -> tuple[Doubt, ...]:
     """What speaks against the result of a statement.
 
-    Nothing is asked of a model. Statements of our own are run, of two seconds at most each: whether a value is in a
+    Nothing is asked of a model. Statements of our own are run, of a second at most each: whether a value is in a
     column, and what another reading of the question would give.
 
     Args:
@@ -128,8 +128,9 @@ def _of_joins(asked: StatementFacts, reader: Reader) -> Iterator[Doubt]:
             continue
         told = f"{_dotted(one)} = {_dotted(other)} is a key at {chances[frozenset((one, other))]:.0%}"
         rival = max((key for key in keys if key.tables == {one[0], other[0]}), key=lambda key: key.score, default=None)
-        known = f"; {rival} at {rival.score:.0%}" if rival is not None and rival.score >= LIKELY else ""
-        yield Doubt("join", f"{told}{known}")
+        if rival is not None and rival.score >= LIKELY:
+            told += f", and {rival.left} = {rival.right} at {rival.score:.0%}"
+        yield Doubt("join", told)
 
 
 def _all_reached(start: ColumnOf, reached: dict[ColumnOf, set[ColumnOf]]) -> set[ColumnOf]:
@@ -154,7 +155,7 @@ def _of_values(asked: StatementFacts, reader: Reader) -> Iterator[Doubt]:
         try:
             is_there = len(reader.run(written(select, reader.engine.dialect.name), _LIMITS)) > 0
         except (SQLFailed, UnsafeSQL, CorpusError):
-            continue
+            return  # the table is too large to look, or gone
         if not is_there:
             words = ", ".join(repr(word) for word in held.words[:3])
             yield Doubt("value", f"no cell of {held.table}.{held.column} is {words}")

@@ -21,7 +21,7 @@ from tagframe.errors import SQLFailed, UnsafeSQL
 if TYPE_CHECKING:
     from tagframe.answer.guard import Reader
 
-_SECONDS = 2.0
+_SECONDS = 1.0
 
 
 def other_readings(sql: str, rows: pd.DataFrame, reader: Reader) -> Iterator[str]:

@@ -124,6 +124,8 @@ class _Tables:
     def held(self) -> Iterator[HeldTo]:
         """What stands against texts."""
         for test in self._scope.find_all(exp.EQ, exp.NEQ, exp.In, exp.Like, exp.ILike, exp.Glob):
+            if test.find_ancestor(exp.Or, exp.Case, exp.Select) is not self._scope.expression:
+                continue  # one of several cases need not be there
             others = test.expressions if isinstance(test, exp.In) else [test.expression]
             column = self.meant(_bare(test.this))
             if column is None and isinstance(test, exp.EQ | exp.NEQ):
