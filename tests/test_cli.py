@@ -48,6 +48,14 @@ def test_help_has_an_example(command):
     assert command in run("--help")
 
 
+def test_links_are_followed_where_that_is_asked_for(tmp_path):
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "else.csv").write_text("id,name\n1,Ada\n")
+    (tmp_path / "lake" / "linked.csv").symlink_to(tmp_path / "else.csv")
+    assert "leads out of" in run("tables", tmp_path / "lake", status=1)
+    assert "lake.linked" in run("tables", "--follow-links", tmp_path / "lake")
+
+
 def test_lm_commands_are_there():
     text = run("lm", "--help")
     for command in ("export", "import", "purge"):

@@ -34,10 +34,21 @@ QUESTION = "In which city does the buyer of each lamp live?"
 SCHEMA = {"orders": ["nr", "buyer", "item"], "people": ["id", "ssn", "city"]}
 
 
+VIEWS = (
+    "CREATE VIEW tags AS SELECT id AS pnr, upper(ssn) AS label FROM people",
+    "CREATE VIEW words AS SELECT pnr, label || '!' AS word FROM tags",
+    "CREATE VIEW small AS SELECT pnr FROM tags WHERE CAST(substr(label, 6) AS integer) >= 0",
+)
+
+
 def sqlite_at(path: Path) -> Path:
     with closing(sqlite3.connect(path)) as connection:
         PEOPLE.to_sql("people", connection, index=False)
         ORDERS.to_sql("orders", connection, index=False)
+        connection.execute("ALTER TABLE people ADD COLUMN code TEXT AS (lower(ssn))")
+        for view in VIEWS:
+            connection.execute(view)
+        connection.commit()
     return path
 
 
@@ -67,7 +78,10 @@ def of_postgres(folder: Path, request: pytest.FixtureRequest) -> Any:
     more = ", ".join(f"({n}, '{buyer}', '{item}')" for n, buyer, item in ORDERS.itertuples(index=False))
     url = request.getfixturevalue("database")(
         "CREATE TABLE people (id int, ssn text, city text); CREATE TABLE orders (nr int, buyer text, item text); "
-        f"INSERT INTO people VALUES {rows}; INSERT INTO orders VALUES {more}; ANALYZE;"
+        "ALTER TABLE people ADD COLUMN code text GENERATED ALWAYS AS (lower(ssn)) STORED; "
+        f"INSERT INTO people VALUES {rows}; INSERT INTO orders VALUES {more}; {'; '.join(VIEWS)}; "
+        "CREATE MATERIALIZED VIEW kept AS SELECT id AS nr, left(ssn, 9) AS start FROM people; "
+        "ANALYZE;"
     )
     return tf.open_corpus(url, progress=False)
 
@@ -82,6 +96,34 @@ def of_union(folder: Path, _: Any) -> Any:
     schema = tf.open_corpus(schema={"warehouse.stock": ["item", "pieces"]})
     return tf.open_corpus(folder).union(tf.open_corpus({"orders": ORDERS})).union(schema)
 
+
+STATEMENTS = (
+    "SELECT code FROM people",
+    "SELECT CAST(code AS int) FROM people",
+    "SELECT row_to_json(p) AS j FROM people p",
+    "SELECT to_jsonb(people) AS j FROM people",
+    "SELECT CAST(p AS text) AS t FROM people AS p",
+    "SELECT p.* FROM people AS p NATURAL JOIN people AS q",
+    "SELECT people FROM people",
+    "SELECT json_group_array(json_object('a', code)) AS j FROM people",
+    "SELECT sql FROM sqlite_schema",
+    "SELECT * FROM sqlite_stat4",
+    "SELECT * FROM duckdb_views()",
+    "SELECT most_common_vals FROM pg_stats",
+    "SELECT definition FROM pg_views",
+    "SELECT * FROM information_schema.columns",
+    "SELECT max(label) AS m FROM tags",
+    "SELECT tags FROM tags",
+    "WITH t(a, b) AS (SELECT * FROM tags) SELECT b FROM t",
+    "SELECT x.b FROM tags AS x(a, b)",
+    "EXPLAIN SELECT * FROM tags WHERE label = 'x'",
+    "SELECT pnr FROM tags ORDER BY label",
+    "SELECT pnr FROM tags UNION SELECT label FROM tags",
+    "SELECT (SELECT label FROM tags LIMIT 1) AS l",
+    "SELECT pnr / (pnr - pnr) AS z FROM small",
+    "SELECT sem_map('the name in {label}') AS n FROM tags",
+    "SELECT pnr FROM tags WHERE sem_filter('{word} is a name')",
+)
 
 SOURCES = [of_sqlite, of_csv, of_lake, of_frames, of_postgres, of_sqlalchemy, of_union]
 
@@ -181,6 +223,15 @@ def roads(corpus: Any, before: dict[str, Any], live: Any, folder: Path) -> Itera
         out = tried(lambda sql=sql: run(sql).to_csv())
         # A literal of the statement is its writer's own.
         yield sql, out if "LIKE" not in sql else str(out).replace("ZQS-00003", "")
+    for table in sorted({"tags", "words", "small", "kept"} & {id.rpartition(".")[2] for id in corpus.ids}):
+        yield f"profile of {table}", tried(lambda table=table: corpus.profile(table))
+        yield f"read {table}", tried(lambda table=table: corpus.read(table).to_csv())
+        yield f"a star of {table}", tried(lambda table=table: run(f"SELECT * FROM {table}").to_csv())
+        for column in ("label", "word", "start"):
+            sql = f"SELECT {column} AS x, CAST({column} AS int) / 0 AS y FROM {table}"
+            yield sql, tried(lambda sql=sql: run(sql).to_csv())
+    for sql in STATEMENTS:
+        yield sql, tried(lambda sql=sql: run(sql).to_csv())
     live.answers = lambda request: (
         "SELECT city FROM people" if "CREATE TABLE" in request.prompt else '{"text": "Porto", "values": ["Porto"]}'
     )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pickle
 import sqlite3
+import traceback
 import warnings
 from contextlib import closing
 
+import pandas as pd
 import pytest
 
 import tagframe as tf
@@ -35,6 +37,18 @@ VIEWS = {
     "CREATE VIEW windowed AS SELECT id, lag(ssn) OVER (ORDER BY id) AS before, row_number() OVER (ORDER BY id) AS nr "
     "FROM people": {"before"},
 }
+
+SQLITE = {
+    "CREATE VIEW twice AS SELECT * FROM people p JOIN people q ON p.id = q.id": {
+        "ssn", "id:1", "ssn:1", "city:1",
+    },
+    "CREATE VIEW unnamed AS SELECT id, upper(ssn) FROM people": {"upper(ssn)"},
+    "CREATE VIEW unnamed_too AS SELECT *, upper(ssn) FROM people": {"ssn", "upper(ssn)"},
+    "CREATE VIEW starred AS SELECT * FROM plain": {"ssn"},
+    "CREATE VIEW listed(a, b) AS SELECT ssn, id FROM people": {"a"},
+    "CREATE VIEW numbered AS SELECT rowid AS r, city FROM people": {"r"},
+    "CREATE VIEW each_value AS SELECT value AS c, p.id FROM people p, json_each(json_array(p.ssn))": {"c", "id"},
+}  # fmt: skip
 
 POSTGRES = {
     "CREATE MATERIALIZED VIEW kept AS SELECT id, left(ssn, 5) AS start FROM people": {"start"},
@@ -74,7 +88,7 @@ def name_of(statement: str) -> str:
 
 @pytest.mark.parametrize("kind", ["postgres", "sqlalchemy"])
 def test_columns_of_views_are_hidden_with_what_they_are_computed_of(kind, request, sqlite_file, cache_folder):
-    views = VIEWS if kind == "sqlalchemy" else VIEWS | POSTGRES
+    views = VIEWS | (SQLITE if kind == "sqlalchemy" else POSTGRES)
     script = PEOPLE + ";".join(views)
     if kind == "postgres":
         url = request.getfixturevalue("database")(script)
@@ -188,3 +202,69 @@ def test_a_generated_column_of_postgres(database, cache_folder):
     corpus = tf.open_corpus(database(statement), progress=False)
     corpus.hide("generated.secret")
     assert hidden_of(corpus, "generated") == {"secret", "g"}
+
+
+def test_an_error_of_a_view_quotes_no_cell(database, cache_folder):
+    import psycopg
+
+    url = database(
+        PEOPLE + "CREATE VIEW v AS SELECT id, city FROM people WHERE CAST(right(ssn, 3) AS int) > 0;"
+        "CREATE FUNCTION told(text) RETURNS int IMMUTABLE LANGUAGE plpgsql AS "
+        "$$ BEGIN IF length($1) > 7 THEN RAISE EXCEPTION 'bad %', $1 USING HINT = $1; END IF; RETURN 1; END $$;"
+        "CREATE VIEW w AS SELECT id, city FROM people WHERE told(ssn) = 1;"
+    )
+    corpus = tf.open_corpus(url, progress=False)
+    corpus.hide("people.ssn")
+    with psycopg.connect(url, autocommit=True) as owner:
+        owner.execute("INSERT INTO people VALUES (4, 'zqs-\"9\nx', 'Braga')")
+    found = corpus.tables.tag.retrieve_tables("the city of each id", k=3, method="lexical")
+    for call in (
+        lambda: corpus.read("v"),
+        lambda: corpus.read("w"),
+        lambda: tf.exec_sql(corpus)("SELECT * FROM v"),
+        lambda: tf.exec_sql(corpus)("SELECT city, CAST(city AS int) FROM w"),
+        lambda: found.merge(on="v.id = w.id", on_fanout="allow", on_loss="allow"),
+        lambda: tf.open_corpus(url, progress=False, catalogue=cache_folder / "new"),
+    ):
+        with pytest.raises((tf.errors.TagframeError, tf.errors.UnreadableTableWarning)) as error:
+            call()
+        assert "zqs" not in "".join(traceback.format_exception(error.value))
+
+
+def test_reasons_from_before_it_was_hidden(sqlite_file, cache_folder):
+    corpus = tf.open_corpus(sqlite_file(PEOPLE, "shop.sqlite"))
+    found = corpus.tables.tag.retrieve_tables("Where does zqs-219 live, in Faro?", k=1)
+    assert "'zqs-219' is in ssn" in "; ".join(found[0].reasons)
+    corpus.hide("people.ssn")
+    corpus.hide("people.city", from_models=True)
+    for shown in (found[0].reasons, repr(found), found.to_dict()["tables"], found.tables[0].cells):
+        assert "zqs-219" not in str(shown).replace(found.question, "")
+    assert "zqs-219' is" not in str(pickle.loads(pickle.dumps(found)).tables)
+    corpus.show("people.ssn")
+    assert "'zqs-219' is in ssn" in "; ".join(found[0].reasons)
+
+
+def test_a_question_over_a_path_is_refused_by_name():
+    with pytest.raises(tf.errors.InvalidArgument, match="open_corpus"):
+        tf.ask("Who?", "bank.sqlite")  # type: ignore[call-overload]
+    with pytest.raises(tf.errors.InvalidArgument, match="not shown"):
+        tf.retrieve_tables("Who?", "postgresql://owner:secret@host/db")  # type: ignore[call-overload]
+
+
+def test_small_tables_that_look_alike_in_another_format_are_not_hidden(tmp_path, sqlite_file, cache_folder):
+    tf.open_corpus(sqlite_file(PEOPLE, "shop.sqlite")).hide("people.ssn")
+    (tmp_path / "people.csv").write_text("id,ssn,city\n1,zqs-078,Porto\n2,zqs-219,Faro\n3,zqs-457,Lagos\n")
+    assert tf.open_corpus(tmp_path / "people.csv").hidden.empty
+
+
+def test_a_table_that_was_exported_is_hidden_too(tmp_path, sqlite_file, cache_folder):
+    frame = pd.DataFrame(
+        {"id": range(40), "ssn": [f"zqs-{n}" for n in range(40)], "city": [f"c{n}" for n in range(40)]}
+    )
+    path = sqlite_file("CREATE TABLE other (id int)", "shop.sqlite")
+    with closing(sqlite3.connect(path)) as connection:
+        frame.to_sql("people", connection, index=False)
+    tf.open_corpus(path).hide("people.ssn")
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    with pytest.warns(tf.errors.CatalogueWarning, match="looks like a copy"):
+        assert hidden_of(tf.open_corpus(tmp_path / "people.csv"), "people") == {"ssn"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -106,8 +107,15 @@ def derivations_of(
     unclear = {}
     for schema in [inspector.default_schema_name] if schemas is None else schemas:
         found = inspector.get_multi_columns(schema=schema, kind=ObjectKind.ANY)
-        others = frozenset(str(column["name"]).casefold() for of_table in found.values() for column in of_table)
         is_view = {*inspector.get_view_names(schema), *_asked_names(inspector.get_materialized_view_names, schema)}
+        # Of two columns of one name SQLite calls the second "name:1"; an expression without a name is called as it is
+        # written, also in a view that another one is like.
+        others = frozenset(
+            str(column["name"]).casefold()
+            for (_, name), of_table in found.items()
+            for column in of_table
+            if name not in is_view and not re.search(r":\d+\Z", str(column["name"]))
+        )
         for (_, name), of_table in found.items():
             key = table_key(schema or _PLAIN_DATABASE, str(name))
             generated[key] = {
