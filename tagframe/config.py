@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -277,8 +277,10 @@ def context(**changes: Unpack[AnySettings]) -> Iterator[Settings]:
         _scope.reset(token)
 
 
-def of_call(function: Callable[..., Any], settings: Mapping[str, Any]) -> AbstractContextManager[Settings]:
-    """:func:`context` for one call of a function that takes settings beside its own keywords.
+def of_call(
+    function: Callable[..., Any], settings: Mapping[str, Any], also: Iterable[str] = ()
+) -> AbstractContextManager[Settings]:
+    """:func:`context` for one call of a function that takes settings beside its own keywords, and those in ``also``.
 
     Raises:
         InvalidArgument: a keyword is neither; the message names both.
@@ -287,8 +289,12 @@ def of_call(function: Callable[..., Any], settings: Mapping[str, Any]) -> Abstra
         if name not in NAMES:
             import inspect
 
-            own = [known for known in inspect.signature(function).parameters if known not in ("self", "settings")]
-            known = dict.fromkeys([*own, *NAMES])
+            own = [
+                known
+                for known in inspect.signature(function).parameters
+                if known not in ("self", "settings", "options")
+            ]
+            known = dict.fromkeys([*own, *sorted(also), *NAMES])
             raise InvalidArgument(f"{function.__name__} has no keyword {name!r} in {did_you_mean(name, known)}")
     return context(**settings)
 

@@ -1,4 +1,4 @@
-"""What a type checker tells a user: ten typos in a script are ten errors, and what is right is none."""
+"""What a type checker tells a user: each typo in a script is an error, and what is right is none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import tagframe
 
 ROOT = Path(tagframe.__file__).parents[1]
 WRONG = "# wrong"
-SCRIPT = """
+OPERATORS = """
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,50 +64,104 @@ tag.sem_scor("How large is {city}?")  # wrong
 """
 
 
+DOORS = """
+import pandas as pd
+
+import tagframe as tf
+from tagframe.lm import Quote
+
+corpus = tf.open_corpus("bank.sqlite", progress=False)
+tf.open_corpus("bank.sqlite", catalog="bank.db")  # wrong
+tf.configure(lm_for={"syn": "openai/gpt-4o"}, store=None)
+tf.configure(embeder="a model")  # wrong
+with tf.context(lm="openai/gpt-4o-mini", budget=1.0) as settings:
+    print(settings.lm)
+with tf.context(budjet=1.0):  # wrong
+    pass
+
+orders: pd.DataFrame = corpus["orders"]
+corpus["orders"].colums  # wrong
+corpus["orders", "customers"]  # wrong
+
+found = corpus.retrieve_tables("Who ordered twice?", k="auto", refine=True)
+both: pd.DataFrame = found.merge(on="customer_id", on_loss="allow" if found.tables else "warn", limit=10)
+corpus.retrieve_tables("Who ordered twice?", methd="greedy")  # wrong
+tf.retrieve_tables("Who ordered twice?", corpus, K=3)  # wrong
+priced: Quote = tf.retrieve_tables("Who ordered twice?", corpus, refine=True, quote=True)
+
+answer: tf.Answer = tf.ask("Who ordered twice?", corpus, k=3, on_error="keep", lm="openai/gpt-4o")
+asked: Quote = tf.ask("Who ordered twice?", corpus, quote=True)
+several: Quote = tf.ask_many(["Who ordered twice?", "Who never?"], corpus, quote=True)
+tf.ask("Who ordered twice?", corpus, on_eror="keep")  # wrong
+tf.ask_many(["Who ordered twice?"], corpus, txt=True)  # wrong
+
+rows: pd.DataFrame = tf.exec_sql(corpus, rows_per_call="auto")("SELECT 1 AS one")
+cost: Quote = tf.exec_sql(corpus)("SELECT 1 AS one", quote=True)
+tf.exec_sql(corpus, limit=10)  # wrong
+
+merged: pd.DataFrame = tf.merge(orders, both, on="customer_id", how="left", on_loss="raise")
+tf.merge(orders, both, on_fan_out="warn")  # wrong
+
+
+async def later() -> None:
+    late: Quote = await tf.aask("Who ordered twice?", corpus, quote=True)
+    print(late.dollars, (await tf.aask("Who ordered twice?", corpus)).values)
+    await tf.aask("Who ordered twice?", corpus, quot=True)  # wrong
+    print((await tf.aask("Who ordered twice?", corpus)).sorces)  # wrong
+"""
+SCRIPTS = {"operators": (OPERATORS, 10), "doors": (DOORS, 13)}
+"""A script, and how many of its lines are wrong."""
+
+
 @pytest.fixture(scope="module")
-def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("user") / "script.py"
-    path.write_text(SCRIPT, encoding="utf-8")
-    (path.parent / "pyrightconfig.json").write_text(json.dumps({"extraPaths": [str(ROOT)]}), encoding="utf-8")
-    return path
+def scripts(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("user")
+    (folder / "pyrightconfig.json").write_text(json.dumps({"extraPaths": [str(ROOT)]}), encoding="utf-8")
+    for name, (text, _) in SCRIPTS.items():
+        (folder / f"{name}.py").write_text(text, encoding="utf-8")
+    return [folder / f"{name}.py" for name in SCRIPTS]
 
 
-def wrong() -> set[int]:
-    lines = {number for number, line in enumerate(SCRIPT.split("\n"), 1) if line.endswith(WRONG)}
-    assert len(lines) == 10
-    return lines
+def wrong() -> set[tuple[str, int]]:
+    """The script and the line of each typo."""
+    found = set()
+    for name, (text, typos) in SCRIPTS.items():
+        lines = [number for number, line in enumerate(text.split("\n"), 1) if line.endswith(WRONG)]
+        assert len(lines) == typos
+        found |= {(name, number) for number in lines}
+    return found
 
 
 @pytest.mark.slow
-def test_mypy_finds_each_typo_and_nothing_else(script: Path):
+def test_mypy_finds_each_typo_and_nothing_else(scripts: list[Path]):
     pytest.importorskip("mypy", reason="needs the extra lint")
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--follow-imports=silent", "--output=json", str(script)],
+        [sys.executable, "-m", "mypy", "--follow-imports=silent", "--output=json", *map(str, scripts)],
         cwd=ROOT,
         env={**os.environ, "MYPYPATH": str(ROOT)},
         capture_output=True,
         text=True,
     )
     told = [json.loads(line) for line in done.stdout.splitlines()]
-    errors = {one["line"]: one["message"] for one in told if one["severity"] == "error"}
-    assert set(errors) == wrong(), done.stdout + done.stderr
+    errors = {(Path(one["file"]).stem, one["line"]) for one in told if one["severity"] == "error"}
+    assert errors == wrong(), done.stdout + done.stderr
 
 
 @pytest.mark.slow
-def test_pyright_does_too(script: Path):
+def test_pyright_does_too(scripts: list[Path]):
     # PyPI's pyright downloads its program when it first runs, which a test must not.
     pyright = shutil.which("pyright")
     if pyright is None or Path(pyright).parent == Path(sys.executable).parent:
         pytest.skip("needs pyright on the path: npm install -g pyright")
     done = subprocess.run(
-        [pyright, "--outputjson", "--pythonpath", sys.executable, str(script)],
-        cwd=script.parent,
+        [pyright, "--outputjson", "--pythonpath", sys.executable, *map(str, scripts)],
+        cwd=scripts[0].parent,
         capture_output=True,
         text=True,
     )
     told = json.loads(done.stdout)["generalDiagnostics"]
-    errors = {one["range"]["start"]["line"] + 1: one["message"] for one in told if one["severity"] == "error"}
-    assert set(errors) == wrong(), errors
+    errors = {(Path(one["file"]).stem, one["range"]["start"]["line"] + 1) for one in told if one["severity"] == "error"}
+    assert errors == wrong(), told
 
 
 def test_what_type_checkers_read_is_as_the_declarations_are():

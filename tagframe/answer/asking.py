@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, Unpack, overload
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from tagframe import config
 from tagframe.answer.answer import Answer
@@ -21,6 +22,21 @@ if TYPE_CHECKING:
     from tagframe.lm import Quote
 
 HowMany = int | Literal["auto"] | None
+
+
+class AskOptions(SearchSettings, total=False):
+    """The keywords of :func:`ask`, beside ``quote``."""
+
+    k: HowMany
+    method: str | None
+    limits: SQLLimits | None
+    on_error: OnError
+    rows_per_call: RowsPerCall
+    text: bool
+    on_doubt: OnDoubt
+
+
+_OWN = AskOptions.__annotations__.keys() - SearchSettings.__annotations__.keys()
 
 
 def automatic(
@@ -48,30 +64,16 @@ def ask(
     question: str,
     corpus: Corpus | RetrievedTables | None = ...,
     *,
-    k: HowMany = ...,
-    method: str | None = ...,
-    limits: SQLLimits | None = ...,
-    on_error: OnError = ...,
-    rows_per_call: RowsPerCall = ...,
-    text: bool = ...,
-    on_doubt: OnDoubt = ...,
     quote: Literal[False] = ...,
-    **settings: Unpack[SearchSettings],
+    **options: Unpack[AskOptions],
 ) -> Answer: ...
 @overload
 def ask(
     question: str,
     corpus: Corpus | RetrievedTables | None = ...,
     *,
-    k: HowMany = ...,
-    method: str | None = ...,
-    limits: SQLLimits | None = ...,
-    on_error: OnError = ...,
-    rows_per_call: RowsPerCall = ...,
-    text: bool = ...,
-    on_doubt: OnDoubt = ...,
     quote: Literal[True],
-    **settings: Unpack[SearchSettings],
+    **options: Unpack[AskOptions],
 ) -> Quote: ...
 def ask(
     question: str,
@@ -121,84 +123,93 @@ def ask(
         RowsFailed: an LM function has values without an answer.
         DoubtedAnswer: with ``on_doubt="raise"``; the answer is on it.
     """
-    with config.of_call(ask, settings):
-        tag = automatic(
-            _required(corpus),
-            k=k,
-            method=method,
-            limits=limits,
-            on_error=on_error,
-            rows_per_call=rows_per_call,
-            text=text,
-            on_doubt=on_doubt,
-        )
+    options = {
+        "k": k,
+        "method": method,
+        "limits": limits,
+        "on_error": on_error,
+        "rows_per_call": rows_per_call,
+        "text": text,
+        "on_doubt": on_doubt,
+    }
+    with _pipeline(ask, corpus, {**options, **settings}) as tag:
         return tag(question, quote=True) if quote else tag(question)
 
 
+@overload
+async def aask(
+    question: str,
+    corpus: Corpus | RetrievedTables | None = ...,
+    *,
+    quote: Literal[False] = ...,
+    **options: Unpack[AskOptions],
+) -> Answer: ...
+@overload
+async def aask(
+    question: str,
+    corpus: Corpus | RetrievedTables | None = ...,
+    *,
+    quote: Literal[True],
+    **options: Unpack[AskOptions],
+) -> Quote: ...
 async def aask(
     question: str,
     corpus: Corpus | RetrievedTables | None = None,
     *,
-    k: HowMany = None,
-    method: str | None = None,
-    limits: SQLLimits | None = None,
-    on_error: OnError = "raise",
-    rows_per_call: RowsPerCall = "auto",
-    text: bool = False,
-    on_doubt: OnDoubt = "keep",
-    **settings: Unpack[SearchSettings],
-) -> Answer:
-    """:func:`ask`, awaited: the event loop goes on, and cancelling stops what is not sent."""
-    with config.of_call(aask, settings):
-        tag = automatic(
-            _required(corpus),
-            k=k,
-            method=method,
-            limits=limits,
-            on_error=on_error,
-            rows_per_call=rows_per_call,
-            text=text,
-            on_doubt=on_doubt,
-        )
-        return await tag.awaited(question)
+    quote: bool = False,
+    **options: Unpack[AskOptions],
+) -> Answer | Quote:
+    """:func:`ask`, awaited, with the same keywords: the event loop goes on, and cancelling stops what is not sent."""
+    with _pipeline(aask, corpus, options) as tag:
+        return await (tag.awaited(question, quote=True) if quote else tag.awaited(question))
 
 
+@overload
+def ask_many(
+    questions: Sequence[str],
+    corpus: Corpus | RetrievedTables | None = ...,
+    *,
+    quote: Literal[False] = ...,
+    **options: Unpack[AskOptions],
+) -> list[Answer | Exception]: ...
+@overload
+def ask_many(
+    questions: Sequence[str],
+    corpus: Corpus | RetrievedTables | None = ...,
+    *,
+    quote: Literal[True],
+    **options: Unpack[AskOptions],
+) -> Quote: ...
 def ask_many(
     questions: Sequence[str],
     corpus: Corpus | RetrievedTables | None = None,
     *,
-    k: HowMany = None,
-    method: str | None = None,
-    limits: SQLLimits | None = None,
-    on_error: OnError = "raise",
-    rows_per_call: RowsPerCall = "auto",
-    text: bool = False,
-    on_doubt: OnDoubt = "keep",
-    **settings: Unpack[SearchSettings],
-) -> list[Answer | Exception]:
+    quote: bool = False,
+    **options: Unpack[AskOptions],
+) -> list[Answer | Exception] | Quote:
     """:func:`ask` of many questions that advance together: what all of them ask of the model at once is sent at once.
 
+    The keywords are those of :func:`ask`.
+
     Returns:
-        An answer a question, in order; where one fails, its error stands in its place.
+        An answer a question, in order; where one fails, its error stands in its place. With ``quote=True``, the sum of
+        what each would cost alone; one without a query adds nothing.
 
     Raises:
         NotConfigured: no corpus is given or configured.
         ReplayMiss: with ``lm="replay:STORE"``, once all that can be asked of all questions is noted, so that one export
             serves them all; each request names its stage and question.
     """
-    with config.of_call(ask_many, settings):
-        tag = automatic(
-            _required(corpus),
-            k=k,
-            method=method,
-            limits=limits,
-            on_error=on_error,
-            rows_per_call=rows_per_call,
-            text=text,
-            on_doubt=on_doubt,
-        )
-        return tag.many(questions)
+    with _pipeline(ask_many, corpus, options) as tag:
+        return tag.many(questions, quote=True) if quote else tag.many(questions)
 
 
-def _required(corpus: Corpus | RetrievedTables | None) -> Corpus | RetrievedTables:
-    return corpus if isinstance(corpus, RetrievedTables) else config.require_corpus(corpus)
+@contextmanager
+def _pipeline(
+    function: Callable[..., Any], corpus: Corpus | RetrievedTables | None, options: Mapping[str, Any]
+) -> Iterator[TAG]:
+    """The pipeline for what a call was given, within its settings."""
+    own = {name: value for name, value in options.items() if name in _OWN}
+    with config.of_call(function, {name: value for name, value in options.items() if name not in own}, also=_OWN):
+        found = corpus if isinstance(corpus, RetrievedTables) else config.require_corpus(corpus)
+        yield automatic(found, **own)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Unpack, overload
 
 import pandas as pd
@@ -103,18 +103,32 @@ class TAG:
             Exception: what the three functions raise.
         """
         with config.context(**settings):
-            if not quote:
-                return run(self.steps(request), driver(), "ask")
-            query = run(metered(as_step(self.syn, request), "syn", request, lambda use: None), driver(), "ask")
-            return quote_of(query, self.exec, self.gen, request)
+            return run(self.quoted(request) if quote else self.steps(request), driver(), "ask")
 
-    async def awaited(self, request: str, **settings: Unpack[SearchSettings]) -> Answer:
+    @overload
+    async def awaited(
+        self, request: str, *, quote: Literal[False] = ..., **settings: Unpack[SearchSettings]
+    ) -> Answer: ...
+    @overload
+    async def awaited(self, request: str, *, quote: Literal[True], **settings: Unpack[SearchSettings]) -> Quote: ...
+    async def awaited(self, request: str, *, quote: bool = False, **settings: Unpack[SearchSettings]) -> Answer | Quote:
         """Answer one request; the event loop goes on, and cancelling stops what is not sent."""
         with config.context(**settings):
-            return await arun(self.steps(request), driver(), "ask")
+            return await arun(self.quoted(request) if quote else self.steps(request), driver(), "ask")
 
-    def many(self, requests: Sequence[str], **settings: Unpack[SearchSettings]) -> list[Answer | Exception]:
+    @overload
+    def many(
+        self, requests: Sequence[str], *, quote: Literal[False] = ..., **settings: Unpack[SearchSettings]
+    ) -> list[Answer | Exception]: ...
+    @overload
+    def many(self, requests: Sequence[str], *, quote: Literal[True], **settings: Unpack[SearchSettings]) -> Quote: ...
+    def many(
+        self, requests: Sequence[str], *, quote: bool = False, **settings: Unpack[SearchSettings]
+    ) -> list[Answer | Exception] | Quote:
         """Answer many requests that advance together, in order; where one fails, its error stands in its place.
+
+        With ``quote=True``, the sum of what each would cost alone, once ``syn`` has been asked of all of them; one that
+        fails adds nothing.
 
         Raises:
             ReplayMiss: with ``lm="replay:STORE"``, once all that can be asked of all of them is noted.
@@ -122,7 +136,10 @@ class TAG:
         if isinstance(requests, str):
             raise InvalidArgument(f"many requests are a list of texts; got the text {requests!r}")
         with config.context(**settings):
-            return run_many([self.steps(request) for request in requests], driver(), "ask")
+            if not quote:
+                return run_many([self.steps(request) for request in requests], driver(), "ask")
+            quotes = run_many([self.quoted(request) for request in requests], driver(), "ask")
+            return sum((replace(one, query=None) for one in quotes if isinstance(one, Quote)), Quote())
 
     if not TYPE_CHECKING:
         __getattr__ = names_of_before("TAG", {"quote": "tag(request, quote=True)"})
@@ -147,6 +164,11 @@ class TAG:
                 raise DoubtedAnswer(f"{told}: the answer is on this error, as .answer", answer)
             warnings.warn(told, DoubtWarning, stacklevel=2)
         return answer
+
+    def quoted(self, request: str) -> Step[Quote]:
+        """What ``exec`` and ``gen`` would cost, as a step that asks ``syn`` alone."""
+        query = yield from metered(as_step(self.syn, request), "syn", request, lambda use: None)
+        return quote_of(query, self.exec, self.gen, request)
 
     def _executed(self, part: Any, request: str, query: Any) -> Step[tuple[Any, pd.DataFrame]]:
         """The rows of the query; or of another one, where this one fails or gives none and the other does better."""

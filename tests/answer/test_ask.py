@@ -17,7 +17,15 @@ import tagframe as tf
 from tag_bench.server import Reply, Request
 from tagframe.answer import Query
 from tagframe.answer.generation import GEN_CHARACTERS, gen_prompt
-from tagframe.errors import AnswerRejected, EmptyQuestion, FactUnknown, LMError, NotConfigured, ReplayMiss
+from tagframe.errors import (
+    AnswerRejected,
+    EmptyQuestion,
+    FactUnknown,
+    InvalidArgument,
+    LMError,
+    NotConfigured,
+    ReplayMiss,
+)
 from tagframe.lm import export_requests
 
 QUESTION = "Which romance films do critics from newspapers find moving?"
@@ -354,6 +362,28 @@ def test_questions_advance_together_and_one_that_fails_is_its_own(live, festival
     assert first.rows.iat[0, 0] == 12
     assert second.rows.iat[0, 0] == 7
     assert isinstance(third, AnswerRejected)
+
+
+def test_what_is_awaited_or_asked_of_many_has_a_quote_too(live, festival):
+    sql = "SELECT title FROM films WHERE sem_filter('{title} is sad') LIMIT 3"
+    live.answers = Model(sql)
+    one = tf.ask(QUESTION, festival, quote=True)
+    again = asyncio.run(tf.aask(QUESTION, festival, quote=True))
+    assert (again.calls, again.tokens_in, again.query.sql) == (one.calls, one.tokens_in, one.query.sql)
+    assert len(live.requests) == 1  # what syn answered is kept
+
+    asked = ["How many films?", "Nothing to see?"]
+    live.answers = lambda request: "No" if "Nothing" in str(request.messages) else sql
+    before = len(live.requests)
+    both = tf.ask_many([QUESTION, *asked], festival, quote=True, k="auto")
+    assert (both.calls, both.query) == (2 * one.calls, None)
+    said = [str(request.messages) for request in live.requests[before:]]
+    assert all("<tables>" in text for text in said)  # syn alone
+
+    with pytest.raises(InvalidArgument, match=r"aask has no keyword 'quot'.*did you mean 'quote'"):
+        asyncio.run(tf.aask(QUESTION, festival, quot=True))
+    with pytest.raises(InvalidArgument, match=r"ask_many has no keyword 'metod'.*did you mean 'method'"):
+        tf.ask_many(asked, festival, metod="auto")
 
 
 def test_a_replay_of_many_questions_is_exported_in_rounds_that_name_question_and_stage(festival, tmp_path):
