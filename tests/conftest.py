@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -23,9 +24,22 @@ from tagframe.engines.postgres.pool import close_connections
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # a worker has a core; more threads would wait on each other
 
+MEMORY = Path("/dev/shm")
+if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 4 * 2**30:
+    # Tests write and sync thousands of small files: in memory none waits for a disk.
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
 # A slow machine is no failure: no test asserts a time on the clock. Derandomised: the same run every time.
 hypothesis.settings.register_profile("tagframe", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("tagframe")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test that needs a PostgreSQL server is slow: each worker would start one."""
+    for item in items:
+        if "postgres" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -68,9 +82,9 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture(autouse=True)
-def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_store(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The response store of a test is its own, never the user's."""
-    path = tmp_path / "responses.db"
+    path = tmp_path_factory.getbasetemp() / "stores" / secrets.token_hex(6) / "responses.db"
     monkeypatch.setenv("TAGFRAME_STORE", str(path))
     return path
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from click.testing import CliRunner
 
 from tag_bench.ranking import command
 
 
+@pytest.mark.slow
 def test_ours_is_exact_with_true_answers_and_surer_than_quick_select_with_wrong_ones():
     done = CliRunner().invoke(command, ["--rows", "300", "--keep", "5", "--seeds", "8"])
     true, wrong, firm = json.loads(done.output)["cases"]

@@ -224,6 +224,7 @@ def test_a_plan_shows_the_graph_and_the_other_ways():
     assert "sure: how sure the key is" in page
 
 
+@pytest.mark.slow
 def test_of_a_long_question_the_beginning_is_shown(found):
     long = dataclasses.replace(found, question="which shops " * 100_000)
     assert len(repr(long)) < 2_000
@@ -334,6 +335,7 @@ def test_outcomes_are_a_bar_with_why_rows_failed(live):
     assert pickle.loads(pickle.dumps(outcomes))["outcome"].tolist() == ["yes", "yes", "no", "failed", "null"]
 
 
+@pytest.mark.slow
 def test_one_row_of_a_million_is_seen():
     counts = pd.DataFrame({"outcome": ["no"] * 999_999 + ["failed"], "error": [None] * 999_999 + ["RateLimited: 429"]})
     page = outcomes_html(counts, "")

@@ -83,6 +83,7 @@ def test_a_room_registers_a_door_before_and_after_the_class_is_made(monkeypatch:
     assert {"count", "name"} <= set(dir(House()))
 
 
+@pytest.mark.slow
 def test_a_door_loads_nothing_before_it_is_opened():
     program = (
         "import sys, tagframe as tf, pandas as pd; corpus = tf.open_corpus({'t': pd.DataFrame({'a': [1]})});"

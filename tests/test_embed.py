@@ -78,6 +78,7 @@ class TestMiniLM:
         first[:] = 0
         np.testing.assert_array_equal(minilm.encode(["keep me"]), expected)
 
+    @pytest.mark.slow
     def test_threads(self, minilm):
         texts = [f"text number {n} " * (n % 7 + 1) for n in range(40)]
         expected = minilm.encode(texts)
@@ -85,6 +86,7 @@ class TestMiniLM:
             found = list(pool.map(lambda text: minilm.encode([text])[0], texts))
         np.testing.assert_allclose(np.stack(found), expected, atol=1e-5)
 
+    @pytest.mark.slow
     def test_is_the_default_and_quiet(self):
         """In a process of its own: warnings are errors, the hub cannot be reached, and nothing is printed."""
         program = (

@@ -259,6 +259,7 @@ def _rows_of(call: Callable[[], Any]) -> str:
     return ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", SOURCES, ids=lambda make: make.__name__)
 def test_no_road_shows_a_hidden_cell(make, request, live, tmp_path, monkeypatch, own_store, caplog):
     caplog.set_level(logging.DEBUG)
@@ -305,6 +306,7 @@ def test_no_road_shows_a_hidden_cell(make, request, live, tmp_path, monkeypatch,
     assert shown == {}
 
 
+@pytest.mark.slow
 def test_the_shell_shows_no_hidden_cell(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     path = sqlite_at(tmp_path / "shop.sqlite")

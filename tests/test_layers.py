@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import graphlib
 from pathlib import Path
 
@@ -34,22 +35,27 @@ def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def skipped(tree: ast.Module) -> set[ast.AST]:
+@functools.cache
+def parsed(path: Path) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+def skipped(nodes: list[ast.AST]) -> set[ast.AST]:
     """What stands under TYPE_CHECKING: it is only read by a type checker."""
     return {
         child
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
         for statement in node.body
         for child in ast.walk(statement)
     }
 
 
+@functools.cache
 def imported_modules(path: Path) -> set[str]:
     """The modules of tagframe that a module imports when it runs, in functions too."""
-    tree = ast.parse(path.read_text())
     found = set()
-    for node in set(ast.walk(tree)) - skipped(tree):
+    for node in set(parsed(path)) - skipped(parsed(path)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "tagframe":
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
@@ -63,12 +69,12 @@ def imported_rooms(path: Path) -> set[str]:
     return {name.split(".")[1] for name in imported_modules(path) if "." in name}
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_imports_go_down(path: Path):
-    room = room_of(path)
-    assert room in LEVEL, f"{room} is a new room: give it a layer"
-    upward = {other for other in imported_rooms(path) - {room} if LEVEL[other] > LEVEL[room]}
-    assert not upward, f"{path.relative_to(PACKAGE)} imports {upward}, which stand above it"
+def test_imports_go_down():
+    assert {room_of(path) for path in modules()} <= set(LEVEL), "a new room: give it a layer"
+    for path in modules():
+        room = room_of(path)
+        upward = {other for other in imported_rooms(path) - {room} if LEVEL[other] > LEVEL[room]}
+        assert not upward, f"{path.relative_to(PACKAGE)} imports {upward}, which stand above it"
 
 
 def test_siblings_that_must_not_know_each_other():
@@ -90,22 +96,24 @@ def test_no_files_import_each_other_in_a_circle():
         pytest.fail(f"a circle: {' → '.join(error.args[1])}")
 
 
-@pytest.mark.parametrize(
-    "path",
-    [*modules(), *sorted((PACKAGE.parent / "tag_bench").rglob("*.py"))],
-    ids=lambda path: f"{path.parent.name}/{path.name}",
-)
-def test_private_names_stay_in_their_file_or_class(path: Path):
-    tree = ast.parse(path.read_text())
-    own = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and is_self(node.value)}
-    own |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
-    own |= {node.target.id for node in ast.walk(tree) if isinstance(node, ast.AnnAssign) and is_name(node.target)}
-    for node in ast.walk(tree):
+def test_private_names_stay_in_their_file_or_class():
+    for path in [*modules(), *sorted((PACKAGE.parent / "tag_bench").rglob("*.py"))]:
+        assert reached_for(path) == [], path
+
+
+def reached_for(path: Path) -> list[str]:
+    """The private names of others that a file takes."""
+    nodes = parsed(path)
+    own = {node.attr for node in nodes if isinstance(node, ast.Attribute) and is_self(node.value)}
+    own |= {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    own |= {node.target.id for node in nodes if isinstance(node, ast.AnnAssign) and is_name(node.target)}
+    found = []
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tagframe"):
-            taken = [alias.name for alias in node.names if is_private(alias.name)]
-            assert not taken, f"{path.name} takes {taken} of {node.module}"
+            found += [f"{alias.name} of {node.module}" for alias in node.names if is_private(alias.name)]
         if isinstance(node, ast.Attribute) and is_private(node.attr) and not is_self(node.value):
-            assert node.attr in own, f"{path.name}, line {node.lineno}, reaches for {node.attr}"
+            found += [f"{node.attr}, line {node.lineno}"] if node.attr not in own else []
+    return found
 
 
 def is_private(name: str) -> bool:

@@ -112,6 +112,7 @@ def test_moved_modules_are_where_they_are_said_to_be():
             assert name not in getattr(importlib.import_module(parent), "__all__", ()), f"{old} would hide a name"
 
 
+@pytest.mark.slow
 def test_old_names_cost_nothing_until_they_are_asked_for():
     program = (
         "import sys, tagframe; import tagframe.engines.lake.tables as old; assert 'tagframe.engines.duckdb' not in"

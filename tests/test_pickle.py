@@ -59,6 +59,7 @@ def test_batches_say_why_they_stay_where_they_are(live: Server):
         pickle.dumps(tf.sem_filter(iter([pd.DataFrame({"n": [1]})]), "{n} is even"))
 
 
+@pytest.mark.slow
 def test_one_row_of_a_large_frame_is_small(live: Server):
     frame = pd.DataFrame({"n": range(200_000), "kind": ["a", "b"] * 100_000})
     judged = frame.tag.sem_filter("{kind} is a letter")

@@ -103,6 +103,7 @@ def test_frames_of_two_makers_put_together_know_nothing(frame):
     assert results.recall(pd.concat([frame, other]), "color") is None
 
 
+@pytest.mark.slow
 def test_facts_go_with_the_last_frame():
     import gc
     import weakref

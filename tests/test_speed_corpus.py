@@ -4,6 +4,7 @@ import json
 from itertools import islice
 
 import click
+import pytest
 from click.testing import CliRunner
 
 import tagframe as tf
@@ -12,6 +13,7 @@ from tag_bench.speed import lake_steps, lakes
 from tag_bench.speed.corpus import TIMED, command
 
 
+@pytest.mark.slow
 def test_every_method_is_timed_on_every_lake(tmp_path):
     outcome = CliRunner().invoke(
         command, ["--tables", "8", "12", "--questions", "2", "--json", str(tmp_path / "out.json")]
@@ -34,6 +36,7 @@ def test_only_repeatable_options_take_several_values():
     assert CliRunner().invoke(show, ["--name", "x", "-k", "2", "-k", "3"]).output == "(2, 3) x ()\n"
 
 
+@pytest.mark.slow
 def test_a_lake_is_indexed_opened_asked_and_refreshed(tmp_path):
     folder, catalogue = tmp_path / "lake", tmp_path / "lake.catalogue"
     folder.mkdir()
@@ -49,6 +52,7 @@ def test_a_lake_is_indexed_opened_asked_and_refreshed(tmp_path):
     assert [profile.columns[-1].name for profile in changed] == ["changed_just_now"]
 
 
+@pytest.mark.slow
 def test_the_lake_of_a_benchmark(bench):
     tables = list(islice(lakes.spider2_tables(bench / "spider2"), 50))
     assert tables[0].database == "ADVENTUREWORKS"

@@ -305,6 +305,7 @@ def test_a_file_that_is_gone_is_named(corpus):
         run_sql("SELECT 1", corpus, TABLES)
 
 
+@pytest.mark.slow
 def test_columns_of_one_name_by_the_thousand(corpus):
     frame = run_sql(f"SELECT {', '.join(['id'] * 1_999)} FROM film", corpus, TABLES)
     assert list(frame.columns[:3]) == ["id", "id_2", "id_3"]

@@ -251,6 +251,7 @@ def test_there_are_enough_of_them():
     assert len(set(HOSTILE)) == len(HOSTILE) >= 150
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", [*HIDDEN, *WRITES, *MALFORMED], ids=short)
 def test_a_hostile_statement_is_refused_by_name(place, sql):
     corpus, folder = place
@@ -269,6 +270,7 @@ def test_a_hostile_statement_is_refused_by_name(place, sql):
     assert len(frame_of_the_caller) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", [*HIDDEN, *WRITES], ids=short)
 def test_the_engine_holds_without_the_guard(place, sql):
     """The second line of defence: no statement gets to what is hidden, whatever the first one thinks of it."""

@@ -385,6 +385,7 @@ def test_an_unknown_or_hidden_column_in_braces_is_named(corpus, lm):
     assert lm.batches == []
 
 
+@pytest.mark.slow
 def test_more_values_than_may_be_asked_about_are_refused_before_any_is(lm):
     many = pd.DataFrame({"id": np.arange(60_000)})
     with pytest.raises(SQLFailed, match="would be asked of more than 50,000 distinct values"):

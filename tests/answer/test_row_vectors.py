@@ -97,6 +97,7 @@ def test_what_was_encoded_before_a_kill_is_kept(sqlite_file, tmp_path, monkeypat
     assert len(rest.encoded) == 1_000 - 512 + 1
 
 
+@pytest.mark.slow
 def test_former_rows_are_forgotten_once_they_are_most(towns, tmp_path):
     for number in range(8):
         with closing(sqlite3.connect(towns)) as connection, connection:

@@ -121,6 +121,7 @@ def test_the_listing_says_what_is_missing(data):
     assert "no database codebase_community" in lines[-1]
 
 
+@pytest.mark.slow
 def test_a_picture_and_the_published_figures_stand_beside(data, tmp_path):
     pytest.importorskip("matplotlib")
     picture = tmp_path / "exact.png"
@@ -137,6 +138,7 @@ def test_a_folder_without_questions_or_judgements_is_named(data, tmp_path):
     assert "no judgements.json" in run(data, "--method", "handwritten", "--lm", "judgements").output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["text2sql", "rag", "rerank", "text2sql_lm", "handwritten", "ask"])
 def test_every_method_runs_to_its_end(data, method, tmp_path):
     options = ["--lm", "scripted", "--questions", "5,42,64,81", "--cache", tmp_path / "rows", "--json", "-"]
@@ -186,6 +188,7 @@ def test_a_replayed_run_notes_what_every_question_lacks(data, tmp_path):
     assert len((tmp_path / "batch.jsonl").read_text().splitlines()) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "rounds"),
     [("text2sql", 1), ("rag", 1), ("rerank", 2), ("text2sql_lm", 2), ("handwritten", 1), ("ask", 3)],

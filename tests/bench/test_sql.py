@@ -77,6 +77,7 @@ def run(data, *arguments):
     return CliRunner().invoke(command, ["--data", str(data), *map(str, arguments)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["auto", "murre", "gold"])
 def test_rows_and_tables_are_held_against_the_gold_sql(data, method, tmp_path):
     with Server(answer) as server, tf.context(lm="openai/sql", api_base=server.url, api_key="none", store=None):

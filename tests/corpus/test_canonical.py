@@ -114,6 +114,7 @@ ANYTHING = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.one_of(st.lists(ANYTHING), st.lists(st.text()), st.lists(st.floats()), st.lists(st.integers())))
 def test_a_batch_is_its_values_one_by_one(values):
@@ -136,6 +137,7 @@ def test_integers_are_the_same_as_floats_and_text(number):
     assert canonical(number)[0] == canonical(float(number))[0] == canonical(str(number))[0] == str(number)
 
 
+@pytest.mark.slow
 def test_hashes_are_fixed_for_all_time():
     # Catalogues are compared across processes, platforms and pandas' versions: these values must never change.
     expected = [int(hashlib.md5(text.encode()).hexdigest()[:16], 16) for text in ("a", "é", "1")]

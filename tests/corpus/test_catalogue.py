@@ -293,6 +293,7 @@ class TestUnusable:
         with pytest.warns(CatalogueWarning, match="kept in memory only"):
             assert len(tf.open_corpus(bank)) == 2
 
+    @pytest.mark.slow
     def test_a_cached_one_that_another_process_holds(self, bank, cache_folder, monkeypatch):
         tf.open_corpus(bank)
         (file,) = cache_folder.iterdir()
@@ -304,6 +305,7 @@ class TestUnusable:
         assert len(Catalogue(file).load().sources) == 1
 
 
+@pytest.mark.slow
 def test_two_processes_at_once(tmp_path, sqlite_file, cache_folder):
     for number in range(6):
         rows = (

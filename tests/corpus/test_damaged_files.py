@@ -1,4 +1,4 @@
-"""A draw of the damaged files of ``damaged_files.py``; all thousand of them are drawn by hand, or as a slow test."""
+"""A draw of the damaged files of ``damaged_files.py``; more are drawn as a slow test, and by hand."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.corpus.damaged_files import files_of, make, outcome
+from tests.draws import DRAWS
 
 
-@pytest.mark.parametrize("number", [24, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", [10, pytest.param(200 * DRAWS, marks=pytest.mark.slow)])
 def test_damaged_catalogues_and_arrays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int):
     monkeypatch.setattr("tagframe.retrieval.index.LAKE", 0)  # of so many columns the index is kept
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

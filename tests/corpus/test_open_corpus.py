@@ -333,6 +333,7 @@ def test_progress_is_shown_when_asked_for(bank, capsys, cache_folder):
     assert captured.err == captured.out == ""
 
 
+@pytest.mark.slow
 def test_spider(bench, cache_folder):
     corpus = tf.open_corpus(bench / "spider" / "database")
     assert len(corpus) == 80

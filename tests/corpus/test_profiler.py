@@ -152,6 +152,7 @@ def test_narrow_floats_match_wide_ones():
 CELLS = st.one_of(st.none(), st.integers(-5, 5), st.sampled_from(["a", "A", "b", "", "1", "2.0"]), st.floats(-2, 2))
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(st.lists(CELLS, max_size=40), st.integers(0, 40))
 def test_the_pieces_do_not_matter(cells, cut):
@@ -174,6 +175,7 @@ def test_a_table_with_no_columns_has_its_rows():
 MOMENTS = st.datetimes(pd.Timestamp("1700-01-01").to_pydatetime(), pd.Timestamp("2200-01-01").to_pydatetime())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dtype", "cells"),
     [

@@ -105,6 +105,7 @@ def killed(program: str, lake: Path, catalogue: Path) -> None:
     assert outcome.returncode == -signal.SIGKILL, outcome.stderr
 
 
+@pytest.mark.slow
 def test_what_was_profiled_before_a_kill_is_not_profiled_again(lake, tmp_path, monkeypatch):
     catalogue = tmp_path / "c.catalogue"
     killed(KILLED_AT_THE_FOURTH_TABLE, lake, catalogue)
@@ -124,6 +125,7 @@ def test_what_was_profiled_before_a_kill_is_not_profiled_again(lake, tmp_path, m
     assert corpus.profiles == tf.open_corpus(lake, catalogue=tmp_path / "fresh").profiles
 
 
+@pytest.mark.slow
 def test_what_was_profiled_before_a_kill_of_a_file_that_changed_is(lake, tmp_path):
     catalogue = tmp_path / "c.catalogue"
     killed(KILLED_AT_THE_FOURTH_TABLE, lake, catalogue)
@@ -133,6 +135,7 @@ def test_what_was_profiled_before_a_kill_of_a_file_that_changed_is(lake, tmp_pat
     assert [profile.rows for profile in corpus] == [2, 3, 2, 2, 2, 2]
 
 
+@pytest.mark.slow
 def test_what_was_encoded_before_a_kill_is_not_encoded_again(lake, tmp_path):
     catalogue = tmp_path / "c.catalogue"
     killed(KILLED_AT_THE_THIRD_BATCH, lake, catalogue)
@@ -153,6 +156,7 @@ def test_what_a_killed_process_was_writing_is_undone(lake, tmp_path):
     assert tf.open_corpus(lake, catalogue=catalogue).profiles == before.profiles
 
 
+@pytest.mark.slow
 def test_threads_and_processes_share_one_catalogue(lake, tmp_path):
     catalogue = tmp_path / "c.catalogue"
     program = (

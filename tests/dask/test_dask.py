@@ -250,6 +250,7 @@ def shop() -> tuple[pd.DataFrame, pd.DataFrame]:
     return orders, customers
 
 
+@pytest.mark.slow
 def test_a_merge_on_inferred_keys(shop: tuple[pd.DataFrame, pd.DataFrame]):
     orders, customers = shop
     for how in ("inner", "left"):
@@ -269,6 +270,7 @@ def test_a_merge_on_inferred_keys(shop: tuple[pd.DataFrame, pd.DataFrame]):
         assert "rows match" in str(report)
 
 
+@pytest.mark.slow
 def test_keys_that_are_given_and_faults(shop: tuple[pd.DataFrame, pd.DataFrame]):
     orders, customers = shop
     renamed = customers.rename(columns={"customer_id": "id"})

@@ -104,6 +104,7 @@ def test_the_registry_knows_files_by_their_endings(tmp_path):
     assert engine_of(tmp_path / "odd.ending", look_inside=True).kind == "sqlite"
 
 
+@pytest.mark.slow
 def test_nothing_else_opens_a_source():
     """The catalogue and the response store are SQLite files of our own; where tables are is the engines' business."""
     package = Path(tagframe.__file__).parent

@@ -138,6 +138,7 @@ def test_a_lake_that_was_opened_is_not_profiled_again(shop: Path, tmp_path: Path
 # --- what is known of them --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_large_table_is_known_by_its_footers_and_a_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(statistics, "FEW_CELLS", 100)
     generator = np.random.default_rng(0)
@@ -163,6 +164,7 @@ def test_a_large_table_is_known_by_its_footers_and_a_sample(tmp_path: Path, monk
     assert (names.sketch.complete, names.sketch.sampled) == (False, True)  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_delta_counts_by_its_log_and_reads_what_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     deltalake = pytest.importorskip("deltalake")
     place = str(tmp_path / "sales")
@@ -262,6 +264,7 @@ def test_a_file_of_a_log_that_is_gone_is_no_fault_of_the_statement(with_deletion
             work()
 
 
+@pytest.mark.slow
 def test_columns_that_a_log_maps_are_read_by_their_names(tmp_path: Path):
     deltalake = pytest.importorskip("deltalake")
     place = tmp_path / "lake" / "sales"
@@ -301,6 +304,7 @@ def iceberg(tmp_path: Path, rows: pa.Table) -> Any:
     return table
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_iceberg_reads_what_counts(tmp_path: Path):
     iceberg(tmp_path, pa.table({"a": [1, 2, 3]})).delete("a == 2")
@@ -315,6 +319,7 @@ def metadata_changed(place: Path, change: Callable[[dict[str, Any]], None]) -> N
     newest.write_text(json.dumps(metadata))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_iceberg_that_names_another_machine_is_refused_without_a_word_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -389,6 +394,7 @@ def odd_lake(tmp_path: Path) -> Path:
     return place
 
 
+@pytest.mark.slow
 def test_letters_of_names_are_no_patterns(odd_lake: Path, monkeypatch: pytest.MonkeyPatch):
     for few in (statistics.FEW_CELLS, 1):
         monkeypatch.setattr(statistics, "FEW_CELLS", few)
@@ -399,6 +405,8 @@ def test_letters_of_names_are_no_patterns(odd_lake: Path, monkeypatch: pytest.Mo
             expected = [name] if name not in ("part-0",) else [f"other {profile.database[-1]}"]
             assert profile.column("v").nulls == 0
             assert corpus.read(profile.id)["v"].unique().tolist() == expected
+            if few == 1:  # it is of statistics, which statements do not read
+                continue
             execute = tf.exec_sql(corpus.subset([profile.id]))
             found = execute(f'SELECT v, count(*) AS n FROM "{profile.name}" GROUP BY v')
             assert (found["v"].tolist(), found["n"].tolist()) == (expected, [profile.rows])
@@ -410,6 +418,7 @@ def test_letters_of_names_are_no_patterns(odd_lake: Path, monkeypatch: pytest.Mo
     assert frame["v"].tolist() == ["sales[12]"] * 3
 
 
+@pytest.mark.slow
 def test_links_that_lead_out_of_a_lake_are_left_out(shop: Path, tmp_path: Path):
     outside = tmp_path / "elsewhere"
     outside.mkdir()
@@ -486,6 +495,7 @@ def test_a_table_that_has_changed_is_opened_anew(tmp_path: Path, kind: str):
         run_plan(plan, corpus, on_ambiguous="allow")
 
 
+@pytest.mark.slow
 def test_what_passes_the_memory_goes_through_a_folder_that_is_removed():
     large = "SELECT count(*) AS n FROM (SELECT DISTINCT hash(i) FROM range(500000) r(i))"
     bare = duckdb.connect(config={"memory_limit": "12MB", "temp_directory": ""})
@@ -590,6 +600,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("statement", HOSTILE)
 @pytest.mark.parametrize("guarded", [False, True])
 def test_hostile_statements_read_nothing_and_write_nothing(shop: Path, tmp_path: Path, statement: str, guarded: bool):
@@ -614,6 +625,7 @@ def test_hostile_statements_read_nothing_and_write_nothing(shop: Path, tmp_path:
     assert len(frame_of_the_caller) == 1
 
 
+@pytest.mark.slow
 def test_what_a_statement_may_do(engine: LakeEngine):
     tables = {"o": Readable("orders", ("customer",)), "c": Readable("customers.parquet")}
     relations = {"extra": pa.table({"year": [2023], "label": ["old"]})}
@@ -643,6 +655,7 @@ def test_what_a_statement_may_do(engine: LakeEngine):
     ).columns.tolist() == ["text"]
 
 
+@pytest.mark.slow
 def test_a_statement_that_needs_too_much_memory_is_stopped(tmp_path: Path):
     pq.write_table(pa.table({"n": np.arange(3_000_000), "m": np.arange(3_000_000)[::-1]}), tmp_path / "t.parquet")
     engine = LakeEngine(tmp_path, tuple(lake_tables(tmp_path, asked=True)))

@@ -61,6 +61,7 @@ def test_a_table_named_twice_and_the_rows_of_a_join():
     assert block.rows_sql.endswith("WHERE c.stadium_id = s.stadium_id")
 
 
+@pytest.mark.slow
 def test_a_lake_of_known_keys_is_read_right():
     lake = synthetic_lake(tables=40, seed=3)
     assert {(key.left, key.right) for key in infer_key_pairs(lake.tables)} == lake.keys

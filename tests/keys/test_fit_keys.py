@@ -44,6 +44,7 @@ def folder(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_it_fits_reports_on_other_databases_and_writes_weights(folder, tmp_path):
     weights, out = tmp_path / "weights.json", tmp_path / "out.json"
     result = CliRunner().invoke(

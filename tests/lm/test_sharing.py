@@ -42,6 +42,7 @@ def at_once(*calls: Callable[[], Completions[Any]]) -> list[Completions[Any]]:
     return done
 
 
+@pytest.mark.slow
 def test_twenty_threads_that_ask_the_same_pay_once(server: Server, lm: LM):
     server.answers = echo
     server.latency = 0.02

@@ -312,6 +312,7 @@ print("stored", sum(completion.origin == "store" for completion in lm.complete(r
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs resource limits")
 def test_a_full_disk(server: Server, tmp_path: Path):
     server.answers = lambda request: request.prompt
@@ -391,6 +392,7 @@ def test_opening_a_directory_is_an_error_of_the_file_system(tmp_path: Path):
         ResponseStore(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_after_a_fork_the_child_works_on_its_own(server: Server, lm: LM):
     lm.complete(ROWS[:1])

@@ -154,6 +154,7 @@ def test_a_quote_of_a_stream(server: Server, lm: LM):
     assert server.count == 0
 
 
+@pytest.mark.slow
 def test_what_a_call_held_is_let_go_without_a_garbage_collection(lm: LM):
     class Parse:
         def __call__(self, text: str) -> str:

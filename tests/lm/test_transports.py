@@ -21,17 +21,19 @@ pytestmark = pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  
 NEVER = RetryPolicy(faults=0, refusals=0)
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="module")
 def warm_litellm() -> None:
     """litellm's first call imports for seconds, which must not count against a test's timeout."""
     with Server() as server:
         LM("openai/test", api_base=server.url, api_key="x", transport="litellm", store=None).complete([Prompt.of("a")])
 
 
-@pytest.fixture(params=["http", "litellm"])
+@pytest.fixture(params=["http", pytest.param("litellm", marks=pytest.mark.slow)])
 def either(request: pytest.FixtureRequest, server: Server) -> LM:
     # A server that answers has as long as a busy machine may need; only one that never does is waited for.
     fault = request.node.callspec.params.get("fault")
+    if request.param == "litellm":
+        request.getfixturevalue("warm_litellm")
     return LM(
         "openai/test", api_base=server.url, api_key="sk-secret", retry=NEVER, timeout=1 if fault == "hang" else 120,
         transport=request.param, store=None,
@@ -164,6 +166,7 @@ assert warnings.filters == before, warnings.filters
 """
 
 
+@pytest.mark.slow
 def test_litellm_is_imported_without_a_trace_on_the_process_warnings():
     done = subprocess.run([sys.executable, "-c", TWO_THREADS], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

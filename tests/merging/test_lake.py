@@ -83,6 +83,7 @@ FANS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tables", ["fact", "fact customers", "fact places", "fact customers places"])
 @pytest.mark.parametrize("options", CASES, ids=lambda options: str(options).split(" at 0x")[0])
 def test_what_duckdb_joins_is_what_pandas_joins(
@@ -93,6 +94,7 @@ def test_what_duckdb_joins_is_what_pandas_joins(
     check_alike(standing, tables, options, plain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tables", ["customers fact", "customers fact places", "places fact customers"])
 @pytest.mark.parametrize("options", FANS, ids=str)
 def test_rows_that_are_repeated_come_in_the_order_of_both_tables(
@@ -103,6 +105,7 @@ def test_rows_that_are_repeated_come_in_the_order_of_both_tables(
     check_alike(standing, tables, {**options, "on_fanout": "allow"}, plain=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"limit": 20}, {"how": "outer"}, {"where": "x > .5"}], ids=str)
 @pytest.mark.parametrize("kind", ["csv", "delta"])
 def test_files_that_do_not_number_their_rows_start_a_merge_too(lake: Path, kind: str, options: dict[str, Any]):

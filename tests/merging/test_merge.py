@@ -292,6 +292,7 @@ def column(values: list[int | None], kind: str) -> pd.Series:
     return pd.Series(values, dtype=kind)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::tagframe.errors.CoercedKeysWarning")
 @settings(deadline=None, max_examples=150)
 @given(KEYS, KEYS, KINDS, KINDS, st.sampled_from(["inner", "left", "outer"]))

@@ -193,6 +193,7 @@ def test_columns_that_cannot_be_told_apart_are_refused_with_a_way_out(call, fram
     assert "frame." in str(refusal.value)
 
 
+@pytest.mark.slow
 def test_a_large_key_is_found_and_keeps_every_row():
     numbers = np.random.default_rng(0).permutation(200_000) + 1
     taken = np.random.default_rng(1).integers(1, 200_001, 200_000)
@@ -219,6 +220,7 @@ def test_a_composite_key_may_hold_what_cannot_be_hashed():
 KEYS = st.lists(st.one_of(st.none(), st.integers(0, 8)), max_size=15)
 
 
+@pytest.mark.slow
 @given(KEYS, KEYS, KEYS, st.sampled_from(["inner", "left", "outer"]), st.randoms(use_true_random=False))
 def test_reports_add_up_and_the_order_of_rows_changes_nothing(facts, dims, towns, how, random):
     frames = {

@@ -171,6 +171,7 @@ def test_conditions_keep_the_same_rows(tmp_path, where, engine):
     assert_same(found, by_pandas(CHAIN, corpus, **options), dtypes=not isinstance(where, str))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::tagframe.errors.CoercedKeysWarning")
 def test_declared_types_and_collations_change_nothing(tmp_path):
     rows = {**WHOLE, "fact": [(1, "a", "1", "x"), (2, "B", "2", "y")], "dim": [("a", "n", "1"), ("b", "o", "2")],

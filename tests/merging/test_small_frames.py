@@ -56,6 +56,7 @@ def unlike(random: np.random.Generator, values: Any, rows: int, shared: str | No
     return frames
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "values"), ALIKE, ids=[kind for kind, _ in ALIKE])
 def test_tables_that_share_no_word_are_not_joined_without_one(kind, values):
     for seed in range(12):

@@ -86,7 +86,9 @@ def result_of(name: str, frame: pd.DataFrame, *arguments: Any, **options: Any) -
 
 
 @OPERATOR
-@pytest.mark.parametrize("kind", FRAMES)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind == "a cell of 10 MB")) for kind in FRAMES]
+)
 def test_right_or_a_named_error(name: str, kind: str):
     frame = FRAMES[kind]
     before, attrs = frame.copy(deep=True), dict(frame.attrs)
@@ -122,6 +124,7 @@ def test_a_cascade(kind: str):
     pd.testing.assert_frame_equal(frame, before)
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_rows():
     frame = pd.DataFrame({"text": np.array(WORDS)[np.arange(100_000) % 4]})
     assert len(result_of("sem_filter", frame, "{text} is kind", rows_per_call="auto")) == 100_000

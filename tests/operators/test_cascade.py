@@ -79,6 +79,7 @@ def test_the_same_call_asks_the_same(frame: pd.DataFrame):
     pd.testing.assert_frame_equal(results[0], results[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("proxy", ["classifier", "similarity"])
 def test_proxies_from_embeddings(proxy: str):
     texts = [f"The {kind} number {i} is {text}" for i in range(300) for kind, text in (

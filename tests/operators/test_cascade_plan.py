@@ -33,12 +33,14 @@ def test_nothing_may_be_missed_nothing_is_promised():
     assert found_at_most(10, 0.5, 0.0) == -1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("proxy", PROXIES)
 def test_the_promise_is_kept(proxy: str):
     found = simulate(proxy, 2000, 0.2, TARGETS, runs=24)
     assert found["miss_rate"] <= 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "prevalence", "targets"),
     [
@@ -53,6 +55,7 @@ def test_the_promise_is_kept_for_other_rows_and_targets(rows: int, prevalence: f
     assert simulate("binormal", rows, prevalence, targets, runs=24)["miss_rate"] <= targets.delta
 
 
+@pytest.mark.slow
 def test_fewer_than_half_of_the_calls():
     """With thresholds that are known beforehand it would be 31 %."""
     assert simulate("binormal", 10_000, 0.2, TARGETS, runs=8)["share_of_calls"] <= 0.5
@@ -75,6 +78,7 @@ def test_what_was_asked_keeps_its_answer_and_the_same_seed_decides_alike():
     assert (missed <= decision.missed_at_most, wrong <= decision.wrong_at_most) == (True, True)
 
 
+@pytest.mark.slow
 def test_the_order_of_the_rows_does_not_matter_to_the_promise():
     found = [simulate("ties_in_order", 2000, prevalence, TARGETS, runs=20) for prevalence in (0.1, 0.5)]
     assert max(run["miss_rate"] for run in found) <= 0.1

@@ -108,6 +108,7 @@ def largest_first(rows: list[dict]) -> str:
     return " > ".join(str(place + 1) for place in sorted(range(len(rows)), key=lambda place: -rows[place]["n"]))
 
 
+@pytest.mark.slow
 def test_one_export_serves_eighty_pipelines(tmp_path: Path):
     """Each filters, then ranks what is left: two rounds of answers, whatever the number of pipelines."""
     store, batch = tmp_path / "answers.db", tmp_path / "batch.jsonl"

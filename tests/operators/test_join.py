@@ -73,6 +73,7 @@ def numbers(joined: pd.DataFrame) -> set[tuple[int, int]]:
     return {(int(a.split(":")[0]), int(b.split(":")[0])) for a, b in zip(joined["review"], joined["note"], strict=True)}
 
 
+@pytest.mark.slow
 def test_labels_join_what_they_carry_exactly_and_in_few_calls():
     left, right = frame("review", 256, 128), frame("note", 256, 128, start=1000)
     lm = model(alike, PLAN, mood)
@@ -112,6 +113,7 @@ def test_labels_that_part_true_pairs_are_noticed():
     assert len(result) == 1600
 
 
+@pytest.mark.slow
 def test_candidates_are_calibrated_where_the_embedder_carries_the_claim():
     cities = (
         "Lisbon Porto Malmö Oslo Paris Rome Madrid Vienna Berlin Prague Athens Dublin Cairo Lagos Tokyo Lima".split()
@@ -297,6 +299,7 @@ def test_plans_are_read_strictly():
         parse_plan("the mood")
 
 
+@pytest.mark.slow
 def test_a_plan_is_shown_and_quoted_before_it_is_paid(live):
     left, right = frame("review", 40, 40), frame("note", 40, 40, start=100)
     scripted = model(alike, PLAN, mood)

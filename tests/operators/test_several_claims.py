@@ -47,6 +47,7 @@ def frame() -> pd.DataFrame:
     )
 
 
+@pytest.mark.slow
 def test_the_same_rows_as_one_after_the_other_for_fewer_calls(frame: pd.DataFrame):
     before = frame.copy(deep=True)
     together, apart = Claims(), Claims()

@@ -52,6 +52,7 @@ def test_ranks_as_a_sort_would(compare, data, k):
     pd.testing.assert_frame_equal(result, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_pairs_of_a_thousand_rows(seed):
     order = np.random.default_rng(seed).permutation(1000) + 100
@@ -172,6 +173,7 @@ def test_contradictions_are_counted():
     assert "1 of the comparisons made contradict it" in results[0].tag.outcomes.remarks
 
 
+@pytest.mark.slow
 def test_more_comparisons_make_it_surer():
     """One in twenty answers is wrong."""
 

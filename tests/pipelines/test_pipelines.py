@@ -124,6 +124,7 @@ def test_every_question_has_a_pipeline() -> None:
     assert len(summaries) == 20 - 1  # one aggregation question asks for one word of two
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("id", sorted(PIPELINES))
 def test_a_pipeline_answers(id: int, server: Server) -> None:
     pipeline = PIPELINES[id]

@@ -111,6 +111,7 @@ def test_decompositions_must_be_as_many_as_questions(tmp_path):
         read_decompositions(str(path), data.questions)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "tables", "questions", "multi"),
     [("spider", 81, 1034, 459), ("fiben", 152, 300, 300), ("spider_union", 876, 658, 263)],

@@ -79,6 +79,7 @@ def test_ours_stands_beside_the_published_figures(folder):
     assert any("JAR (MIP)" in line and "85.4/67.1" in line for line in lines)
 
 
+@pytest.mark.slow
 def test_the_comparison_is_drawn(folder):
     pytest.importorskip("matplotlib")
     run(folder, "--method", "lexical", "--plot", str(folder / "plot.png"))

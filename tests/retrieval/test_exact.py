@@ -41,6 +41,7 @@ def enumerated(problem, k, weights, joined):
     }
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(problems(), ALPHAS, st.sampled_from([0.2, 1.0, 5.0]), st.booleans())
 def test_it_is_the_optimum_of_all_sets(given_problem, alpha, join, joined):

@@ -115,6 +115,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("embedder", ["words", None])
 def test_a_lake_that_changed_is_known_as_one_indexed_anew(folder, tmp_path, words, monkeypatch, embedder):
     embedder = words if embedder else None

@@ -26,6 +26,7 @@ def random_problem(seed, anchored=False):
     return ColumnProblem(rng.random(n), fine, omega, anchor), k, weights
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", ["F", "D"])
 @pytest.mark.parametrize("anchored", [False, True])
 @pytest.mark.parametrize("seed", range(12))
