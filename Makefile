@@ -9,6 +9,8 @@ BIN2 := $(VENV2)/bin
 MAIN := .[bench,dask,delta,duckdb,iceberg,mip,offline,postgres,sqlalchemy,test,lint]
 SECOND := .[dask,delta,lotus,offline,postgres,test]
 
+# Bytecode is kept, whatever the environment says: tests are rewritten and the library compiled in every process else.
+export PYTHONDONTWRITEBYTECODE :=
 # A worker for each core; whoever is done takes tests from another. Tests marked slow are not for every edit.
 WORKERS := -n logical --maxprocesses 8 --dist worksteal
 # What pandas 2 does otherwise than pandas 3 shows where frames are read, joined, judged and shown.
@@ -63,7 +65,7 @@ test-main: setup
 	$(BIN)/python -m pytest $(WORKERS)
 
 test-pandas2: setup-pandas2
-	$(BIN2)/python -m pytest $(WORKERS) $(FRAMES)
+	$(BIN2)/python -m pytest $(WORKERS) -m "not slow or pandas2" $(FRAMES)
 
 constraints:
 	rm -rf $(VENV) $(VENV2)

@@ -15,7 +15,7 @@ import pytest
 from tag_bench.server import Reply, Request, Server, error
 from tagframe.errors import ColumnNotFound, InvalidArgument, MissingExtra
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.pandas2]
 
 installed = importlib.util.find_spec("lotus") is not None
 

@@ -80,7 +80,7 @@ with tf.context(budjet=1.0):  # wrong
     pass
 
 orders: pd.DataFrame = corpus["orders"]
-corpus["orders"].colums  # wrong
+corpus[7]  # wrong
 corpus["orders", "customers"]  # wrong
 
 found = corpus.retrieve_tables("Who ordered twice?", k="auto", refine=True)

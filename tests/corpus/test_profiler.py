@@ -176,6 +176,7 @@ MOMENTS = st.datetimes(pd.Timestamp("1700-01-01").to_pydatetime(), pd.Timestamp(
 
 
 @pytest.mark.slow
+@pytest.mark.pandas2
 @pytest.mark.parametrize(
     ("dtype", "cells"),
     [

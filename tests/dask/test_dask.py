@@ -251,6 +251,7 @@ def shop() -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 @pytest.mark.slow
+@pytest.mark.pandas2
 def test_a_merge_on_inferred_keys(shop: tuple[pd.DataFrame, pd.DataFrame]):
     orders, customers = shop
     for how in ("inner", "left"):

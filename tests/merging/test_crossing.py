@@ -141,6 +141,7 @@ OPTIONS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.pandas2
 @pytest.mark.parametrize(
     ("places", "how"),
     [*((places, "inner") for places in PLACES), *((places, "left") for places in PLACES[2:5])],

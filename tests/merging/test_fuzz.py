@@ -19,7 +19,7 @@ from tagframe.errors import (
     JoinError,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.pandas2]
 
 Frames = dict[str, pd.DataFrame]
 Rows = Counter[tuple[Any, ...]]

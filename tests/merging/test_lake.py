@@ -84,6 +84,7 @@ FANS = [
 
 
 @pytest.mark.slow
+@pytest.mark.pandas2
 @pytest.mark.parametrize("tables", ["fact", "fact customers", "fact places", "fact customers places"])
 @pytest.mark.parametrize("options", CASES, ids=lambda options: str(options).split(" at 0x")[0])
 def test_what_duckdb_joins_is_what_pandas_joins(

@@ -236,6 +236,7 @@ def check(seed: int, places: Places) -> Counter[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.pandas2
 def test_some_random_merges_are_counted_by_hand(places):
     ran = sum((check(seed, places) for seed in range(12)), Counter[str]())
     assert {"frames memory", "sqlite engine", "sqlite across", "duckdb engine", "postgres engine", "mixed across"} <= {

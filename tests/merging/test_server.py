@@ -60,6 +60,7 @@ def sorted_rows(frame: pd.DataFrame) -> pd.DataFrame:
     return plain.where(plain.notna(), None)
 
 
+@pytest.mark.pandas2
 @pytest.mark.parametrize("how", ["inner", "left"])
 @pytest.mark.parametrize(
     "options",

@@ -135,6 +135,7 @@ def planned(corpus: tf.Corpus) -> JoinPlan:
     )
 
 
+@pytest.mark.pandas2
 @pytest.mark.parametrize("by", [None, "engine", "across", "memory"])
 @pytest.mark.parametrize("place", ["frames", "duckdb", "sqlite", "postgres", "mixed"])
 def test_where_means_the_same_everywhere(corpora, place, by):
