@@ -103,7 +103,8 @@ class TAG:
             Exception: what the three functions raise.
         """
         with config.context(**settings):
-            return run(self.quoted(request) if quote else self.steps(request), driver(), "ask")
+            step: Step[Any] = self.quoted(request) if quote else self.steps(request)
+            return run(step, driver(), "ask")  # type: ignore[no-any-return]
 
     @overload
     async def awaited(
