@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from tagframe.config import CallSettings
 from tagframe.config import SearchSettings
+from tagframe.joins.aggregates import Aggregate
 from tagframe.joins.key_text import On
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How
@@ -443,7 +444,8 @@ class OperatorMethods:
     def merge(
         self, *frames: Frames, on: On | None = None, plan: JoinPlan | None = None, stack: bool = True,
         how: How = 'inner', on_fanout: Reaction = 'raise', on_loss: Reaction = 'warn', on_ambiguous: Reaction = 'warn',
-        columns: Sequence[str] | None = None, where: Where | None = None, limit: int | None = None
+        columns: Sequence[str] | None = None, where: Where | None = None, limit: int | None = None,
+        aggregate: Aggregate | None = None
     ) -> pd.DataFrame:
         """Merge frames; ``frame.tag.merge_report`` accounts for every row.
 
@@ -474,6 +476,8 @@ class OperatorMethods:
             where: keeps the joined rows that fit: a mapping from a column, named as for ``columns``, to a value, a list of
                 values or a function from the column to booleans; or an expression for :meth:`pandas.DataFrame.query`.
             limit: at most so many rows.
+            aggregate: frames of which one row a key is joined, so that they repeat no rows, as
+                {"payments": {"amount": "sum"}}; with "sum", "mean", "min", "max", "count" or "nunique".
 
         Returns:
             A frame with a fresh index; columns that clash carry their table's name.

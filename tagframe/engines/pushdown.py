@@ -170,7 +170,8 @@ class Pushdown(ABC):
 
         Args:
             query: the statement.
-            columns: (table, column, name) of what it selects, in order.
+            columns: (table, column, name) of what it selects, in order; of what is counted or summed ("", "integer" or
+                "real", name).
             what: is read, for messages.
             values: of its placeholders.
             few: whether few rows come.

@@ -1,5 +1,6 @@
 """How a set of tables connects: the plan that joins them."""
 
+from tagframe.joins.aggregates import Aggregate
 from tagframe.joins.components import Components
 from tagframe.joins.infer import accepted_keys, keys_between, plan_tables
 from tagframe.joins.key_text import On, keys_on
@@ -9,6 +10,7 @@ from tagframe.joins.planner import plan_joins
 from tagframe.joins.steps import How, JoinStep, PlanTable
 
 __all__ = [
+    "Aggregate",
     "Components",
     "How",
     "JoinPlan",

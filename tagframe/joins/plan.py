@@ -10,6 +10,7 @@ from typing import Any
 
 from tagframe.corpus.references import NamedTable, find_table
 from tagframe.errors import ColumnNotFound, HiddenColumn, InvalidArgument, did_you_mean
+from tagframe.joins.aggregates import Aggregate, aggregated
 from tagframe.joins.key_text import key_of
 from tagframe.joins.moves import PlannedMove, planned_moves
 from tagframe.joins.steps import How, JoinStep, Order, PlanTable, path_between, steps_from, table_order
@@ -75,14 +76,15 @@ class JoinPlan:
         Raises:
             TableNotFound: the plan has no such table, or two of that name.
         """
-        return self._by_id(find_table(table, self.named).id)
+        return self.by_id(find_table(table, self.named).id)
 
     @property
     def moves(self) -> list[PlannedMove]:
         """What rows travel, where the tables are in several engines; see :mod:`tagframe.joins.moves`."""
         return planned_moves(self.sources, self.steps)
 
-    def _by_id(self, id: str) -> PlanTable:
+    def by_id(self, id: str) -> PlanTable:
+        """What the plan knows of a table of this id."""
         return next(source for source in self.sources if source.id == id)
 
     @property
@@ -221,6 +223,20 @@ class JoinPlan:
         exchanged = [new if known is old else known for known in keys]
         plan = JoinPlan.along(exchanged, sources, table_order(self.sources), self.start)[1]
         return replace(plan, is_anchored=self.is_anchored, left_out=self.left_out)
+
+    def aggregated(self, aggregate: Aggregate) -> JoinPlan:
+        """A new plan over tables with one row for each key that they are joined by, so that they repeat no rows.
+
+        Args:
+            aggregate: table → column → "sum", "mean", "min", "max", "count" or "nunique". Other columns of the table
+                are in no result.
+
+        Raises:
+            InvalidArgument: no such function, a table that is joined by several keys or whose rows the merge is for, or
+                no table beside such.
+            TableNotFound, ColumnNotFound, HiddenColumn: the plan has no such table or column, or it is in no result.
+        """
+        return aggregated(self, aggregate)
 
     def restarted(self, table: str) -> JoinPlan:
         """The plan on the same keys that starts from another of its tables, by its id."""

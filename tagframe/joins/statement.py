@@ -6,6 +6,7 @@ import datetime as dt
 import decimal
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sqlglot import Dialect, ErrorLevel, UnsupportedError, exp
@@ -87,6 +88,37 @@ def rendered(query: exp.Expr, dialect: str) -> str:
         return query.sql(dialect=spoken, pretty=True, unsupported_level=ErrorLevel.RAISE)
     except UnsupportedError as error:
         raise InvalidArgument(f"{dialect} cannot say this plan: {error}") from error
+
+
+def one_row_a_key(
+    source: PlanTable,
+    table: exp.Expr,
+    made: Callable[[str, str], exp.Expr],
+    as_key: Callable[[exp.Expr], exp.Expr] = lambda key: key,
+) -> exp.Select:
+    """The rows of a table of which something is made for each key.
+
+    Args:
+        source: what is made.
+        table: what stands in FROM.
+        made: what a function makes of a column.
+        as_key: a key as it is grouped by.
+    """
+    keys = [exp.column(_name(column)) for column in source.keys]
+    shown = [exp.alias_(as_key(key.copy()), key.name, quoted=True) for key in keys]
+    shown += [exp.alias_(made(column, function), column, quoted=True) for column, function in source.aggregates]
+    query = exp.select(*shown).from_(table).where(*(key.is_(exp.null()).not_() for key in keys))
+    return query.group_by(*(as_key(key.copy()) for key in keys))
+
+
+def made_of(value: exp.Expr, function: str) -> exp.Expr:
+    """What a function makes of the cells of a key."""
+    match function:
+        case "sum":
+            return exp.Coalesce(this=exp.Sum(this=value), expressions=[exp.Literal.number(0)])
+        case "nunique":
+            return exp.Count(this=exp.Distinct(expressions=[value]))
+    return {"mean": exp.Avg, "min": exp.Min, "max": exp.Max, "count": exp.Count}[function](this=value)
 
 
 class Tables(Protocol):
@@ -193,8 +225,16 @@ class _NamedTables:
         self._many = len({source.database for source in plan.sources}) > 1
 
     def item(self, table: str) -> exp.Expr:
-        """A stack is the union of its parts."""
+        """A stack is the union of its parts, and what has one row a key a query of its own."""
         source, alias = self._by_id[table], self.alias(table)
+        if source.aggregates:
+            whole = self._item(replace(source, aggregates=()), alias)
+            return one_row_a_key(
+                source, whole, lambda column, function: made_of(exp.column(_name(column)), function)
+            ).subquery(_name(alias))
+        return self._item(source, alias)
+
+    def _item(self, source: PlanTable, alias: str) -> exp.Expr:
         if source.parts:
             parts: list[exp.Query] = [self._part(source, part) for part in source.parts]
             stack = exp.union(*parts, distinct=False) if len(parts) > 1 else parts[0]

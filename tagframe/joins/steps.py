@@ -34,6 +34,8 @@ class PlanTable:
         unprompted: columns that are in results, and in nothing that models read or that is written down.
         place: the kind of the engine that holds it, where the tables of its plan are in several; else "".
         row_bytes: about how many bytes a row of it is; 0 where ``place`` is "".
+        aggregates: (column, function) where it has one row a key (:mod:`tagframe.joins.aggregates`): ``columns`` are
+            then its keys and these.
     """
 
     id: str
@@ -49,6 +51,13 @@ class PlanTable:
     unprompted: tuple[str, ...] = ()
     place: str = ""
     row_bytes: float = 0.0
+    aggregates: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns of which it has one row a key, where something is made of its others."""
+        made = dict(self.aggregates)
+        return tuple(column for column in self.columns if column not in made)
 
     @property
     def withheld(self) -> frozenset[str]:
@@ -65,7 +74,8 @@ class PlanTable:
         """Read what :meth:`to_json` wrote."""
         parts = tuple(cls.from_json(part) for part in data.get("parts", ()))
         names = {name: tuple(data.get(name, ())) for name in _NAMES}
-        return cls(**{**data, **names, "parts": parts})
+        aggregates = tuple((column, function) for column, function in data.get("aggregates", ()))
+        return cls(**{**data, **names, "parts": parts, "aggregates": aggregates})
 
 
 @dataclass(frozen=True)
@@ -132,7 +142,7 @@ def table_order(tables: Iterable[TableProfile | PlanTable]) -> Order:
 def _side_is_one(source: PlanTable, columns: tuple[str, ...], key: KeyPair) -> bool:
     if key.signs:
         return False  # a row may be the nearest of many
-    if any(column in source.unique for column in columns):
+    if source.aggregates or any(column in source.unique for column in columns):
         return True
     referenced = (key.right_table, key.right_columns) == (source.id, columns)
     unknown = not source.rows or len(columns) > 1

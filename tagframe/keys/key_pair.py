@@ -90,6 +90,10 @@ class KeyPair:
         """Both tables (one, for a self reference)."""
         return frozenset((self.left_table, self.right_table))
 
+    def columns_of(self, table: str) -> tuple[str, ...]:
+        """Its columns on the side of one of its tables."""
+        return self.left_columns if table == self.left_table else self.right_columns
+
     def reversed(self) -> KeyPair:
         """The pair with its sides exchanged."""
         sides = self.right_table, self.right_columns, self.left_table, self.left_columns

@@ -134,6 +134,8 @@ def hashable(series: pd.Series) -> pd.Series:
     """Cells that cannot be hashed (lists, dictionaries) as their text; a category as its values."""
     if isinstance(series.dtype, pd.CategoricalDtype):
         return series.astype(series.dtype.categories.dtype if series.dtype.categories.dtype != object else object)
+    if isinstance(series.dtype, pd.ArrowDtype) and series.dtype.type in (list, dict):
+        series = series.astype(object)
     if series.dtype == object and pd.api.types.infer_dtype(series, skipna=True) != "string":
         return series.map(lambda cell: cell if cell.__hash__ is not None else str(cell))
     return series

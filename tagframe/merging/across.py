@@ -56,8 +56,8 @@ def merge_across(
         ServerGone, UnreadableTable, ColumnNotFound: a table cannot be read, or is not as it was.
     """
     plan, corpus = asked.plan, asked.corpus
-    if asked.how == "outer" or any(source.parts for source in plan.sources):
-        raise LeftToMemory("an outer merge, and stacks, need all rows")
+    if asked.how == "outer" or any(source.parts or source.aggregates for source in plan.sources):
+        raise LeftToMemory("an outer merge, stacks, and tables with one row a key need all rows")
     if asked.where.query:
         raise LeftToMemory("an expression is of all columns")
     with ExitStack() as opened:

@@ -21,6 +21,7 @@ from tagframe.errors import (
     RowsLostWarning,
     TableLeftOutWarning,
 )
+from tagframe.joins.aggregates import way_to_aggregate
 from tagframe.joins.key_text import text_of
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import JoinStep
@@ -199,11 +200,11 @@ def fan_out(plan: JoinPlan, step: JoinStep, rows: int, most: int, *, are_all: bo
         f"joining {step.table} on {step} would repeat {rows:,} rows of {plan.start}, {most:,} times at most. {shown} "
         "are on this error as .rows. Pass on_fanout='allow' if the repetition is meant, or"
     )
-    name = plan.source(step.table).name
     otherwise = wider or _versions(plan, step)
     if otherwise:
         return f"{message} {otherwise}"
-    aggregate = f"aggregate {step.table} to one row a key first, {name}.groupby({list(step.columns)!r}).agg(…)"
+    way = way_to_aggregate(plan.by_id(step.table), step.columns)
+    aggregate = f"give {step.table} one row a key: merge(…, {way})"
     other = plan.restarted(step.table)
     still = [again for again in other.steps if again.cardinality in ("one-to-many", "many-to-many")]
     if not still:

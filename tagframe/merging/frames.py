@@ -15,10 +15,11 @@ from collections.abc import Sequence
 import pandas as pd
 
 from tagframe import results
-from tagframe.corpus.references import NamedTable
+from tagframe.corpus.references import FORM, NamedTable
 from tagframe.errors import DoubtfulJoinWarning, InvalidArgument
+from tagframe.joins.aggregates import Aggregate
 from tagframe.joins.infer import accepted_keys, plan_tables
-from tagframe.joins.key_text import On, keys_on
+from tagframe.joins.key_text import On, key_of, keys_on
 from tagframe.joins.meanings import column_meanings
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How
@@ -61,7 +62,7 @@ def infer_keys(*frames: Frames, similarity: Similarity | None = None, **named: p
 def join_plan(
     *frames: Frames,
     on: On | None = None,
-    keys: Sequence[KeyPair] | None = None,
+    keys: Sequence[str | KeyPair] | None = None,
     similarity: Similarity | None = None,
     stack: bool = True,
 ) -> JoinPlan:
@@ -77,7 +78,7 @@ def join_plan(
     Args:
         *frames: one by one, or as one list or mapping from names.
         on: key pairs to join on, as for :func:`merge`.
-        keys: the key pairs to choose from, in place of inferred ones.
+        keys: the key pairs to choose from, in place of inferred ones; as text, ``"a.x = b.y"``, they are sure.
         similarity: likeness in meaning of two names, in [0, 1].
         stack: whether frames of one shape, as ``sales_2023`` and ``sales_2024``, are joined as one.
 
@@ -93,11 +94,12 @@ def join_plan(
 def _plan(
     given: GivenFrames,
     on: On | None,
-    keys: Sequence[KeyPair] | None,
+    keys: Sequence[str | KeyPair] | None,
     similarity: Similarity | None,
     stack: bool,
 ) -> JoinPlan:
-    pairs = [] if on is None else keys_on(on, [NamedTable.of(given.corpus.profile(id)) for id in given.ids])
+    tables = [NamedTable.of(given.corpus.profile(id)) for id in given.ids]
+    pairs = [] if on is None else keys_on(on, tables)
     joins_all = len(pairs) == len(given.ids) - 1
     corpus = given.profiled(pairs if joins_all else None)
     stack_unions = stack and given.are_named
@@ -106,10 +108,16 @@ def _plan(
         given.ids,
         anchor=given.ids[0],
         given=pairs,
-        keys=keys,
+        keys=None if keys is None else _read(keys, tables),
         similarity=similarity,
         stack_unions=stack_unions,
     )
+
+
+def _read(keys: Sequence[str | KeyPair], tables: Sequence[NamedTable]) -> list[KeyPair]:
+    if isinstance(keys, str) or not isinstance(keys, Sequence) or not all(isinstance(k, str | KeyPair) for k in keys):
+        raise InvalidArgument(f"keys= is a list of key pairs, as in [{FORM}]; got {keys!r}")
+    return [key_of(key, tables) if isinstance(key, str) else key for key in keys]
 
 
 def merge(
@@ -124,6 +132,7 @@ def merge(
     columns: Sequence[str] | None = None,
     where: Where | None = None,
     limit: int | None = None,
+    aggregate: Aggregate | None = None,
 ) -> pd.DataFrame:
     """Merge frames; ``frame.tag.merge_report`` accounts for every row.
 
@@ -154,6 +163,8 @@ def merge(
         where: keeps the joined rows that fit: a mapping from a column, named as for ``columns``, to a value, a list of
             values or a function from the column to booleans; or an expression for :meth:`pandas.DataFrame.query`.
         limit: at most so many rows.
+        aggregate: frames of which one row a key is joined, so that they repeat no rows, as
+            {"payments": {"amount": "sum"}}; with "sum", "mean", "min", "max", "count" or "nunique".
 
     Returns:
         A frame with a fresh index; columns that clash carry their table's name.
@@ -181,6 +192,7 @@ def merge(
         columns=columns,
         where=where,
         limit=limit,
+        aggregate=aggregate,
     )
     results.remember(frame, merge_report=report, meanings=column_meanings(plan))
     return frame

@@ -201,5 +201,8 @@ def _bare_profile(database: str, shape: TableShape, chunks: Iterable[Chunk], *, 
 
 
 def _family(dtype: str) -> TypeFamily:
-    found = pd.api.types.pandas_dtype(dtype)
+    try:
+        found = pd.api.types.pandas_dtype(dtype)
+    except (TypeError, ValueError, NotImplementedError):  # Arrow's types with types or numbers in them
+        return "text"
     return _FAMILIES.get(found.kind, "text") if isinstance(found, np.dtype) else "text"

@@ -21,8 +21,8 @@ from tagframe.engines.base import Engine
 from tagframe.engines.pushdown import Pushdown
 from tagframe.engines.where import CellTest, Condition, Either, tests_of
 from tagframe.errors import FanOut, RowsLost
-from tagframe.joins.statement import Joined, kept
-from tagframe.joins.steps import How, JoinStep
+from tagframe.joins.statement import Joined, kept, made_of, one_row_a_key
+from tagframe.joins.steps import How, JoinStep, PlanTable
 from tagframe.merging import advice
 from tagframe.merging.report import LaterReport, MergeReport, StepReport
 from tagframe.merging.where import Asked, LeftToMemory
@@ -90,6 +90,8 @@ class _EngineMerge:
 
     def item(self, table: str) -> exp.Expr:
         """Its rows numbered where they are sorted by that."""
+        if self.plan.by_id(table).aggregates:
+            return self._whole(table, self._aliases[table])
         return self.place.item(self.name(table), self._aliases[table], numbered=table in self._ordered)
 
     def join_type(self, how: How) -> str:
@@ -101,7 +103,21 @@ class _EngineMerge:
         return self.place.as_key(column)
 
     def _whole(self, table: str, alias: str) -> exp.Expr:
-        return self.place.item(self.name(table), alias)
+        item, source = self.place.item(self.name(table), alias), self.plan.by_id(table)
+        if not source.aggregates:
+            return item
+        return one_row_a_key(source, item, partial(self._made_of, source), self.as_key).subquery(
+            exp.to_identifier(alias, quoted=True)
+        )
+
+    def _made_of(self, source: PlanTable, column: str, function: str) -> exp.Expr:
+        """As pandas makes it: NaN is no cell, and sums have the type that they have in memory."""
+        cell: exp.Expr = exp.column(exp.to_identifier(column, quoted=True))
+        kind = self.place.cell_kind(self.name(source.id), column)
+        if kind in ("real", "real32"):
+            cell = exp.Case(ifs=[exp.If(this=self.place.missing(cell, kind).not_(), true=cell.copy())])
+        found = made_of(cell, function)
+        return exp.cast(found, "DOUBLE" if function == "mean" else "BIGINT") if function in ("sum", "mean") else found
 
     def _size(self, table: str) -> exp.Expr:
         return exp.select(exp.Count(this=exp.Star())).from_(self._whole(table, "whole"), copy=False).subquery()
@@ -142,6 +158,8 @@ class _EngineMerge:
                     raise LeftToMemory(f"where= asks of {'.'.join(test.column)} what {place.kind} cannot say")
         for step in self.plan.steps:
             self._check_keys(step)
+        for source in self.plan.sources:
+            self._check_made(source)
         self._check_size()
         if asked.on_fanout != "allow":
             self._refuse_fan_out()
@@ -162,6 +180,25 @@ class _EngineMerge:
                 fact = ("matches otherwise", mine, table, theirs)
                 if self.place.known(base, fact, partial(self._may_match, base, mine, table, theirs)):
                     raise LeftToMemory(f"keys of {step} may be alike though written otherwise")
+
+    def _check_made(self, source: PlanTable) -> None:
+        """Leave what depends on the order of rows, as sums of fractions do, or on how texts are sorted."""
+        made = dict(source.aggregates)
+        if made and self.asked.how == "outer":
+            raise LeftToMemory(f"the rows of {source.id} have no order there")
+        if any(test.column[0] == source.id and test.column[1] in made
+               for condition in self.asked.where.tests for test in tests_of(condition)):  # fmt: skip
+            raise LeftToMemory(f"where= asks of what is made of {source.id}")
+        for column, function in made.items():
+            kind = self.place.key_kind(self.name(source.id), column)
+            cells = self.place.cell_kind(self.name(source.id), column)
+            if not (
+                function == "count"
+                or kind == "integer"
+                or (function == "nunique" and kind == "text")
+                or (function in ("min", "max") and cells in ("real", "real32"))
+            ):
+                raise LeftToMemory(f"the {function} of {source.id}.{column} may be another there")
 
     def _may_match(self, table: str, column: str, other: str, other_column: str) -> bool:
         """Whether a text that finds no partner may find one in canonical form: " Prague" and "prague"."""
@@ -189,7 +226,8 @@ class _EngineMerge:
     def is_unique(self, step: JoinStep) -> bool:
         """Whether no key of the table that a step brings in repeats, nulls aside."""
         if step.table not in self._unique:
-            self._unique[step.table] = self.place.is_unique(self.name(step.table), step.columns)
+            made = self.plan.by_id(step.table).aggregates
+            self._unique[step.table] = bool(made) or self.place.is_unique(self.name(step.table), step.columns)
         return self._unique[step.table]
 
     def _refuse_fan_out(self) -> None:
@@ -308,10 +346,17 @@ class _EngineMerge:
     def _rows(self, first: int | None = None) -> tuple[pd.DataFrame, str]:
         values, sql = kept(self._known_as(first), lambda: self._statement(first))
         asked = self.asked
-        columns = [(self.name(table), column, name) for name, (table, column) in asked.wanted.items()]
+        columns = [(*self._typed(table, column), name) for name, (table, column) in asked.wanted.items()]
         what = f"the merge of {', '.join(self.plan.tables)}"
         few = asked.limit is not None and asked.limit <= _FEW_ROWS
         return self.place.rows(sql, columns, what, values=values, few=few), sql
+
+    def _typed(self, table: str, column: str) -> tuple[str, str]:
+        """The column of the place whose type a column has."""
+        function = dict(self.plan.by_id(table).aggregates).get(column, "min")
+        if function in ("min", "max"):
+            return self.name(table), column
+        return "", "real" if function == "mean" else "integer"
 
     def _known_as(self, first: int | None) -> Any:
         """What tells this merge's statement from those of others."""

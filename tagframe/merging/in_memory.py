@@ -25,14 +25,14 @@ from tagframe.merging.joined_rows import JoinedRows, Matched, taken
 from tagframe.merging.key_values import key_kind
 from tagframe.merging.report import MergeReport, StepReport
 from tagframe.merging.stacking import StackedRows
-from tagframe.merging.table_rows import CorpusRows, Rows
+from tagframe.merging.table_rows import AggregatedRows, CorpusRows, Rows
 from tagframe.merging.where import Asked, ColumnKey, Where, fitting
 
 
 def merge_in_memory(asked: Asked) -> tuple[pd.DataFrame, MergeReport]:
     """The merged frame and its report; raises as :func:`tagframe.merging.run_plan`."""
     plan, where = asked.plan, asked.where
-    source = StackedRows(CorpusRows(asked.corpus), plan)
+    source = AggregatedRows(StackedRows(CorpusRows(asked.corpus), plan), plan)
     tested = where.columns(asked.everything.values())
     wanted = set(asked.wanted.values())
     # Where the result may be a small part of the rows, columns are read of it alone.

@@ -9,7 +9,9 @@ from typing import Any
 
 import pandas as pd
 
+from tagframe.joins.aggregates import sentence_of
 from tagframe.joins.plan import JoinPlan
+from tagframe.joins.steps import PlanTable
 
 
 @dataclass(frozen=True)
@@ -153,6 +155,10 @@ class MergeReport:
         """The report as a frame of so many rows tells it, which may have been filtered since."""
         return self if rows == self.rows else replace(self, frame_rows=rows)
 
+    @property
+    def _made(self) -> list[PlanTable]:
+        return [] if self.plan is None else [source for source in self.plan.sources if source.aggregates]
+
     def to_frame(self) -> pd.DataFrame:
         """One row for each step, with the attributes of :class:`StepReport` as columns."""
         names = [field.name for field in dataclasses.fields(StepReport)]
@@ -172,15 +178,18 @@ class MergeReport:
         plain["moved"] = list(plain["moved"])
         if not self.moved:
             del plain["moved"]
+        if self._made:
+            plain["aggregate"] = {source.id: dict(source.aggregates) for source in self._made}
         stacks = [{"id": id, "tables": list(parts)} for id, parts in self.stacks]
         return {**plain, "steps": list(plain["steps"]), "stacks": stacks, "ambiguous": list(self.ambiguous)}
 
     @property
     def preface(self) -> list[str]:
-        """What a reader has to know first: which tables are joined as one, and which were left out."""
+        """What to know first: which tables are joined as one, or by one row a key, and which are left out."""
         left_out = [] if self.plan is None else self.plan.left_out
         return [
             *(f"{stack} is {' on top of '.join(parts)}." for stack, parts in self.stacks),
+            *map(sentence_of, self._made),
             *(f"{table} is left out: more likely not needed, and would only repeat rows." for table in left_out),
         ]
 

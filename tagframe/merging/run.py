@@ -7,12 +7,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 
 from tagframe import results
 from tagframe.corpus import Corpus
 from tagframe.engines.base import Engine
 from tagframe.errors import InvalidArgument, WayNotPossible
+from tagframe.joins.aggregates import Aggregate
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How, JoinStep
 from tagframe.merging import advice, agreement
@@ -41,6 +43,7 @@ def run_plan(
     where: Where | None = None,
     limit: int | None = None,
     by: By | None = None,
+    aggregate: Aggregate | None = None,
 ) -> tuple[pd.DataFrame, MergeReport]:
     """Join the tables of a plan.
 
@@ -70,6 +73,8 @@ def run_plan(
         limit: at most so many rows.
         by: where the merge runs, instead of where it is best: "engine", all of it in the one engine that holds the
             tables; "across", where engines give the rows that may stand in the result; or "memory", of whole tables.
+        aggregate: tables that have one row a key before they are joined, so that they repeat no rows: table → column →
+            "sum", "mean", "min", "max", "count" or "nunique", see :meth:`JoinPlan.aggregated`.
 
     Returns:
         The frame, in the order of the start table's rows, with a fresh index; and the report. Columns that the plan
@@ -88,7 +93,9 @@ def run_plan(
         WayNotPossible: the merge cannot run where ``by`` says.
     """
     _check(how, on_fanout, on_loss, on_ambiguous, columns, limit, by)
+    limit = None if limit is None else int(limit)
     plan = as_hidden_now(plan, corpus)
+    plan = plan.aggregated(aggregate) if aggregate else plan
     asked, frame, report = _run(plan, corpus, how, on_fanout, on_loss, on_ambiguous, columns, where, limit, by)
     if how != "inner" and on_loss != "allow":
         advice.say_unmatched(_unmatched(asked, frame, report))
@@ -218,7 +225,7 @@ def _check(
             raise InvalidArgument(f"{name} is one of {', '.join(map(repr, choices))}; got {value!r}")
     if by not in (None, "engine", "across", "memory"):
         raise InvalidArgument(f"by is 'engine', 'across' or 'memory', or left out; got {by!r}")
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 0):
         raise InvalidArgument(f"limit is a number of rows, 0 or more; got {limit!r}")
     if isinstance(columns, str):
         raise InvalidArgument(f"columns is a list of names; got the text {columns!r}, say [{columns!r}]")

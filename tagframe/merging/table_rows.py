@@ -6,13 +6,15 @@ Where the engine can pick rows, only the key columns are read whole; of the othe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import pandas as pd
 
 from tagframe.corpus import Corpus
 from tagframe.corpus.corpus import read_keys
 from tagframe.engines.base import RowNumbers
+from tagframe.errors import InvalidArgument
+from tagframe.joins.plan import JoinPlan
 from tagframe.keys.matching import Positions
 
 
@@ -27,6 +29,47 @@ class Rows(Protocol):
 
     def some(self, table: str, columns: Sequence[str], numbers: Positions) -> pd.DataFrame | None:
         """These rows (ascending, no duplicates), or None where there is no way to read some only."""
+
+
+class AggregatedRows:
+    """The rows of a plan's tables, of which some have one row a key."""
+
+    def __init__(self, rows: Rows, plan: JoinPlan) -> None:
+        self._rows = rows
+        self._made = {source.id: source for source in plan.sources if source.aggregates}
+
+    def may_pick(self, table: str) -> bool:
+        """Not where all rows are looked at."""
+        return table not in self._made and self._rows.may_pick(table)
+
+    def whole(self, table: str, columns: Sequence[str]) -> pd.DataFrame:
+        """All rows of these columns; of keys in the order in which they come first."""
+        source = self._made.get(table)
+        if source is None:
+            return self._rows.whole(table, columns)
+        made = {column: function for column, function in source.aggregates if column in columns}
+        rows = self._rows.whole(table, [*source.keys, *made]).dropna(subset=[*source.keys])
+        groups = rows.groupby([*source.keys], sort=False, observed=True)
+        found = {column: _made_of(rows[column], groups[column], function, table) for column, function in made.items()}
+        frame = groups.size().index.to_frame(index=False).astype({key: rows[key].dtype for key in source.keys})
+        return frame.assign(**{column: series.array for column, series in found.items()})[list(columns)]
+
+    def some(self, table: str, columns: Sequence[str], numbers: Positions) -> pd.DataFrame | None:
+        """These rows; None where all are looked at."""
+        return None if table in self._made else self._rows.some(table, columns, numbers)
+
+
+def _made_of(column: pd.Series, groups: Any, function: str, table: str) -> pd.Series:
+    is_number = pd.api.types.is_numeric_dtype(column.dtype) or (
+        pd.api.types.infer_dtype(column, skipna=True) in ("decimal", "integer", "floating", "empty")
+    )
+    if function in ("sum", "mean") and not is_number:
+        raise InvalidArgument(
+            f"{table}.{column.name} is {column.dtype}, and {function} is of numbers: min, max, count and nunique are "
+            "of anything"
+        )
+    found: pd.Series = getattr(groups, function)()
+    return found.astype("int64") if function in ("count", "nunique") else found
 
 
 class CorpusRows:

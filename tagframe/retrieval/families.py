@@ -65,6 +65,29 @@ def families(tables: Sequence[TableProfile], facts: FactStore, *, apart: str | N
     ]
 
 
+def twins_of(table: TableProfile, tables: Sequence[TableProfile], question: str) -> tuple[str, ...]:
+    """The ids of tables that a table is one of, ``visits_2023`` and ``visits_2024``, unless a question names one.
+
+    Args:
+        table: the one that was found.
+        tables: of which it is one.
+        question: in plain language.
+
+    >>> from tagframe.corpus.profile import ColumnProfile
+    >>> columns = tuple(ColumnProfile(name, 0, "integer") for name in ("id", "fee"))
+    >>> visits = [TableProfile(f"d.visits_{year}", "d", f"visits_{year}", columns) for year in (2023, 2024)]
+    >>> twins_of(visits[1], visits, "What were the fees?"), twins_of(visits[1], visits, "What were the fees of 2024?")
+    (('d.visits_2023', 'd.visits_2024'), ())
+    """
+    near = [one for one in tables if one.database == table.database and len(one.columns) == len(table.columns)]
+    alike = [one for one in near if one.shape == table.shape]
+    for group in infer_unions(alike, by_date=True) if len(alike) > 1 else ():
+        parts = {piece.casefold() for part in group.differ for piece in part.split("-")}
+        if table.id in group.tables:
+            return () if parts & {*re.findall(r"\w+", question.casefold())} else group.tables
+    return ()
+
+
 def families_at(
     tables: Sequence[TableProfile], first: npt.NDArray[np.int64], pieces: npt.NDArray[np.int64]
 ) -> list[Family]:

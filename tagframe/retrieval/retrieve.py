@@ -18,6 +18,7 @@ from tagframe.corpus.statements import Statement
 from tagframe.corpus.vectors import VectorStore
 from tagframe.errors import EmptyCorpus, InvalidArgument, TableNotFound, did_you_mean
 from tagframe.retrieval.cell_values import cells_of
+from tagframe.retrieval.families import twins_of
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.index_cache import index_of
 from tagframe.retrieval.learned import known_of, told
@@ -230,6 +231,7 @@ def _retrieved(
         )
         for rank, position in enumerate(selection.indices)
     )
+    hits = _with_twins(hits, corpus, question, anchor)
     notes = [note for note in (selection.note, second_look) if note]
     available = len(index.tables) - (anchored is not None)
     if size is not None and size > available:
@@ -241,6 +243,21 @@ def _retrieved(
     anchor_id = None if anchored is None else index.tables[anchored].id
     note = "; ".join(notes)
     return RetrievedTables(question, hits, corpus, anchor_id, chosen.name, note, selection.confidence)
+
+
+def _with_twins(hits: tuple[TableHit, ...], corpus: Corpus, question: str, anchor: str | None) -> tuple[TableHit, ...]:
+    """Each table together with those that it is one of, which are stacked when they are merged."""
+    taken = {id for hit in hits for id in (hit.id, *hit.parts)} | {anchor}
+    found = []
+    for hit in hits:
+        parts = () if hit.parts else twins_of(corpus.profile(hit.id), corpus.profiles, question)
+        new = () if anchor in parts else tuple(part for part in parts if part not in taken)
+        if new:
+            taken.update(new)
+            said = f"stacked with {' and '.join(new)}, of the same columns"
+            hit = replace(hit, parts=tuple(sorted((hit.id, *new))), reasons=(*hit.reasons, said))
+        found.append(hit)
+    return tuple(found)
 
 
 def _refined(

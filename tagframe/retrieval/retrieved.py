@@ -15,7 +15,7 @@ from tagframe.corpus.once import once
 from tagframe.corpus.references import NamedTable
 from tagframe.corpus.statements import Statement
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
-from tagframe.joins import Components, How, JoinPlan, On, accepted_keys, keys_on, plan_tables
+from tagframe.joins import Aggregate, Components, How, JoinPlan, On, accepted_keys, keys_on, plan_tables
 from tagframe.keys import KeyPair
 from tagframe.merging import Reaction, Where, run_plan
 from tagframe.merging.hidden_now import as_hidden_now
@@ -148,9 +148,9 @@ class RetrievedTables:
     def _plan_then(self) -> JoinPlan:
         return self._planned()
 
-    def _planned(self, on: On | None = None, stack: bool = True) -> JoinPlan:
+    def _planned(self, on: On | None = None, stack: bool = True, needed: Collection[str] = ()) -> JoinPlan:
         words = [word.text for word in words_in(self.question)]
-        members = self._members()
+        members, named = self._members(), {table.casefold() for table in needed}
         return plan_tables(
             self.corpus,
             members,
@@ -159,7 +159,12 @@ class RetrievedTables:
             hints=lambda keys: role_hints(keys, words),
             bridges=tables_around(self.corpus, members),
             stack_unions=stack,
-            doubtful=[id for hit in self.tables if hit.doubtful for id in hit.parts or (hit.id,)],
+            doubtful=[
+                id
+                for hit in self.tables
+                if hit.doubtful and not {hit.id.casefold(), self.corpus.profile(hit.id).name.casefold()} & named
+                for id in hit.parts or (hit.id,)
+            ],
         )
 
     @property
@@ -205,6 +210,7 @@ class RetrievedTables:
         columns: Sequence[str] | None = None,
         where: Where | None = None,
         limit: int | None = None,
+        aggregate: Aggregate | None = None,
     ) -> pd.DataFrame:
         """The tables joined along the plan; ``frame.tag.merge_report`` accounts for every row.
 
@@ -213,7 +219,8 @@ class RetrievedTables:
             on: key pairs to join on, where they should be others: ``"orders.buyer = customers.id"``, ``"day"``, … as
                 for :func:`tagframe.merge`.
             stack: whether tables of one shape, as ``sales_2023`` and ``sales_2024``, are joined as one.
-            how, on_fanout, on_loss, on_ambiguous, columns, where, limit: as for :func:`tagframe.merging.run_plan`.
+            how, on_fanout, on_loss, on_ambiguous, columns, where, limit, aggregate: as for
+                :func:`tagframe.merging.run_plan`. A table of which one row a key is joined is needed.
 
         Raises:
             NotConnected: no key pairs connect the tables.
@@ -223,7 +230,9 @@ class RetrievedTables:
         """
         if plan is not None and on is not None:
             raise InvalidArgument("pass on= or a plan, not both: plan.use(…) gives a plan with another key")
-        plan = plan or (self.join_plan if on is None and stack else self._planned(on, stack))
+        plan = plan or (
+            self.join_plan if on is None and stack and not aggregate else self._planned(on, stack, aggregate or ())
+        )
         frame, report = run_plan(
             plan,
             self.corpus,
@@ -234,6 +243,7 @@ class RetrievedTables:
             columns=columns,
             where=where,
             limit=limit,
+            aggregate=aggregate,
         )
         results.remember(frame, merge_report=report)
         return frame

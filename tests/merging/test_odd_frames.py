@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from accounted import merged
 from hypothesis import given
@@ -257,3 +258,42 @@ CHAIN = join_plan(
         "towns": pd.DataFrame({"town_id": range(501, 508), "name": list("abcdefg")}),
     }
 )
+
+
+ARROW = {
+    "dictionary": (pa.dictionary(pa.int32(), pa.string()), ["a", "b", "a", None]),
+    "decimal": (
+        pa.decimal128(10, 2),
+        [decimal.Decimal("1.50"), decimal.Decimal("2.00"), None, decimal.Decimal("3.25")],
+    ),
+    "list": (pa.list_(pa.int64()), [[1], [2, 3], None, [4]]),
+    "struct": (pa.struct([("x", pa.int64())]), [{"x": 1}, {"x": 2}, None, {"x": 3}]),
+    "map": (pa.map_(pa.string(), pa.int64()), [[("k", 1)], [("k", 2)], None, []]),
+}
+
+
+@pytest.mark.parametrize("kind", ARROW)
+@pytest.mark.parametrize("how", ["inner", "left", "outer"])
+def test_columns_of_arrows_types_are_kept_and_joined_on(kind: str, how: Any):
+    type, values = ARROW[kind]
+    column = pd.Series(pd.arrays.ArrowExtensionArray(pa.array(values, type=type)))
+    left = pd.DataFrame({"id": [1, 2, 3, 4], "k": [1, 2, 2, 9], "v": column})
+    right = pd.DataFrame({"k": [1, 2, 3], "t": list("xyz")})
+    frame = tf.merge(left, right, on="k", how=how, on_loss="allow")
+    assert frame["v"].dtype == column.dtype
+    assert len(frame) == {"inner": 3, "left": 4, "outer": 5}[how]
+    same = tf.merge(left, left[["v"]].assign(place=range(4)).iloc[1:], on="v", on_loss="allow")
+    assert same["place"].tolist() == ([2, 1, 2] if kind == "dictionary" else [1, 3])
+
+
+def test_what_a_caller_passes_is_taken_or_named():
+    one, other = pd.DataFrame({"x": [1, 2, 3]}), pd.DataFrame({"y": [1, 2, 3], "z": [1, 2, 3]})
+    frames = {"a": one, "b": other}
+    assert len(tf.merge(frames, on="a.x = b.y", limit=np.int64(2))) == 2
+    with pytest.raises(InvalidArgument, match=r"limit is a number of rows, 0 or more; got np\.True_"):
+        tf.merge(frames, on="a.x = b.y", limit=np.True_)
+    plan = tf.join_plan(frames, keys=["a.x = b.y"])
+    assert [str(step) for step in plan.steps] == ["frames.a.x = frames.b.y"]
+    for keys in ("a.x = b.y", [5], 7):
+        with pytest.raises(InvalidArgument, match=r"keys= is a list of key pairs, as in"):
+            tf.join_plan(frames, keys=keys)

@@ -251,7 +251,7 @@ def test_a_table_without_row_ids_cannot_start_a_merge_in_sqlite(tmp_path):
 
 def test_frames_of_two_corpora_are_joined_by_pandas():
     """Engines of frames are compared by what they are: frames have no truth value."""
-    one = open_corpus({"d.fact": pd.DataFrame({"id": [1], "k": [1]})})
-    two = open_corpus({"d.dim": pd.DataFrame({"k": [1], "name": ["a"]})})
+    one = open_corpus({"d.fact": pd.DataFrame({"id": [1], "k": [1], "m": [2], "x": [0.5]})})
+    two = open_corpus({"d.dim": pd.DataFrame({"k": [1], "name": ["a"], "m": [2]})})
     frame, report = run_plan(plan_of(step("fact", "dim", "k")), one.union(two), columns=["id", "name"], limit=1)
     assert (report.engine, frame["name"].tolist()) == ("pandas", ["a"])

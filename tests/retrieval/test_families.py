@@ -70,6 +70,39 @@ def test_a_family_is_one_candidate_and_is_stacked(web, words):
     assert both.to_dict()["tables"][both.ids.index("web.events_20210101")]["parts"] == list(hit.parts)
 
 
+CLINIC = {
+    **{f"clinic.visits_{year}": pd.DataFrame({"visit_id": range(4), "animal_id": [1, 2, 3, 1], "drug": list("abcd")})
+       for year in (2023, 2024)},
+    "clinic.animals": pd.DataFrame({"animal_id": [1, 2, 3], "species": ["cat", "dog", "cat"]}),
+}  # fmt: skip
+
+
+def test_a_twin_is_found_and_stacked_with_the_other(words):
+    corpus = tf.open_corpus(CLINIC)
+    found = retrieve_tables("Which drug of visits for which animals?", corpus, k=2, embedder=words)
+    (hit,) = (hit for hit in found if hit.parts)
+    assert hit.parts == ("clinic.visits_2023", "clinic.visits_2024")
+    other = next(part for part in hit.parts if part != hit.id)
+    assert hit.reasons[-1] == f"stacked with {other}, of the same columns"
+    assert hit.label == "clinic.visits_* (2 tables)"
+    frame = found.merge()
+    assert len(frame) == 8
+    assert frame.tag.merge_report.stacks == (("clinic.visits", hit.parts),)
+    assert found["visits_2023"] is found["visits_2024"] is hit
+    assert len(found.without(other).merge()) == 4
+
+
+def test_a_twin_that_is_named_or_found_or_the_anchor_is_not_stacked(words):
+    corpus = tf.open_corpus(CLINIC)
+    named = retrieve_tables("Which drug of visits in 2024 for which animals?", corpus, k=2, embedder=words)
+    assert not any(hit.parts for hit in named)
+    both = retrieve_tables("Which drug of visits for which animals?", corpus, k=3, embedder=words)
+    assert not any(hit.parts for hit in both)
+    assert len(both.merge()) == 8
+    beside = retrieve_tables("Which drug and animals?", corpus, k=1, anchor="clinic.visits_2024", embedder=words)
+    assert len(beside.merge()) == 4
+
+
 def test_a_piece_that_is_the_anchor_stands_for_itself(web, words):
     found = retrieve_tables("events of users by country", web, k=3, anchor="web.events_20210102", embedder=words)
     assert found.anchor == "web.events_20210102"

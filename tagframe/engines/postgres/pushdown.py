@@ -29,6 +29,7 @@ _KINDS: dict[str, Kind] = {
     "float4": "real32", "bool": "boolean", "date": "date", "timestamp": "moment", "timestamptz": "instant",
 }  # fmt: skip
 _COMPARED = {"date": "date", "timestamp": "moment", "timestamptz": "zoned moment", "uuid": "uuid", "bool": "boolean"}
+_MADE = {"integer": ("bigint", "int8"), "real": ("double precision", "float8")}
 _PADDED = ("bpchar", "name")
 """Texts whose type compares them otherwise than text."""
 
@@ -125,7 +126,12 @@ class PostgresPushdown(SampledValues):
         few: bool = False,
     ) -> pd.DataFrame:
         """Inside of what gives its columns the types that travel."""
-        shown = [replace(self._column(table, column), name=name) for table, column, name in columns]
+        shown = [
+            replace(self._column(table, column), name=name)
+            if table
+            else ServerColumn(name, *_MADE[column], None, exact=True, filled=False, comment="")
+            for table, column, name in columns
+        ]
         return self._engine.fetched(self._reads, shown, f"FROM ({query}) AS t", what, few=few)
 
     def numbers(self, query: str, values: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -1,0 +1,85 @@
+"""Tables of a plan with one row a key: what is to be summed, counted or the like before anything is joined."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tagframe.errors import ColumnNotFound, HiddenColumn, InvalidArgument, did_you_mean
+from tagframe.joins.steps import PlanTable, table_order
+from tagframe.keys.column_names import is_measure
+
+if TYPE_CHECKING:
+    from tagframe.joins.plan import JoinPlan
+
+Aggregate = Mapping[str, Mapping[str, str]]
+"""By table: column → what is made of its cells for each key, one of :data:`FUNCTIONS`."""
+
+FUNCTIONS = ("sum", "mean", "min", "max", "count", "nunique")
+"""As pandas has them: nothing counts as a cell that is missing, and the sum of nothing is 0."""
+
+
+def aggregated(plan: JoinPlan, aggregate: Aggregate) -> JoinPlan:
+    """The plan over tables that have one row for each of the keys that they are joined by.
+
+    Raises:
+        InvalidArgument: no such function, a table that is joined by several keys or whose rows the merge is for, or no
+            table beside such.
+        TableNotFound, ColumnNotFound, HiddenColumn: the plan has no such table or column, or it is in no result.
+    """
+    sources = {source.id: source for source in plan.sources}
+    keys = [step.key for step in plan.steps]
+    if not isinstance(aggregate, Mapping):
+        raise InvalidArgument(f"aggregate= is of the form {{table: {{column: function}}}}; got {aggregate!r}")
+    for name, functions in aggregate.items():
+        source = plan.source(name)
+        sides = {key.columns_of(source.id) for key in keys if source.id in key.tables}
+        if plan.is_anchored and source.id == plan.start:
+            raise InvalidArgument(f"aggregate= names {source.id}, whose rows the merge is for: start from another")
+        if len(sides) != 1:
+            by = "; ".join(map(", ".join, sorted(sides))) or "nothing"
+            raise InvalidArgument(f"{source.id} is joined by {by}: with one row a key it is joined by one key")
+        if any(key.signs for key in keys if source.id in key.tables):
+            raise InvalidArgument(f"{source.id} is joined as of a moment: aggregate= is for keys that are equal")
+        sources[source.id] = _with_one_row_a_key(source, sides.pop(), functions)
+    starts = [plan.start] if plan.is_anchored else [id for id, source in sources.items() if not source.aggregates]
+    if not starts:
+        raise InvalidArgument("aggregate= names all tables: the rows of one are what the merge gives")
+    walks = [type(plan).along(keys, sources, table_order(plan.sources), start) for start in starts]
+    walked = min(walks, key=lambda walk: walk[0])[1]
+    return replace(plan, start=walked.start, steps=walked.steps, sources=walked.sources)
+
+
+def _with_one_row_a_key(source: PlanTable, keys: tuple[str, ...], functions: Mapping[str, str]) -> PlanTable:
+    if not isinstance(functions, Mapping) or not functions:
+        raise InvalidArgument(f"aggregate= is of the form {{{source.name!r}: {{column: function}}}}; got {functions!r}")
+    for column, function in functions.items():
+        if column not in source.columns:
+            raise ColumnNotFound(f"no column {column!r} in {source.id}: {did_you_mean(str(column), source.columns)}")
+        if column in source.hidden:
+            raise HiddenColumn(f"column {column!r} of {source.id} is hidden: nothing is made of its cells")
+        if function not in FUNCTIONS:
+            raise InvalidArgument(f"no function {function!r} in {did_you_mean(str(function), FUNCTIONS)}")
+        if column in keys:
+            raise InvalidArgument(f"{source.id} is joined by {column!r}: count another of its columns")
+    kept = {*keys, *functions}
+    columns = tuple(column for column in source.columns if column in kept)
+    return replace(
+        source, columns=columns, unique=keys[:1] if len(keys) == 1 else (), aggregates=tuple(functions.items())
+    )
+
+
+def way_to_aggregate(source: PlanTable, keys: tuple[str, ...]) -> str:
+    """What to pass so that a table has one row for each of these keys, with names of its own."""
+    columns = [column for column in source.columns if column not in keys and column not in source.hidden]
+    measure = next((column for column in columns if is_measure(column)), None)
+    column, function = (measure, "sum") if measure is not None else (next(iter(columns), "…"), "count")
+    return f"aggregate={{{source.name!r}: {{{column!r}: {function!r}}}}}"
+
+
+def sentence_of(source: PlanTable) -> str:
+    """What is made of a table."""
+    keys = " and ".join(source.keys)
+    made = ", ".join(f"{function} of {column}" for column, function in source.aggregates)
+    return f"{source.id} has one row a {keys}: {made}."
