@@ -9,12 +9,13 @@ from concurrent.futures import Future
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import pandas as pd
 
 from tagframe import results
 from tagframe.corpus.catalogue import Contents, IndexedSource
+from tagframe.corpus.descriptions import Described, descriptions_in, placed
 from tagframe.corpus.facts import FactStore
 from tagframe.corpus.facts_beside import write_facts
 from tagframe.corpus.knowledge import CorpusKeys, KnowledgeStore
@@ -139,16 +140,34 @@ class Corpus:
         """
         return CorpusKeys(self._knowledge, self.profiles)
 
-    def describe(self, name: str, text: str) -> None:
+    @overload
+    def describe(self, name: str, text: str) -> None: ...
+    @overload
+    def describe(self, name: str | Path | pd.DataFrame, text: None = ...) -> Described: ...
+    def describe(self, name: str | Path | pd.DataFrame, text: str | None = None) -> Described | None:
         """Say what a table or a column means; it is searched, and shown to models.
 
         Args:
-            name: ``table``, ``table.column`` or either with the database before it.
+            name: ``table``, ``table.column`` or either with the database before it; or, without a text, what describes
+                many: a frame or a CSV file of ``table``, ``column`` and ``description``, BIRD's folders
+                ``database_description``, dbt's ``schema.yml``, or a folder of such files.
             text: ``"status code, 3 = shipped"``; an empty one takes back what was said.
+
+        Returns:
+            Of many how many were described, and the names that are not here.
 
         Raises:
             TableNotFound, ColumnNotFound: no such table or column.
+            SourceNotFound, InvalidArgument: no such file, or one of another form.
         """
+        if text is None:
+            tables, columns, unknown = placed(descriptions_in(name), self.profiles)
+            self._knowledge.tell(
+                lambda known: replace(known, tables={**known.tables, **tables}, columns={**known.columns, **columns})
+            )
+            return Described(len(tables), len(columns), tuple(unknown))
+        if not isinstance(name, str):
+            raise InvalidArgument(f"describe(name, text) takes two texts; got {name!r}")
         try:
             table, column = self.profile(name).id, None
         except TableNotFound:
@@ -162,6 +181,7 @@ class Corpus:
             return replace(known, columns={**known.columns, (table, column): text})
 
         self._knowledge.tell(described)
+        return None
 
     def hide(self, column: str, *, from_models: bool = False) -> None:
         """Keep the cells of a column from everybody: no prompt, no log, no sample in a catalogue has them.

@@ -39,6 +39,7 @@ _MISSED = 3
 """Missing tables that are looked for at most."""
 _SAMPLES = 3
 _CHARACTERS = 40
+_SAID = 200
 _LIKELY = 0.5
 
 _TASK = """You choose the tables that an SQL query for a question has to read. You are shown candidate tables, some of \
@@ -216,6 +217,9 @@ def _described(index: RetrievalIndex, table: int, relevance: Floats) -> Mapping[
     shown["columns"] = {
         column.name: [sample[:_CHARACTERS] for sample in column.samples[:_SAMPLES]] for column in columns
     }
+    told = {column.name: column.description[:_SAID] for column in columns if column.description}
+    if told:
+        shown["descriptions"] = told
     if left_out:
         shown["columns not shown"] = left_out
     return shown
