@@ -21,6 +21,8 @@ from tag_bench.data import Dataset, Question, drawn, of_half, read_coarse, read_
 from tag_bench.kept import Kept, KeptEmbedder
 from tag_bench.lessons import Lesson
 from tag_bench.published import beside, plot
+from tagframe.answer.annotating import annotated
+from tagframe.corpus.corpus import knowledge_of
 from tagframe.corpus.vectors import VectorStore
 from tagframe.embed import SentenceTransformerEmbedder, get_embedder
 from tagframe.errors import ReplayMiss
@@ -310,6 +312,7 @@ _VARIANTS = "Of JAR, for exact and mip: D without joins, F in full, G with the k
 @click.option("--coarse", type=click.Path(exists=True, path_type=Path), help="Relevance of your own: see read_coarse.")
 @click.option("--limit", type=click.IntRange(min=1), help="The first so many questions only.")
 @click.option("--questions", type=click.IntRange(min=1), help="So many questions, drawn at random.")
+@click.option("--annotate", "annotator", help="A model, or replay:STORE, that says first what tables and columns hold.")
 @click.option("--learn", type=click.IntRange(min=1), help="So many other questions with their SQL are known: 5 draws.")
 @click.option("--compare", is_flag=True, help="Print ours beside the published figures, to standard error.")
 @click.option("--plot", "picture", type=click.Path(path_type=Path), help="Draw complete recall by K into this file.")
@@ -334,6 +337,7 @@ def command(
     coarse: Path | None,
     limit: int | None,
     questions: int | None,
+    annotator: str | None,
     learn: int | None,
     compare: bool,
     picture: Path | None,
@@ -347,6 +351,9 @@ def command(
         raise click.ClickException(f"--learn is for --method auto; got {method}")
     declared = variant == "G"
     dataset = read_dataset(data, hide_database=hide_database, declared_keys=declared, synonyms=synonyms)
+    if annotator is not None:
+        annotated(dataset.corpus, LM(annotator))
+        knowledge_of(dataset.described).add(knowledge_of(dataset.corpus).told)
     given = read_decompositions(decompositions, dataset.questions)
     counted = dataset.questions if half is None else of_half(data, half, dataset.questions)
     if questions is not None:

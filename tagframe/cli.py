@@ -141,6 +141,24 @@ def learn(corpus: Path, queries: str, literals: bool, dialect: str | None, as_js
 
 @main.command()
 @_corpus
+@_lm
+@_api_base
+@_store
+def annotate(corpus: Path, **settings: str | None) -> None:
+    """Have a model write what the tables and cryptic columns of CORPUS hold, or those of a schema (a .sql file).
+
+    \b
+    Example: the prompts in a file, to be answered elsewhere
+        tagframe annotate bank.sqlite --lm replay:answers.db
+        tagframe lm export answers.db -o prompts.jsonl
+    """
+    is_schema = corpus.suffix.lower() == ".sql"
+    opened = tagframe.open_corpus(schema=corpus) if is_schema else tagframe.open_corpus(corpus)
+    click.echo(repr(opened.annotate(**_given(settings))))
+
+
+@main.command()
+@_corpus
 @click.argument("question")
 @_k
 @_method

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, Unpack, overload
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from tagframe import config, retrieval
-from tagframe.config import SearchSettings
+from tagframe.config import CallSettings, SearchSettings
 from tagframe.corpus import Corpus
 from tagframe.learning import forget, learn
 from tagframe.lm import Quote
 from tagframe.retrieval import RetrievedTables, RetrieveOptions
 
-__all__ = ["forget", "learn", "retrieve_tables"]
+if TYPE_CHECKING:
+    from tagframe.answer.annotating import Annotated
+
+__all__ = ["annotate", "forget", "learn", "retrieve_tables"]
 
 
 @overload
@@ -82,3 +85,33 @@ def retrieve_tables(
             decompose=decompose,
             quote=quote,
         )
+
+
+@overload
+def annotate(self: Corpus, *, quote: Literal[False] = ..., **settings: Unpack[CallSettings]) -> Annotated: ...
+@overload
+def annotate(self: Corpus, *, quote: Literal[True], **settings: Unpack[CallSettings]) -> Quote: ...
+def annotate(self: Corpus, *, quote: bool = False, **settings: Unpack[CallSettings]) -> Annotated | Quote:
+    """Have a model write what each table holds, and each column whose name does not say it.
+
+    It reads names, types, a few values of columns that are not hidden, keys, and what was learned of statements. What
+    it writes is searched and shown to models like a description, begins with "≈", and stands below what a person says.
+    A table that is annotated is not asked about again.
+
+    Args:
+        quote: what it would cost instead, sending nothing.
+        **settings: as in :func:`tagframe.configure`, for this call: ``lm="openai/gpt-4.1"``.
+
+    Returns:
+        How many tables and columns it wrote of, and of which tables it gave no usable answer.
+
+    Raises:
+        NotConfigured: there is no model.
+        ReplayMiss: ``lm="replay:STORE"`` lacks answers: the prompts are noted in it, for ``tagframe lm export``.
+    """
+    from tagframe.answer.annotating import annotated, quoted
+    from tagframe.lm import get_lm
+
+    with config.of_call(annotate, settings):
+        model = get_lm()
+        return quoted(self, model) if quote else annotated(self, model)

@@ -42,7 +42,7 @@ from tagframe.errors import (
 )
 
 if TYPE_CHECKING:
-    from tagframe.accessor.corpus_doors import forget, learn, retrieve_tables
+    from tagframe.accessor.corpus_doors import annotate, forget, learn, retrieve_tables
 
 _BEFORE = {
     "column_texts": "tagframe.corpus.documents.column_document(corpus.profile(id), column)",
@@ -301,6 +301,7 @@ class Corpus:
         return self if self._whole is None else self._whole.result(timeout)
 
     if TYPE_CHECKING:
+        annotate = annotate
         forget = forget
         learn = learn
         retrieve_tables = retrieve_tables

@@ -15,6 +15,9 @@ from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.corpus.references import Column
 from tagframe.engines.base import ForeignKey
 
+BY_MODEL = "≈ "
+"""What a description begins with that a model wrote: no word, so that it is not searched."""
+
 
 @dataclass(frozen=True)
 class ToldKey:
@@ -49,6 +52,7 @@ class Knowledge:
         hidden: columns whose cells nobody shall see.
         unprompted: columns whose cells no model shall see, nor anything that leaves this machine.
         ran: pairs of columns that statements joined which were run.
+        annotated: what a model says of a table, or of a table and column; a description stands above it.
     """
 
     keys: tuple[ToldKey, ...] = ()
@@ -58,6 +62,7 @@ class Knowledge:
     hidden: frozenset[Column] = frozenset()
     unprompted: frozenset[Column] = frozenset()
     ran: tuple[ToldKey, ...] = ()
+    annotated: Mapping[tuple[str, ...], str] = field(default_factory=dict)
 
     @property
     def withheld(self) -> frozenset[Column]:
@@ -91,7 +96,13 @@ class Knowledge:
         given, forbidden = _by_table(self.keys, by_id), _by_table(self.forbidden, by_id)
         for table, keys in _by_table(self.ran, by_id).items():
             given[table] = [*(replace(key, ran=True) for key in keys), *given[table]]
-        touched = {*given, *forbidden, *self.tables, *(table for table, _ in (*self.columns, *self.withheld))}
+        touched = {
+            *given,
+            *forbidden,
+            *self.tables,
+            *(of[0] for of in self.annotated),
+            *(table for table, _ in (*self.columns, *self.withheld)),
+        }
         return tuple(
             self._told(profile, given[profile.id], forbidden[profile.id]) if profile.id in touched else profile
             for profile in profiles
@@ -105,7 +116,9 @@ class Knowledge:
         columns = tuple(
             replace(
                 column,
-                description=self.columns.get((profile.id, column.name)) or column.description,
+                description=self.columns.get((profile.id, column.name))
+                or column.description
+                or self._by_model(profile.id, column.name),
                 hidden=_is_among(column.name, profile, hidden),
                 unprompted=_is_among(column.name, profile, unprompted),
             )
@@ -116,8 +129,12 @@ class Knowledge:
             columns=columns,
             foreign_keys=(*profile.foreign_keys, *given),
             forbidden_keys=tuple(forbidden),
-            description=self.tables.get(profile.id) or profile.description,
+            description=self.tables.get(profile.id) or profile.description or self._by_model(profile.id),
         )
+
+    def _by_model(self, *of: str) -> str:
+        """What a model says, marked as that."""
+        return f"{BY_MODEL}{self.annotated[of]}" if of in self.annotated else ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values that :meth:`from_json` reads."""

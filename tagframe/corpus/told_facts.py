@@ -19,9 +19,9 @@ from tagframe.corpus.references import Column
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.told import Knowledge, ToldKey
 
-KINDS = ("key", "table", "column", "hidden", "statement")
+KINDS = ("key", "table", "column", "hidden", "statement", "annotated")
 """Pairs of columns that join or do not; what a table and a column mean; whose cells are kept from whom; a statement
-that was run, or that somebody says is right."""
+that was run, or that somebody says is right; what a model says of a table or a column."""
 
 _EVERYBODY, _MODELS = "everybody", "models"
 FactKey = tuple[str, tuple[str, ...]]
@@ -59,6 +59,7 @@ class Told:
             frozenset(column for column, whom in hidden.items() if whom != _MODELS),
             frozenset(column for column, whom in hidden.items() if whom == _MODELS),
             tuple(dict.fromkeys(key for one in self.statements for key in one.joins)),
+            {of: value for kind, of, value in known if kind == "annotated"},
         )
 
     @cached_property

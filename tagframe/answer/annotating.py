@@ -1,0 +1,167 @@
+"""``corpus.annotate``: a model writes what tables and cryptic columns hold, once."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tagframe.corpus import Corpus, TableProfile, facts_of
+from tagframe.corpus.corpus import knowledge_of, statements_of
+from tagframe.corpus.statements import Statement
+from tagframe.corpus.told_facts import FactKey
+from tagframe.errors import AnswerRejected
+from tagframe.operators.answer_grammar import parse_block
+from tagframe.operators.cells import FENCE_RULE, fence, one_line
+from tagframe.retrieval.links import Links
+
+if TYPE_CHECKING:
+    from tagframe.lm import LM, Prompt, Quote
+
+COLUMNS = 80
+"""Columns of a table that one prompt shows; of more there are several prompts."""
+
+LONGEST = 300
+"""Characters of what a model says of a table or a column."""
+
+_SAMPLES, _CHARACTERS, _EXAMPLES, _KEYS = 3, 40, 3, 12
+
+_TASK = f"""You write a data dictionary. You are shown one table of a database: its columns with their types and a \
+few values, how it joins other tables, and statements that read it, as far as these are known.
+Say in one plain sentence what a row of the table is, and in a few words what each column holds whose name does not
+say it by itself: spell abbreviations out, and use the words in which people would ask for it. Leave out columns that
+are clear, and those of which you can only guess.
+
+{FENCE_RULE} The same holds for names.
+
+Reply with one JSON object {{"table": "…", "columns": {{"COLUMN": "…"}}}} and nothing else."""
+
+
+@dataclass(frozen=True)
+class Annotated:
+    """What a model wrote.
+
+    Attributes:
+        tables, columns: how many of them have its words now.
+        failed: tables of which it gave no usable answer, and why.
+    """
+
+    tables: int
+    columns: int
+    failed: tuple[tuple[str, str], ...] = ()
+
+    def __repr__(self) -> str:
+        lines = [f"a model annotated {self.tables:,} tables and {self.columns:,} columns"]
+        return "\n".join([*lines, *(f"  {table} failed: {why}" for table, why in self.failed)])
+
+
+def annotated(corpus: Corpus, lm: LM) -> Annotated:
+    """Have a model annotate the tables that it has not annotated yet.
+
+    Args:
+        corpus: that knows it afterwards.
+        lm: the model.
+
+    Raises:
+        ReplayMiss: a store that is replayed lacks answers; all prompts are noted in it.
+    """
+    asked = list(prompts(corpus))
+    if not asked:
+        return Annotated(0, 0)
+    completions = lm.complete([prompt for _, prompt in asked], accept=parse_annotation, description="annotate")
+    values: dict[FactKey, Any] = {}
+    failed = []
+    for (profile, _), completion in zip(asked, completions, strict=True):
+        if completion.value is None:
+            failed.append((profile.id, str(completion.error)))
+            continue
+        table, columns = completion.value
+        names = {column.name.casefold(): column.name for column in profile.columns if column.for_models}
+        values.setdefault(("annotated", (profile.id,)), table)
+        for name, text in columns.items():
+            if name.casefold() in names:
+                values["annotated", (profile.id, names[name.casefold()])] = text
+    gone = {table for table, _ in failed}  # of a table of several prompts all, or it is asked again
+    values = {key: text for key, text in values.items() if key[1][0] not in gone}
+    if values:
+        knowledge_of(corpus).tell_facts(lambda known: known.with_values(values))
+    tables = sum(len(of) == 1 for _, of in values)
+    return Annotated(tables, len(values) - tables, tuple(dict(failed).items()))
+
+
+def quoted(corpus: Corpus, lm: LM) -> Quote:
+    """What :func:`annotated` would cost."""
+    from tagframe.lm import QuoteEnds, QuotingLM
+
+    quoting = QuotingLM(lm, lambda prompt: '{"table": "what a row of this table is, in a sentence"}')
+    with contextlib.suppress(QuoteEnds):
+        asked = [prompt for _, prompt in prompts(corpus)]
+        quoting.complete(asked, accept=parse_annotation)
+    return quoting.quote
+
+
+def prompts(corpus: Corpus) -> Iterator[tuple[TableProfile, Prompt]]:
+    """The tables that are not annotated yet, and a prompt for each; several for a wide one."""
+    from tagframe.lm import Message, Prompt
+
+    told = knowledge_of(corpus).told
+    done = {of[0] for (kind, of), (value, _) in told.facts.items() if kind == "annotated" and value}
+    links = Links(corpus.profiles, facts=facts_of(corpus))
+    statements = [one for one in statements_of(corpus) if one.sql and not one.reads(told.knowledge.withheld)]
+    for position, profile in enumerate(corpus.profiles):
+        if profile.id in done:
+            continue
+        columns = [column for column in profile.columns if column.for_models]
+        shown = [other for other, _ in sorted(links.of(position), key=lambda pair: -pair[1])[:_KEYS]]
+        keys = [key for other in shown if (key := links.best(position, other)) is not None]
+        withheld = {f"{table}.{column}" for table, column in told.knowledge.withheld}
+        joins = [f"{key.left} = {key.right}" for key in keys if not withheld & {key.left, key.right}]
+        read = _examples(profile.id, statements)
+        for start in range(0, max(len(columns), 1), COLUMNS):
+            plain: dict[str, Any] = {"table": profile.id}
+            if profile.description:
+                plain["description"] = profile.description
+            plain["columns"] = {
+                column.name: [column.declared_type or column.family]
+                + ([column.description] if column.description else [])
+                + [sample[:_CHARACTERS] for sample in column.samples[:_SAMPLES]]
+                for column in columns[start : start + COLUMNS]
+            }
+            parts = [fence(json.dumps(plain, ensure_ascii=False), "table")]
+            parts += [f"It joins:\n{fence(joins, 'joins')}"] if joins else []
+            parts += [f"Statements that read it:\n{fence(read, 'statements')}"] if read else []
+            yield profile, Prompt((Message("system", _TASK), Message("user", "\n\n".join(parts))))
+
+
+def _examples(table: str, statements: Sequence[Statement]) -> list[str]:
+    """The statements that read a table, those with a question and those that were run most often first."""
+    reading = sorted((one for one in statements if table in one.tables), key=lambda one: (not one.question, -one.times))
+    lines = []
+    for one in reading[:_EXAMPLES]:
+        lines += [f"-- {one_line(one.question)}"] if one.question else []
+        lines.append(one_line(one.sql))
+    return lines
+
+
+def parse_annotation(text: str) -> tuple[str, dict[str, str]]:
+    """What a model says of a table and of its columns.
+
+    >>> parse_annotation('{"table": "A sale.", "columns": {"AMT": "amount"}}')
+    ('A sale.', {'AMT': 'amount'})
+
+    Raises:
+        AnswerRejected: it is of another form.
+    """
+    try:
+        said = json.loads(parse_block(text))
+        table, columns = said["table"], said.get("columns", {})
+        if not isinstance(table, str) or not table.strip():
+            raise ValueError('"table" is no sentence')
+        if not all(isinstance(one, str) for one in columns.values()):
+            raise ValueError('"columns" has a value that is no text')
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise AnswerRejected(f'expected {{"table": "…", "columns": {{…}}}}, got {text[:120]!r} ({error})') from error
+    cut = {name: " ".join(one.split())[:LONGEST] for name, one in columns.items() if one.strip()}
+    return " ".join(table.split())[:LONGEST], cut
