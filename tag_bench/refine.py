@@ -1,8 +1,8 @@
 """``tag_bench refine``: what a model's second look is worth, by the weight that its choice is given.
 
 ``refine_choices.jsonl`` has what a strong language model chose for questions of Spider and BIRD, some of which it may
-have known. It was shown twelve candidates of then; today it is shown 25, so that what is not among the twelve counts as
-passed over.
+have known, among twelve candidates; ``refine_choices_fiben.jsonl`` what one chose among fifty tables of FIBEN. What was
+not shown counts as the product counts it, and the choice as it was made first: what was missed is not looked for.
 """
 
 from __future__ import annotations
@@ -23,10 +23,15 @@ from tagframe.embed import get_embedder
 from tagframe.retrieval import METHODS
 from tagframe.retrieval import Question as Asked
 from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.refine import WEIGHT, Choice
+from tagframe.retrieval.refine import UNSEEN, WEIGHT, Choice
 
-WEIGHTS = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
+WEIGHTS = (0.0, 2.0, 4.0, 8.0)
 """Weights that are tried."""
+SIZES = (5, 10, 20)
+FILES = ("refine_choices.jsonl", "refine_choices_fiben.jsonl")
+
+Outcome = tuple[bool, bool, int, tuple[float, ...], tuple[bool, ...]]
+"""Whether ``k="auto"`` gives exactly the gold tables, or all of them; how many; R and completeness by size."""
 
 
 def read_choices(folder: Path) -> Mapping[str, list[Mapping[str, Any]]]:
@@ -35,22 +40,23 @@ def read_choices(folder: Path) -> Mapping[str, list[Mapping[str, Any]]]:
     Raises:
         click.ClickException: they are not there.
     """
-    file = folder / "refine_choices.jsonl"
-    if not file.is_file():
-        raise click.ClickException(f"no refine_choices.jsonl in {folder}; give a folder like shared/bench")
+    files = [file for name in FILES if (file := folder / name).is_file()]
+    if not files:
+        raise click.ClickException(f"no {FILES[0]} in {folder}; give a folder like shared/bench")
     choices: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for line in file.read_text(encoding="utf-8").splitlines():
-        choice = json.loads(line)
-        choices[choice["dataset"]].append(choice)
+    for file in files:
+        for line in file.read_text(encoding="utf-8").splitlines():
+            choice = json.loads(line)
+            choices[choice["dataset"]].append(choice)
     return choices
 
 
-def asked_again(dataset: Dataset, choices: Sequence[Mapping[str, Any]]) -> dict[float, list[tuple[bool, bool, int]]]:
-    """By weight and question: whether ``k="auto"`` gives exactly the gold tables, whether it gives all, how many."""
+def asked_again(dataset: Dataset, choices: Sequence[Mapping[str, Any]]) -> dict[float, list[Outcome]]:
+    """What becomes of each question, by weight."""
     method = METHODS["auto"]
     index = RetrievalIndex(dataset.corpus, get_embedder(), described=dataset.described)
     places = {table.id.lower(): place for place, table in enumerate(index.tables)}
-    found: dict[float, list[tuple[bool, bool, int]]] = defaultdict(list)
+    found: dict[float, list[Outcome]] = defaultdict(list)
     for choice in tqdm(choices, desc=dataset.name, unit="question", disable=None):
         question = dataset.questions[choice["position"]]
         asked = Asked.of(question.text)
@@ -58,19 +64,32 @@ def asked_again(dataset: Dataset, choices: Sequence[Mapping[str, Any]]) -> dict[
         shown = [table.lower() for table in choice["candidates"] if table.lower() in places]
         said = Choice(*(tuple(table.lower() for table in choice[part]) for part in ("needed", "maybe")))
         for weight in WEIGHTS:
-            looked = np.full(len(index.tables), -weight)
+            looked = np.full(len(index.tables), UNSEEN * weight / WEIGHT)
             looked[[places[table] for table in shown]] = said.log_odds(shown, weight)
-            prepared = method.prepare(index, asked, replace(evidence, looked=looked), None, None)
-            selection = method.select(prepared.problem, None)
-            tables = {index.tables[prepared.tables[place]].id.lower() for place in selection.indices}
-            found[weight].append((tables == question.gold, question.gold <= tables, len(tables)))
+            tables, *by_size = (
+                _selected(method, index, asked, replace(evidence, looked=looked), size) for size in (None, *SIZES)
+            )
+            recalls = tuple(len(question.gold & some) / len(question.gold) for some in by_size)
+            complete = tuple(question.gold <= some for some in by_size)
+            found[weight].append((tables == question.gold, question.gold <= tables, len(tables), recalls, complete))
     return found
 
 
-def shares(outcomes: Sequence[tuple[bool, bool, int]]) -> dict[str, float]:
-    """Exact and complete sets in percent, and tables a question."""
-    exact, complete, tables = zip(*outcomes, strict=True)
+def _selected(method: Any, index: RetrievalIndex, asked: Asked, evidence: Any, size: int | None) -> set[str]:
+    prepared = method.prepare(index, asked, evidence, None, size)
+    selection = method.select(prepared.problem, size)
+    return {index.tables[prepared.tables[place]].id.lower() for place in selection.indices}
+
+
+def shares(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Exact and complete sets of ``k="auto"`` in percent, tables a question, and R and CR by K."""
+    exact, complete, tables, recalls, whole = zip(*outcomes, strict=True)
+    by_size = zip(SIZES, np.mean(recalls, axis=0), np.mean(whole, axis=0), strict=True)
     return {
+        **{
+            f"K={size}": [round(100 * float(recall), 1), round(100 * float(share), 1)]
+            for size, recall, share in by_size
+        },
         "exact": round(100 * sum(exact) / len(exact), 1),
         "complete": round(100 * sum(complete) / len(complete), 1),
         "tables": round(sum(tables) / len(tables), 2),
@@ -86,7 +105,7 @@ def command(data: Path, output: Any) -> None:
     Example: python -m tag_bench refine --data ../shared/bench --json -
     """
     result: dict[str, Any] = {"shipped_weight": WEIGHT}
-    together: dict[float, list[tuple[bool, bool, int]]] = defaultdict(list)
+    together: dict[float, list[Outcome]] = defaultdict(list)
     for name, choices in read_choices(data).items():
         found = asked_again(read_dataset(data / name), choices)
         result[name] = {"questions": len(choices), **{f"{weight:g}": shares(one) for weight, one in found.items()}}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +22,15 @@ from tagframe.retrieval.question import Question
 if TYPE_CHECKING:
     from tagframe.lm import LM, Prompt
 
-CANDIDATES = 25
-"""Tables that the model reads."""
+CANDIDATES = 50
+"""Tables that the model reads at most. Of two warehouses that nobody fitted on, the best 25 have all that a question
+needs for 68 and 50 % of the questions, the best 50 for 92 and 74 %."""
+
+AT_LEAST = 25
+"""Tables that it reads however wide they are."""
+
+CHARACTERS = 24_000
+"""Of the tables' lines, some 10,000 tokens, beyond which no further table is shown."""
 
 COLUMNS = 40
 """Columns of a wide table that it is shown: those nearest to the question in meaning, and keys."""
@@ -31,6 +38,14 @@ COLUMNS = 40
 WEIGHT = 8.0
 """What being called needed adds to the log-odds of a table, and being passed over takes away; ``tag_bench refine``
 prints how little hangs on it."""
+
+MAYBE = -2.0
+"""What being called possible adds: of 46 tables that were so called, 6 were in the gold SQL; of those needed 99 %, of
+those passed over .2 %."""
+
+UNSEEN = -8.0
+"""What not being shown adds: of 7,110 such tables, 22 were in the gold SQL, and 18 of these where the model missed
+something. A model that read fifty tables and chose is not to be overruled by a table that it did not see."""
 
 FOUND_FOR_MISSING = 5
 """Tables that are looked up for each one that the model misses."""
@@ -41,6 +56,8 @@ _SAMPLES = 3
 _CHARACTERS = 40
 _SAID = 200
 _LIKELY = 0.5
+_BY_QUESTION = 30
+"""Of the columns of a wide table that are shown, those that are chosen by the question before any key is."""
 
 _TASK = """You choose the tables that an SQL query for a question has to read. You are shown candidate tables, some of \
 them of other databases: each a line of JSON with its id, its columns with a few values, and how many columns are not \
@@ -72,10 +89,10 @@ class Choice:
 
         Args:
             shown: ids.
-            weight: added for what is needed, and taken away for what is neither needed nor might be; half of that for
-                what might be: of the tables that a model called so, one in six was in the gold SQL.
+            weight: added for what is needed, and taken away for what is neither needed nor might be; a quarter of it is
+                taken away for what might be.
         """
-        said = dict.fromkeys(self.maybe, -weight / 2) | dict.fromkeys(self.needed, weight)
+        said = dict.fromkeys(self.maybe, MAYBE * weight / WEIGHT) | dict.fromkeys(self.needed, weight)
         return np.array([said.get(table, -weight) for table in shown])
 
 
@@ -127,26 +144,44 @@ def second_look(index: RetrievalIndex, question: Question, candidates: Sequence[
         lm: the model.
 
     Returns:
-        The log-odds to be added to every table of the corpus, shape (n,), zeros for those that were not shown; and what
-        there is to say of it.
+        The log-odds to be added to every table of the corpus, shape (n,), zeros where the call failed; and what there
+        is to say of it.
     """
-    nothing = np.zeros(len(index.tables))
-    shown = list(candidates)
+    shown = _affordable(index, question, candidates)
     choice = _ask(index, question, shown, lm)
     if choice is None:
-        return nothing, "the model gave no usable second look"
+        return np.zeros(len(index.tables)), "the model gave no usable second look"
+    said = np.full(len(index.tables), UNSEEN)
+    said[shown] = _of_shown(index, choice, shown)
     if choice.missing:
         further = [table for text in choice.missing for table in lookup(index, text) if table not in shown]
         further = list(dict.fromkeys(further))
         if further:
-            # The likeliest ones make room: the model is to have what it missed before it, and no longer list.
-            shown = [*shown[: max(CANDIDATES - len(further), len(choice.needed))], *further]
-            shown += [table for table in candidates if index.tables[table].id in choice.needed and table not in shown]
+            # What was chosen is read again beside what is new, the rest as far as the list gets no longer by it.
+            kept = [table for table in shown if index.tables[table].id in (*choice.needed, *choice.maybe)]
+            rest = [table for table in shown if table not in kept]
+            shown = [*kept, *rest[: max(len(shown) - len(kept) - len(further), 0)], *further]
             choice = _ask(index, question, shown, lm) or choice
-    ids = [index.tables[table].id for table in shown]
-    nothing[shown] = choice.log_odds(ids)
-    said = f"a model called {', '.join(choice.needed) or 'none'} needed of {len(shown)} tables"
-    return nothing, f"{said}; it misses {'; '.join(choice.missing)}" if choice.missing else said
+            said[shown] = _of_shown(index, choice, shown)
+    told = f"a model called {', '.join(choice.needed) or 'none'} needed of {len(shown)} tables"
+    return said, f"{told}; it misses {'; '.join(choice.missing)}" if choice.missing else told
+
+
+def _of_shown(index: RetrievalIndex, choice: Choice, shown: Sequence[int]) -> Floats:
+    return choice.log_odds([index.tables[table].id for table in shown])
+
+
+def _affordable(index: RetrievalIndex, question: Question, candidates: Sequence[int]) -> list[int]:
+    """As many of the candidates as a prompt may cost, the best first."""
+    _, fine = index.fine([question.text, *question.subqueries], candidates)
+    spent = 0
+    shown: list[int] = []
+    for table, relevance in zip(candidates, fine, strict=True):
+        spent += len(_line(_described(index, table, relevance)))
+        if len(shown) >= AT_LEAST and spent > CHARACTERS:
+            break
+        shown.append(table)
+    return shown
 
 
 def lookup(index: RetrievalIndex, description: str) -> list[int]:
@@ -176,13 +211,25 @@ def refine_prompt(index: RetrievalIndex, question: Question, shown: Sequence[int
     from tagframe.lm import Message, Prompt
 
     _, fine = index.fine([question.text, *question.subqueries], shown)
-    lines = [_line(_described(index, table, each)) for table, each in zip(shown, fine, strict=True)]
-    joins = [f"{key.left} = {key.right}" for key in index.links.keys(list(shown)) if key.score >= _LIKELY]
+    described = [_described(index, table, each) for table, each in zip(shown, fine, strict=True)]
+    lines = [_line(one) for one in described]
+    joins = _joins(index, shown, {(one["table"], column) for one in described for column in one["columns"]})
     parts = ["<tables>\n" + "\n".join(lines) + "\n</tables>"]
     if joins:
         parts.append("These columns join:\n<joins>\n" + "\n".join(map(_line, joins)) + "\n</joins>")
     parts.append(f"Question: {question.text}")
     return Prompt((Message("system", _TASK), Message("user", "\n\n".join(parts))))
+
+
+def _joins(index: RetrievalIndex, shown: Sequence[int], columns: Collection[tuple[str, str]]) -> list[str]:
+    """The likeliest way to join each two of the tables, if by columns that are shown."""
+    joins: dict[frozenset[str], str] = {}
+    for key in sorted(index.links.keys(list(shown)), key=lambda key: -key.score):
+        ends = [(key.left_table, name) for name in key.left_columns]
+        ends += [(key.right_table, name) for name in key.right_columns]
+        if key.score >= _LIKELY and all(end in columns for end in ends):
+            joins.setdefault(key.tables, f"{key.left} = {key.right}")
+    return list(joins.values())
 
 
 def _line(value: Any) -> str:
@@ -205,14 +252,15 @@ def _described(index: RetrievalIndex, table: int, relevance: Floats) -> Mapping[
         best = relevance.max(axis=0, initial=-np.inf)
         keys = {*profile.primary_key, *(name for key in profile.foreign_keys for name in key.columns)}
         positions = {column.name: position for position, column in enumerate(profile.columns)}
-        ranked = sorted(columns, key=lambda column: (column.name not in keys, -best[positions[column.name]]))
+        near = sorted(columns, key=lambda column: -best[positions[column.name]])
+        ranked = [*near[:_BY_QUESTION], *sorted(near[_BY_QUESTION:], key=lambda column: column.name not in keys)]
         kept = {column.name for column in ranked[:COLUMNS]}
         left_out = len(columns) - len(kept)
         columns = [column for column in columns if column.name in kept]
     shown: dict[str, Any] = {"table": profile.id}
     if profile.description:
         shown["description"] = profile.description
-    if profile.rows is not None:
+    if profile.rows:
         shown["rows"] = profile.rows
     shown["columns"] = {
         column.name: [sample[:_CHARACTERS] for sample in column.samples[:_SAMPLES]] for column in columns

@@ -11,7 +11,7 @@ from tagframe.errors import AnswerRejected, InvalidArgument, NotConfigured
 from tagframe.retrieval import retrieve_tables
 from tagframe.retrieval.index_cache import index_of
 from tagframe.retrieval.question import Question
-from tagframe.retrieval.refine import COLUMNS, WEIGHT, Choice, lookup, parse_choice, refine_prompt
+from tagframe.retrieval.refine import COLUMNS, MAYBE, WEIGHT, Choice, lookup, parse_choice, refine_prompt
 
 SHOWN = ["music.singer", "music.concert", "shop.part"]
 
@@ -78,7 +78,7 @@ def test_an_answer_is_read_whatever_stands_around_it_in_case_and_fence():
 
 def test_a_choice_is_evidence_of_one_weight():
     log_odds = Choice(("music.singer",), ("shop.part",)).log_odds(SHOWN)
-    assert log_odds.tolist() == [WEIGHT, -WEIGHT, -WEIGHT / 2]
+    assert log_odds.tolist() == [WEIGHT, -WEIGHT, MAYBE]
 
 
 def test_the_model_is_shown_tables_columns_samples_and_joins_as_data(corpus, words):
