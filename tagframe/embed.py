@@ -358,10 +358,16 @@ def get_embedder(settings: Settings | None = None) -> Embedder | None:
         return _objects[-1]
 
 
+def forget() -> None:
+    """Forget the models that are loaded, as a process that begins."""
+    _by_model.clear()
+    _default.cache_clear()
+
+
 @functools.cache
 def _default() -> Embedder | None:
     try:
-        folder = _packaged_folder()
+        folder = packaged_folder()
         if folder is not None:
             return SentenceTransformerEmbedder(folder, name=DEFAULT_MODEL, sha256=_PACKAGE_SHA256)
         embedder = SentenceTransformerEmbedder(DEFAULT_MODEL)
@@ -372,7 +378,8 @@ def _default() -> Embedder | None:
         return None
 
 
-def _packaged_folder() -> Path | None:
+def packaged_folder() -> Path | None:
+    """Where the package of the default model has it; None where it is not installed."""
     spec = importlib.util.find_spec(_PACKAGE)
     for place in (spec.submodule_search_locations if spec else None) or ():
         if Path(place, "model").is_dir():

@@ -20,22 +20,21 @@ from tagframe.embed import DEFAULT_MODEL, Embedder, SentenceTransformerEmbedder,
 from tagframe.errors import EmbedderNotFound, EmbedderWarning, InvalidArgument
 
 packaged = pytest.mark.skipif(
-    embed._packaged_folder() is None, reason='the packaged model is not installed (pip install "tagframe[offline]")'
+    embed.packaged_folder() is None, reason='the packaged model is not installed (pip install "tagframe[offline]")'
 )
 
 
 @pytest.fixture
-def no_cache(monkeypatch):
-    """Settings are read anew, before and after the test."""
-    monkeypatch.setattr(embed, "_by_model", {})
-    embed._default.cache_clear()
+def no_cache():
+    """Models are loaded anew, before and after the test."""
+    embed.forget()
     yield
-    embed._default.cache_clear()
+    embed.forget()
 
 
 @pytest.fixture(scope="module")
 def minilm():
-    folder = embed._packaged_folder()
+    folder = embed.packaged_folder()
     assert folder is not None
     return SentenceTransformerEmbedder(folder, name="minilm")
 
@@ -57,11 +56,15 @@ class TestMiniLM:
             minilm.encode("how many singers")
 
     def test_a_text_is_encoded_once(self, minilm, monkeypatch):
+        from sentence_transformers import SentenceTransformer
+
         asked = []
-        encoded = minilm._encoded
-        monkeypatch.setattr(minilm, "_encoded", lambda texts: asked.append(texts) or encoded(texts))
+        encode = SentenceTransformer.encode
+        monkeypatch.setattr(
+            SentenceTransformer, "encode", lambda self, texts, **how: asked.append(texts) or encode(self, texts, **how)
+        )
         vectors = minilm.encode(["one more question", "another", "one more question"])
-        assert asked == [["one more question", "another"]]
+        assert [sorted(texts) for texts in asked] == [["another", "one more question"]]
         np.testing.assert_array_equal(vectors[0], vectors[2])
         np.testing.assert_array_equal(minilm.encode(["one more question"])[0], vectors[0])
         assert len(asked) == 1
@@ -108,9 +111,9 @@ class TestMiniLM:
         assert logger.level == before
 
     def test_files_are_checked(self, tmp_path, no_cache, monkeypatch):
-        folder = embed._packaged_folder()
+        folder = embed.packaged_folder()
         copy = shutil.copytree(folder, tmp_path / "model")
-        monkeypatch.setattr(embed, "_packaged_folder", lambda: copy)
+        monkeypatch.setattr(embed, "packaged_folder", lambda: copy)
         (copy / "config.json").write_text("{}")
         embedder = get_embedder()
         with pytest.raises(
@@ -122,7 +125,7 @@ class TestMiniLM:
             embedder.encode(["x"])
 
     def test_a_folder_of_ones_own(self, tmp_path, no_cache):
-        copy = shutil.copytree(embed._packaged_folder(), tmp_path / "mine")
+        copy = shutil.copytree(embed.packaged_folder(), tmp_path / "mine")
         with tf.context(embedder=str(copy)):
             embedder = get_embedder()
             assert get_embedder() is embedder
@@ -137,7 +140,7 @@ def offline(monkeypatch):
     """No packaged model, an empty cache and no way to the hub."""
     from huggingface_hub import constants
 
-    monkeypatch.setattr(embed, "_packaged_folder", lambda: None)
+    monkeypatch.setattr(embed, "packaged_folder", lambda: None)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
 
 

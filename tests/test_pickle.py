@@ -73,8 +73,7 @@ def test_one_row_of_a_large_frame_is_small(live: Server):
 
 def test_no_pickle_has_the_password_of_a_server(monkeypatch: pytest.MonkeyPatch):
     pytest.importorskip("psycopg")
-    monkeypatch.setattr(passwords, "_given", {})
-    monkeypatch.setattr(passwords, "_sources", {})
+    passwords.forget()
     server = Server_.of("postgresql://ann:zqs%3A1@db.example.org/shop?sslpassword=zqs-2")
     address = Address.of("postgresql+psycopg://ann:zqs%3A1@db.example.org/shop?token=zqs-2")
     assert "zqs:1" in server.conninfo
@@ -82,7 +81,7 @@ def test_no_pickle_has_the_password_of_a_server(monkeypatch: pytest.MonkeyPatch)
         data = pickle.dumps(one)
         assert b"zqs" not in data
         assert "zqs" in repr(vars(pickle.loads(data))), "this process was given it"
-    monkeypatch.setattr(passwords, "_given", {})
+    passwords.forget()
     data = pickle.dumps(server)
     assert "zqs" not in pickle.loads(data).conninfo
     monkeypatch.setenv("TAGFRAME_PASSWORD", "of the environment")
@@ -91,16 +90,14 @@ def test_no_pickle_has_the_password_of_a_server(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_password_is_read_where_it_is_needed(monkeypatch: pytest.MonkeyPatch):
     pytest.importorskip("psycopg")
-    monkeypatch.setattr(passwords, "_given", {})
-    monkeypatch.setattr(passwords, "_sources", {})
+    passwords.forget()
     monkeypatch.setenv("SHOP_PASSWORD", "a:b@c")
     url = passwords.with_password("postgresql://ann@db.example.org/shop", "SHOP_PASSWORD")
     assert url == "postgresql://ann:a%3Ab%40c@db.example.org/shop"
     passwords.keep_source(Server_.of(url).identity, "SHOP_PASSWORD")
     data = pickle.dumps(Server_.of(url))
     assert b"a:b@c" not in data
-    monkeypatch.setattr(passwords, "_given", {})
-    monkeypatch.setattr(passwords, "_sources", {})
+    passwords.forget()
     monkeypatch.setenv("SHOP_PASSWORD", "a new one")
     assert "a new one" in pickle.loads(data).conninfo
     with pytest.raises(InvalidArgument, match="names a user and no password"):

@@ -24,11 +24,6 @@ from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
 from tagframe.engines.base import ForeignKey
 from tagframe.errors import CatalogueWarning, UnreadableCatalogue
 
-_COLUMNS_AT_HAND = 50_000
-"""Columns of stored tables that stay in memory as profiles: those looked at last."""
-_HASHES_AT_HAND = 8_000_000
-"""Hashes of sketches that stay in memory, in all (64 MB)."""
-
 Hashes = npt.NDArray[np.uint64]
 ReadSketch = Callable[[str], Mapping[int, Hashes]]
 """From a table's digest to the hashes of its sketches, by the places of its columns."""
@@ -36,11 +31,11 @@ ReadSketch = Callable[[str], Mapping[int, Hashes]]
 T = TypeVar("T")
 
 
-class _AtHand:
-    """What was made last, up to a size; safe to use from several threads."""
+class AtHand:
+    """What was made last, up to a size (``most``); safe to use from several threads."""
 
     def __init__(self, most: int) -> None:
-        self._most = most
+        self.most = most
         self._unbounded = 0
         self._held: OrderedDict[Any, tuple[Any, Any, int]] = OrderedDict()
         self._size = 0
@@ -75,25 +70,27 @@ class _AtHand:
                 self._shrink()
 
     def _shrink(self) -> None:
-        while not self._unbounded and self._size > self._most and len(self._held) > 1:
+        while not self._unbounded and self._size > self.most and len(self._held) > 1:
             _, (_, _, gone) = self._held.popitem(last=False)
             self._size -= gone
 
 
-_columns = _AtHand(_COLUMNS_AT_HAND)
-_hashes = _AtHand(_HASHES_AT_HAND)
+COLUMNS = AtHand(50_000)
+"""Columns of stored tables that stay in memory as profiles: those looked at last."""
+HASHES = AtHand(8_000_000)
+"""Hashes of sketches that stay in memory, in all (64 MB)."""
 
 
 def columns_at_hand() -> AbstractContextManager[None]:
     """A block that looks at all columns of a corpus several times: they are read once."""
-    return _columns.unbounded()
+    return COLUMNS.unbounded()
 
 
 def sketches_at_hand(tables: Iterable[TableProfile]) -> tuple[TableProfile, ...]:
     """The tables with their sketches in memory, for who compares each with all others; of very many the first ones."""
     found, held = [], 0
     for table in tables:
-        if table.stored is not None and held < _HASHES_AT_HAND:
+        if table.stored is not None and held < HASHES.most:
             sketches = [column.sketch for column in table.columns]
             read = [one and Sketch(one.hashes, one.complete, one.sampled) for one in sketches]
             held += sum(len(one.hashes) for one in read if one is not None)
@@ -121,11 +118,11 @@ class StoredColumns:
 
     def columns(self) -> tuple[ColumnProfile, ...]:
         """The profiles; the same objects while they are at hand."""
-        return _columns.get(self, None, self.made, len)
+        return COLUMNS.get(self, None, self.made, len)
 
     def hashes(self, position: int) -> Hashes:
         """Of the sketch of a column; none where another process has indexed a newer state of the table."""
-        return _hashes.get(self, None, self._read, _number).get(position, _NONE)
+        return HASHES.get(self, None, self._read, _number).get(position, _NONE)
 
     def without(self, columns: Iterable[str]) -> StoredColumns:
         """The same without anything that the cells of these columns could be told from."""

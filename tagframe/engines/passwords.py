@@ -50,6 +50,12 @@ def keep(identity: str, password: str) -> None:
     _given[identity] = password
 
 
+def forget() -> None:
+    """Forget passwords and where they come from, as a process that begins."""
+    _given.clear()
+    _sources.clear()
+
+
 def keep_source(identity: str, source: PasswordFrom) -> None:
     """Remember where a password comes from: pickles say that, and not what it is."""
     _sources[identity] = source

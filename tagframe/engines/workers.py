@@ -245,6 +245,13 @@ class Pool:
                 self._put_back(process)
             return answer, parts
 
+    def close(self) -> None:
+        """End the processes that wait for work; the next statement starts another."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for process in idle:
+            process.kill()
+
     def _taken(self, kind: Kind, memory: int, copied: str | None) -> Process:
         with self._lock:
             fitting = [process for process in self._idle if (process.kind, process.memory) == (kind, memory)]

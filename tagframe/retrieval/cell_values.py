@@ -63,7 +63,7 @@ class ValueIndex:
         """
         if kept is None:
             self._widths = np.array([len(table.columns) for table in tables], dtype=np.int64)
-            self._hashes, self._owners = _values([column for table in tables for column in table.columns])
+            self._hashes, self._owners = hashes_of_cells([column for table in tables for column in table.columns])
         else:
             self._widths, self._hashes, self._owners = kept["widths"], kept["hashes"], kept["owners"]
         count = len(self._widths)
@@ -80,7 +80,7 @@ class ValueIndex:
             columns: their order.
             of_lake: whether these tables, too, are of a corpus so large that only some values are looked for.
         """
-        hashes, owners = _values([column for table in new for column in table.columns], of_lake=of_lake)
+        hashes, owners = hashes_of_cells([column for table in new for column in table.columns], of_lake=of_lake)
         stay, moved = columns.moved(self._owners)
         held = self._hashes[stay]
         positions = np.searchsorted(held, hashes, side="right")
@@ -143,7 +143,7 @@ def cells_of(hits: Sequence[ValueHit], table: int, profile: TableProfile) -> tup
     return tuple((profile.columns[hit.columns[hit.tables.index(table)]].name, hit.text) for hit in held)
 
 
-def _values(
+def hashes_of_cells(
     columns: Sequence[ColumnProfile], *, of_lake: bool = False
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
     """The hashes of all values, ascending, and the position of the column that has each."""

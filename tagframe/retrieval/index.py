@@ -131,7 +131,7 @@ class RetrievalIndex:
         is_whole = described is None and apart is None and self._facts.keeps_arrays(corpus.profiles)
         if is_whole and not (embedder is not None and embedder.name.startswith(ANONYMOUS)):
             name = "" if embedder is None else embedder.name
-            kind = self._facts.state((), code_of_keys(), _code(), name, str(declared_keys))
+            kind = self._facts.state((), code_of_keys(), code_of_index(), name, str(declared_keys))
             state = self._facts.state(corpus.profiles, kind)
             self._kept = self._facts.arrays(_NAME, state)
         with columns_at_hand():
@@ -512,7 +512,7 @@ def plain(subquery: str) -> str:
 
 
 @functools.cache
-def _code() -> str:
+def code_of_index() -> str:
     """Changes with the code that makes an index: what another version made is made again."""
     parts = [resources.files("tagframe.retrieval"), resources.files("tagframe.corpus")]
     files = [part / f"{name}.py" for part, names in zip(parts, _CODE, strict=True) for name in names]

@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.corpus.catalogue import Catalogue
 from tagframe.corpus.knowledge import read_key
 from tagframe.errors import CatalogueWarning, ColumnNotFound, HiddenColumn, InvalidArgument, TableNotFound
 from tagframe.keys import infer_key_pairs
@@ -193,20 +192,16 @@ def test_what_was_told_outlives_a_catalogue_of_another_version(shop, cache_folde
     assert "orders.buyer" in repr(tf.open_corpus(shop).keys)
 
 
-def test_a_catalogue_that_cannot_be_written_is_said(shop, monkeypatch):
+def test_a_catalogue_that_cannot_be_written_is_said(shop, cache_folder, monkeypatch):
     corpus = tf.open_corpus(shop)
-    with monkeypatch.context() as patch:
-        patch.setattr(Catalogue, "_open", lambda self, **how: (_ for _ in ()).throw(tf_error()))
-        with pytest.warns(CatalogueWarning, match="what was told is not in the catalogue: the disk is full"):
+    [path] = cache_folder.glob("*.sqlite")
+    with monkeypatch.context() as patch, closing(sqlite3.connect(path)) as other:
+        patch.setattr("tagframe.corpus.catalogue.BUSY_SECONDS", 0.05)
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.warns(CatalogueWarning, match=r"what was told is not in the catalogue: .*locked"):
             corpus.describe("orders.st", "status")
     assert tf.open_corpus(shop).profile("orders").column("st").description == "status", "it is kept apart from it"
     assert corpus.profile("orders").column("st").description == "status"
-
-
-def tf_error() -> Exception:
-    from tagframe.errors import UnreadableCatalogue
-
-    return UnreadableCatalogue("the disk is full")
 
 
 def test_tables_of_which_nothing_is_told_stay_the_same_objects(shop):

@@ -199,7 +199,7 @@ def test_opening_reads_no_columns(lake, tmp_path, monkeypatch):
 
 
 def test_few_columns_stay_at_hand(lake, tmp_path, monkeypatch):
-    monkeypatch.setattr(stored_profiles, "_columns", stored_profiles._AtHand(6))
+    monkeypatch.setattr(stored_profiles.COLUMNS, "most", 6)
     corpus = tf.open_corpus(lake, catalogue=tmp_path / "c.catalogue")
     first = corpus.profile("a1").columns
     assert [len(profile.columns) for profile in corpus] == [3] * 6

@@ -124,8 +124,8 @@ def asked_of(frame: pd.DataFrame) -> tf.answer.ExecSQL:
 def test_only_texts_that_a_statement_needs_are_converted(monkeypatch: pytest.MonkeyPatch):
     frame = film()
     asked, made = asked_of(frame), []
-    convert = lake_frames._array
-    monkeypatch.setattr(lake_frames, "_array", lambda name, values: made.append(name) or convert(name, values))
+    convert = lake_frames.array_of
+    monkeypatch.setattr(lake_frames, "array_of", lambda name, values: made.append(name) or convert(name, values))
     assert asked("SELECT id FROM t WHERE stars > 3 AND title > 'a' ORDER BY id")["id"].tolist() == [3]
     assert {"id", "stars", "title"} <= set(made)
     assert "made" not in made

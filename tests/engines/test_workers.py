@@ -51,13 +51,11 @@ def execute(sql: str, limits: SQLLimits | None = None, kind: str = "sqlite", **f
 
 
 @pytest.fixture
-def empty(monkeypatch: pytest.MonkeyPatch) -> workers.Pool:
-    """A pool with no process yet."""
-    pool = workers.Pool()
-    monkeypatch.setattr(workers, "_pool", pool)
-    yield pool
-    for process in pool._idle:
-        process.kill()
+def empty() -> workers.Pool:
+    """The pool, with no process yet."""
+    workers.pool().close()
+    yield workers.pool()
+    workers.pool().close()
 
 
 def test_a_process_is_kept_warm_and_replaced_where_it_died(empty, kind):

@@ -169,7 +169,7 @@ def test_what_a_lake_s_index_knows_is_kept_and_gives_the_same(lake, words, monke
     first = lake(words)
     assert first[0][0] == "lake.client"
     assert any("Porto" in reason for reason in first[0][2])
-    monkeypatch.setattr(values_module, "_values", lambda columns: pytest.fail("values are gathered again"))
+    monkeypatch.setattr(values_module, "hashes_of_cells", lambda columns: pytest.fail("values are gathered again"))
     monkeypatch.setattr(LexicalIndex, "__init__", lambda *_, **__: pytest.fail("words are gathered again"))
     monkeypatch.setattr(Catalogue, "vectors", lambda *_: pytest.fail("vectors are read one by one"))
     assert lake(words) == first

@@ -136,9 +136,11 @@ def test_only_the_columns_of_databases_that_changed_are_read(folder, tmp_path, w
     change(folder, "bank", "ALTER TABLE loan ADD COLUMN gnu TEXT")
     corpus = opened(folder, tmp_path / "c")
     read, valued, encoded = [], [], []
-    real = values_module._values
+    real = values_module.hashes_of_cells
     monkeypatch.setattr(
-        values_module, "_values", lambda columns, **how: valued.extend(c.name for c in columns) or real(columns, **how)
+        values_module,
+        "hashes_of_cells",
+        lambda columns, **how: valued.extend(c.name for c in columns) or real(columns, **how),
     )
     monkeypatch.setattr(words, "encode", lambda texts, real=words.encode: encoded.extend(texts) or real(texts))
     made = StoredColumns.made
@@ -175,7 +177,7 @@ def test_another_embedder_and_other_code_begin_anew(folder, tmp_path, words, mon
     monkeypatch.setattr(module, "refreshed", lambda *given: taken.append(refreshed(*given)) or taken[-1])
     RetrievalIndex(corpus, None)
     RetrievalIndex(corpus, words, declared_keys=False)
-    monkeypatch.setattr(module, "_code", lambda: "other")
+    monkeypatch.setattr(module, "code_of_index", lambda: "other")
     RetrievalIndex(corpus, words)
     for file in tmp_path.glob("c.index-*"):  # of a tagframe that knew nothing of states
         write_arrays(file, {"widths": np.zeros(3, dtype=np.int64)})

@@ -99,7 +99,7 @@ def test_kept_scores_are_those_of_the_pairs(bank, monkeypatch):
     arrays = plain.arrays()
     kept = Links(bank.profiles, kept=arrays)
     everything = range(len(bank))
-    monkeypatch.setattr(Links, "_of", lambda *_: pytest.fail("pairs are read"))
+    monkeypatch.setattr(module, "database_keys", lambda *_: pytest.fail("pairs are read"))
     scores = kept.matrix(everything)
     assert scores.any()
     assert [kept.of(table) for table in everything]

@@ -72,7 +72,7 @@ def test_a_table_laid_over_itself_is_known_as_it_was(bank, words, id):
 
 def test_nothing_of_the_corpus_is_indexed_again(bank, words, monkeypatch):
     retrieve_tables(QUESTIONS[0], bank, k=2, embedder=words)
-    monkeypatch.setattr(RetrievalIndex, "_prepare", lambda *_: pytest.fail("indexed anew"))
+    monkeypatch.setattr(LexicalIndex, "__init__", lambda *_, **__: pytest.fail("indexed anew"))
     encoded = []
     real = words.encode
     monkeypatch.setattr(words, "encode", lambda texts: encoded.extend(texts) or real(texts))

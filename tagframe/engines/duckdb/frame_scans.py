@@ -90,14 +90,14 @@ def readable(frame: pd.DataFrame, hidden: Sequence[str] = ()) -> Any:
     for name, values in columns.items():
         type = _plain_type(values)
         if type is None:
-            made[name] = _array(name, values)
+            made[name] = array_of(name, values)
             type = made[name].type
         fields.append(pa.field(name, type))
 
     def read(names: Sequence[str], condition: object) -> pa.Table:
         for name in names:
             if name not in made:
-                made[name] = _array(name, columns[name])
+                made[name] = array_of(name, columns[name])
         return pa.table({name: made[name] for name in names})
 
     return Scanned(pa.schema(fields), read)
@@ -122,7 +122,8 @@ def _plain_type(values: pd.Series) -> pa.DataType | None:
     return pa.string() if is_text else None
 
 
-def _array(name: str, values: pd.Series) -> pa.Array:
+def array_of(name: str, values: pd.Series) -> pa.Array:
+    """A column of a frame as Arrow has it."""
     import pyarrow as pa
 
     type = _plain_type(values)
