@@ -268,8 +268,9 @@ class OperatorMethods:
     def sem_join(
         self, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
         plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
-        examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_join',
-        on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
+        examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
+        suffix: str = '_join', on_error: OnError = 'raise', quote: Literal[False] = False,
+        **settings: Unpack[CallSettings]
     ) -> pd.DataFrame:
         """Join the rows of two frames of which a claim is true, without asking about every pair.
 
@@ -293,6 +294,8 @@ class OperatorMethods:
             examples: solved pairs: the named columns and a boolean column ``Answer``.
             rows_per_call: rows that are labelled in one prompt, "auto" for 16 at most; the pairs that are asked directly
                 audit these packs, too.
+            limit: stop as soon as so many pairs are found, asked in blocks and spread over the rows of both sides; for
+                ``how="inner"`` and ``plan="auto"`` or ``"blocks"``.
             suffix: the end of the added columns' names.
             on_error: what rows without an answer do: ``"raise"`` once all others are done, ``"keep"`` them, without a
                 partner, with a column ``join_error``, or ``"drop"``.
@@ -315,8 +318,8 @@ class OperatorMethods:
     def sem_join(
         self, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
         plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
-        examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_join',
-        on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
+        examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
+        suffix: str = '_join', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
     ) -> Quote: ...
     @overload
     def sem_topk(
@@ -744,8 +747,8 @@ class QuoteAccessor:
     def sem_join(
         self, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
         plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
-        examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_join',
-        on_error: OnError = 'raise', **settings: Unpack[CallSettings]
+        examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
+        suffix: str = '_join', on_error: OnError = 'raise', **settings: Unpack[CallSettings]
     ) -> Quote:
         """Join the rows of two frames of which a claim is true, without asking about every pair.
 
@@ -769,6 +772,8 @@ class QuoteAccessor:
             examples: solved pairs: the named columns and a boolean column ``Answer``.
             rows_per_call: rows that are labelled in one prompt, "auto" for 16 at most; the pairs that are asked directly
                 audit these packs, too.
+            limit: stop as soon as so many pairs are found, asked in blocks and spread over the rows of both sides; for
+                ``how="inner"`` and ``plan="auto"`` or ``"blocks"``.
             suffix: the end of the added columns' names.
             on_error: what rows without an answer do: ``"raise"`` once all others are done, ``"keep"`` them, without a
                 partner, with a column ``join_error``, or ``"drop"``.

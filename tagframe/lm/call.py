@@ -35,10 +35,12 @@ class Bound:
 
     Attributes:
         calls: at most.
+        every: where all rows are asked, and each prompt is answered as it is meant to be; None where that is ``calls``.
         quoted: whether they have been.
     """
 
     calls: int
+    every: int | None = None
     quoted: bool = False
 
 
@@ -53,7 +55,8 @@ class Batch(Generic[T]):
         max_tokens: of an answer.
         logprobs: whether to ask for the log probabilities of the answer's tokens; "optional" takes a stored answer
             without them too, and goes on without where the server refuses to give any.
-        guess: an answer such as a model would give to these prompts, for quotes; None for that of whoever quotes.
+        guess: an answer such as a model would give to these prompts, for quotes, or several, in turns; None for that of
+            whoever quotes.
         calls_at_most: that this batch and those that follow from it may take, for quotes; None for its own alone.
         label: what the prompts are part of, which exported requests say.
         bound: that it shares with other batches, for quotes.
@@ -69,7 +72,7 @@ class Batch(Generic[T]):
     max_tokens: int | None = None
     logprobs: Logprobs = False
     calls_at_most: int | None = None
-    guess: str | None = None
+    guess: str | tuple[str, ...] | None = None
     label: Label = UNLABELLED
     bound: Bound | None = None
     stored: Stored = "any"

@@ -30,7 +30,9 @@ class Quote:
         rows: prompts that would be asked.
         calls: requests that would be sent, without retries and repairs; where they depend on the answers, about as
             many as for rows in no particular order.
-        calls_at_most: in the worst case; the same as ``calls`` where they do not depend on the answers.
+        calls_at_most: in the worst case, where packs of rows come to nothing and are asked in halves down to single
+            rows; the same as ``calls`` where they do not depend on the answers.
+        calls_of_all: where all rows are asked, since a limit is not reached, and packs are answered as they are meant.
         deduplicated: prompts that another of the same call answers.
         stored: prompts that the response store answers.
         tokens_in: of the prompts that would be sent, by their length.
@@ -53,6 +55,7 @@ class Quote:
     seconds: float = 0.0
     whole: bool = True
     calls_at_most: int = 0
+    calls_of_all: int = 0
     query: Any = None
     stages: tuple[Any, ...] = ()
 
@@ -69,6 +72,7 @@ class Quote:
             self.seconds + other.seconds,
             self.whole and other.whole,
             self.calls_at_most + other.calls_at_most,
+            self.calls_of_all + other.calls_of_all,
             other.query if self.query is None else self.query,
             self.stages + other.stages,
         )
@@ -83,6 +87,8 @@ class Quote:
         free = ", ".join(f"{n} {what}" for n, what in ((self.deduplicated, "duplicates"), (self.stored, "stored")) if n)
         least = "at least " if not self.whole else "about " if self.calls_at_most > self.calls else ""
         most = f", in the worst case {self.calls_at_most}," if self.calls_at_most > self.calls else ""
+        if self.calls < self.calls_of_all < self.calls_at_most:
+            most = f", if all rows are asked {self.calls_of_all}{most}"
         return (
             f"{least}{self.calls} calls{most} for {self.rows} prompts{f' ({free})' if free else ''}, about"
             f" {self.tokens_in} tokens in and {self.tokens_out} out, dollars: {dollars}, about {self.seconds:.0f} s"
@@ -168,7 +174,8 @@ class _QuotingStream(Stream):
     def _guesses(self, batch: Batch[Any], unknown: Sequence[Job[Any]]) -> list[str]:
         """What stands for the answers that nobody knows; nothing where nobody has guessed."""
         if batch.guess is not None:
-            return [batch.guess] * len(unknown)
+            guesses = (batch.guess,) if isinstance(batch.guess, str) else batch.guess
+            return [guesses[number % len(guesses)] for number in range(len(unknown))]
         return [] if self._guess is None else [self._guess(job.prompt) for job in unknown]
 
     def _ends(self, what: str) -> QuoteEnds:
@@ -187,6 +194,7 @@ class _QuotingStream(Stream):
             answer_tokens = min(answer_tokens, batch.max_tokens)
         tokens_in = sum(estimate_tokens(job.prompt) for job in unknown)
         tokens_out = round(answer_tokens * len(unknown))
+        most, of_all = _bounds(batch, len(unknown))
         rounds = math.ceil(len(unknown) / self._settings.concurrency)
         return Quote(
             rows=len(batch.prompts),
@@ -197,19 +205,20 @@ class _QuotingStream(Stream):
             tokens_out=tokens_out,
             dollars=dollars_of(lm.price or price_of(lm.model), tokens_in, tokens_out) if unknown else 0.0,
             seconds=rounds * (ASSUMED_SECONDS if seconds is None else seconds),
-            calls_at_most=_at_most(batch, len(unknown)),
+            calls_at_most=most,
+            calls_of_all=of_all,
         )
 
     def _record(self) -> None:
         """Nothing was asked, so nothing is on the account."""
 
 
-def _at_most(batch: Batch[Any], unknown: int) -> int:
-    """The calls that a batch stands for in the worst case."""
+def _bounds(batch: Batch[Any], unknown: int) -> tuple[int, int]:
+    """The calls that a batch stands for in the worst case, and where all rows are asked."""
     bound = batch.bound
     if bound is None:
-        return unknown if batch.calls_at_most is None else batch.calls_at_most
+        return unknown if batch.calls_at_most is None else batch.calls_at_most, unknown
     if not unknown or bound.quoted:
-        return 0
+        return 0, 0
     bound.quoted = True
-    return max(bound.calls, unknown)
+    return max(bound.calls, unknown), max(bound.calls if bound.every is None else bound.every, unknown)

@@ -63,7 +63,7 @@ class Question(Generic[T]):
         form: what an answer is, to stand after "Answer with".
         unsure: what the model writes where it cannot say, and when.
         read: an answer without reasons, to its value; raises :class:`~tagframe.errors.AnswerRejected`.
-        guess: an answer such as a model gives.
+        guess: an answer such as a model gives, or several, which stand for answers in turns.
         tokens: of an answer at most, without reasons; None for the server's own limit.
         turns: solved rows, as turns of a conversation.
         explains: whether the model gives its reasons.
@@ -78,7 +78,7 @@ class Question(Generic[T]):
     form: str
     unsure: str
     read: Callable[[str], T | Unsure]
-    guess: str
+    guess: str | tuple[str, ...]
     tokens: int | None
     turns: tuple[Message, ...] = ()
     explains: bool = False
@@ -128,6 +128,11 @@ class Question(Generic[T]):
         """Bytes of a row that one prompt may hold; None where the model's window is not known."""
         return room(self.window, *(str(message.content) for message in self.opening))
 
+    def guessed(self, reason: str) -> tuple[str, ...]:
+        """The guesses, after a reason where reasons are asked for."""
+        guesses = (self.guess,) if isinstance(self.guess, str) else self.guess
+        return tuple(f"{reason}{guess}" if self.explains else guess for guess in guesses)
+
     def ask(self, lines: Sequence[str], stored: Stored = "any") -> Step[list[Reply[T]]]:
         """The reply on each row, asked by itself.
 
@@ -142,9 +147,7 @@ class Question(Generic[T]):
             bytes_at_most=self.room,
             max_tokens=self.limit,
             logprobs="optional" if self.weigh else False,
-            guess=f"So it is, by what the row says and by what is known.\nAnswer: {self.guess}"
-            if self.explains
-            else self.guess,
+            guess=self.guessed("So it is, by what the row says and by what is known.\nAnswer: "),
             stored=stored,
         )
         return [self._reply(row) for row in fitted]

@@ -138,6 +138,7 @@ def sem_filter(
         example_turns(examples, resolved, _solved),
         explains=return_explanations,
         weighs=return_all,
+        guess="True" if limit is None else ("True", "False"),
         window=window,
     )
     rows = encode_rows(frame, resolved.positions, resolved.names)

@@ -61,7 +61,7 @@ def ask_fitted(
     bytes_at_most: int | None = None,
     max_tokens: int | None = None,
     logprobs: bool | Literal["optional"] = False,
-    guess: str | None = None,
+    guess: str | tuple[str, ...] | None = None,
     stored: Stored = "any",
 ) -> Step[list[Fitted[T]]]:
     """One prompt a row, each with as much of the row as the model takes.

@@ -654,8 +654,8 @@ async def asem_filter(
 def sem_join(
     frame: pd.DataFrame, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
     plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
-    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_join',
-    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
+    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
+    suffix: str = '_join', on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
 ) -> pd.DataFrame:
     """Join the rows of two frames of which a claim is true, without asking about every pair.
 
@@ -680,6 +680,8 @@ def sem_join(
         examples: solved pairs: the named columns and a boolean column ``Answer``.
         rows_per_call: rows that are labelled in one prompt, "auto" for 16 at most; the pairs that are asked directly
             audit these packs, too.
+        limit: stop as soon as so many pairs are found, asked in blocks and spread over the rows of both sides; for
+            ``how="inner"`` and ``plan="auto"`` or ``"blocks"``.
         suffix: the end of the added columns' names.
         on_error: what rows without an answer do: ``"raise"`` once all others are done, ``"keep"`` them, without a
             partner, with a column ``join_error``, or ``"drop"``.
@@ -703,29 +705,29 @@ def sem_join(
 def sem_join(
     frame: pd.DataFrame, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
     plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
-    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_join',
-    on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
+    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
+    suffix: str = '_join', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
 ) -> Quote: ...
 @overload
 def sem_join(
     frame: Frames, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
     plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
-    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_join',
-    on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
+    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
+    suffix: str = '_join', on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
 ) -> Batches: ...
 @overload
 def sem_join(
     frame: Frames, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
     plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
-    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_join',
-    on_error: OnError = 'raise', to: str | os.PathLike[str], **settings: Unpack[CallSettings]
+    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
+    suffix: str = '_join', on_error: OnError = 'raise', to: str | os.PathLike[str], **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 async def asem_join(
     frame: pd.DataFrame, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
     plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
-    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_join',
-    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
+    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
+    suffix: str = '_join', on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
 ) -> pd.DataFrame:
     """Join the rows of two frames of which a claim is true, without asking about every pair.
 
@@ -753,6 +755,8 @@ async def asem_join(
         examples: solved pairs: the named columns and a boolean column ``Answer``.
         rows_per_call: rows that are labelled in one prompt, "auto" for 16 at most; the pairs that are asked directly
             audit these packs, too.
+        limit: stop as soon as so many pairs are found, asked in blocks and spread over the rows of both sides; for
+            ``how="inner"`` and ``plan="auto"`` or ``"blocks"``.
         suffix: the end of the added columns' names.
         on_error: what rows without an answer do: ``"raise"`` once all others are done, ``"keep"`` them, without a
             partner, with a column ``join_error``, or ``"drop"``.
@@ -776,22 +780,22 @@ async def asem_join(
 async def asem_join(
     frame: pd.DataFrame, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
     plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
-    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_join',
-    on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
+    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
+    suffix: str = '_join', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
 ) -> Quote: ...
 @overload
 async def asem_join(
     frame: AsyncFrames, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
     plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
-    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_join',
-    on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
+    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
+    suffix: str = '_join', on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
 ) -> AsyncBatches: ...
 @overload
 async def asem_join(
     frame: AsyncFrames, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
     plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
-    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_join',
-    on_error: OnError = 'raise', to: str | os.PathLike[str], **settings: Unpack[CallSettings]
+    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
+    suffix: str = '_join', on_error: OnError = 'raise', to: str | os.PathLike[str], **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 def sem_topk(

@@ -36,6 +36,7 @@ def claim_question(
     explains: bool = False,
     weighs: bool = False,
     window: int | None = None,
+    guess: str | tuple[str, ...] = "True",
 ) -> Question[bool]:
     """Whether a claim is true of a row.
 
@@ -45,6 +46,7 @@ def claim_question(
         explains: whether the model gives its reasons.
         weighs: whether its confidence is wanted.
         window: tokens of one request at most, or None.
+        guess: what answers are taken to be, for quotes.
     """
     return Question(
         _TASK,
@@ -52,7 +54,7 @@ def claim_question(
         "True or False",
         UNSURE_WHERE,
         parse_truth,
-        "True",
+        guess,
         ANSWER_TOKENS,
         tuple(turns),
         explains,

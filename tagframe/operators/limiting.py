@@ -9,9 +9,10 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from tagframe.errors import InvalidArgument
+from tagframe.lm import Bound
 from tagframe.operators.asking import Reply
 from tagframe.operators.embeddings import similarities
-from tagframe.operators.steps import Step
+from tagframe.operators.steps import Step, bounded
 
 LimitOrder: TypeAlias = Literal["rows", "likeliest"]
 GROWTH = 4
@@ -50,10 +51,11 @@ def ask_until(
     """
     verdicts: dict[str, Reply[bool]] = {}
     found = 0
+    bound = Bound(len(lines) if least == 1 else 2 * len(lines), -(-len(lines) // least))
     while found < limit and len(verdicts) < len(lines):
         start = len(verdicts)
         batch = list(lines[start : start + next_round(start, found, limit, least)])
-        answers = yield from ask(batch)
+        answers = yield from bounded(ask(batch), bound)
         for place, (line, verdict) in enumerate(zip(batch, answers, strict=True), start=start):
             verdicts[line] = verdict
             found += stands_for[place] if verdict.value is True else 0

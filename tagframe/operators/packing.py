@@ -123,7 +123,9 @@ def ask_audited(question: Question[T], lines: Sequence[str], size: int) -> Step[
     alone, packed_before = yield from together([question.recalled(drawn, "alone"), question.recalled(drawn, "packed")])
     sample = [place for number, place in enumerate(sample) if number in alone or number not in packed_before]
     audited = [lines[place] for place in sample]
-    first, singly = yield from together([ask_packed(question, audited, size, "packed"), question.ask(audited, "alone")])
+    # Packs of all sizes, each at worst asked down to single rows, where they are halved again and again.
+    asking = bounded(ask_packed(question, audited, size, "packed"), Bound(8 * len(audited), -(-len(audited) // size)))
+    first, singly = yield from together([asking, question.ask(audited, "alone")])
     remarks: list[str] = []
     notes: list[str | None] = [None] * len(sample)
     packed = first
@@ -194,7 +196,7 @@ def ask_packed(question: Question[T], lines: Sequence[str], size: int, stored: S
     known = yield from question.recalled([packing.shown[place] for place in left], stored)
     packing.replies.update((left[number], reply) for number, reply in known.items())
     left = packing.left()
-    yield from bounded(_ask_left(packing, left, size), Bound(2 * len(left)))
+    yield from bounded(_ask_left(packing, left, size), Bound(2 * len(left), -(-len(left) // size)))
     return [
         replace(packing.replies[place], note=joined_notes(note, packing.replies[place].note))
         for place, note in enumerate(packing.notes)
@@ -292,7 +294,7 @@ class _Packing(Generic[T]):
     def _ask(self, packs: Sequence[_Pack], length: int, sends: bool) -> Step[list[Completion[list[_Said]]]]:
         """The answers to packs of one length."""
         question = self.question
-        one = question.guess if not question.explains else f"A map shows it on a coast. Answer: {question.guess}"
+        one = question.guessed("A map shows it on a coast. Answer: ")
         per_line = EXPLAINED_TOKENS_PER_LINE * question.explains + (question.tokens or 0) - SHORT + TOKENS_PER_LINE
         return (
             yield from gather(
@@ -300,7 +302,7 @@ class _Packing(Generic[T]):
                     [Prompt.of(fence(_numbered([line for _, line in pack]), "rows"), self.system) for pack in packs],
                     reader(question, length),
                     max_tokens=None if question.tokens is None else length * max(per_line, TOKENS_PER_LINE),
-                    guess="\n".join(f"{number}: {one}" for number in range(1, length + 1)),
+                    guess="\n".join(f"{number + 1}: {one[number % len(one)]}" for number in range(length)),
                     sends=sends,
                 )
             )
@@ -308,11 +310,9 @@ class _Packing(Generic[T]):
 
 
 def _system(question: Question[Any]) -> str:
-    if question.explains:
-        example = f"1: It is so. Answer: {question.guess}"
-        form = f"an explanation in one sentence, and 'Answer:' and {question.form}, as in '{example}'"
-    else:
-        form = f"{question.form}, as in '1: {question.guess}'"
+    example = f"1: {question.guessed('It is so. Answer: ')[0]}"
+    said = f"an explanation in one sentence, and 'Answer:' and {question.form}" if question.explains else question.form
+    form = f"{said}, as in '{example}'"
     solved = [
         f"{turn.content}" if turn.role == "user" else f"Of that row the answer is {turn.content}"
         for turn in question.turns

@@ -39,6 +39,10 @@ def model(
         if message.startswith("<row>"):
             assert label is not None
             return label(json.loads(message.split("\n")[1]))
+        if message.startswith("<rows>"):
+            assert label is not None
+            found = re.findall(r"^(\d+) (\{.*\})$", message, re.MULTILINE)
+            return "\n".join(f"{number}: {label(json.loads(line))}" for number, line in found)
         lefts, rights = rows(message, "left"), rows(message, "right")
         if not lefts[0][0]:
             return str(truth(lefts[0][1], rights[0][1]))
@@ -375,3 +379,30 @@ def test_hostile_cells_stay_in_their_side():
 def test_the_bound_on_what_is_missed():
     assert most_missed(0, 29, 0.05) < 0.1 < most_missed(0, 28, 0.05)
     assert most_missed(3, 3, 0.05) == 1.0
+
+
+def test_a_limit_asks_few_blocks_and_spreads_over_both_sides():
+    both = frame("review", 60, 60)
+    lm = model(lambda one, other: number(one) % 2 == number(other) % 2)
+    result = sem_join(both, both, "{review:left} and {review:right} are both odd or both even", lm=lm, limit=10)
+    assert len(result) == 10
+    assert len(lm.asked) == 1
+    assert result["review:left"].value_counts().max() <= 2
+    assert result["review:right"].value_counts().max() <= 2
+    assert (result["review:left"] != result["review:right"]).all()
+    assert (result.tag.outcomes["outcome"] == "not asked").sum() == 52
+    assert "1 of 64 blocks were asked" in str(result.tag.claim_report)
+    with pytest.raises(InvalidArgument, match="keeps no others"):
+        sem_join(both, both, "{review:left} {review:right}", lm=lm, limit=10, how="left")
+
+
+def test_labels_are_asked_in_packs():
+    left, right = frame("review", 60, 60), frame("review", 60, 60)
+    lm = model(alike, PLAN, mood)
+    singly = sem_join(left, right, "{review:left} rhymes with {review:right}", lm=lm)
+    alone = len(lm.asked)
+    lm = model(alike, PLAN, mood)
+    packed = sem_join(left, right, "{review:left} rhymes with {review:right}", lm=lm, rows_per_call="auto")
+    pd.testing.assert_frame_equal(packed, singly)
+    assert len(lm.asked) <= alone - 60 + 6
+    assert packed.tag.claim_report.prompts["labels"] <= 6

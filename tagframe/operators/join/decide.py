@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -11,12 +12,14 @@ import numpy.typing as npt
 import pandas as pd
 
 from tagframe.errors import InvalidArgument
+from tagframe.lm import Bound
 from tagframe.operators.join.claim_report import ClaimReport
 from tagframe.operators.join.label_plan import ClaimPlan, ask_plan
 from tagframe.operators.join.labels import SAMPLE, Audit, Labels, ask_by_labels, joined_by
 from tagframe.operators.join.pair_candidates import ask_candidates
-from tagframe.operators.join.pairs import Judge, Verdicts, packs
-from tagframe.operators.steps import Step
+from tagframe.operators.join.pairs import Block, Judge, Verdicts, packs
+from tagframe.operators.limiting import next_round
+from tagframe.operators.steps import Step, bounded
 
 Way: TypeAlias = Literal["auto", "blocks", "pairs"]
 
@@ -34,6 +37,7 @@ class Decision:
         unsure: left rows of which, or of a pair of which, the model cannot say.
         failed_left: left rows without an answer, or with a pair without one.
         failed_right: right rows without an answer.
+        not_asked: left rows that nothing was asked of, since enough pairs were found before.
         report: of it all.
     """
 
@@ -44,6 +48,7 @@ class Decision:
     unsure: set[int] = field(default_factory=set)
     failed_left: dict[int, Exception] = field(default_factory=dict)
     failed_right: dict[int, Exception] = field(default_factory=dict)
+    not_asked: set[int] = field(default_factory=set)
 
     def to_frame(self) -> pd.DataFrame:
         """The pairs: columns ``left``, ``right`` and ``reason``."""
@@ -116,6 +121,35 @@ def decide(judge: Judge, plan: ClaimPlan | Way, recall: float, size: int = 1) ->
         told=candidates.told,
     )
     return _decided(candidates.verdicts, report)
+
+
+def decide_some(judge: Judge, limit: int) -> Step[Decision]:
+    """Ask about pairs, in blocks over both sides in turn, until so many are found.
+
+    Blocks are taken from far off the diagonal first: where both sides are one frame, a row meets itself last.
+    """
+    lefts, rights = (packs(range(len(side)), side) for side in (judge.left, judge.right))
+    across = len(rights)
+    blocks = [
+        Block(one, rights[(number + shift + across // 2) % across])
+        for shift in range(across)
+        for number, one in enumerate(lefts)
+    ]
+    verdicts, done, asked = Verdicts(), 0, 0
+    bound = Bound(2 * sum(map(len, blocks)), len(blocks))
+    guess = json.dumps([["L1", "R1", *["both say so"] * judge.explained]])
+    while done < len(blocks) and len(verdicts.true) < limit:
+        several, some = next_round(asked, len(verdicts.true), limit), 0
+        while done + some < len(blocks) and sum(map(len, blocks[done : done + some])) < several:
+            some += 1
+        verdicts.add((yield from bounded(judge.judge_blocks(blocks[done : done + some], guess), bound)))
+        asked += sum(map(len, blocks[done : done + some]))
+        done += some
+    told = f"{done:,} of {len(blocks):,} blocks were asked, until {limit:,} pairs were found"
+    report = _report(judge, "blocks", prompts={"blocks": done}, matched=len(verdicts.true), told=told)
+    decision = _decided(verdicts, report)
+    decision.not_asked = set(range(len(judge.left))) - {row for block in blocks[:done] for row in block.left}
+    return decision
 
 
 def _report(judge: Judge, way: str, *, matched: int, prompts: dict[str, int], **facts: object) -> ClaimReport:

@@ -169,7 +169,9 @@ class _Labeller:
 
     def _question(self, text: str) -> Question[tuple[Any, ...]]:
         plan = self.labels.plan
-        likely = plan.labels[0] if plan.pairs is None else plan.pairs[0][0 if text == plan.left else 1]
+        # In turns, so that labels join some pairs and part others, and a quote has pairs of both kinds to ask about.
+        one, other = plan.labels[:2] if plan.pairs is None else (plan.pairs[0][0], plan.pairs[0][1])
+        likely = (one, other) if one != other else (one, next(label for label in plan.labels if label != one))
         value = choice_value(plan.labels)
         return Question(
             f"Label a row of a table. {WORLD}",

@@ -141,22 +141,26 @@ class Judge:
         completions = yield from self.ask_each(pairs, "False")
         return verdicts_of(pairs, completions)
 
-    def judge_blocks(self, blocks: Sequence[Block]) -> Step[Verdicts]:
+    def judge_blocks(self, blocks: Sequence[Block], guess: str = "[]") -> Step[Verdicts]:
         """What the model says of all pairs of the blocks, each block a prompt.
 
         A block whose answer cannot be read, that is too long or that is withheld, is asked in halves, down to single
         pairs, which are then asked as such.
+
+        Args:
+            blocks: of rows.
+            guess: what answers are taken to be, for quotes.
         """
         verdicts = Verdicts()
         for start in range(0, len(blocks), WAVE):
-            yield from self._judge_wave(blocks[start : start + WAVE], verdicts)
+            yield from self._judge_wave(blocks[start : start + WAVE], verdicts, guess)
             stopped = next((error for _, error in verdicts.failed if _stops_all(error)), None)
             if stopped is not None:
                 verdicts.failed += [(block, stopped) for block in blocks[start + WAVE :]]
                 break
         return verdicts
 
-    def _judge_wave(self, blocks: Sequence[Block], verdicts: Verdicts) -> Step[None]:
+    def _judge_wave(self, blocks: Sequence[Block], verdicts: Verdicts, guess: str) -> Step[None]:
         waiting = list(blocks)
         while waiting:
             single = [block for block in waiting if len(block) == 1]
@@ -164,7 +168,7 @@ class Judge:
             for block in waiting:
                 if len(block) > 1:
                     by_shape.setdefault((len(block.left), len(block.right)), []).append(block)
-            steps: list[Step[Any]] = [self._ask_blocks(shape, alike) for shape, alike in by_shape.items()]
+            steps: list[Step[Any]] = [self._ask_blocks(shape, alike, guess) for shape, alike in by_shape.items()]
             pairs = [(block.left[0], block.right[0]) for block in single]
             results: list[Any] = yield from together([*steps, self.judge_each(pairs)])
             verdicts.add(results.pop())
@@ -179,7 +183,7 @@ class Judge:
                     else:
                         verdicts.failed.append((block, completion.error))
 
-    def _ask_blocks(self, shape: tuple[int, int], blocks: Sequence[Block]) -> Step[list[Completion[Any]]]:
+    def _ask_blocks(self, shape: tuple[int, int], blocks: Sequence[Block], guess: str) -> Step[list[Completion[Any]]]:
         form = _MANY_EXPLAINED if self.explained else _MANY_FORM
         opening: list[Message] = [Message("system", f"{_MANY} {form}\n\nClaim: {self.claim}")]
         for left, right, truth in self.examples:
@@ -199,7 +203,7 @@ class Judge:
             )
             for block in blocks
         ]
-        return (yield from gather(Batch(prompts, pair_reader(*shape, self.explained), guess="[]")))
+        return (yield from gather(Batch(prompts, pair_reader(*shape, self.explained), guess=guess)))
 
 
 def verdicts_of(pairs: Sequence[tuple[int, int]], completions: Sequence[Completion[Any]]) -> Verdicts:

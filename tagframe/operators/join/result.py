@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Literal, TypeAlias, get_args
 
@@ -39,6 +40,22 @@ def row_pairs(left: Side, right: Side, pairs: pd.DataFrame) -> pd.DataFrame:
     found = pairs.merge(left.places().rename(columns={"row": "left", "place": "left_place"}), on="left")
     found = found.merge(right.places().rename(columns={"row": "right", "place": "right_place"}), on="right")
     return found.drop(columns=["left", "right"]).sort_values(["left_place", "right_place"], ignore_index=True)
+
+
+def spread(found: pd.DataFrame, limit: int) -> pd.DataFrame:
+    """So many of the pairs of places, over as many rows of both sides as may be."""
+    pairs = list(zip(found["left_place"], found["right_place"], strict=True))
+    used: Counter[tuple[str, int]] = Counter()
+    taken: set[int] = set()
+    most = 1
+    while len(taken) < min(limit, len(pairs)):
+        for number, (left, right) in enumerate(pairs):
+            ends = ("left", left), ("right", right)
+            if number not in taken and len(taken) < limit and all(used[end] < most for end in ends):
+                taken.add(number)
+                used.update(ends)
+        most += 1
+    return found.iloc[sorted(taken)].reset_index(drop=True)
 
 
 def with_unmatched(found: pd.DataFrame, left: Side, right: Side, how: JoinHow) -> pd.DataFrame:

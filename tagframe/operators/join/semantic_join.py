@@ -16,7 +16,7 @@ from tagframe.operators.answer_grammar import parse_word
 from tagframe.operators.cells import encode_rows
 from tagframe.operators.drivers import run
 from tagframe.operators.examples import ANSWER
-from tagframe.operators.join.decide import Decision, Way, check_plan, decide
+from tagframe.operators.join.decide import Decision, Way, check_plan, decide, decide_some
 from tagframe.operators.join.label_plan import ClaimPlan, NoLabels, ask_plan
 from tagframe.operators.join.pairs import Judge
 from tagframe.operators.join.result import (
@@ -25,11 +25,21 @@ from tagframe.operators.join.result import (
     joined_frame,
     refuse_taken_of_both,
     row_pairs,
+    spread,
     with_unmatched,
 )
 from tagframe.operators.join.sides import LEFT, RIGHT, Side, resolve_sides
+from tagframe.operators.limiting import check_limit
 from tagframe.operators.operator import declare
-from tagframe.operators.outcome import OnError, Outcome, check_on_error, error_column, free_name, outcome_frame
+from tagframe.operators.outcome import (
+    OnError,
+    Outcome,
+    OutcomeKind,
+    check_on_error,
+    error_column,
+    free_name,
+    outcome_frame,
+)
 from tagframe.operators.packing import RowsPerCall, rows_per_call_of
 from tagframe.operators.prompt_names import label_text
 from tagframe.operators.steps import Step
@@ -56,6 +66,7 @@ def sem_join(
     return_explanations: bool = False,
     examples: pd.DataFrame | None = None,
     rows_per_call: RowsPerCall = None,
+    limit: int | None = None,
     suffix: str = "_join",
     on_error: OnError = "raise",
     window: int | None = None,
@@ -83,6 +94,8 @@ def sem_join(
         examples: solved pairs: the named columns and a boolean column ``Answer``.
         rows_per_call: rows that are labelled in one prompt, "auto" for 16 at most; the pairs that are asked directly
             audit these packs, too.
+        limit: stop as soon as so many pairs are found, asked in blocks and spread over the rows of both sides; for
+            ``how="inner"`` and ``plan="auto"`` or ``"blocks"``.
         suffix: the end of the added columns' names.
         on_error: what rows without an answer do: ``"raise"`` once all others are done, ``"keep"`` them, without a
             partner, with a column ``join_error``, or ``"drop"``.
@@ -102,6 +115,9 @@ def sem_join(
     check_how(how)
     check_plan(plan)
     size = rows_per_call_of(rows_per_call)
+    check_limit(limit, "rows")
+    if limit is not None and (how != "inner" or plan not in ("auto", "blocks")):
+        raise InvalidArgument(f"limit= asks about pairs in blocks and keeps no others; got how={how!r}, plan={plan!r}")
     if isinstance(recall, bool) or not isinstance(recall, int | float) or not 0 < recall <= 1:
         raise InvalidArgument(f"recall is a share of the pairs, above 0 and up to 1; got {recall!r}")
     other = _as_frame(right)
@@ -116,8 +132,11 @@ def sem_join(
         examples=_solved_pairs(examples, left_side, right_side),
         window=window,
     )
-    decision = yield from decide(judge, plan, recall, size)
-    return _finished(left_side, right_side, decision, how, return_explanations, suffix, on_error)
+    if limit is None:
+        decision = yield from decide(judge, plan, recall, size)
+    else:
+        decision = yield from decide_some(judge, limit)
+    return _finished(left_side, right_side, decision, how, return_explanations, suffix, on_error, limit)
 
 
 def _as_frame(right: Any) -> pd.DataFrame:
@@ -163,10 +182,12 @@ def _finished(
     explained: bool,
     suffix: str,
     on_error: OnError,
+    limit: int | None = None,
 ) -> pd.DataFrame:
     """The joined frame, which knows its outcomes and its report."""
     outcomes = _outcomes(left, decision)
     found = row_pairs(left, right, decision.to_frame())
+    found = found if limit is None else spread(found, limit)
     lost_right = [
         (place, decision.failed_right[row])
         for place, row in enumerate(right.of.tolist())
@@ -225,7 +246,8 @@ def _outcomes(left: Side, decision: Decision) -> list[Outcome]:
         elif row in joined:
             outcomes.append(Outcome("joined", note=note))
         else:
-            outcomes.append(Outcome("unsure" if row in decision.unsure else "lone", note=note))
+            kind: OutcomeKind = "unsure" if row in decision.unsure else "lone"
+            outcomes.append(Outcome("not asked" if row in decision.not_asked else kind, note=note))
     return outcomes
 
 
