@@ -236,6 +236,10 @@ class RowsMultipliedWarning(UserWarning):
     """A join step multiplied the rows of the anchor (or of the finest grain)."""
 
 
+class TablesStackedWarning(UserWarning):
+    """A merge stacked tables of one shape, of which only one was asked for."""
+
+
 class TableLeftOutWarning(UserWarning):
     """A merge left out a table that is hardly needed and would only have repeated rows."""
 

@@ -445,7 +445,7 @@ class OperatorMethods:
         **settings: Unpack[SearchSettings]
     ) -> Quote: ...
     def merge(
-        self, *frames: Frames, on: On | None = None, plan: JoinPlan | None = None, stack: bool = True,
+        self, *frames: Frames, on: On | None = None, plan: JoinPlan | None = None, stack: bool | None = None,
         how: How = 'inner', on_fanout: Reaction = 'raise', on_loss: Reaction = 'warn', on_ambiguous: Reaction = 'warn',
         columns: Sequence[str] | None = None, where: Where | None = None, limit: int | None = None,
         aggregate: Aggregate | None = None
@@ -469,7 +469,7 @@ class OperatorMethods:
                 several columns, ``["country", "year"]``. Frames that these leave apart are joined on inferred keys.
             plan: the whole plan, instead; see :func:`join_plan`.
             stack: whether frames of one shape, as ``sales_2023`` and ``sales_2024``, are joined as one; the report then
-                begins with that.
+                begins with that. Where None they are, with a warning if the first frame is one of them, or ``on`` names it.
             how: the kind of every join. "left" keeps the rows of the first frame.
             on_fanout: what to do where a step repeats rows of the first frame: "raise", "warn" or "allow".
             on_loss: what to do where rows of the first frame are lost; other frames lose rows by nature.

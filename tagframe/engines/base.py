@@ -213,6 +213,10 @@ class Engine(Protocol):
     def picks_rows(self) -> bool:
         """Whether some rows of its tables can be read without the others, as a rule."""
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether a merge with tables of other engines asks it for rows by keys; else they are in memory, or read."""
+
     def shapes(self) -> list[TableShape]:
         """The tables, without their rows.
 

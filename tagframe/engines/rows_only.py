@@ -25,6 +25,7 @@ class RowsOnly(ABC):
 
     is_database = False
     picks_rows = False
+    is_asked = False
     dialect = SQLITE
 
     @abstractmethod

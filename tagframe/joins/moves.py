@@ -7,9 +7,6 @@ from dataclasses import dataclass
 
 from tagframe.joins.steps import JoinStep, PlanTable
 
-MOVING = ("postgres", "duckdb")
-"""Engines that are asked for rows by keys; tables of others are in memory, or read here."""
-
 
 @dataclass(frozen=True)
 class PlannedMove:
@@ -40,7 +37,7 @@ def _mb(size: int) -> str:
 
 
 def planned_moves(sources: Sequence[PlanTable], steps: Sequence[JoinStep]) -> list[PlannedMove]:
-    """What moves where a plan's tables are in several places; nothing where they are in one, or in memory.
+    """What moves where a plan's tables are in several places; nothing of those in memory, or where they are in one.
 
     Of a table that a step brings in no more rows are asked for than its base has; what keys leave out of the start
     table is not known before they are sent.
@@ -53,7 +50,7 @@ def planned_moves(sources: Sequence[PlanTable], steps: Sequence[JoinStep]) -> li
         rows[step.table] = known if known is None or base is None or not is_one else min(known, base)
     found = []
     for table, source in by_id.items():
-        if source.place not in MOVING:
+        if not source.place:
             continue
         asked = [step.base for step in steps if step.table == table]
         asked += [step.table for step in steps if step.base == table == start]

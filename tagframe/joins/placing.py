@@ -23,7 +23,7 @@ def placed(plan: JoinPlan, corpus: Corpus) -> JoinPlan:
         engine = None if source.parts else corpus.engine(source.id)
         if engine is None:
             return plan
-        kinds[source.id] = engine.kind
+        kinds[source.id] = engine.kind if engine.is_asked else ""
         if not any(engine is other or engine == other for other in places):
             places.append(engine)
     if len(places) < 2:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,9 +21,10 @@ from tagframe.errors import (
     InexactKeys,
     RowsLostWarning,
     TableLeftOutWarning,
+    TablesStackedWarning,
 )
 from tagframe.joins.aggregates import way_to_aggregate
-from tagframe.joins.key_text import text_of
+from tagframe.joins.key_text import On, text_of
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import JoinStep
 from tagframe.keys.column_names import is_attribute, version_column, words
@@ -62,6 +64,26 @@ def say_doubt(plan: JoinPlan) -> None:
                 f'joined on {what}: {shown}. plan.alternatives has other ways, on="a.x = b.y" takes one of your own',
                 DoubtfulJoinWarning,
             )
+
+
+def say_stacked(plan: JoinPlan, on: On | None) -> None:
+    """Warn where rows of other tables come on top of the anchor's, or what on= says of one is taken for others."""
+    items = [on] if isinstance(on, str | KeyPair) else list(on or ())
+    said = " ".join(item if isinstance(item, str) else f"{item.left} {item.right}" for item in items)
+    for source in plan.sources:
+        named = [part.id for part in source.parts if re.search(rf"\b{re.escape(part.name)}\.", said)]
+        parts = [f"{part.id} ({part.rows:,} rows)" if part.rows else part.id for part in source.parts]
+        if plan.is_anchored and source.id == plan.start and parts:
+            what = "the merge is of the rows of all of them"
+        elif 0 < len(named) < len(parts):
+            what = f"what on= says of {' and '.join(named)} is taken for all of them"
+        else:
+            continue
+        warn(
+            f"{' and '.join(parts)} are of one shape and stacked: {what}. stack=True says that it is meant, "
+            "stack=False joins them apart",
+            TablesStackedWarning,
+        )
 
 
 def say_left_out(plan: JoinPlan) -> None:

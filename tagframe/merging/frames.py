@@ -26,7 +26,7 @@ from tagframe.joins.steps import How
 from tagframe.keys.column_names import Similarity
 from tagframe.keys.key_columns import NAMED
 from tagframe.keys.key_pair import KeyPair
-from tagframe.merging.advice import Reaction, warn
+from tagframe.merging.advice import Reaction, say_stacked, warn
 from tagframe.merging.given_frames import Frames, GivenFrames
 from tagframe.merging.run import Where, run_plan
 
@@ -124,7 +124,7 @@ def merge(
     *frames: Frames,
     on: On | None = None,
     plan: JoinPlan | None = None,
-    stack: bool = True,
+    stack: bool | None = None,
     how: How = "inner",
     on_fanout: Reaction = "raise",
     on_loss: Reaction = "warn",
@@ -153,7 +153,7 @@ def merge(
             several columns, ``["country", "year"]``. Frames that these leave apart are joined on inferred keys.
         plan: the whole plan, instead; see :func:`join_plan`.
         stack: whether frames of one shape, as ``sales_2023`` and ``sales_2024``, are joined as one; the report then
-            begins with that.
+            begins with that. Where None they are, with a warning if the first frame is one of them, or ``on`` names it.
         how: the kind of every join. "left" keeps the rows of the first frame.
         on_fanout: what to do where a step repeats rows of the first frame: "raise", "warn" or "allow".
         on_loss: what to do where rows of the first frame are lost; other frames lose rows by nature.
@@ -181,7 +181,9 @@ def merge(
         raise InvalidArgument("pass on= or plan=, not both: plan.use(…) gives a plan with another key")
     given = GivenFrames.of(frames)
     if plan is None:
-        plan = _plan(given, on, None, None, stack)
+        plan = _plan(given, on, None, None, stack is not False)
+        if stack is None:
+            say_stacked(plan, on)
     frame, report = run_plan(
         plan,
         given.corpus,

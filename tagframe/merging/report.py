@@ -26,7 +26,7 @@ class StepReport:
         unmatched_left: rows that have none (lost by an inner join), among them ``null_keys``.
         unmatched_right: rows of the table brought in that no row matched.
         fan_out: rows out for each row that matched, 1 where none is repeated; 0 where none matched.
-        null_keys: rows whose key is null; they never match.
+        null_keys: rows whose key is null, or that have no row of its table; they never match.
         coerced: rows that match only in canonical form: "007" and 7, " Prague" and "prague".
         seconds: what the step took; SQLite makes all in one pass, of which this is an equal part.
         sign: how the columns are compared, one after the other, where not all are equal: "= and >=".

@@ -63,12 +63,15 @@ def _made_of(column: pd.Series, groups: Any, function: str, table: str) -> pd.Se
     is_number = pd.api.types.is_numeric_dtype(column.dtype) or (
         pd.api.types.infer_dtype(column, skipna=True) in ("decimal", "integer", "floating", "empty")
     )
-    if function in ("sum", "mean") and not is_number:
+    try:
+        if function in ("sum", "mean") and not is_number:
+            raise TypeError("no numbers")
+        found: pd.Series = getattr(groups, function)()
+    except TypeError as error:
         raise InvalidArgument(
-            f"{table}.{column.name} is {column.dtype}, and {function} is of numbers: min, max, count and nunique are "
-            "of anything"
-        )
-    found: pd.Series = getattr(groups, function)()
+            f"no {function} of {table}.{column.name}, which is {column.dtype}: {error}. count is of "
+            "anything, min and max are of what can be sorted"
+        ) from error
     return found.astype("int64") if function in ("count", "nunique") else found
 
 

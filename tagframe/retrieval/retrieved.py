@@ -18,6 +18,7 @@ from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_yo
 from tagframe.joins import Aggregate, Components, How, JoinPlan, On, accepted_keys, keys_on, plan_tables
 from tagframe.keys import KeyPair
 from tagframe.merging import Reaction, Where, run_plan
+from tagframe.merging.advice import say_stacked
 from tagframe.merging.hidden_now import as_hidden_now
 from tagframe.retrieval.families import shared_name
 from tagframe.retrieval.links import tables_around
@@ -202,7 +203,7 @@ class RetrievedTables:
         plan: JoinPlan | None = None,
         *,
         on: On | None = None,
-        stack: bool = True,
+        stack: bool | None = None,
         how: How = "inner",
         on_fanout: Reaction = "raise",
         on_loss: Reaction = "warn",
@@ -218,7 +219,8 @@ class RetrievedTables:
             plan: how to join them, instead of :attr:`join_plan`.
             on: key pairs to join on, where they should be others: ``"orders.buyer = customers.id"``, ``"day"``, … as
                 for :func:`tagframe.merge`.
-            stack: whether tables of one shape, as ``sales_2023`` and ``sales_2024``, are joined as one.
+            stack: whether tables of one shape, as ``sales_2023`` and ``sales_2024``, are joined as one. Where None they
+                are, with a warning if the anchor is one of them, or ``on`` names one.
             how, on_fanout, on_loss, on_ambiguous, columns, where, limit, aggregate: as for
                 :func:`tagframe.merging.run_plan`. A table of which one row a key is joined is needed.
 
@@ -230,9 +232,11 @@ class RetrievedTables:
         """
         if plan is not None and on is not None:
             raise InvalidArgument("pass on= or a plan, not both: plan.use(…) gives a plan with another key")
-        plan = plan or (
-            self.join_plan if on is None and stack and not aggregate else self._planned(on, stack, aggregate or ())
-        )
+        if plan is None:
+            is_plain = on is None and stack is not False and not aggregate
+            plan = self.join_plan if is_plain else self._planned(on, stack is not False, aggregate or ())
+            if stack is None:
+                say_stacked(plan, on)
         frame, report = run_plan(
             plan,
             self.corpus,

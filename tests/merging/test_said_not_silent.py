@@ -104,7 +104,7 @@ def test_unrelated_frames_are_not_stacked():
 
 def test_frames_of_two_years_are_stacked_and_the_report_begins_with_it():
     frames = {"budget_2023": YEAR, "budget_2024": YEAR}
-    frame, report = merged(frames)
+    frame, report = merged(frames, stack=True)
     assert len(frame) == 6
     assert repr(report).startswith("frames.budget is frames.budget_2023 on top of frames.budget_2024.\nMerged from")
     with pytest.raises(NotConnected):

@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 from accounted import merged
 
+import tagframe as tf
 from tagframe.corpus import open_corpus
-from tagframe.errors import ColumnNotFound, FanOut, InvalidArgument, NotConnected
+from tagframe.errors import ColumnNotFound, FanOut, InvalidArgument, NotConnected, TablesStackedWarning
 from tagframe.joins import JoinPlan, plan_joins
 from tagframe.keys import infer_key_pairs, infer_unions
 from tagframe.merging import join_plan, run_plan, stack
@@ -37,7 +38,7 @@ def test_a_plan_joins_the_stack_as_one_table_and_the_report_says_so():
     plan = join_plan(SHOP)
     assert (plan.start, plan.tables) == ("shop.sales", ("shop.sales", "shop.product"))
     assert [step.cardinality for step in plan.steps] == ["many-to-one"]
-    frame, report = merged(SHOP)
+    frame, report = merged(SHOP, stack=True)
     stacked = pd.concat([SHOP["shop.sales_2023"], SHOP["shop.sales_2024"]], ignore_index=True)
     pd.testing.assert_frame_equal(frame[list(stacked.columns)], stacked)
     assert frame["source_table"].value_counts().to_dict() == {"shop.sales_2024": 300, "shop.sales_2023": 200}
@@ -52,7 +53,8 @@ def test_a_plan_joins_the_stack_as_one_table_and_the_report_says_so():
 def test_frames_that_were_read_from_tables_of_two_years_are_stacked_unless_told_not_to():
     corpus = open_corpus(SHOP)
     first, second, product = (corpus.read(name) for name in SHOP)
-    frame = first.tag.merge(second, product)
+    with pytest.warns(TablesStackedWarning, match=r"sales_2023 \(200 rows\) and shop\.sales_2024 \(300 rows\) are of"):
+        frame = first.tag.merge(second, product)
     assert len(frame) == 500
     assert frame.tag.merge_report.stacks == (("shop.sales", ("shop.sales_2023", "shop.sales_2024")),)
     with pytest.raises(FanOut):
@@ -60,6 +62,25 @@ def test_frames_that_were_read_from_tables_of_two_years_are_stacked_unless_told_
     # Nothing says that frames without a name are of two years.
     with pytest.raises(FanOut):
         SHOP["shop.sales_2023"].tag.merge(SHOP["shop.sales_2024"], product)
+
+
+def test_what_is_said_of_one_table_and_taken_for_its_like_is_said():
+    others = {name: SHOP[name] for name in ("shop.product", "shop.sales_2023", "shop.sales_2024")}
+    on = "sales_2023.product_id = product.product_id"
+    said = r"what on= says of shop\.sales_2023 is taken for all of them.*stack=False joins them apart"
+    with pytest.warns(TablesStackedWarning, match=said):
+        frame = tf.merge(others, on=on, on_fanout="allow", on_loss="allow")
+    assert len(frame) == 500
+    corpus = open_corpus(SHOP)
+    found = corpus.tables.tag.retrieve_tables("sales of products", k=3)
+    with pytest.warns(TablesStackedWarning, match=said):
+        found.merge(on=on, on_loss="allow")
+    both = [on, on.replace("2023", "2024")]
+    for stack_them, asked in ((None, both), (True, on), (None, "product_id")):
+        found.merge(on=asked, stack=stack_them, on_loss="allow")
+    anchored = corpus.read("sales_2023").tag.retrieve_tables("sales of products", k=2, corpus=corpus)
+    with pytest.warns(TablesStackedWarning, match="the merge is of the rows of all of them"):
+        assert len(anchored.merge(on_loss="allow")) == 500
 
 
 def test_an_anchor_is_stacked_with_its_like_and_hints_follow():

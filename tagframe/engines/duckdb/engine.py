@@ -54,6 +54,7 @@ class LakeEngine:
     kind: str = "duckdb"
     is_database: ClassVar[bool] = False
     picks_rows: ClassVar[bool] = True
+    is_asked: ClassVar[bool] = True
     dialect: ClassVar[Dialect] = DUCKDB
 
     @property

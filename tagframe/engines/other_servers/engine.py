@@ -61,6 +61,7 @@ class OtherServerEngine(RowsOnly):
     kind: str = "sqlalchemy"
     path: None = field(default=None, init=False)
     picks_rows = True
+    is_asked = False
 
     @property
     def identity(self) -> str:

@@ -79,6 +79,7 @@ class PostgresEngine:
     path: None = field(default=None, init=False)
     is_database: ClassVar[bool] = False
     picks_rows: ClassVar[bool] = True
+    is_asked: ClassVar[bool] = True
     dialect: ClassVar[Dialect] = POSTGRES
 
     @property

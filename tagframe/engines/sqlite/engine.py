@@ -91,6 +91,7 @@ class SQLiteEngine:
     kind: str = "sqlite"
     is_database: ClassVar[bool] = True
     picks_rows: ClassVar[bool] = True
+    is_asked: ClassVar[bool] = False
     dialect: ClassVar[Dialect] = SQLITE
 
     @property
