@@ -185,6 +185,9 @@ def _counted(mine: pd.Series, theirs: pd.Series, shared: Shared) -> tuple[int, i
         return None
     left, left_values = pd.factorize(hashable(mine[both]))
     right, right_values = pd.factorize(hashable(theirs[both]))
+    is_number = all(pd.api.types.is_numeric_dtype(one.dtype) for one in (mine, theirs))
+    if is_number and len(left) >= _EACH_ONCE and len(left_values) == len(right_values) == len(left):
+        return None  # both number rows
     left_forms, right_forms = (canonical_all(list(values))[0] for values in (left_values, right_values))
     code_of: dict[str | None, int] = {}
     left_codes, right_codes = (
