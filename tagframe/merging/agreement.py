@@ -65,13 +65,20 @@ class Shared:
         return [(self.step.base, column) for column in self.step.base_columns]
 
 
+def columns_there(plan: JoinPlan, corpus: Corpus) -> set[ColumnKey]:
+    """The columns of a plan that its corpus has, which may have changed since; all of stacks."""
+    return {
+        (source.id, column)
+        for source in plan.sources
+        for column in (
+            source.columns if source.parts else (column.name for column in corpus.profile(source.id).columns)
+        )
+    }
+
+
 def shared_columns(plan: JoinPlan, corpus: Corpus) -> list[Shared]:
     """The columns by which matched rows may be told to disagree, of those that the corpus has still."""
-    there = {
-        (source.id, column.name)
-        for source in plan.sources
-        for column in ([] if source.parts else corpus.profile(source.id).columns)
-    } | {(source.id, column) for source in plan.sources if source.parts for column in source.columns}
+    there = columns_there(plan, corpus)
     sources = {source.id: source for source in plan.sources}
     used = {
         (table, column)

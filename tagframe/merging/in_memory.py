@@ -20,7 +20,7 @@ from tagframe.keys.composite import CONTAINED, MOST_ROWS
 from tagframe.keys.matching import Matches, Positions, hashable, match_rows
 from tagframe.merging import advice
 from tagframe.merging.advice import Reaction
-from tagframe.merging.agreement import alike
+from tagframe.merging.agreement import alike, columns_there
 from tagframe.merging.joined_rows import JoinedRows, Matched, taken
 from tagframe.merging.key_values import key_kind
 from tagframe.merging.report import MergeReport, StepReport
@@ -38,7 +38,9 @@ def merge_in_memory(asked: Asked) -> tuple[pd.DataFrame, MergeReport]:
     # Where the result may be a small part of the rows, columns are read of it alone.
     picks = asked.how != "outer" and not where.query and (bool(where) or asked.limit is not None)
     late = {key for key in wanted if picks and source.may_pick(key[0])}
-    result = Merge(plan, source, plan.column_names(), asked.how, tested | (wanted - late), late)
+    result = Merge(
+        plan, source, plan.column_names(), asked.how, tested | (wanted - late), late, columns_there(plan, asked.corpus)
+    )
     steps = [result.advance(step, asked.on_fanout) for step in plan.steps]
     lost = result.lost()
     if asked.on_loss == "raise":
@@ -87,7 +89,9 @@ class Merge:
         how: How,
         needed: Collection[ColumnKey],
         late: Collection[ColumnKey],
+        there: Collection[ColumnKey] = (),
     ) -> None:
+        self._there = there
         self.plan, self.names, self.how = plan, names, how
         self._source = source
         self._sharing: dict[str, list[ColumnKey]] = defaultdict(list)
@@ -195,9 +199,11 @@ class Merge:
             ((owner, mine), column)
             for owner in sorted(before, key=lambda table: table != step.base)
             for mine, column in alike(self.plan.source(owner), theirs)
-            if column not in step.columns and (owner, mine) not in {(step.base, own) for own in step.base_columns}
+            if column not in step.columns and {(owner, mine), (step.table, column)} <= {*self._there}
         ][:_MOST_OPTIONS]
         for chosen in (subset for size in (1, 2) for subset in combinations(options, size)):
+            if len({column for _, column in chosen}) < len(chosen):
+                continue
             keys = [*zip(((step.base, own) for own in step.base_columns), step.columns, strict=True), *chosen]
             table = self._source.whole(step.table, [column for _, column in keys])
             if table.dropna().apply(hashable).duplicated().any():

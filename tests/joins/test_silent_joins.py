@@ -155,3 +155,12 @@ def test_frames_without_names_are_told_that_names_help():
         tf.infer_keys(animals, owners=owners)
     with pytest.raises(tf.errors.NotConnected, match="have none: give frames by name"):
         tf.merge(D({"a": list("xyz")}), D({"b": list("pqr")}))
+
+
+def test_a_refusal_compares_columns_that_several_tables_have():
+    codes = D({"iso3": ["DEU", "FRA"], "name": ["Germany", "France"], "year": [1990, 1990]})
+    gdp = D({"iso3": ["DEU"] * 3 + ["FRA"] * 3, "year": [2019, 2020, 2021] * 2, "name": list("abcdef")})
+    emitted = D({"name": ["Germany"] * 3 + ["France"] * 3, "year": [2019, 2020, 2021] * 2, "co2": range(6)})
+    on = ["emitted.name = codes.name", "codes.iso3 = gdp.iso3"]
+    with pytest.raises(FanOut, match=r"year of 'frames\.emitted' belongs to the key"):
+        tf.merge({"emitted": emitted, "codes": codes, "gdp": gdp}, on=on)
