@@ -89,14 +89,16 @@ class Places:
         self, known: Knowledge, of_table: Mapping[str, list[str]]
     ) -> Iterator[tuple[dict[str, str], Derivations]]:
         """Of each source that something is hidden of: the ids of its tables, and what it computes of that."""
-        sources = {self.tables[id][0] for id, _ in known.withheld if id in self.tables}
-        for source in sorted(sources & self.engines.keys()):
-            engine = self.engines[source]
-            if engine.path is not None and not engine.path.exists():
-                continue  # nothing of it can be read
+        elsewhere = sorted({id for id, _ in known.withheld if id not in self.tables})
+        for source, engine in sorted(self.engines.items(), key=lambda item: item[0]):
             ids = {table: id for id, (key, table) in self.tables.items() if key == source}
-            columns = [(table, name) for table, id in ids.items() for name in of_table.get(id, ())]
-            yield ids, engine.derivations(columns)
+            # Of a server views may be opened without what they read, of another schema: ids are what it calls tables.
+            is_alone = len(self.engines) == 1 and engine.path is None
+            named = {**{id: id for id in (elsewhere if is_alone else ())}, **ids}
+            columns = [(table, name) for table, id in named.items() for name in of_table.get(id, ())]
+            # Of a file that is gone nothing can be read.
+            if columns and (engine.path is None or engine.path.exists()):
+                yield named, engine.derivations(columns)
 
 
 def _by_table(known: Knowledge) -> dict[str, list[str]]:

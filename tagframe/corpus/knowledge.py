@@ -264,6 +264,9 @@ class KnowledgeStore:
                 self._told = found
                 return
             for other in self._file.others():
+                if _server(other.place) == _server(self._file.place) != "":  # another user of the same database
+                    here_too = {id: [id] for id in other.told.tables()}
+                    found = found.merged(other.told.standing().translated(here_too, ["hidden"]))
                 exact, similar = here.told_elsewhere(other.told, other.tables)
                 for table, column in sorted(similar.knowledge.withheld - found.merged(exact).knowledge.withheld):
                     if ("hidden", (table, column)) not in found.facts:
@@ -395,6 +398,12 @@ class _Both(KnowledgeStore):
     def kept(self) -> Kept:
         one, other = self._first.kept(), self._second.kept()
         return Kept("", self.told, {**other.tables, **one.tables})
+
+
+def _server(place: str) -> str:
+    """A server's database, whoever connects to it; "" for what is no server."""
+    scheme, slashes, rest = place.partition("://")
+    return f"{scheme}{slashes}{rest.rpartition('@')[2]}" if slashes else ""
 
 
 def _say_similar(table: str, column: str, place: str) -> None:

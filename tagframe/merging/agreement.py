@@ -89,8 +89,8 @@ def shared_columns(plan: JoinPlan, corpus: Corpus) -> list[Shared]:
     found = []
     for step in plan.steps:
         base, table = sources[step.base], sources[step.table]
-        if step.key.evidence.origin != "inferred":
-            continue  # who gave or declared a key has said what it is
+        if step.key.evidence.origin != "inferred" or {*step.base_columns} & {*base.hidden}:
+            continue  # who gave or declared a key has said what it is, and of a hidden one there is nothing to show
         mine = {column.casefold(): column for column in base.columns if column not in base.hidden}
         key = [column.casefold() for column in step.base_columns] == [column.casefold() for column in step.columns]
         known = any(_is_known_by(table.name, column, table.columns[0]) for column in step.columns)

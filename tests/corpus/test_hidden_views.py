@@ -268,3 +268,36 @@ def test_a_table_that_was_exported_is_hidden_too(tmp_path, sqlite_file, cache_fo
     frame.to_csv(tmp_path / "people.csv", index=False)
     with pytest.warns(tf.errors.CatalogueWarning, match="looks like a copy"):
         assert hidden_of(tf.open_corpus(tmp_path / "people.csv"), "people") == {"ssn"}
+
+
+def test_tables_that_share_a_column_beside_a_hidden_key(cache_folder):
+    people = pd.DataFrame({"ssn": [f"zqs-{n}" for n in range(40)], "region": ["north", "south"] * 20})
+    cards = pd.DataFrame(
+        {"ssn": [f"zqs-{n}" for n in range(40)], "region": ["south", "north"] * 20, "limit": range(40)}
+    )
+    corpus = tf.open_corpus({"people": people, "cards": cards})
+    corpus.hide("people.ssn")
+    corpus.hide("cards.ssn")
+    found = corpus.tables.tag.retrieve_tables("the limit of each person's card by region", k=2, method="lexical")
+    merged = found.merge(on_ambiguous="allow", on_fanout="allow", on_loss="allow")
+    assert "zqs-" not in merged.to_csv()
+
+
+def test_what_is_hidden_in_a_schema_that_is_not_opened(database, postgres, cache_folder):
+    import psycopg
+
+    url = database(PEOPLE + "CREATE SCHEMA other; CREATE VIEW other.v AS SELECT id, ssn AS town FROM people")
+    role = f"reader_{url.rpartition('/')[2]}"
+    tf.open_corpus(url, progress=False).hide("people.ssn")
+    assert hidden_of(tf.open_corpus(url, schemas=["other"], progress=False), "v") == {"town"}
+    with psycopg.connect(url, autocommit=True) as owner:
+        owner.execute(
+            f"CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA other TO {role}; GRANT SELECT ON other.v TO {role}"
+        )
+    try:
+        reader = tf.open_corpus(url.replace("owner@", f"{role}@"), schemas=["other"], progress=False)
+        assert reader.ids == ("other.v",)
+        assert hidden_of(reader, "v") == {"town"}
+    finally:
+        with psycopg.connect(url, autocommit=True) as owner:
+            owner.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")

@@ -66,8 +66,10 @@ def derivations_of(held: Held, columns: Collection[tuple[str, str]]) -> Derivati
     def rows(query: str) -> list[dict[str, object]]:
         return held.rows(query.strip(), "the catalogue")
 
-    keys = {int(str(row["oid"])): table_key(str(row["schema"]), str(row["name"])) for row in rows(_RELATIONS)}
-    oids = {key: oid for oid, key in keys.items()}
+    relations = rows(_RELATIONS)
+    keys = {int(str(row["oid"])): table_key(str(row["schema"]), str(row["name"])) for row in relations}
+    oids = {f"{row['schema']}.{row['name']}": int(str(row["oid"])) for row in relations}
+    oids |= {key: oid for oid, key in keys.items()}
     below, kin = _pairs(rows(_READ), "source", "oid"), _pairs(rows(_KIN), "parent", "oid")
     for child, parents in _pairs(rows(_KIN), "oid", "parent").items():
         kin[child] |= parents
