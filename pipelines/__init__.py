@@ -9,7 +9,8 @@ tables of its database by name, frames or anything that gives them, and returns 
 
 They are written as a user would: pandas for what is exact (comparing, counting, sorting), an operator for what needs
 judgement, over distinct values where the judgement is of the value alone. What a question takes to be known of the
-world is asked of the model as well (:mod:`pipelines.world`).
+world is asked of the model as well, once (:func:`tagframe.known`). They read the words of a question as they stand;
+where the key takes another reading, the docstring says so.
 """
 
 from pipelines import (

@@ -8,7 +8,6 @@ import pandas as pd
 
 import tagframe as tf
 from pipelines.registry import Frames, answers
-from pipelines.world import known
 
 QUESTION = 1
 """``PostTypeId`` of a post that starts a thread."""
@@ -78,7 +77,7 @@ def oldest_supporter_in_the_capital(tables: Frames) -> Any:
 @answers(43, reads="users.Age")
 def voters_above_the_median_age(tables: Frames) -> Any:
     """How many users with more than 100 upvotes are older than the median age in America."""
-    age = known("the median age in {country}, in years", "number", country="the USA")
+    age = tf.known("the median age in {country}, in years", "number", country="the USA")
     voters = tables["users"].query("UpVotes > 100")
     return int((voters["Age"] > age).sum())
 

@@ -8,7 +8,6 @@ import pandas as pd
 
 import tagframe as tf
 from pipelines.registry import Frames, answers
-from pipelines.world import known
 
 
 def _consumption(tables: Frames) -> pd.DataFrame:
@@ -51,8 +50,8 @@ def mean_price_in_bohemia(tables: Frames) -> Any:
 def difference_between_currencies(tables: Frames) -> Any:
     """How much more was used in 2012 by those who pay in Czech koruna than by those who pay in euro."""
     used = _consumption(tables).query("year == '2012'").groupby("Currency")["Consumption"].sum()
-    czech = known("the ISO 4217 code of the currency of {place}", place="the Czech Republic")
-    euro = known("the ISO 4217 code of the currency of {place}", place="the European Union")
+    czech = tf.known("the ISO 4217 code of the currency of {place}", place="the Czech Republic")
+    euro = tf.known("the ISO 4217 code of the currency of {place}", place="the European Union")
     return round(used[czech] - used[euro])
 
 
@@ -60,8 +59,8 @@ def difference_between_currencies(tables: Frames) -> Any:
 def small_firms_that_pay_in_koruna(tables: Frames) -> Any:
     """Whether more SMEs pay in Czech koruna than in the second-largest reserve currency of the world."""
     payers = tables["customers"].query("Segment == 'SME'")["Currency"].value_counts()
-    czech = known("the ISO 4217 code of the currency of {place}", place="the Czech Republic")
-    second = known("the ISO 4217 code of the {rank} reserve currency of the world", rank="second-largest")
+    czech = tf.known("the ISO 4217 code of the currency of {place}", place="the Czech Republic")
+    second = tf.known("the ISO 4217 code of the {rank} reserve currency of the world", rank="second-largest")
     return "Yes" if payers.get(czech, 0) > payers.get(second, 0) else "No"
 
 
@@ -69,5 +68,5 @@ def small_firms_that_pay_in_koruna(tables: Frames) -> Any:
 def dear_transactions_in_the_czech_republic(tables: Frames) -> Any:
     """How many transactions at Czech gas stations cost more than 42.74 US dollars."""
     czech = _countries(tables, "{Country} is the country code of the Czech Republic")
-    rate = known("how many {other} one {one} cost in August 2012", "number", other="Czech koruna", one="US dollar")
+    rate = tf.known("how many {other} one {one} cost in August 2012", "number", other="Czech koruna", one="US dollar")
     return int((_paid_where(tables, czech)["Price"] / rate > 42.74).sum())

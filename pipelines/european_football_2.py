@@ -8,7 +8,6 @@ import pandas as pd
 
 import tagframe as tf
 from pipelines.registry import Frames, answers
-from pipelines.world import known
 
 CM_PER_FOOT, CM_PER_INCH, POUNDS_PER_KG = 30.48, 2.54, 2.20462
 
@@ -22,7 +21,7 @@ def _rated_players(tables: Frames) -> pd.DataFrame:
 @answers(16, reads="Player Player_Attributes")
 def foot_of_the_most_honoured_player(tables: Frames) -> Any:
     """The preferred foot, at the last rating, of the player with the most Ballon d'Or awards."""
-    name = known(
+    name = tf.known(
         "the footballer who has won the most {award} awards, as his name is usually given", award="Ballon d'Or"
     )
     ratings = _rated_players(tables).query("player_name == @name")
@@ -64,7 +63,7 @@ def away_team_with_most_fans(tables: Frames) -> Any:
 @answers(37, reads="Player Player_Attributes")
 def rating_of_the_middling_tall(tables: Frames) -> Any:
     """The mean rating from 2010 to 2015 of players above 170 cm and below Michael Jordan's height."""
-    jordan = known("the height of {person} in centimetres", "number", person="Michael Jordan")
+    jordan = tf.known("the height of {person} in centimetres", "number", person="Michael Jordan")
     ratings = _rated_players(tables)
     years = pd.to_datetime(ratings["date"]).dt.year.between(2010, 2015)
     between = (ratings["height"] > 170) & (ratings["height"] < jordan)
@@ -74,14 +73,14 @@ def rating_of_the_middling_tall(tables: Frames) -> Any:
 @answers(39, reads="Player")
 def born_after_the_14th_world_cup(tables: Frames) -> Any:
     """How many players were born after the year of the 14th World Cup."""
-    year = known("the year in which {event} was held", "number", event="the 14th FIFA World Cup")
+    year = tf.known("the year in which {event} was held", "number", event="the 14th FIFA World Cup")
     return int((pd.to_datetime(tables["Player"]["birthday"]).dt.year > year).sum())
 
 
 @answers(40, reads="Player Player_Attributes")
 def tall_volleyers(tables: Frames) -> Any:
     """How many players above 180 cm, and taller than Bill Clinton, were ever rated above 70 in volleys."""
-    clinton = known("the height of {person} in centimetres", "number", person="Bill Clinton")
+    clinton = tf.known("the height of {person} in centimetres", "number", person="Bill Clinton")
     ratings = _rated_players(tables).query("height > 180 and volleys > 70")
     return int(ratings.loc[ratings["height"] > clinton, "player_api_id"].nunique())
 

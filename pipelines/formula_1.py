@@ -8,62 +8,74 @@ import pandas as pd
 
 import tagframe as tf
 from pipelines.registry import Frames, answers
-from pipelines.world import known
 
 
-def _races_on_circuits(tables: Frames) -> pd.DataFrame:
+def _on_circuits(tables: Frames, races: pd.DataFrame) -> pd.DataFrame:
     """Races, each with its circuit's location and country."""
     circuits = tables["circuits"][["circuitId", "location", "country", "lat"]]
-    return tf.merge({"races": tables["races"], "circuits": circuits}, on="circuitId")
+    return tf.merge({"races": races, "circuits": circuits}, on="circuitId")
 
 
-def _drivers_in(tables: Frames, year: int, race: str) -> pd.DataFrame:
-    """The results of one race, each with its driver."""
-    race_id = tables["races"].query("year == @year and name == @race")["raceId"]
-    results = tables["results"][tables["results"]["raceId"].isin(race_id)]
-    drivers = tables["drivers"][["driverId", "forename", "surname", "nationality", "dob"]]
-    return tf.merge({"results": results, "drivers": drivers}, on="driverId")
+def _finished(tables: Frames) -> pd.DataFrame:
+    """The results of those who crossed the line.
+
+    Their ``status`` is Finished, or +1 Lap and so on: those who were lapped finished, too, and have no ``time``. One
+    who broke down near the end has a position, but did not finish.
+    """
+    status = tables["status"]
+    crossed = status["statusId"][status["status"].str.fullmatch(r"Finished|\+\d+ Laps?")]
+    return tables["results"][tables["results"]["statusId"].isin(crossed)]
+
+
+def _race(tables: Frames, year: int, race: str) -> list[int]:
+    """The id of the race of a year by its name."""
+    return tables["races"].query("year == @year and name == @race")["raceId"].tolist()
 
 
 @answers(11, reads="races circuits")
 def races_in_the_middle_east(tables: Frames) -> Any:
     """The names of races that were held on circuits in the Middle East."""
-    races = _races_on_circuits(tables)
+    races = _on_circuits(tables, tables["races"])
     return races.tag.sem_filter("{country} is in the Middle East")["name"].drop_duplicates().tolist()
 
 
 @answers(13, reads="races results drivers")
 def asian_drivers_in_melbourne(tables: Frames) -> Any:
     """How many drivers of the Australian Grand Prix of 2008 are Asian."""
-    drivers = _drivers_in(tables, 2008, "Australian Grand Prix")
+    race = _race(tables, 2008, "Australian Grand Prix")
+    competed = tables["results"].query("raceId in @race")["driverId"]
+    drivers = tables["drivers"][tables["drivers"]["driverId"].isin(competed)]
     return len(drivers.tag.sem_filter("a driver of {nationality} nationality is Asian"))
 
 
 @answers(35, reads="results drivers")
 def young_drivers_ranked_second(tables: Frames) -> Any:
-    """How many drivers who were born after the Vietnam War have been ranked second in a race."""
-    second = tables["results"].query("rank == 2")["driverId"]
+    """How many drivers who were born after the Vietnam War have been second in a race.
+
+    The key takes ``rank``, which is that of a driver's fastest lap in the race.
+    """
+    second = tables["results"].query("position == 2")["driverId"]
     drivers = tables["drivers"][tables["drivers"]["driverId"].isin(second)]
-    end = known("the year in which {event} ended", "number", event="the Vietnam War")
+    end = tf.known("the year in which {event} ended", "number", event="the Vietnam War")
     return int((pd.to_datetime(drivers["dob"]).dt.year > end).sum())
 
 
 @answers(36, reads="races circuits")
 def european_grands_prix_in_the_bundesligas_country(tables: Frames) -> Any:
     """The share of European Grands Prix, in percent, in the country whose first football league the Bundesliga is."""
-    races = _races_on_circuits(tables).query("name == 'European Grand Prix'")
+    races = _on_circuits(tables, tables["races"].query("name == 'European Grand Prix'"))
     there = races.tag.sem_filter("the Bundesliga is the football league of {country}")
     return round(100 * len(there) / len(races))
 
 
-@answers(38, reads="races results drivers")
+@answers(38, reads="races results drivers status")
 def debuts_before_hamilton(tables: Frames) -> Any:
     """How many drivers who finished the Australian Grand Prix of 2008 had raced before Lewis Hamilton's first race."""
     starts = tf.merge({"results": tables["results"], "races": tables["races"][["raceId", "date"]]}, on="raceId")
     debut = starts.groupby("driverId")["date"].min()
-    drivers = _drivers_in(tables, 2008, "Australian Grand Prix")
+    race = _race(tables, 2008, "Australian Grand Prix")
     hamilton = tables["drivers"].query("forename == 'Lewis' and surname == 'Hamilton'")["driverId"].iloc[0]
-    finished = drivers[drivers["time"].notna()]
+    finished = _finished(tables).query("raceId in @race")
     return int((finished["driverId"].map(debut) < debut[hamilton]).sum())
 
 
@@ -75,21 +87,28 @@ def circuit_near_a_capital(tables: Frames) -> Any:
     return circuits.tag.sem_topk("{name} is the circuit closest to a capital city", K=1)["name"].tolist()
 
 
-@answers(49, reads="drivers results driverStandings races")
+@answers(49, reads="drivers results races status")
 def alex_yoong_in_the_top_half(tables: Frames) -> Any:
-    """The races after which Alex Yoong stood in the upper half of those who had started, in the drivers' standings."""
+    """The races that Alex Yoong finished in the upper half of those who finished.
+
+    There is none: at his best he was seventh of eight. The key has that race, the Australian Grand Prix of 2002, and so
+    counts all 22 who started, or reads the drivers' standings after it.
+    """
     yoong = tables["drivers"].query("forename == 'Alex' and surname == 'Yoong'")["driverId"].iloc[0]
-    starters = tables["results"].groupby("raceId").size()
-    standings = tables["driverStandings"].query("driverId == @yoong")
-    upper = standings[standings["position"] <= standings["raceId"].map(starters) / 2]
-    return tf.merge({"standings": upper, "races": tables["races"]}, on="raceId")["name"].tolist()
+    finished = _finished(tables)
+    own = finished.query("driverId == @yoong")
+    upper = own[own["position"] <= own["raceId"].map(finished.groupby("raceId").size()) / 2]
+    return tf.merge({"results": upper, "races": tables["races"]}, on="raceId")["name"].tolist()
 
 
 @answers(952, reads="races results constructors")
 def prestigious_constructor(tables: Frames) -> Any:
-    """Of the constructors with a result of rank 1 in 2014, the one of most prestige."""
+    """Of the constructors that won a race in 2014, the one of most prestige.
+
+    The key takes ``rank``, which is that of a driver's fastest lap: so Ferrari, which won none, is among them.
+    """
     of_2014 = tables["races"].query("year == 2014")["raceId"]
-    first = tables["results"].query("rank == 1 and raceId in @of_2014")["constructorId"]
+    first = tables["results"].query("position == 1 and raceId in @of_2014")["constructorId"]
     constructors = tables["constructors"][tables["constructors"]["constructorId"].isin(first)]
     return constructors.tag.sem_topk("{name} is the racing team with the most prestige", K=1)["name"].tolist()
 
@@ -97,7 +116,7 @@ def prestigious_constructor(tables: Frames) -> Any:
 @answers(1000, reads="races circuits")
 def latest_circuits_by_the_equator(tables: Frames) -> Any:
     """The locations of the five circuits of the latest races, from the one closest to the equator."""
-    circuits = _races_on_circuits(tables).sort_values("date").drop_duplicates("circuitId", keep="last")
+    circuits = _on_circuits(tables, tables["races"]).sort_values("date").drop_duplicates("circuitId", keep="last")
     return circuits.tail(5).sort_values("lat", key=abs)["location"].tolist()
 
 
@@ -128,10 +147,10 @@ def races_in_sepang(tables: Frames) -> Any:
     return shown.tag.sem_agg("Give information about these races", knowledge=True)["_output"].iloc[0]
 
 
-@answers(95, reads="results drivers")
+@answers(95, reads="results drivers status")
 def finishers_of_race_872(tables: Frames) -> Any:
     """What the drivers are like who finished race 872."""
-    finished = tables["results"].query("raceId == 872").dropna(subset=["time"])
+    finished = _finished(tables).query("raceId == 872")
     drivers = tables["drivers"][["driverId", "forename", "surname", "dob", "nationality"]]
     frame = tf.merge({"results": finished, "drivers": drivers}, on="driverId")
     shown = frame[["forename", "surname", "dob", "nationality", "grid", "position", "points"]]

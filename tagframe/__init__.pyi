@@ -27,6 +27,7 @@ from .merging import join_plan as join_plan
 from .merging import merge as merge
 from .merging import stack as stack
 from .operators import Cascade as Cascade
+from .operators import known as known
 from .operators import plan_sem_join as plan_sem_join
 from .retrieval import retrieve_tables as retrieve_tables
 

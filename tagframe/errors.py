@@ -365,6 +365,10 @@ class AnswerCut(AnswerRejected):
     """The answer was cut off at its limit of tokens: half an answer is none, and is not stored."""
 
 
+class NotKnown(LMError, LookupError):
+    """The model says that it does not know the fact that it is asked for."""
+
+
 class NotStored(LMError, LookupError):
     """A prompt was only looked up, and the response store has no answer for it; nothing was sent."""
 

@@ -27,6 +27,8 @@ from tag_bench.answers.questions import Question, read_questions
 from tag_bench.answers.records import Record, append_record, read_records, summary
 from tag_bench.answers.scripted import HashedWords, anything
 from tag_bench.server import Server
+from tagframe.config import current
+from tagframe.embed import get_embedder
 
 JUDGEMENTS = "judgements"
 """As ``--lm``: what the data folder's ``judgements.json`` says, in place of a model."""
@@ -136,6 +138,9 @@ def command(
         click.echo(listing(questions, places))
         return
     asked = chosen(questions, places, wanted)
+    if records is not None and records.suffix == ".json":
+        instead = records.with_suffix(".jsonl")
+        raise click.ClickException(f"records are JSON lines, one a question: say --records {instead}")
     done = {} if records is None else read_records(records)
     embedding: dict[str, Any] = (
         {} if embedder is None else {"embedder": HashedWords() if embedder == WORDS else embedder}
@@ -144,6 +149,9 @@ def command(
         left = [question for question in asked if question.id not in done]
         searched = [question.database for question in left if method in OF_ROWS and not places.missing(question)]
         embedded = embed_rows(places, dict.fromkeys(searched))
+        by = get_embedder() if method in OF_ROWS else None
+        configured = str(getattr(current().lm, "model", current().lm))
+        answering = lm or configured
         for record in tqdm(ask_all(METHODS[method], left, places), total=len(left), desc=method, unit="question"):
             done[record.id] = record
             if records is not None:
@@ -151,8 +159,9 @@ def command(
     listed: list[Record] = [done[question.id] for question in asked]
     result: dict[str, Any] = {
         "method": method,
-        "lm": lm or "the configured model",
-        **({"rows": embedded, "embedder": embedder or "the configured model"} if embedded else {}),
+        "lm": answering,
+        **({} if by is None else {"rows": embedded, "embedder": by.name}),
+        "missing": sum(record.missing for record in listed),
         "questions": [asdict(record) for record in listed],
         "summary": summary(listed),
     }
@@ -161,3 +170,10 @@ def command(
     click.echo(table(method, result["summary"]), err=True)
     if picture is not None:
         plot(method, result["summary"], picture)
+    if result["missing"]:
+        store = answering.removeprefix("replay:")
+        raise click.ClickException(
+            f"{result['missing']} of {len(listed)} questions lack answers of the model: 'tagframe lm export {store} -o"
+            f" batch.jsonl' writes out what they ask, 'tagframe lm import {store} ANSWERS' brings the answers in; then"
+            " run this again"
+        )

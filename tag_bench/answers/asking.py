@@ -11,14 +11,18 @@ from tag_bench.answers.databases import Databases
 from tag_bench.answers.methods import Method
 from tag_bench.answers.questions import Question
 from tag_bench.answers.records import Record
+from tagframe.config import current
+from tagframe.errors import ReplayMiss
 from tagframe.lm import about, total_usage
 
 
 def ask_all(method: Method, questions: Sequence[Question], databases: Databases) -> Iterator[Record]:
     """The record of each question, in order; a question that fails is a record with its error.
 
-    With ``lm="replay:STORE"`` all questions are gone through, so that what each lacks is noted for one export.
+    With ``lm="replay:STORE"`` all questions are gone through, so that what each lacks is noted for one export. What
+    warns meanwhile is in the record.
     """
+    replays = str(getattr(current().lm, "model", current().lm)).startswith("replay:")
     for question in questions:
         if missing := databases.missing(question):
             yield Record.of(question, "not_run", missing)
@@ -26,18 +30,23 @@ def ask_all(method: Method, questions: Sequence[Question], databases: Databases)
         databases.corpus(question.database)  # opened beforehand: the paper's time is that of a question
         before, began = total_usage(), time.perf_counter()
         try:
-            with warnings.catch_warnings(), about(question.text):
-                warnings.simplefilter("ignore")  # rows without a partner are counted by the pipelines that mind
-                values, text = method(question, databases)
-            record = Record.of(question, "run").answered(question, values, text)
+            with warnings.catch_warnings(record=True) as warned, about(question.text):
+                warnings.simplefilter("always")
+                answer = method(question, databases)
+            record = Record.of(question, "run").answered(question, answer)
+        except ReplayMiss as error:
+            record = Record.of(question, "error", f"ReplayMiss: {error}", missing=True)
         except Exception as error:
             record = Record.of(question, "error", f"{type(error).__name__}: {error}")
         seconds, after = time.perf_counter() - began, total_usage()
         asked = after.rows - before.rows
+        is_live = not replays and after.stored == before.stored
+        tokens = after.tokens_in + after.tokens_out - before.tokens_in - before.tokens_out
         yield replace(
             record,
-            seconds=round(seconds, 4),
+            seconds=round(seconds, 4) if is_live else None,
             calls=asked - (after.deduplicated - before.deduplicated),
-            tokens=after.tokens_in + after.tokens_out - before.tokens_in - before.tokens_out,
+            tokens=tokens if is_live else None,
             rows_asked=asked,
+            warnings=list(dict.fromkeys(f"{one.category.__name__}: {one.message}" for one in warned)),
         )

@@ -20,6 +20,7 @@ from tag_bench.server import Reply, Request, error
 
 _ROWS = re.compile(r"<(rows?)>\n(.*?)\n</\1>", re.DOTALL)
 _NUMBER = re.compile(r"^\[(\d+)\] ")
+_ASKED = re.compile(r"(?:Claim|Criterion|Instruction|Question): ")
 
 
 def read_judgements(file: Path) -> Mapping[str, Any]:
@@ -53,7 +54,9 @@ class Judge:
         for answer in (self._truth, self._order, self._value, self._text):
             if (given := answer(instruction, rows)) is not None:
                 return given
-        return error(422, "no recorded judgement covers this")
+        lines = [line for line in instruction.splitlines() if line.strip()]
+        asked = next((line for line in reversed(lines) if _ASKED.match(line)), lines[-1])
+        return error(422, f"no recorded judgement covers {asked[:200]!r}")
 
     def _truth(self, instruction: str, rows: Sequence[Any]) -> str | None:
         for known in self._covering("filters", "claim_contains", instruction):
@@ -78,6 +81,14 @@ class Judge:
             for cell in _cells(rows[-1]):
                 if cell in known["answers"]:
                     return str(known["answers"][cell])
+        # A claim that is true of one cell alone says which: what is asked of all rows, and once of the world.
+        filled = instruction
+        for name, cell in rows[-1].items() if rows and isinstance(rows[-1], dict) else ():
+            filled = filled.replace(f"{{{name}}}", str(cell))
+        if filled != instruction:
+            for known in self._covering("filters", "claim_contains", filled):
+                if len(known["true"]) == 1:
+                    return str(known["true"][0])
         return None
 
     def _text(self, instruction: str, rows: Sequence[Any]) -> str | None:

@@ -6,61 +6,50 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-import numpy as np
-import pandas as pd
-
 import tagframe as tf
 from pipelines import PIPELINES, Tables
 from tag_bench.answers.databases import Databases
-from tag_bench.answers.questions import Question, Values
+from tag_bench.answers.questions import Question
+from tagframe.answer import Generated
 
-Said: TypeAlias = tuple[Values, str]
-"""An answer: its values in order, and its text where it has one."""
-Method: TypeAlias = Callable[[Question, Databases], Said]
+Method: TypeAlias = Callable[[Question, Databases], tf.Answer | Generated]
 
 
-def handwritten(question: Question, databases: Databases) -> Said:
+def handwritten(question: Question, databases: Databases) -> Generated:
     """The question's pipeline in :mod:`pipelines`."""
     answer = PIPELINES[question.id](Tables(databases.corpus(question.database)))
     if question.type == "aggregation" and isinstance(answer, str):
-        return (), answer
-    return tuple(map(plain, answer if isinstance(answer, list) else [answer])), ""
+        return Generated(answer)
+    return Generated("", answer if isinstance(answer, list) else [answer])
 
 
-def plain(value: Any) -> Any:
-    """A value as plain Python has it."""
-    if isinstance(value, np.generic):
-        return value.item()
-    return None if value is pd.NA else value
-
-
-def ask(question: Question, databases: Databases) -> Said:
+def ask(question: Question, databases: Databases) -> tf.Answer:
     """What :func:`tagframe.ask` makes of it."""
-    return _said(tf.ask(question.text, databases.corpus(question.database)))
+    return tf.ask(question.text, databases.corpus(question.database))
 
 
-def text2sql(question: Question, databases: Databases) -> Said:
+def text2sql(question: Question, databases: Databases) -> tf.Answer:
     """SQL over all tables with BIRD's prompt; its rows are the answer."""
-    return _said(tf.text2sql(databases.corpus(question.database))(question.text))
+    return tf.text2sql(databases.corpus(question.database))(question.text)
 
 
-def text2sql_lm(question: Question, databases: Databases) -> Said:
+def text2sql_lm(question: Question, databases: Databases) -> tf.Answer:
     """SQL for the relevant rows, from which the model answers (with appendix B.2's prompts, as RAG does)."""
     corpus = databases.corpus(question.database)
     sql = tf.text2sql(corpus)
     syn = _Instead(sql.syn, question.retrieval)
     gen = tf.rag(corpus, aggregate=question.type == "aggregation").gen
-    return _said(tf.TAG(syn, sql.exec, gen)(question.text))
+    return tf.TAG(syn, sql.exec, gen)(question.text)
 
 
-def rag(question: Question, databases: Databases) -> Said:
+def rag(question: Question, databases: Databases) -> tf.Answer:
     """The model answers from the ten rows whose embeddings are nearest."""
-    return _said(_nearest(question, databases, rerank=False)(question.text))
+    return _nearest(question, databases, rerank=False)(question.text)
 
 
-def rerank(question: Question, databases: Databases) -> Said:
+def rerank(question: Question, databases: Databases) -> tf.Answer:
     """RAG, its rows ordered by the relevance that the model gives each."""
-    return _said(_nearest(question, databases, rerank=True)(question.text))
+    return _nearest(question, databases, rerank=True)(question.text)
 
 
 def _nearest(question: Question, databases: Databases, *, rerank: bool) -> tf.TAG:
@@ -83,10 +72,6 @@ class _Instead:
     def steps(self, request: str) -> Any:
         """As ``syn``'s."""
         return self.syn.steps(self.request)
-
-
-def _said(answer: tf.Answer) -> Said:
-    return tuple(map(plain, answer.values)), answer.text
 
 
 METHODS: Mapping[str, Method] = {

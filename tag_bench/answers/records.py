@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from tag_bench.answers.questions import Question, Values
+import numpy as np
+import pandas as pd
+
+import tagframe as tf
+from tag_bench.answers.questions import Question
 from tag_bench.answers.scoring import strict, tolerant
+from tagframe.answer import Generated
 
 Status = Literal["run", "not_run", "error"]
+_Number = TypeVar("_Number", int, float)
 
 
 @dataclass(frozen=True)
@@ -24,13 +30,18 @@ class Record:
         status: ``"run"``; ``"not_run"`` where the tables are not there; ``"error"`` where it ended with one.
         prediction: the values that were answered.
         answer: the key as published; None where there is none.
-        strict, tolerant: whether the prediction is the published key; None where there is none, or nothing was run.
+        strict, tolerant: whether the prediction is the published key; None where there is none, nothing was run, or
+            answers of the model are missing.
         strict_here, tolerant_here: the same against what the key's reading gives on the rows here.
-        seconds: on the clock.
+        seconds: on the clock; None where answers came from a store, which says nothing of the time of a model.
         calls: distinct prompts that the model was asked.
-        tokens: in and out.
+        tokens: in and out; None where answers came from a store.
         rows_asked: what a call a row would have asked, for pipelines: LOTUS's way.
         text: the answer for a person, where there is one.
+        assumptions, doubts, confidence: of :class:`tagframe.Answer`, where the method gives one; a doubt is its reason
+            and its facts.
+        warnings: what warned while it was asked, as that a merge lost rows.
+        missing: whether the store that is replayed lacks answers.
         error: why there is no answer, or why it was not run.
     """
 
@@ -44,29 +55,44 @@ class Record:
     tolerant: bool | None = None
     strict_here: bool | None = None
     tolerant_here: bool | None = None
-    seconds: float = 0.0
+    seconds: float | None = 0.0
     calls: int = 0
-    tokens: int = 0
+    tokens: int | None = 0
     rows_asked: int | None = None
     text: str = ""
+    assumptions: list[str] = field(default_factory=list)
+    doubts: list[dict[str, str]] = field(default_factory=list)
+    confidence: float | None = None
+    warnings: list[str] = field(default_factory=list)
+    missing: bool = False
     error: str = ""
 
     @property
-    def tokens_by_row(self) -> float:
+    def tokens_by_row(self) -> float | None:
         """About what a call a row would take in tokens: as many a call as the calls that were made took."""
+        if self.tokens is None:
+            return None
         return self.tokens * (self.rows_asked or 0) / self.calls if self.calls else 0.0
 
     @classmethod
-    def of(cls, question: Question, status: Status, error: str = "") -> Record:
+    def of(cls, question: Question, status: Status, error: str = "", *, missing: bool = False) -> Record:
         """The record of a question that has no answer."""
         key = None if question.key is None else list(question.key)
-        wrong = None if key is None or status == "not_run" else False
+        wrong = None if key is None or status == "not_run" or missing else False
         marks = dict.fromkeys(("strict", "tolerant", "strict_here", "tolerant_here"), wrong)
-        return cls(question.id, question.type, question.kind, status, answer=key, error=error, **marks)
+        return cls(question.id, question.type, question.kind, status, answer=key, error=error, missing=missing, **marks)
 
-    def answered(self, question: Question, values: Values, text: str) -> Record:
+    def answered(self, question: Question, answer: tf.Answer | Generated) -> Record:
         """The record with an answer, scored."""
-        scored = replace(self, status="run", prediction=list(values), text=text)
+        values = tuple(map(_plain, answer.values))
+        scored = replace(self, status="run", prediction=list(values), text=answer.text)
+        if isinstance(answer, tf.Answer):
+            scored = replace(
+                scored,
+                assumptions=list(answer.assumptions),
+                doubts=[{"reason": doubt.reason, "facts": doubt.facts} for doubt in answer.doubts],
+                confidence=None if answer.confidence is None else round(answer.confidence, 4),
+            )
         if question.key is None or question.key_here is None:
             return scored
         return replace(
@@ -78,8 +104,18 @@ class Record:
         )
 
 
+def _plain(value: Any) -> Any:
+    """A value as plain Python has it."""
+    if isinstance(value, np.generic):
+        return value.item()
+    return None if value is pd.NA else value
+
+
 def read_records(file: Path) -> dict[int, Record]:
-    """Records of a run that was begun, by question; none where there is no such file. A line cut short is left out."""
+    """Records of a run that was begun, by question; none where there is no such file.
+
+    A line cut short is left out, and so is a question that ended with an error or could not be run: it is tried again.
+    """
     records: dict[int, Record] = {}
     if file.is_file():
         for line in file.read_text(encoding="utf-8").splitlines():
@@ -87,7 +123,8 @@ def read_records(file: Path) -> dict[int, Record]:
                 record = Record(**json.loads(line))
             except (json.JSONDecodeError, TypeError):
                 continue
-            records[record.id] = record
+            if record.status == "run":
+                records[record.id] = record
     return records
 
 
@@ -113,25 +150,40 @@ def _grouped(records: Sequence[Record], by: Callable[[Record], str]) -> Mapping[
 
 
 def _scores(records: Iterable[Record]) -> dict[str, Any]:
-    """Shares in percent of the questions with a key that were asked; an error is a wrong answer."""
+    """Shares in percent of the questions with a key that were asked.
+
+    An error is a wrong answer; a question that lacks answers of the model is neither right nor wrong. A sum, mean or
+    median of what is not known of one question is not known.
+    """
     asked = [record for record in records if record.status != "not_run"]
-    keyed = [record for record in asked if record.answer is not None]
-    seconds = [record.seconds for record in asked]
+    keyed = [record for record in asked if record.answer is not None and not record.missing]
+    seconds = _all_known(record.seconds for record in asked)
+    tokens = _all_known(record.tokens for record in asked)
+    by_row = _all_known(record.tokens_by_row for record in asked)
     marks = ("strict", "tolerant", "strict_here", "tolerant_here")
     return {
         **{mark: _percent(getattr(record, mark) for record in keyed) for mark in marks},
         **{f"{mark}_count": sum(bool(getattr(record, mark)) for record in keyed) for mark in marks},
         "questions": len(asked),
         "with_key": len(keyed),
-        "errors": sum(record.status == "error" for record in asked),
+        "errors": sum(record.status == "error" and not record.missing for record in asked),
+        "missing": sum(record.missing for record in asked),
+        "warned": sum(bool(record.warnings) for record in asked),
         "seconds": round(statistics.fmean(seconds), 3) if seconds else None,
         "seconds_median": round(statistics.median(seconds), 3) if seconds else None,
         "calls": sum(record.calls for record in asked),
         "calls_median": statistics.median(record.calls for record in asked) if asked else None,
-        "tokens": sum(record.tokens for record in asked),
+        "tokens": None if tokens is None else sum(tokens),
         "rows_asked": sum(record.rows_asked or 0 for record in asked),
-        "tokens_by_row": round(sum(record.tokens_by_row for record in asked)),
+        "tokens_by_row": None if by_row is None else round(sum(by_row)),
     }
+
+
+def _all_known(values: Iterable[_Number | None]) -> list[_Number] | None:
+    """The values; None where one of them is not known."""
+    listed = list(values)
+    known = [value for value in listed if value is not None]
+    return known if len(known) == len(listed) else None
 
 
 def _percent(marks: Iterable[bool | None]) -> float | None:

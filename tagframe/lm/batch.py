@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,8 @@ BY_HAND = "by hand"
 BATCH_MODEL = "gpt-4o-mini"
 """The model that exported requests name, unless told otherwise: OpenAI's format demands one."""
 _QUESTION_LETTERS = 60
+_RUN = 8
+"""Fewer lines than this are shown again where they come again."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,8 @@ def export_requests(store: str | Path, out: str | Path, model: str = BATCH_MODEL
         store: the response store that was replayed.
         out: the file to write.
         model: that the requests name.
-        pretty: for a person to read: not one line a request, but its messages as they are, under its ``custom_id``.
+        pretty: for a person to read: not one line a request, but its messages as they are, under its ``custom_id``;
+            lines that an earlier request has, as a schema, stand there only.
 
     Returns:
         The number of requests written.
@@ -68,12 +71,13 @@ def export_requests(store: str | Path, out: str | Path, model: str = BATCH_MODEL
     with closing(_existing(store)) as opened:
         missing = opened.missing()
     descriptor = os.open(out, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+    shown: dict[tuple[str, ...], tuple[str, int]] = {}
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         for key, noted, _ in missing:
             body, label = unlabelled(noted)
             custom_id = _custom_id(key, label)
             if pretty:
-                file.write(_readable(custom_id, label, body))
+                file.write(_readable(custom_id, label, body, shown))
                 continue
             line = {
                 "custom_id": custom_id,
@@ -91,10 +95,40 @@ def _custom_id(key: bytes, label: Label) -> str:
     return "/".join(part for part in (label.stage, question, key.hex()) if part)
 
 
-def _readable(custom_id: str, label: Label, body: Mapping[str, Any]) -> str:
+def _readable(
+    custom_id: str, label: Label, body: Mapping[str, Any], shown: dict[tuple[str, ...], tuple[str, int]]
+) -> str:
     told = [f"=== {custom_id}", *(["question: " + label.question] if label.question else [])]
-    messages = [f"--- {message['role']}\n{message['content']}" for message in body["messages"]]
-    return "\n".join([*told, *messages]) + "\n\n"
+    said = "\n".join(f"--- {message['role']}\n{message['content']}" for message in body["messages"])
+    return "\n".join([*told, *_shown_once(said.split("\n"), custom_id, shown)]) + "\n\n"
+
+
+def _shown_once(lines: Sequence[str], custom_id: str, shown: dict[tuple[str, ...], tuple[str, int]]) -> list[str]:
+    """The lines of a request, with one line in place of each run of them that an earlier request shows.
+
+    Args:
+        lines: all of them.
+        custom_id: of the request.
+        shown: by :data:`_RUN` lines that stand in full, the request and the place of the first; new ones are added.
+    """
+    told, fresh, at = [], [True] * len(lines), 0
+    while at < len(lines):
+        end, found = at, shown.get(tuple(lines[at : at + _RUN]))
+        while found is not None and shown.get(tuple(lines[end : end + _RUN])) == (found[0], found[1] + end - at):
+            end += 1
+        if found is None:
+            told.append(lines[at])
+            at += 1
+            continue
+        run = lines[at : end - 1 + _RUN]
+        # The first of the key's 64 digits tell it apart.
+        told.append(f"[{len(run)} lines as in {found[0][:-56]}: {run[0][:60]!r} to {run[-1][:60]!r}]")
+        fresh[at : at + len(run)] = [False] * len(run)
+        at += len(run)
+    for start in range(len(lines) - _RUN + 1):
+        if all(fresh[start : start + _RUN]):
+            shown.setdefault(tuple(lines[start : start + _RUN]), (custom_id, start))
+    return told
 
 
 def import_answers(store: str | Path, file: str | Path, recorded_by: str | None = None) -> Import:

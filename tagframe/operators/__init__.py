@@ -10,6 +10,7 @@ from tagframe.operators import aggregate, extract, filter, join, map, search, to
 from tagframe.operators.cascade import Cascade, CascadeReport
 from tagframe.operators.drivers import arun, quote, run, run_many
 from tagframe.operators.join import ClaimPlan, ClaimReport, NoLabels, plan_sem_join
+from tagframe.operators.known import known
 from tagframe.operators.limiting import LimitOrder
 from tagframe.operators.operator import OPERATORS, Operator, declare
 from tagframe.operators.outcome import OnError, Outcome
@@ -37,6 +38,7 @@ __all__ = [
     "arun",
     "declare",
     "gather",
+    "known",
     "plan_sem_join",
     "quote",
     "run",

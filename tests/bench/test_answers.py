@@ -6,14 +6,20 @@ import csv
 import json
 import sqlite3
 from contextlib import closing
+from types import SimpleNamespace
 
+import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+import tagframe as tf
 from tag_bench.answers import command
-from tag_bench.answers.records import read_records
+from tag_bench.answers.questions import read_questions
+from tag_bench.answers.records import Record, read_records
 from tag_bench.answers.scripted import anything
 from tag_bench.server import Request
+from tagframe.answer.doubts import Doubt
 from tagframe.cli import main
 from tests.pipelines import bird
 
@@ -78,7 +84,11 @@ def test_every_question_is_run_scored_or_named(data):
     assert (records[5]["strict"], records[5]["tolerant"]) == (False, True)
     assert (records[42]["strict"], records[42]["strict_here"]) == (False, True)
     assert (records[81]["text"], records[81]["strict"], records[81]["answer"]) == ("Much alike.", None, None)
-    assert "422" in records[18]["error"]
+    assert "no recorded judgement covers 'Claim: a person born on {birthday} is an Aquarius'" in records[18]["error"]
+    assert (records[0]["assumptions"], records[0]["doubts"], records[0]["confidence"]) == ([], [], None)
+    assert records[0]["warnings"] == []
+    assert "1 of 6 rows of" in records[81]["warnings"][0]  # a tested school that is none of the schools
+    assert report["missing"] == 0
     assert records[18]["strict"] is False
     assert "no database codebase_community" in records[8]["error"]
     assert records[8]["strict"] is None
@@ -89,6 +99,17 @@ def test_every_question_is_run_scored_or_named(data):
     assert (overall["questions"], overall["with_key"], overall["errors"]) == (6, 5, 1)
     assert report["summary"]["by_type"]["ranking"]["strict"] == 0.0
     assert set(report["summary"]["by_kind"]) == {"knowledge", "reasoning"}
+
+
+def test_a_record_has_what_an_answer_says_of_itself(data):
+    question = read_questions(data)[0]
+    query = SimpleNamespace(assumptions=("closed ones are left out",))
+    doubts = (Doubt("value", "no cell of schools.City is 'Atlantis'"),)
+    answer = tf.Answer(question.text, "Two.", [np.int64(2), pd.NA], query, pd.DataFrame(), doubts=doubts)
+    record = Record.of(question, "run").answered(question, answer)
+    assert (record.prediction, record.text, record.confidence) == ([2, None], "Two.", None)
+    assert record.assumptions == ["closed ones are left out"]
+    assert record.doubts == [{"reason": "value", "facts": "no cell of schools.City is 'Atlantis'"}]
 
 
 def test_runnable_leaves_out_what_has_no_rows_and_ids_choose(data):
@@ -106,11 +127,20 @@ def test_a_run_goes_on_from_its_records(data, tmp_path):
     kept = json.loads(records.read_text().splitlines()[0])
     kept["seconds"] = 123.0
     records.write_text("\n".join([json.dumps(kept), *records.read_text().splitlines()[1:]]) + "\n")
-    second = answered(data, "--questions", "0,42,64", "--records", records)
+    second = answered(data, "--questions", "0,42,64,18,8", "--records", records)
     assert second["questions"][0]["seconds"] == 123.0
     assert second["questions"][1] == first["questions"][1]
-    assert second["questions"][2]["status"] == "run"
-    assert sorted(read_records(records)) == [0, 42, 64]
+    assert [record["status"] for record in second["questions"]] == ["run", "run", "run", "error", "not_run"]
+    assert sorted(read_records(records)) == [0, 42, 64]  # the others are tried again
+    judgements = json.loads((data / "judgements.json").read_text())
+    judgements["filters"] += [known for known in bird.JUDGEMENTS["filters"] if "Aquarius" in str(known)]
+    (data / "judgements.json").write_text(json.dumps(judgements))
+    third = answered(data, "--questions", "0,18", "--records", records)
+    assert third["questions"][0]["seconds"] == 123.0
+    assert (third["questions"][1]["status"], third["questions"][1]["prediction"]) == ("run", ["Adam Tall"])
+    refused = run(data, "--records", tmp_path / "records.json")
+    assert refused.exit_code == 1
+    assert "records.jsonl" in refused.stderr
 
 
 def test_the_listing_says_what_is_missing(data):
@@ -128,6 +158,7 @@ def test_a_picture_and_the_published_figures_stand_beside(data, tmp_path):
     result = run(data, "--method", "handwritten", "--lm", "judgements", "--questions", "0", "--plot", picture)
     assert picture.stat().st_size > 1_000
     assert "published, handwritten" in result.stderr
+    assert "published: of other questions (all 80, with an earlier key) and of a weaker model" in result.stderr
     assert "a call a row, as LOTUS asks       3.0 calls" in result.stderr
     assert "55.0" in result.stderr
 
@@ -160,7 +191,7 @@ def test_rows_are_embedded_before_the_questions_and_counted(data, tmp_path):
         result = run(data, *arguments, "--embedder", "words", *more, "--json", "-")
         assert result.exit_code == 0, result.output
         report = json.loads(result.stdout)
-        assert report["embedder"] == "words"
+        assert report["embedder"] == "hashed words"
         return report["rows"], result.stderr
 
     counts = {
@@ -180,9 +211,16 @@ def test_rows_are_embedded_before_the_questions_and_counted(data, tmp_path):
 def test_a_replayed_run_notes_what_every_question_lacks(data, tmp_path):
     store = tmp_path / "answers.sqlite"
     result = run(data, "--method", "text2sql", "--lm", f"replay:{store}", "--questions", "0,42", "--json", "-")
-    records = json.loads(result.stdout)["questions"]
+    report = json.loads(result.stdout)
+    records, overall = report["questions"], report["summary"]["overall"]
+    assert (result.exit_code, report["missing"]) == (1, 2)
+    assert f"2 of 2 questions lack answers of the model: 'tagframe lm export {store} -o" in result.stderr
     assert [record["status"] for record in records] == ["error", "error"]
     assert all("ReplayMiss" in record["error"] for record in records)
+    assert [(record["strict"], record["tokens"], record["seconds"]) for record in records] == [(None, None, None)] * 2
+    assert (overall["strict"], overall["errors"], overall["tokens"], overall["seconds"]) == (None, 0, None, None)
+    assert "2 lack answers of the model" in result.stderr
+    assert "0 tokens" not in result.stderr
     exported = CliRunner().invoke(main, ["lm", "export", str(store), "-o", str(tmp_path / "batch.jsonl")])
     assert exported.exit_code == 0, exported.output
     assert len((tmp_path / "batch.jsonl").read_text().splitlines()) == 2
@@ -191,7 +229,7 @@ def test_a_replayed_run_notes_what_every_question_lacks(data, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "rounds"),
-    [("text2sql", 1), ("rag", 1), ("rerank", 2), ("text2sql_lm", 2), ("handwritten", 1), ("ask", 3)],
+    [("text2sql", 1), ("rag", 1), ("rerank", 2), ("text2sql_lm", 2), ("handwritten", 1), ("ask", 4)],
 )
 def test_a_run_is_answered_elsewhere_in_few_rounds_of_one_file(data, tmp_path, method, rounds):
     store, file, answers = tmp_path / "store.sqlite", tmp_path / "batch.jsonl", tmp_path / "answers.jsonl"
@@ -208,14 +246,19 @@ def test_a_run_is_answered_elsewhere_in_few_rounds_of_one_file(data, tmp_path, m
         assert all(line["custom_id"].count("/") == 2 for line in lines)
         pretty = (tmp_path / "read.txt").read_text()
         assert pretty.count("=== ") == len(lines)
+        assert pretty.count("CREATE TABLE schools") <= 1  # one schema is shown once
         assert "question: How many strong schools lie by the bay?" in pretty
         said = [
             {"custom_id": line["custom_id"], "answer": anything(Request(line["body"], {}, 0, 1, 1))} for line in lines
         ]
         answers.write_text("\n".join(map(json.dumps, said)))
         assert shell("import", store, answers).exit_code == 0
-    report = json.loads(run(data, *options, "--json", "-").stdout)
+    result = run(data, *options, "--json", "-")
+    report = json.loads(result.stdout)
+    assert (result.exit_code, report["missing"]) == (0, 0)
     assert [(record["status"], record["error"]) for record in report["questions"]] == [("run", "")] * 4
+    assert all(record["tokens"] is None and record["seconds"] is None for record in report["questions"])
+    assert report["summary"]["overall"]["tokens"] is None
 
 
 def shell(*arguments):

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from scripted import Scripted, shown_rows
 
 import tagframe as tf
-from tagframe.errors import AnswerRejected, ColumnNotFound, InvalidArgument, RowsFailed
+from tagframe.errors import AnswerRejected, ColumnNotFound, InvalidArgument, NotKnown, RowsFailed
 from tagframe.operators import sem_map, sem_score
 from tagframe.operators.values import parse_choice, parse_date, parse_number
 
@@ -233,3 +233,24 @@ def test_numbers_and_dates_alone():
         42,
     ]
     assert parse_date("2024-05-17T09:30") == datetime.datetime(2024, 5, 17, 9, 30)
+
+
+def test_one_fact_is_asked_once_for_all_rows():
+    lm = answering("1869", "9")
+    ships = pd.DataFrame({"launched": [1859, 1869, 1912]})
+    with tf.context(lm=lm):
+        opened = tf.known("the year in which {what} was opened", int, what="the Suez Canal")
+        assert ships[ships["launched"] < opened].index.tolist() == [0]
+        assert tf.known("how many {things} there are", things="muses") == "9"
+    assert len(lm.asked) == 2
+    assert shown_rows(lm.asked[0])[-1] == {"what": "the Suez Canal"}
+
+
+def test_a_fact_that_the_model_does_not_know_is_no_value():
+    with tf.context(lm=answering("UNKNOWN", "no number")):
+        with pytest.raises(NotKnown, match=r"does not know 'the height of \{whom\}' of \{'whom': 'Bo'\}"):
+            tf.known("the height of {whom}", float, whom="Bo")
+        with pytest.raises(InvalidArgument, match="say what the fact is about"):
+            tf.known("the height of Bo")
+        with pytest.raises(ColumnNotFound):
+            tf.known("the height of {whom}", person="Bo")
