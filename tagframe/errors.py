@@ -397,6 +397,25 @@ class RowsFailed(TagframeError):
         self.frame = frame
         self.failures = list(failures)
 
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows: what failed is a row, and no line of ours says more of it."""
+        return [f"{type(self).__name__}: {self}"]
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C ended an operator; what was answered is kept.
+
+    Attributes:
+        frame: the part that was finished, as ``on_error="keep"`` would have returned it; None where there is none yet.
+    """
+
+    def __init__(self, message: str, frame: pd.DataFrame | None) -> None:
+        super().__init__(message)
+        self.frame = frame
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"{type(self).__name__}: {self}"]
+
 
 class PartitionChanged(TagframeError, RuntimeError):
     """A partition of a Dask frame has other rows than when they were asked about."""

@@ -186,6 +186,10 @@ class Stream:
             self._bar.update(self._run.done, self._run.dollars)
         return self._call.take()
 
+    def arrived(self) -> Arrived:
+        """What has arrived since the last time; nothing is waited for."""
+        return self._call.take()
+
     def complete(self, batch: Batch[T]) -> Completions[T]:
         """All of one batch, in its prompts' order; the usage is the stream's."""
         self.put(batch)

@@ -13,7 +13,8 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tagframe.errors import BlockingWarning, RowsFailed
+from tagframe.errors import BlockingWarning, Interrupted, RowsFailed, RunStopped
+from tagframe.lm import Batch, Completion, Usage
 from tagframe.operators.steps import Step, caught, together
 from tagframe.stopping import Stopping
 
@@ -39,11 +40,44 @@ def run(step: Step[T], lm: LM, description: str = "") -> T:
     """
     _say_once_that_a_loop_waits(description)
     whole = together([step])  # which also resumes a step that waits for nothing
+    waiting: dict[Batch[Any], set[int]] = {}
     with contextlib.closing(whole), lm.stream(description) as stream:
         arrived: Arrived | None = None
-        while not (ended := _resume(whole, stream, arrived)):
-            arrived = stream.take()
+        try:
+            while not (ended := _resume(whole, stream, arrived, waiting)):
+                arrived = stream.take()
+                for batch, completions in arrived.items():
+                    waiting[batch] -= completions.keys()
+        except KeyboardInterrupt as interrupt:
+            usage = stream.usage()
+            kept = usage.rows - usage.failed - usage.deduplicated
+            raise Interrupted(
+                f"{description or 'the call'} was interrupted; {kept:,} answers are kept where a response store is "
+                "configured: the same call again asks only for the others. What is finished is on this as .frame",
+                _finished_part(whole, waiting, stream.arrived()),
+            ) from interrupt
     return ended[0]
+
+
+def _finished_part(whole: Step[Any], waiting: dict[Batch[Any], set[int]], last: Arrived) -> Any:
+    """The frame of a step of which nothing more is answered; None where it has none, or was itself interrupted."""
+    stopped = RunStopped("the call was interrupted")
+    nothing: Completion[Any] = Completion(None, None, stopped, Usage(rows=1, failed=1), None, "sent")
+    try:
+        while True:
+            arrived = {
+                batch: {place: last.get(batch, {}).get(place, nothing) for place in places}
+                for batch, places in waiting.items()
+                if places
+            }
+            waiting.clear()
+            waiting.update((batch, set(range(len(batch.prompts)))) for batch in whole.send(arrived))
+    except RowsFailed as error:
+        return error.frame
+    except StopIteration as end:
+        return end.value[0] if end.value else None
+    except Exception:  # whatever a step makes of it: there is no part to be had
+        return None
 
 
 async def arun(step: Step[T], lm: LM, description: str = "") -> T:
@@ -55,7 +89,7 @@ async def arun(step: Step[T], lm: LM, description: str = "") -> T:
     with contextlib.closing(whole), stopping.here():
         async with await asyncio.to_thread(lm.stream, description) as stream:
             arrived: Arrived | None = None
-            while not (ended := await _in_thread(stopping, _resume, whole, stream, arrived)):
+            while not (ended := await _in_thread(stopping, _resume, whole, stream, arrived, {})):
                 arrived = await stream.atake()
     return ended[0]  # type: ignore[no-any-return]
 
@@ -85,10 +119,11 @@ def quote(step: Step[Any], lm: LM, guess: Callable[[Prompt], str]) -> Quote:
     return quoting.quote
 
 
-def _resume(step: Step[T], stream: Stream, arrived: Arrived | None) -> T | None:
+def _resume(step: Step[T], stream: Stream, arrived: Arrived | None, waiting: dict[Batch[Any], set[int]]) -> T | None:
     """Have the step go on, and ask what it yields; its result (which is no empty list) once it has ended."""
     try:
         for batch in step.send(arrived):  # type: ignore[arg-type]
+            waiting[batch] = set(range(len(batch.prompts)))
             stream.put(batch)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]

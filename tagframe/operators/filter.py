@@ -74,7 +74,8 @@ def sem_filter(
         instruction: a claim that names columns in braces, ``"{city} is in the Bay Area"``; where it names none, the
             model is shown all columns. Or a list of claims.
         all_cols: show the model all columns, also where the claim names some.
-        return_all: all rows, with the columns ``filter_label`` (boolean; ``<NA>`` where unsure, failed or not asked),
+        return_all: all rows, with the columns ``filter_label`` (boolean; ``<NA>`` where unsure, failed or not asked, so
+            that its ``mean()`` and ``sum()`` leave such rows out; ``fillna(False)`` counts them),
             ``filter_outcome``, ``filter_reason`` and ``filter_confidence`` (the probability of the answer, where the
             provider gives log probabilities).
         return_explanations: a column ``explanation_filter`` with the model's reasons.

@@ -172,9 +172,10 @@ def finish(
         results.remember_rows(finished, **row_facts(places))
     if failures and on_error == "raise":
         place, first = failures[0]
+        label = (base.index if index is None else index)[place]
         raise RowsFailed(
-            f"{operator}: {len(failures):,} of {len(outcomes):,} {of} have no answer; the first is number {place}: "
-            f"{error_text(first)}. The finished frame is on this error as .frame. The same call again asks only for "
+            f"{operator}: {len(failures):,} of {len(outcomes):,} {of} have no answer; the first has the index {label!r}"
+            f": {error_text(first)}. The finished frame is on this error as .frame. The same call again asks only for "
             'what failed; on_error="keep" keeps such rows with an error column, on_error="drop" drops them.',
             finished,
             [error for _, error in failures],

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from scripted import shown_rows
+from scripted import Scripted, shown_rows
 
 import tagframe as tf
 from tag_bench.server import Reply, Request, Server
-from tagframe.errors import InvalidArgument, ReplayMiss, RowsFailed
+from tagframe.errors import AnswerRejected, Interrupted, InvalidArgument, ReplayMiss, RowsFailed
 from tagframe.lm import LM, Batch, Prompt, export_requests, get_lm, import_answers
-from tagframe.operators import OPERATORS, Step, arun, gather, run, run_many, together
+from tagframe.operators import OPERATORS, Step, arun, gather, run, run_many, sem_filter, together
 from tagframe.operators.steps import caught
 
 
@@ -210,3 +212,34 @@ asyncio.run(cell())
     assert first.startswith("1 ")
     assert "await tagframe.asem_filter" in first
     assert second == "1"
+
+
+def test_ctrl_c_leaves_what_is_finished_and_says_what_is_kept(live):
+    frame = pd.DataFrame({"n": range(12)}, index=[f"row {n}" for n in range(12)])
+
+    def answers(request):
+        if '"n": 7' in request.prompt:
+            os.kill(os.getpid(), signal.SIGINT)
+            return Reply(hang=True)
+        return "True"
+
+    live.answers = answers
+    with pytest.raises(Interrupted, match=r"sem_filter was interrupted; 7 answers are kept") as caught:
+        frame.tag.sem_filter("{n} is fine", concurrency=1)
+    assert caught.value.frame.tag.outcomes["outcome"].tolist() == ["yes"] * 7 + ["failed"] * 5
+    live.answers = lambda request: "True"
+    live.reset()
+    assert len(frame.tag.sem_filter("{n} is fine")) == 12
+    assert len(live.requests) == 5
+
+
+def test_a_failed_row_is_named_by_its_label_in_one_line_of_a_notebook():
+    def answer(message: str) -> str:
+        raise AnswerRejected("no answer")
+
+    frame = pd.DataFrame({"n": [1]}, index=["Oslo"])
+    told = r"1 of 1 rows have no answer; the first has the index 'Oslo': AnswerRejected"
+    with pytest.raises(RowsFailed, match=told) as caught:
+        sem_filter(frame, "{n} is fine", lm=Scripted(answer))
+    (shown,) = caught.value._render_traceback_()
+    assert shown == f"RowsFailed: {caught.value}"

@@ -406,3 +406,14 @@ def test_labels_are_asked_in_packs():
     pd.testing.assert_frame_equal(packed, singly)
     assert len(lm.asked) <= alone - 60 + 6
     assert packed.tag.claim_report.prompts["labels"] <= 6
+
+
+def test_a_claim_that_reads_the_same_both_ways_is_asked_once_a_pair():
+    both = frame("review", 5, 5)
+    turns = iter([True, False] * 50)
+    lm = model(lambda one, other: next(turns))
+    sem_join(both, both, "{review:left} and {review:right} rhyme", lm=lm, plan="pairs", on_error="keep")
+    assert len(set(lm.asked)) == 15, "ten pairs once each, and five of a row with itself"
+    lm = model(lambda one, other: True)
+    sem_join(both, both, "{review:left} answers {review:right}", lm=lm, plan="pairs")
+    assert len(set(lm.asked)) == 25

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tagframe.operators.answer_grammar import UNSURE
 from tagframe.operators.asking import UNKNOWN_WHERE, WORLD, Question, Reply
 from tagframe.operators.join.label_plan import ClaimPlan
-from tagframe.operators.join.nearness import vectors_of
+from tagframe.operators.join.nearness import shared_words, text_of
 from tagframe.operators.join.pairs import Judge
 from tagframe.operators.join.sides import Side
 from tagframe.operators.packing import ask_packed
@@ -33,7 +33,7 @@ SAMPLE = JOINED + NEAR + FAR + SAME
 LEAST_PRECISION, LEAST_RECALL = 0.7, 0.6
 """By the sample: it is small, direct answers are no truth either, and two labels err twice."""
 SEEN = 128
-"""Rows of each side among which pairs are drawn that read alike: their texts are embedded for it."""
+"""Rows of each side among which pairs are drawn that read alike, by the words that they share."""
 SEED = 7
 
 Pair = tuple[int, int]
@@ -246,10 +246,9 @@ def _strata(
     same = texts[0][:, None] == texts[1][None, :]
     parted = np.argwhere(~joins & ~same)
     near = parted[:0]
-    vectors = [vectors_of(side, rows) for side, rows in _both(judge, (lefts, rights))] if by_nearness else []
-    if len(parted) > NEAR and all(one is not None for one in vectors) and vectors:
+    if by_nearness and len(parted) > NEAR:
         # As many as there are rows: where a row has one partner, and the labels part them, it is likely among these.
-        alike = vectors[0] @ vectors[1].T  # type: ignore[union-attr, operator]
+        alike = shared_words(*([text_of(line) for line in some] for some in texts))
         order = np.argsort(-alike[parted[:, 0], parted[:, 1]], kind="stable")
         cut = min(len(parted) // 2, max(NEAR, *joins.shape))
         near, parted = parted[order[:cut]], parted[order[cut:]]

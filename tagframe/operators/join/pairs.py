@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -61,6 +62,10 @@ _MANY_EXPLAINED = (
     'short sentence, such as [["L1", "R2", "both praise the songs"]], and nothing else; with [] where it is true of '
     "none."
 )
+
+
+_BOTH_WAYS = re.compile(r"\{(.+):left\}(?: and|,| or)(?: the \w+)? \{\1:right\} \w|\{(.+):right\} and \{\2:left\} \w")
+"""What names the same of both rows side by side: "{review:left} and {review:right} express the same sentiment"."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +128,7 @@ class Judge:
             opening += [Message("user", _shown(left, right)), Message("assistant", _solved(truth, self.explained))]
         prompts = [
             Prompt((*opening, Message("user", _shown(self.left.lines[left], self.right.lines[right]))))
-            for left, right in pairs
+            for left, right in self._one_way(pairs)
         ]
         return (
             yield from gather(
@@ -135,6 +140,19 @@ class Judge:
                 )
             )
         )
+
+    def _one_way(self, pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+        """The pairs, each the same way round as its mirror, where the claim reads the same both ways."""
+        if _BOTH_WAYS.search(self.claim) is None:
+            return list(pairs)
+        lefts = {line: row for row, line in enumerate(self.left.alone)}
+        rights = {line: row for row, line in enumerate(self.right.alone)}
+
+        def first(pair: tuple[int, int]) -> tuple[int, int]:
+            one, other = self.left.alone[pair[0]], self.right.alone[pair[1]]
+            return (lefts[other], rights[one]) if other < one and other in lefts and one in rights else pair
+
+        return [first(pair) for pair in pairs]
 
     def judge_each(self, pairs: Sequence[tuple[int, int]]) -> Step[Verdicts]:
         """:meth:`ask_each`, as verdicts."""
