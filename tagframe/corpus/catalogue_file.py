@@ -23,7 +23,7 @@ PUT_DOWN_EVERY = 2.0
 
 
 @dataclass
-class Keeper:
+class SourceCatalogue:
     """A catalogue that may fail: with ``strict`` an error, else a warning, and nothing is kept from then on.
 
     Where there is no such file yet, what was told is taken from the ``older`` one of another version.
@@ -144,13 +144,13 @@ class Keeper:
         warnings.warn(f"{consequence}: {error}", CatalogueWarning, stacklevel=5)
 
 
-def cache_of(path: Path) -> Keeper:
+def cache_of(path: Path) -> SourceCatalogue:
     """The catalogue of a source in the user's cache folder."""
     place = path.resolve()
     return cache_named(place.stem, os.fsencode(place), FactsFile.of_place(str(place)))
 
 
-def cache_named(title: str, place: bytes, facts: FactsFile) -> Keeper:
+def cache_named(title: str, place: bytes, facts: FactsFile) -> SourceCatalogue:
     """The catalogue of a place in the user's cache folder.
 
     Args:
@@ -166,10 +166,10 @@ def cache_named(title: str, place: bytes, facts: FactsFile) -> Keeper:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         warnings.warn(f"profiles are kept in memory only: {error}", CatalogueWarning, stacklevel=3)
-        return Keeper(None, facts=facts)
+        return SourceCatalogue(None, facts=facts)
     name = f"{title[:40] or 'root'}-{digest}"
     # A file for each version, so that two tagframes on one machine leave each other's alone.
-    return Keeper(
+    return SourceCatalogue(
         Catalogue(folder / f"{name}.v{VERSION}.sqlite"), older=Catalogue(folder / f"{name}.sqlite"), facts=facts
     )
 
@@ -177,8 +177,8 @@ def cache_named(title: str, place: bytes, facts: FactsFile) -> Keeper:
 class Draft:
     """Profiles on their way into the catalogue, put down every so often."""
 
-    def __init__(self, keeper: Keeper) -> None:
-        self._keeper = keeper
+    def __init__(self, kept: SourceCatalogue) -> None:
+        self._kept = kept
         self._waiting: dict[str, IndexedSource] = {}
         self._since = time.monotonic()
 
@@ -192,5 +192,5 @@ class Draft:
     def flush(self) -> None:
         """Put down what waits."""
         for source in self._waiting.values():
-            self._keeper.add(source)
+            self._kept.add(source)
         self._waiting, self._since = {}, time.monotonic()

@@ -402,7 +402,7 @@ class Corpus:
         """The rows of a table, as they are in the source now.
 
         Integers are never turned into floats: beside nulls they are ``Int64``. Text stays text. See
-        :class:`~tagframe.engines.sqlite.SQLiteEngine` and :mod:`tagframe.engines.files` for each source's rules.
+        :class:`~tagframe.engines.sqlite.engine.SQLiteEngine` and :mod:`tagframe.engines.files` for each source's rules.
 
         Args:
             id: as for :meth:`profile`.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby, repeat
 
 from tagframe.corpus.catalogue import Contents, IndexedSource
-from tagframe.corpus.catalogue_file import Draft, Keeper
+from tagframe.corpus.catalogue_file import Draft, SourceCatalogue
 from tagframe.corpus.discover import SourceFile
 from tagframe.corpus.estimates import estimated_profile, of_source
 from tagframe.corpus.profile import TableProfile
@@ -33,7 +33,7 @@ class Indexed:
     problems: list[UnreadableTable] = field(default_factory=list)
 
 
-def index_files(files: Sequence[SourceFile], known: Contents, keeper: Keeper, progress: bool | None) -> Indexed:
+def index_files(files: Sequence[SourceFile], known: Contents, kept: SourceCatalogue, progress: bool | None) -> Indexed:
     """The files' profiles, from what is known where nothing has changed; the others are put down as they are made."""
     result = Indexed()
     work = []
@@ -69,7 +69,7 @@ def index_files(files: Sequence[SourceFile], known: Contents, keeper: Keeper, pr
         result.sources[file.key] = IndexedSource(file.key, file.engine.kind, seen, done, states)
         result.changed.append(file.key)
         work += [(file, shape) for shape in shapes if shape.name not in done]
-    draft = Draft(keeper)
+    draft = Draft(kept)
     tables = {key: dict(source.tables) for key, source in result.sources.items()}
     try:
         for file, shape, statistics in shown(_kept_open(work), len(work), "profiling", "table", progress):

@@ -15,7 +15,7 @@ import pandas as pd
 
 from tagframe import results
 from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue
-from tagframe.corpus.catalogue_file import Keeper, cache_named, cache_of
+from tagframe.corpus.catalogue_file import SourceCatalogue, cache_named, cache_of
 from tagframe.corpus.corpus import Corpus, laid_over, with_whole
 from tagframe.corpus.discover import ASKED, SourceFile, discover
 from tagframe.corpus.facts import FactStore
@@ -137,20 +137,20 @@ def open_corpus(
         server = server_of(str(source), schemas, password_from)
         files = [SourceFile(server.kind, "", server)]
         if catalogue is not None:
-            keeper = Keeper(Catalogue(Path(catalogue)), strict=True, facts=FactsFile.of_place(server.identity))
+            kept = SourceCatalogue(Catalogue(Path(catalogue)), strict=True, facts=FactsFile.of_place(server.identity))
         else:
             place = f"{server.identity} {sorted(schemas) if schemas is not None else ''}"
-            keeper = cache_named(server.kind, place.encode(), FactsFile.of_place(server.identity))
-        return _open_files(None, files, keeper.load(), keeper, progress, first_look)
+            kept = cache_named(server.kind, place.encode(), FactsFile.of_place(server.identity))
+        return _open_files(None, files, kept.load(), kept, progress, first_look)
     path = Path(source).expanduser()
     if path.is_file() and is_catalogue(path):
         if catalogue is not None:
             raise InvalidArgument(f"{path} is a catalogue itself; leave out catalogue={str(catalogue)!r}")
         return _open_catalogue(Catalogue(path), progress, first_look, follow_links)
     files = discover(path, engine, follow_links=follow_links)
-    keeper = cache_of(path) if catalogue is None else Keeper(Catalogue(Path(catalogue)), strict=True)
-    keeper = replace(keeper, facts=FactsFile.of_place(str(path.resolve())), beside=facts_beside(path))
-    return _open_files(path, files, keeper.load(), keeper, progress, first_look)
+    kept = cache_of(path) if catalogue is None else SourceCatalogue(Catalogue(Path(catalogue)), strict=True)
+    kept = replace(kept, facts=FactsFile.of_place(str(path.resolve())), beside=facts_beside(path))
+    return _open_files(path, files, kept.load(), kept, progress, first_look)
 
 
 class ProfileFrame(Protocol):
@@ -235,44 +235,44 @@ def _open_catalogue(catalogue: Catalogue, progress: bool | None, first_look: boo
     contents = catalogue.load()
     place = catalogue.path if contents.root is None else contents.root
     beside = None if contents.root is None else facts_beside(contents.root)
-    keeper = Keeper(catalogue, strict=True, facts=FactsFile.of_place(str(place.resolve())), beside=beside)
-    keeper.load()
+    kept = SourceCatalogue(catalogue, strict=True, facts=FactsFile.of_place(str(place.resolve())), beside=beside)
+    kept.load()
     if contents.root is None:
-        return _assembled([], contents, (), keeper)
+        return _assembled([], contents, (), kept)
     if not contents.root.exists() and ASKED not in contents.sources:
         warnings.warn(
             f"{contents.root}, which {catalogue.path} indexes, is not there: its tables can be found but not read",
             CatalogueWarning,
             stacklevel=3,
         )
-        return _assembled([], contents, (), keeper)
-    keeper.strict = False
+        return _assembled([], contents, (), kept)
+    kept.strict = False
     engine = "duckdb" if ASKED in contents.sources else None
     files = discover(contents.root, engine, follow_links=follow_links)
     if contents.ids is not None:
         files = [file for file in files if file.key in contents.sources]
-    return _open_files(contents.root, files, contents, keeper, progress, first_look)
+    return _open_files(contents.root, files, contents, kept, progress, first_look)
 
 
 def _open_files(
     root: Path | None,
     files: Sequence[SourceFile],
     known: Contents,
-    keeper: Keeper,
+    kept: SourceCatalogue,
     progress: bool | None,
     first_look: bool = False,
     password_from: str | Callable[[], str] | None = None,
 ) -> Corpus:
     looked = first_look_at(files, known) if first_look else None
     if looked is not None:
-        corpus = _assembled(files, replace(known, root=root, sources=looked), (), keeper)
-        return with_whole(corpus, in_background(lambda: _open_files(root, files, known, keeper, progress)))
-    keeper.knowledge.places = replace(keeper.knowledge.places, engines={file.key: file.engine for file in files})
-    indexed = index_files(files, known, keeper, progress)
+        corpus = _assembled(files, replace(known, root=root, sources=looked), (), kept)
+        return with_whole(corpus, in_background(lambda: _open_files(root, files, known, kept, progress)))
+    kept.knowledge.places = replace(kept.knowledge.places, engines={file.key: file.engine for file in files})
+    indexed = index_files(files, known, kept, progress)
     contents = Contents(root, known.ids, indexed.sources)
-    _place(files, contents, keeper)
+    _place(files, contents, kept)
     # What was hidden elsewhere, of a copy of this data, or of what a new view shows, may stand in the catalogue.
-    now = keeper.knowledge.known
+    now = kept.knowledge.known
     hidden = {table for table, _ in now.withheld}
     changed = {
         key
@@ -281,17 +281,17 @@ def _open_files(
     }
 
     def still(contents: Contents) -> Contents:
-        known = keeper.knowledge.known
-        return replace(contents, sources=_without_hidden(files, contents.sources, known), told=keeper.knowledge.told)
+        known = kept.knowledge.known
+        return replace(contents, sources=_without_hidden(files, contents.sources, known), told=kept.knowledge.told)
 
     contents = still(contents)
     changed.update(indexed.changed)
     if changed or set(known.sources) - set(indexed.sources):
-        keeper.write(contents, sorted(changed), still)
-        contents = replace(contents, sources=keeper.stored(contents.sources))
-    keeper.knowledge.warn_of_unclear()
+        kept.write(contents, sorted(changed), still)
+        contents = replace(contents, sources=kept.stored(contents.sources))
+    kept.knowledge.warn_of_unclear()
     _report(str(root) if root is not None else files[0].engine.identity, indexed)
-    return _assembled(files, contents, indexed.problems, keeper)
+    return _assembled(files, contents, indexed.problems, kept)
 
 
 def _report(root: str, indexed: Indexed) -> None:
@@ -308,7 +308,7 @@ def _report(root: str, indexed: Indexed) -> None:
 
 
 def _assembled(
-    files: Sequence[SourceFile], contents: Contents, problems: Sequence[UnreadableTable], keeper: Keeper
+    files: Sequence[SourceFile], contents: Contents, problems: Sequence[UnreadableTable], kept: SourceCatalogue
 ) -> Corpus:
     """A corpus of what the catalogue holds, with each table's database as the files have it now."""
     by_key = {file.key: file for file in files}
@@ -317,16 +317,16 @@ def _assembled(
         indexed, file = contents.sources[key], by_key.get(key)
         profiles.append(profile)
         origins[profile.id] = Origin(key, table, indexed.kind, file.engine if file else None, indexed.stamp)
-    keeper.knowledge.places = replace(keeper.knowledge.places, engines={file.key: file.engine for file in files})
-    _place(files, contents, keeper)
+    kept.knowledge.places = replace(kept.knowledge.places, engines={file.key: file.engine for file in files})
+    _place(files, contents, kept)
     whole = Corpus(
         profiles,
         origins,
         root=contents.root,
         problems=problems,
-        vectors=VectorStore(keeper.catalogue),
-        knowledge=keeper.knowledge,
-        facts=FactStore(keeper.catalogue, whole=len(profiles)),
+        vectors=VectorStore(kept.catalogue),
+        knowledge=kept.knowledge,
+        facts=FactStore(kept.catalogue, whole=len(profiles)),
     )
     return whole if contents.ids is None else whole.subset(id for id in contents.ids if id in whole)
 
@@ -341,14 +341,14 @@ def _named(
             yield key, table, profile.of_database(databases.get(key, profile.database))
 
 
-def _place(files: Sequence[SourceFile], contents: Contents, keeper: Keeper) -> None:
+def _place(files: Sequence[SourceFile], contents: Contents, kept: SourceCatalogue) -> None:
     """Say to what was told of the data what its tables are."""
     tables = {}
     for key, table, profile in _named(files, contents.sources):
         source = contents.sources[key]
         seen = source.seen.get(table) or (source.stamp.sha256 if source.stamp is not None else "")
         tables[profile.id] = PlacedTable(profile, key, table, seen, alone=len(source.tables) == 1)
-    keeper.knowledge.placed(tables)
+    kept.knowledge.placed(tables)
 
 
 def _without_hidden(

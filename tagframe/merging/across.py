@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -339,8 +338,3 @@ class _Crossing:
         """With the rows of the step's table that no row asked for."""
         unread = self._size(step.table) - len(self._tables[step.table])
         return replace(report, unmatched_right=report.unmatched_right + unread)
-
-
-def _has_null(value: Any) -> bool:
-    several = list(value) if pd.api.types.is_list_like(value) else [value]
-    return any(one is None or one is pd.NA or one != one for one in several)

@@ -79,6 +79,8 @@ class WordIndex:
         self._documents, self._often = documents[order].astype(np.int32), often[order].astype(np.int32)
 
     def _weighed(self) -> Any:
+        # Its own index() takes documents and counts all of them again: of 6,000 with 60 words each for 0.17 s in place
+        # of 0.003 s, each time that a table is laid over or told something else.
         import bm25s
 
         count, having = len(self._lengths), np.diff(self._starts)

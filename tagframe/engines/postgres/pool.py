@@ -25,7 +25,7 @@ class Unlike(Exception):
 
 
 class _Pool:
-    """Connections of this process that are free."""
+    """Connections of this process that are free: psycopg's and, for rows, ADBC's, which psycopg_pool cannot hold."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
