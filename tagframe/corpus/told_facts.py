@@ -51,6 +51,8 @@ class Told:
         known = [(kind, of, value) for (kind, of), (value, _) in told if value is not None]
         keys = [(_key(value), value["joins"]) for kind, _, value in known if kind == "key"]
         hidden = {(of[0], of[1]): value for kind, of, value in known if kind == "hidden"}
+        ran = (join for kind, _, value in known if kind == "statement" for join in value.get("joins", ()))
+        joined = dict.fromkeys((left, tuple(mine), right, tuple(theirs)) for left, mine, right, theirs in ran)
         return Knowledge(
             tuple(key for key, joins in keys if joins),
             tuple(key for key, joins in keys if not joins),
@@ -58,7 +60,7 @@ class Told:
             {(of[0], of[1]): value for kind, of, value in known if kind == "column"},
             frozenset(column for column, whom in hidden.items() if whom != _MODELS),
             frozenset(column for column, whom in hidden.items() if whom == _MODELS),
-            tuple(dict.fromkeys(key for one in self.statements for key in one.joins)),
+            tuple(ToldKey(*sides) for sides in joined),
             {of: value for kind, of, value in known if kind == "annotated"},
         )
 

@@ -22,6 +22,7 @@ _LITERALS = (
     exp.Literal, exp.National, exp.RawString, exp.UnicodeString, exp.ByteString, exp.HexString, exp.BitString,
     exp.Heredoc,
 )  # fmt: skip
+_PLACES = (exp.Table, exp.Subquery)
 _LONGEST = 100_000
 """Characters of a statement that is read: a longer one was written by a program, and says little for its length."""
 _DEEP = 20
@@ -193,14 +194,16 @@ class _Read:
 
     def _sources(self, select: exp.Expr) -> dict[str, exp.Expr]:
         """What a block reads, by what it calls it."""
-        clauses = [select.args.get("from_"), *(select.args.get("joins") or [])]
         found: dict[str, exp.Expr] = {}
-        for clause in clauses:
-            source = None if clause is None else clause.this
-            if isinstance(source, exp.Table | exp.Subquery):
+        clauses = [select.args.get("from_"), *(select.args.get("joins") or [])]
+        waiting = [clause.this for clause in clauses if clause is not None]
+        while waiting:
+            source = waiting.pop(0)
+            waiting += [join.this for join in source.args.get("joins") or []]
+            if isinstance(source, exp.Subquery) and not source.alias and isinstance(source.this, _PLACES):
+                waiting.append(source.this)  # joins in brackets, as PostgreSQL writes them
+            elif isinstance(source, _PLACES):
                 found[source.alias_or_name.casefold()] = source
-                for join in source.args.get("joins") or []:
-                    found[join.this.alias_or_name.casefold()] = join.this
         return found
 
     def _of_source(

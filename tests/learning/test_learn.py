@@ -11,7 +11,7 @@ import pytest
 
 import tagframe as tf
 from tagframe.corpus.knowledge import facts_folder
-from tagframe.errors import InvalidArgument, SourceNotFound
+from tagframe.errors import InvalidArgument, SourceNotFound, UnreadableTable
 
 SHOP = """
 CREATE TABLE orders (id INTEGER, buyer INTEGER, st INTEGER, "total due" REAL);
@@ -214,3 +214,37 @@ def test_in_the_shell(place: Path, tmp_path: Path):
     assert said.exit_code == 0, said.output
     assert "learned 1 of 2 distinct statements" in said.output
     assert len(tf.open_corpus(place).learned) == 1
+
+
+SALES = """
+CREATE SCHEMA sales;
+CREATE TABLE sales.customer (id int PRIMARY KEY, city text);
+CREATE TABLE sales.orders (id int PRIMARY KEY, buyer int);
+CREATE VIEW sales.cities AS
+    SELECT city FROM sales.customer c JOIN sales.orders o ON o.buyer = c.id WHERE city <> 'Elvas';
+CREATE MATERIALIZED VIEW sales.ids AS SELECT id FROM sales.orders;
+"""
+
+
+def test_views_of_a_server_are_learned_and_its_log_where_it_has_one(database: Callable[..., str], postgres: object):
+    corpus = tf.open_corpus(database(SALES), progress=False)
+    learned = corpus.learn("views")
+    assert (learned.read, learned.learned, learned.joins) == (2, 2, ("sales.orders.buyer = sales.customer.id",))
+    assert not corpus.learned.sql.str.contains("Elvas").any()
+    with pytest.raises(UnreadableTable, match="pg_stat_statements"):
+        corpus.learn("pg_stat_statements")
+
+
+def test_statements_of_a_log_with_numbered_parameters(shop: tf.Corpus):
+    log = pd.DataFrame(
+        {
+            "query": [
+                "SELECT c.city FROM orders o JOIN customers c ON o.buyer = c.id WHERE st = $1 LIMIT $2",
+                "SELECT * FROM orders WHERE id IN ($1, $2, $3)",
+            ],
+            "calls": [41, 7],
+        }
+    )
+    shop.learn(log, dialect="postgres")
+    assert shop.learned.runs.tolist() == [41, 7]
+    assert joins(shop) == {BUYER}
