@@ -22,7 +22,7 @@ class Stack:
 
     Attributes:
         profile: of the stack: named by what the names of its parts share, its columns called as in the first part.
-        parts: the tables, in the order of their ids.
+        parts: the tables, in the order of their names.
         origin: the column, the last, that says which part a row is from.
     """
 
@@ -52,7 +52,7 @@ def stacks_of(profiles: Sequence[TableProfile], keys: Sequence[KeyPair]) -> list
     for group in infer_unions([replace(profile, database="") for profile in profiles], by_date=True):
         if any(ends <= set(group.tables) for ends in joined):
             continue
-        parts = tuple(by_id[table] for table in group.tables)
+        parts = tuple(sorted((by_id[table] for table in group.tables), key=lambda part: (part.name, part.id)))
         database, name = parts[0].database, _shared_name([part.name for part in parts])
         if f"{database}.{name}" in taken:
             name = "+".join(part.name for part in parts)

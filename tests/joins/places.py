@@ -1,18 +1,21 @@
-"""The same tables in every place that tagframe opens, and the plan over them from everyone who makes one."""
+"""The same tables in every place that tagframe opens, and the plan and the merge of everyone."""
 
 from __future__ import annotations
 
 import sqlite3
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 import tagframe as tf
-from tagframe.errors import NotConnected
+from tagframe.errors import JoinError, NotConnected
 from tagframe.joins import JoinPlan
+from tagframe.joins.stacks import ORIGIN
 from tagframe.retrieval import RetrievedTables
 from tagframe.retrieval.retrieved import TableHit
 
@@ -94,23 +97,60 @@ def _told(plan: JoinPlan) -> Any:
     return plan.start.partition(".")[2], steps
 
 
-def by_frames(frames: Frames) -> Iterator[tuple[str, Any]]:
-    """Who plans over frames, and what comes of it."""
+def result(merged: Callable[[], pd.DataFrame]) -> Any:
+    """The rows of a merge in their order, its counts, and the kinds of what it warns of; or what it refuses."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            frame = merged()
+        except JoinError as error:
+            return type(error).__name__, _kinds(caught)
+    report = frame.tag.merge_report
+    counts = [(one.rows_in, one.rows_out, one.matched, one.unmatched_right, one.null_keys) for one in report.steps]
+    if ORIGIN in frame:  # the parts of a stack lie in databases of other names
+        frame = frame.assign(**{ORIGIN: frame[ORIGIN].str.partition(".")[2]})
+    rows = [tuple(map(_plain, row)) for row in frame.itertuples(index=False)]
+    names = [name.rpartition(".")[2] for name in frame]
+    return names, rows, counts, (report.start_rows, report.lost, report.filtered), _kinds(caught)
+
+
+def _kinds(caught: list[warnings.WarningMessage]) -> list[str]:
+    return sorted({one.category.__name__ for one in caught})
+
+
+def _plain(cell: Any) -> Any:
+    """A cell as all places have it."""
+    if pd.isna(cell):
+        return None
+    return float(cell) if isinstance(cell, bool | int | float | np.number | np.bool_) else str(cell)
+
+
+def by_frames(frames: Frames) -> Iterator[tuple[str, Any, Any]]:
+    """Who plans and merges frames, and what comes of both."""
     names = [*frames]
-    yield "tf.join_plan", outcome(lambda: tf.join_plan(frames))
+    yield "tf.join_plan", outcome(lambda: tf.join_plan(frames)), result(lambda: tf.merge(frames))
     corpus = tf.open_corpus(frames)
-    yield "found over frames", outcome(lambda: found_in(corpus, names).join_plan)
+    found = found_in(corpus, names)
+    yield "found over frames", outcome(lambda: found.join_plan), result(found.merge)
     read = [corpus.read(profile.id) for name in names for profile in corpus if profile.name == name]
-    yield "tf.merge", outcome(lambda: _merged(lambda: tf.merge(*read, on_fanout="allow")))
+    planned = outcome(lambda: _merged(lambda: tf.merge(read, on_fanout="allow")))
+    yield "tf.merge", planned, result(lambda: tf.merge(read))
     first, *others = read
-    yield "df.tag.merge", outcome(lambda: _merged(lambda: first.tag.merge(*others, on_fanout="allow")))
+    planned = outcome(lambda: _merged(lambda: first.tag.merge(*others, on_fanout="allow")))
+    yield "df.tag.merge", planned, result(lambda: first.tag.merge(*others))
 
 
-def by_files(frames: Frames, folder: Path) -> Iterator[tuple[str, Any]]:
-    """The plan of found tables over files of each kind."""
-    for place in (sqlite, csv, parquet, mixed):
-        corpus = place(frames, folder / place.__name__)
-        yield f"found over {place.__name__}", outcome(lambda: found_in(corpus, [*frames]).join_plan)  # noqa: B023
+def by_files(frames: Frames, folder: Path) -> Iterator[tuple[str, Any, Any]]:
+    """The plan and the rows of found tables over files of each kind."""
+    for place in (sqlite, *([] if _has_digits(frames) else [csv]), parquet, mixed):
+        found = found_in(place(frames, folder / place.__name__), [*frames])
+        yield f"found over {place.__name__}", outcome(lambda: found.join_plan), result(found.merge)  # noqa: B023
+
+
+def _has_digits(frames: Frames) -> bool:
+    """Whether a file without types has numbers where a frame has texts."""
+    texts = [frame[column].dropna() for frame in frames.values() for column in frame if frame[column].dtype.kind == "O"]
+    return any(len(cells) and cells.astype(str).str.fullmatch(r"\d+").all() for cells in texts)
 
 
 def _merged(merge: Callable[[], pd.DataFrame]) -> JoinPlan:
