@@ -33,6 +33,7 @@ from .retrieval import retrieve_tables as retrieve_tables
 
 # operators: written by tools/write_stubs.py
 from .operators.functions import asem_agg as asem_agg
+from .operators.functions import asem_dedup as asem_dedup
 from .operators.functions import asem_extract as asem_extract
 from .operators.functions import asem_filter as asem_filter
 from .operators.functions import asem_join as asem_join
@@ -42,6 +43,7 @@ from .operators.functions import asem_search as asem_search
 from .operators.functions import asem_sim_join as asem_sim_join
 from .operators.functions import asem_topk as asem_topk
 from .operators.functions import sem_agg as sem_agg
+from .operators.functions import sem_dedup as sem_dedup
 from .operators.functions import sem_extract as sem_extract
 from .operators.functions import sem_filter as sem_filter
 from .operators.functions import sem_join as sem_join

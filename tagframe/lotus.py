@@ -137,37 +137,8 @@ def _adapter() -> Any:
     return TagframeLM
 
 
-FROM_LOTUS = ("sem_cluster_by", "sem_dedup", "sem_partition_by")
+FROM_LOTUS = ("sem_cluster_by", "sem_partition_by")
 """The operators of ``df.tag`` that are LOTUS's own."""
-
-
-def sem_dedup(
-    frame: pd.DataFrame, col_name: Hashable, threshold: float, **settings: Unpack[SearchSettings]
-) -> pd.DataFrame:
-    """The rows without those whose text is nearly that of another row: LOTUS's ``sem_dedup``.
-
-    Of texts that are alike, directly or through others, LOTUS keeps one, which need not be the first; equal texts it
-    keeps all. Rows without text are kept.
-
-    Args:
-        frame: any frame; it is not changed.
-        col_name: the column to compare.
-        threshold: the cosine above which texts are alike.
-        **settings: ``embedder``, as in :func:`tagframe.configure`.
-
-    Raises:
-        MissingExtra: LOTUS is not installed.
-        ColumnNotFound: there is no such column.
-        NotConfigured: no embedding model is to be had.
-    """
-    texts, places = _texts_of(frame, col_name)
-    if len(texts) < 2:
-        _lotus()
-        return frame.copy()
-    with _on_lotus(settings) as indexed:
-        kept = set(indexed(texts, "text").sem_dedup("text", threshold).index)  # type: ignore[operator]
-    dropped = {place for row, place in enumerate(places) if row not in kept}
-    return frame.iloc[[place for place in range(len(frame)) if place not in dropped]].copy()
 
 
 def sem_cluster_by(
@@ -184,7 +155,9 @@ def sem_cluster_by(
 
     Raises:
         InvalidArgument: fewer rows than clusters, or a column ``cluster_id`` that is there already.
-        MissingExtra, ColumnNotFound, NotConfigured: as :func:`sem_dedup`.
+        MissingExtra: LOTUS is not installed.
+        ColumnNotFound: there is no such column.
+        NotConfigured: no embedding model is to be had.
     """
     texts, places = _texts_of(frame, col_name)
     if isinstance(ncentroids, bool) or not isinstance(ncentroids, int) or not 1 <= ncentroids <= max(1, len(texts)):
@@ -212,7 +185,7 @@ def sem_partition_by(
         **settings: ``embedder``, ``lm``, …, as in :func:`tagframe.configure`.
 
     Raises:
-        MissingExtra, NotConfigured: as :func:`sem_dedup`.
+        MissingExtra, NotConfigured: as :func:`sem_cluster_by`.
     """
     if not callable(partition_fn):
         raise InvalidArgument(f"partition_fn is a function from a frame to a number a row; got {partition_fn!r}")

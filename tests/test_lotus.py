@@ -142,7 +142,7 @@ def test_a_failed_row_raises_when_the_others_are_done(ran: Ran):
 
 def test_lotus_operators_through_the_accessor_need_no_index(ran: Ran):
     report, _ = ran
-    assert report["dedup"] in ([0, 2, 3], [1, 2, 3])
+    assert report["dedup"] == [0, 2, 3]
     assert report["clusters"][0] == report["clusters"][1] != report["clusters"][3]
     assert report["clusters"][2] is None
     assert report["parts"] == [2, [7, 7, 1, 0]]
@@ -163,9 +163,7 @@ def test_bad_arguments_of_lotus_operators():
 
 
 @pytest.mark.skipif(installed, reason="LOTUS is installed")
-@pytest.mark.parametrize(
-    ("name", "arguments"), [("sem_dedup", ("a", 0.9)), ("sem_cluster_by", ("a", 1)), ("sem_partition_by", (len,))]
-)
+@pytest.mark.parametrize(("name", "arguments"), [("sem_cluster_by", ("a", 1)), ("sem_partition_by", (len,))])
 def test_without_lotus_its_operators_name_the_extra(name, arguments):
     with pytest.raises(MissingExtra, match=r"this operator is LOTUS's, .* pip install 'tagframe\[lotus\]'"):
         getattr(pd.DataFrame({"a": ["b", "c"]}).tag, name)(*arguments)

@@ -21,7 +21,6 @@ FUNCTIONS = {
     "merge": "tagframe.merging",
     "plan_sem_join": "tagframe.operators",
     "sem_cluster_by": "tagframe.lotus",
-    "sem_dedup": "tagframe.lotus",
     "sem_partition_by": "tagframe.lotus",
 }
 """Methods that call a function of their name on the frame → where it is."""

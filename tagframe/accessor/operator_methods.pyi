@@ -86,6 +86,46 @@ class OperatorMethods:
         quote: Literal[True], **settings: Unpack[CallSettings]
     ) -> Quote: ...
     @overload
+    def sem_dedup(
+        self, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0, rows_per_call: RowsPerCall = 'auto',
+        suffix: str = '_dedup', on_error: OnError = 'raise', quote: Literal[False] = False,
+        **settings: Unpack[SearchSettings]
+    ) -> pd.DataFrame:
+        """The rows without those whose text is nearly that of an earlier row.
+
+        Texts are compared by the embedder, all with all; of texts that are alike, directly or through others, the first
+        row is kept, and so are rows without text.
+
+        Args:
+            col_name: the column to compare.
+            threshold: the cosine from which texts are alike.
+            border: the model is asked about pairs whose cosine is so near to the threshold, below it or above; 0 asks it
+                nothing.
+            rows_per_call: pairs of one prompt, audited as for :func:`sem_filter`.
+            suffix: the beginning of the name of the column of errors.
+            on_error: as for :func:`sem_filter`; a row fails whose pair with an earlier one has no answer, and its column
+                is ``dedup_error``.
+            quote: calls, tokens, dollars and seconds instead, as a :class:`~tagframe.lm.Quote`; nothing is sent.
+            **settings: those of :func:`tagframe.configure`, for this call: ``store``, ``budget``, ``concurrency``,
+                ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``,
+                ``embedder``.
+
+        Returns:
+            The rows that are kept, in order, with index, dtypes and subclass; ``.tag.outcomes`` says of which row each of
+            the others is a duplicate.
+
+        Raises:
+            RowsFailed: with ``on_error="raise"``, after all pairs have been tried; the finished frame is on it.
+            ColumnNotFound: there is no such column.
+            InvalidArgument: a threshold or a border that is no share.
+            NotConfigured: no embedding model is to be had, or no model where it is asked.
+        """
+    @overload
+    def sem_dedup(
+        self, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0, rows_per_call: RowsPerCall = 'auto',
+        suffix: str = '_dedup', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[SearchSettings]
+    ) -> Quote: ...
+    @overload
     def sem_map(
         self, instruction: str, *, dtype: Any = None, response_format: Any = None, choices: Sequence[str] | None = None,
         return_explanations: bool = False, examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None,
@@ -226,7 +266,8 @@ class OperatorMethods:
             instruction: a claim that names columns in braces, ``"{city} is in the Bay Area"``; where it names none, the
                 model is shown all columns. Or a list of claims.
             all_cols: show the model all columns, also where the claim names some.
-            return_all: all rows, with the columns ``filter_label`` (boolean; ``<NA>`` where unsure, failed or not asked),
+            return_all: all rows, with the columns ``filter_label`` (boolean; ``<NA>`` where unsure, failed or not asked, so
+                that its ``mean()`` and ``sum()`` leave such rows out; ``fillna(False)`` counts them),
                 ``filter_outcome``, ``filter_reason`` and ``filter_confidence`` (the probability of the answer, where the
                 provider gives log probabilities).
             return_explanations: a column ``explanation_filter`` with the model's reasons.
@@ -524,22 +565,6 @@ class OperatorMethods:
 
         Raises:
             InvalidArgument: fewer rows than clusters, or a column ``cluster_id`` that is there already.
-            MissingExtra, ColumnNotFound, NotConfigured: as :func:`sem_dedup`.
-        """
-    def sem_dedup(
-        self, col_name: Hashable, threshold: float, **settings: Unpack[SearchSettings]
-    ) -> pd.DataFrame:
-        """The rows without those whose text is nearly that of another row: LOTUS's ``sem_dedup``.
-
-        Of texts that are alike, directly or through others, LOTUS keeps one, which need not be the first; equal texts it
-        keeps all. Rows without text are kept.
-
-        Args:
-            col_name: the column to compare.
-            threshold: the cosine above which texts are alike.
-            **settings: ``embedder``, as in :func:`tagframe.configure`.
-
-        Raises:
             MissingExtra: LOTUS is not installed.
             ColumnNotFound: there is no such column.
             NotConfigured: no embedding model is to be had.
@@ -554,7 +579,7 @@ class OperatorMethods:
             **settings: ``embedder``, ``lm``, …, as in :func:`tagframe.configure`.
 
         Raises:
-            MissingExtra, NotConfigured: as :func:`sem_dedup`.
+            MissingExtra, NotConfigured: as :func:`sem_cluster_by`.
         """
 
 class QuoteAccessor:
@@ -600,6 +625,38 @@ class QuoteAccessor:
             ColumnNotFound: a named column is not there.
             InvalidArgument: an instruction without words, or a ``response_format`` that is no pydantic model class.
             NotConfigured: no model is set.
+        """
+    def sem_dedup(
+        self, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0, rows_per_call: RowsPerCall = 'auto',
+        suffix: str = '_dedup', on_error: OnError = 'raise', **settings: Unpack[SearchSettings]
+    ) -> Quote:
+        """The rows without those whose text is nearly that of an earlier row.
+
+        Texts are compared by the embedder, all with all; of texts that are alike, directly or through others, the first
+        row is kept, and so are rows without text.
+
+        Args:
+            col_name: the column to compare.
+            threshold: the cosine from which texts are alike.
+            border: the model is asked about pairs whose cosine is so near to the threshold, below it or above; 0 asks it
+                nothing.
+            rows_per_call: pairs of one prompt, audited as for :func:`sem_filter`.
+            suffix: the beginning of the name of the column of errors.
+            on_error: as for :func:`sem_filter`; a row fails whose pair with an earlier one has no answer, and its column
+                is ``dedup_error``.
+            **settings: those of :func:`tagframe.configure`, for this call: ``store``, ``budget``, ``concurrency``,
+                ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``,
+                ``embedder``.
+
+        Returns:
+            The rows that are kept, in order, with index, dtypes and subclass; ``.tag.outcomes`` says of which row each of
+            the others is a duplicate.
+
+        Raises:
+            RowsFailed: with ``on_error="raise"``, after all pairs have been tried; the finished frame is on it.
+            ColumnNotFound: there is no such column.
+            InvalidArgument: a threshold or a border that is no share.
+            NotConfigured: no embedding model is to be had, or no model where it is asked.
         """
     def sem_map(
         self, instruction: str, *, dtype: Any = None, response_format: Any = None, choices: Sequence[str] | None = None,
@@ -714,7 +771,8 @@ class QuoteAccessor:
             instruction: a claim that names columns in braces, ``"{city} is in the Bay Area"``; where it names none, the
                 model is shown all columns. Or a list of claims.
             all_cols: show the model all columns, also where the claim names some.
-            return_all: all rows, with the columns ``filter_label`` (boolean; ``<NA>`` where unsure, failed or not asked),
+            return_all: all rows, with the columns ``filter_label`` (boolean; ``<NA>`` where unsure, failed or not asked, so
+                that its ``mean()`` and ``sum()`` leave such rows out; ``fillna(False)`` counts them),
                 ``filter_outcome``, ``filter_reason`` and ``filter_confidence`` (the probability of the answer, where the
                 provider gives log probabilities).
             return_explanations: a column ``explanation_filter`` with the model's reasons.

@@ -6,7 +6,7 @@ import below; ``python tools/write_stubs.py`` then tells type checkers of it.
 
 from typing import TYPE_CHECKING
 
-from tagframe.operators import aggregate, extract, filter, join, map, search, topk  # noqa: F401  # the declarations
+from tagframe.operators import aggregate, dedup, extract, filter, join, map, search, topk  # noqa: F401  # the declarations
 from tagframe.operators.cascade import Cascade, CascadeReport
 from tagframe.operators.drivers import arun, quote, run, run_many
 from tagframe.operators.join import ClaimPlan, ClaimReport, NoLabels, plan_sem_join

@@ -69,10 +69,16 @@ def _nearest(frames: Iterator[pd.DataFrame], args: Any, kwargs: dict[str, Any]) 
     return nearest if rerank is None else (yield Call(nearest, (), {"n_rerank": rerank, **named, **kwargs}))
 
 
+def _alike(frames: Iterator[pd.DataFrame], args: Any, kwargs: dict[str, Any]) -> Calls:
+    """All rows at once: whichever two are alike."""
+    return (yield Call(_together(list(frames)), args, kwargs))
+
+
 WHOLE: dict[str, Callable[[Iterator[pd.DataFrame], Any, dict[str, Any]], Calls]] = {
     "whole": _aggregated,
     "best": _best,
     "nearest": _nearest,
+    "alike": _alike,
 }
 """By what an operator looks at: how it goes over batches; others take one at a time."""
 

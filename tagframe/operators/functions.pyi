@@ -161,6 +161,119 @@ async def asem_agg(
     suffix: str = '_output', on_error: OnError = 'raise', to: str | os.PathLike[str], **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
+def sem_dedup(
+    frame: pd.DataFrame, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
+    rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup', on_error: OnError = 'raise',
+    quote: Literal[False] = False, **settings: Unpack[SearchSettings]
+) -> pd.DataFrame:
+    """The rows without those whose text is nearly that of an earlier row.
+
+    Texts are compared by the embedder, all with all; of texts that are alike, directly or through others, the first
+    row is kept, and so are rows without text.
+
+    Args:
+        frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
+        col_name: the column to compare.
+        threshold: the cosine from which texts are alike.
+        border: the model is asked about pairs whose cosine is so near to the threshold, below it or above; 0 asks it
+            nothing.
+        rows_per_call: pairs of one prompt, audited as for :func:`sem_filter`.
+        suffix: the beginning of the name of the column of errors.
+        on_error: as for :func:`sem_filter`; a row fails whose pair with an earlier one has no answer, and its column
+            is ``dedup_error``.
+        quote: calls, tokens, dollars and seconds instead, as a :class:`~tagframe.lm.Quote`; nothing is sent.
+        to: for batches: a folder of Parquet files to write the results to; its path is the result.
+        **settings: those of :func:`tagframe.configure`, for this call: ``store``, ``budget``, ``concurrency``,
+            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``,
+            ``embedder``.
+
+    Returns:
+        The rows that are kept, in order, with index, dtypes and subclass; ``.tag.outcomes`` says of which row each of
+        the others is a duplicate.
+
+    Raises:
+        RowsFailed: with ``on_error="raise"``, after all pairs have been tried; the finished frame is on it.
+        ColumnNotFound: there is no such column.
+        InvalidArgument: a threshold or a border that is no share.
+        NotConfigured: no embedding model is to be had, or no model where it is asked.
+    """
+@overload
+def sem_dedup(
+    frame: pd.DataFrame, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
+    rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup', on_error: OnError = 'raise', quote: Literal[True],
+    **settings: Unpack[SearchSettings]
+) -> Quote: ...
+@overload
+def sem_dedup(
+    frame: Frames, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
+    rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup', on_error: OnError = 'raise', to: None = None,
+    **settings: Unpack[SearchSettings]
+) -> Batches: ...
+@overload
+def sem_dedup(
+    frame: Frames, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
+    rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup', on_error: OnError = 'raise',
+    to: str | os.PathLike[str], **settings: Unpack[SearchSettings]
+) -> Path: ...
+@overload
+async def asem_dedup(
+    frame: pd.DataFrame, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
+    rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup', on_error: OnError = 'raise',
+    quote: Literal[False] = False, **settings: Unpack[SearchSettings]
+) -> pd.DataFrame:
+    """The rows without those whose text is nearly that of an earlier row.
+
+    To be awaited: as :func:`tagframe.sem_dedup`, but the event loop goes on, and cancelling stops what is
+    not sent.
+
+    Texts are compared by the embedder, all with all; of texts that are alike, directly or through others, the first
+    row is kept, and so are rows without text.
+
+    Args:
+        frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
+        col_name: the column to compare.
+        threshold: the cosine from which texts are alike.
+        border: the model is asked about pairs whose cosine is so near to the threshold, below it or above; 0 asks it
+            nothing.
+        rows_per_call: pairs of one prompt, audited as for :func:`sem_filter`.
+        suffix: the beginning of the name of the column of errors.
+        on_error: as for :func:`sem_filter`; a row fails whose pair with an earlier one has no answer, and its column
+            is ``dedup_error``.
+        quote: calls, tokens, dollars and seconds instead, as a :class:`~tagframe.lm.Quote`; nothing is sent.
+        to: for batches: a folder of Parquet files to write the results to; its path is the result.
+        **settings: those of :func:`tagframe.configure`, for this call: ``store``, ``budget``, ``concurrency``,
+            ``rpm``, ``tpm``, ``context_window``, ``progress``, ``lm``, ``lm_for``, ``api_base``, ``api_key``,
+            ``embedder``.
+
+    Returns:
+        The rows that are kept, in order, with index, dtypes and subclass; ``.tag.outcomes`` says of which row each of
+        the others is a duplicate.
+
+    Raises:
+        RowsFailed: with ``on_error="raise"``, after all pairs have been tried; the finished frame is on it.
+        ColumnNotFound: there is no such column.
+        InvalidArgument: a threshold or a border that is no share.
+        NotConfigured: no embedding model is to be had, or no model where it is asked.
+    """
+@overload
+async def asem_dedup(
+    frame: pd.DataFrame, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
+    rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup', on_error: OnError = 'raise', quote: Literal[True],
+    **settings: Unpack[SearchSettings]
+) -> Quote: ...
+@overload
+async def asem_dedup(
+    frame: AsyncFrames, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
+    rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup', on_error: OnError = 'raise', to: None = None,
+    **settings: Unpack[SearchSettings]
+) -> AsyncBatches: ...
+@overload
+async def asem_dedup(
+    frame: AsyncFrames, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
+    rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup', on_error: OnError = 'raise',
+    to: str | os.PathLike[str], **settings: Unpack[SearchSettings]
+) -> Path: ...
+@overload
 def sem_map(
     frame: pd.DataFrame, instruction: str, *, dtype: Any = None, response_format: Any = None,
     choices: Sequence[str] | None = None, return_explanations: bool = False, examples: pd.DataFrame | None = None,
@@ -519,7 +632,8 @@ def sem_filter(
         instruction: a claim that names columns in braces, ``"{city} is in the Bay Area"``; where it names none, the
             model is shown all columns. Or a list of claims.
         all_cols: show the model all columns, also where the claim names some.
-        return_all: all rows, with the columns ``filter_label`` (boolean; ``<NA>`` where unsure, failed or not asked),
+        return_all: all rows, with the columns ``filter_label`` (boolean; ``<NA>`` where unsure, failed or not asked, so
+            that its ``mean()`` and ``sum()`` leave such rows out; ``fillna(False)`` counts them),
             ``filter_outcome``, ``filter_reason`` and ``filter_confidence`` (the probability of the answer, where the
             provider gives log probabilities).
         return_explanations: a column ``explanation_filter`` with the model's reasons.
@@ -597,7 +711,8 @@ async def asem_filter(
         instruction: a claim that names columns in braces, ``"{city} is in the Bay Area"``; where it names none, the
             model is shown all columns. Or a list of claims.
         all_cols: show the model all columns, also where the claim names some.
-        return_all: all rows, with the columns ``filter_label`` (boolean; ``<NA>`` where unsure, failed or not asked),
+        return_all: all rows, with the columns ``filter_label`` (boolean; ``<NA>`` where unsure, failed or not asked, so
+            that its ``mean()`` and ``sum()`` leave such rows out; ``fillna(False)`` counts them),
             ``filter_outcome``, ``filter_reason`` and ``filter_confidence`` (the probability of the answer, where the
             provider gives log probabilities).
         return_explanations: a column ``explanation_filter`` with the model's reasons.

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from tagframe.lm import LM, Prompt, Quote
 
 P = ParamSpec("P")
-Over: TypeAlias = Literal["rows", "pairs", "best", "nearest", "whole"]
+Over: TypeAlias = Literal["rows", "pairs", "best", "nearest", "alike", "whole"]
 """What an operator looks at: one row at a time, rows with those of another frame, or all rows: for the best ones, for
-the nearest ones, or as a whole. So it goes over batches and partitions."""
+the nearest ones, for those that are alike, or as a whole. So it goes over batches and partitions."""
 
 
 ADDED = ("quote", "to")

@@ -172,7 +172,7 @@ def finish(
         results.remember_rows(finished, **row_facts(places))
     if failures and on_error == "raise":
         place, first = failures[0]
-        label = (base.index if index is None else index)[place]
+        label = label_of(base.index if index is None else index, place)
         raise RowsFailed(
             f"{operator}: {len(failures):,} of {len(outcomes):,} {of} have no answer; the first has the index {label!r}"
             f": {error_text(first)}. The finished frame is on this error as .frame. The same call again asks only for "
@@ -181,6 +181,12 @@ def finish(
             [error for _, error in failures],
         )
     return finished
+
+
+def label_of(index: pd.Index, place: int) -> Any:
+    """The label of a row, as one writes it: 7, and not np.int64(7)."""
+    label = index[place]
+    return label.item() if hasattr(label, "item") else label
 
 
 def error_column(outcomes: Iterable[Outcome]) -> pd.api.extensions.ExtensionArray:

@@ -1,0 +1,153 @@
+"""``sem_dedup``: rows without their near-duplicates."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tagframe.errors import ColumnNotFound, InvalidArgument, did_you_mean
+from tagframe.operators.cells import encode_rows
+from tagframe.operators.embeddings import vectors_of
+from tagframe.operators.judging import claim_question
+from tagframe.operators.operator import declare
+from tagframe.operators.outcome import OnError, Outcome, check_on_error, finish, label_of
+from tagframe.operators.packing import RowsPerCall, ask_rows, rows_per_call_of
+from tagframe.operators.steps import Step
+
+CLAIM = "{one} and {other} are the same but for how they are written"
+_CHUNK = 512
+
+
+def _shown(frame: pd.DataFrame, given: Mapping[str, Any]) -> tuple[int, ...]:
+    return (_position(frame, given["col_name"]),)
+
+
+def _position(frame: pd.DataFrame, label: Hashable) -> int:
+    places = [place for place, known in enumerate(frame.columns) if known == label]
+    if not places:
+        raise ColumnNotFound(f"no column {label!r} in {did_you_mean(str(label), frame.columns)}")
+    return places[0]
+
+
+@declare(guess=lambda prompt: "True", over="alike", embeds=True, asks=lambda given: given["border"] > 0, shows=_shown)
+def sem_dedup(
+    frame: pd.DataFrame,
+    col_name: Hashable,
+    threshold: float = 0.9,
+    *,
+    border: float = 0.0,
+    rows_per_call: RowsPerCall = "auto",
+    suffix: str = "_dedup",
+    on_error: OnError = "raise",
+    window: int | None = None,
+) -> Step[pd.DataFrame]:
+    """The rows without those whose text is nearly that of an earlier row.
+
+    Texts are compared by the embedder, all with all; of texts that are alike, directly or through others, the first
+    row is kept, and so are rows without text.
+
+    Args:
+        frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
+        col_name: the column to compare.
+        threshold: the cosine from which texts are alike.
+        border: the model is asked about pairs whose cosine is so near to the threshold, below it or above; 0 asks it
+            nothing.
+        rows_per_call: pairs of one prompt, audited as for :func:`sem_filter`.
+        suffix: the beginning of the name of the column of errors.
+        on_error: as for :func:`sem_filter`; a row fails whose pair with an earlier one has no answer, and its column
+            is ``dedup_error``.
+
+    Returns:
+        The rows that are kept, in order, with index, dtypes and subclass; ``.tag.outcomes`` says of which row each of
+        the others is a duplicate.
+
+    Raises:
+        RowsFailed: with ``on_error="raise"``, after all pairs have been tried; the finished frame is on it.
+        ColumnNotFound: there is no such column.
+        InvalidArgument: a threshold or a border that is no share.
+        NotConfigured: no embedding model is to be had, or no model where it is asked.
+    """
+    check_on_error(on_error)
+    size = rows_per_call_of(rows_per_call)
+    for name, given in (("threshold", threshold), ("border", border)):
+        if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 1:
+            raise InvalidArgument(f"{name} is a cosine from 0 to 1; got {given!r}")
+    lines = encode_rows(frame, [_position(frame, col_name)])
+    first: dict[str, int] = {}
+    for place, line in enumerate(lines):
+        if line is not None:
+            first.setdefault(line, place)
+    texts = list(first)
+    groups = _Groups(len(texts))
+    near = _near(texts, threshold - border) if len(texts) > 1 else []
+    for one, other, cosine in near:
+        if cosine >= threshold + border:
+            groups.join(one, other)
+    pairs = [(one, other) for one, other, _ in near if groups.of(one) != groups.of(other)]
+    cells = frame.iloc[:, _position(frame, col_name)].astype(object)
+    shown = [(cells.iloc[first[texts[one]]], cells.iloc[first[texts[other]]]) for one, other in pairs]
+    asked = [line or "{}" for line in encode_rows(pd.DataFrame(shown, columns=["one", "other"], dtype=object), [0, 1])]
+    replies = yield from ask_rows(claim_question(CLAIM, window=window), asked, size)
+    failed: dict[int, Exception] = {}
+    for (one, other), line in zip(pairs, asked, strict=True):
+        reply = replies.of[line]
+        if reply.value is True:
+            groups.join(one, other)
+        elif reply.error is not None:
+            failed[other] = reply.error
+    numbers = {line: number for number, line in enumerate(texts)}
+    outcomes = []
+    for place, line in enumerate(lines):
+        number = -1 if line is None else numbers[line]
+        kept = place if line is None else first[texts[groups.of(number)]]
+        if line is None:
+            outcomes.append(Outcome("null"))
+        elif kept != place:
+            outcomes.append(
+                Outcome("left out", note=f"a duplicate of the row of index {label_of(frame.index, kept)!r}")
+            )
+        else:
+            error = failed.get(number)
+            outcomes.append(Outcome("kept") if error is None else Outcome("failed", error))
+    order = [place for place, outcome in enumerate(outcomes) if outcome.kind != "left out"]
+    return finish(
+        "sem_dedup",
+        frame,
+        outcomes,
+        order,
+        [],
+        on_error=on_error,
+        error_name=f"{suffix.strip('_')}_error",
+        remarks=replies.remarks if pairs else [],
+    )
+
+
+def _near(lines: list[str], least: float) -> list[tuple[int, int, float]]:
+    """The pairs whose cosine is ``least`` or more, the nearest first."""
+    vectors = vectors_of(lines)
+    found = []
+    for start in range(0, len(lines), _CHUNK):
+        cosines = vectors[start : start + _CHUNK] @ vectors.T
+        for row, other in np.argwhere(cosines >= least).tolist():
+            if start + row < other:
+                found.append((start + row, other, float(cosines[row, other])))
+    return sorted(found, key=lambda pair: (-pair[2], pair[:2]))
+
+
+class _Groups:
+    """Which texts go together; the first of a group stands for it."""
+
+    def __init__(self, count: int) -> None:
+        self._first = list(range(count))
+
+    def of(self, number: int) -> int:
+        while self._first[number] != number:
+            number = self._first[number]
+        return number
+
+    def join(self, one: int, other: int) -> None:
+        first, second = sorted((self.of(one), self.of(other)))
+        self._first[second] = first
