@@ -30,24 +30,22 @@ def metered(step: Step[T], name: str, question: str, account: Callable[[StepUse]
     """
     began = time.monotonic()
     usages: list[Usage] = []
-    relay = _Relay(Label(name.split()[0], question))
-    arrived: Arrived | None = None
+
+    def took(arrived: Arrived) -> None:
+        usages.extend(completion.usage for completions in arrived.values() for completion in completions.values())
+
     try:
-        while True:
-            try:
-                asked = step.send(arrived)  # type: ignore[arg-type]
-            except StopIteration as end:
-                return end.value  # type: ignore[no-any-return]
-            arrived = relay.back((yield [relay.out(batch) for batch in asked]))
-            usages += [completion.usage for completions in arrived.values() for completion in completions.values()]
+        return (yield from _relayed(step, _Relay(Label(name.split()[0], question)), took))
     finally:
-        step.close()
         account(StepUse(name, replace(total(usages), seconds=time.monotonic() - began)))
 
 
 def labelled(step: Step[T], stage: str, guess: Callable[[Prompt], str] | None = None) -> Step[T]:
     """The step, whose prompts say of which stage they are, and are guessed so where somebody quotes them."""
-    relay = _Relay(Label(stage), guess)
+    return (yield from _relayed(step, _Relay(Label(stage), guess)))
+
+
+def _relayed(step: Step[T], relay: _Relay, seen: Callable[[Arrived], None] = lambda arrived: None) -> Step[T]:
     arrived: Arrived | None = None
     try:
         while True:
@@ -56,6 +54,7 @@ def labelled(step: Step[T], stage: str, guess: Callable[[Prompt], str] | None = 
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
             arrived = relay.back((yield [relay.out(batch) for batch in asked]))
+            seen(arrived)
     finally:
         step.close()
 

@@ -17,6 +17,8 @@ T = TypeVar("T")
 def named_tables(sql: str, tables: Mapping[str, T], dialect: Dialect) -> dict[str, T]:
     """Those of the tables that a statement reads; a column, an alias or a text of that name is no table.
 
+    One that does not parse reads none: who runs it says why.
+
     Args:
         sql: one statement.
         tables: by their names.
@@ -25,7 +27,10 @@ def named_tables(sql: str, tables: Mapping[str, T], dialect: Dialect) -> dict[st
     import sqlglot
     from sqlglot import exp
 
-    statement = sqlglot.parse_one(sql, read=dialect.name)
+    try:
+        statement = sqlglot.parse_one(sql, read=dialect.name)
+    except (sqlglot.errors.SqlglotError, RecursionError):
+        return {}
     found = set()
     for table, entries in tables_and_entries(statement, dialect):
         if (name := dialect.fold(table.name)) not in entries:

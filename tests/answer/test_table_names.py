@@ -11,7 +11,7 @@ from tagframe.answer.table_names import named_tables, with_known_names
 from tagframe.engines.duckdb.statement import DUCKDB
 from tagframe.engines.postgres.statement import POSTGRES
 from tagframe.engines.sqlite.statement import SQLITE
-from tagframe.errors import UnsafeSQL
+from tagframe.errors import SQLFailed, UnsafeSQL
 
 TABLES = {"race": "running.race", "class": "running.class", "riding.club": "riding.club", "chess.club": "chess.club"}
 
@@ -31,6 +31,14 @@ TABLES = {"race": "running.race", "class": "running.class", "riding.club": "ridi
 )
 def test_a_column_an_alias_a_text_and_an_entry_of_with_are_no_tables(sql, read, dialect):
     assert set(named_tables(sql, TABLES, dialect)) == read
+
+
+@pytest.mark.parametrize("sql", ["EXPORT DATABASE '/tmp/out'", "SELECT * FROM race WHERE (", "", "\x00"])
+def test_what_does_not_parse_reads_none_and_is_refused_by_name(sql):
+    assert named_tables(sql, TABLES, DUCKDB) == {}
+    corpus = tf.open_corpus({"race": pd.DataFrame({"id": [1]})})
+    with pytest.raises((UnsafeSQL, SQLFailed)):
+        tf.exec_sql(corpus)(sql)
 
 
 def test_sqlite_reads_the_table_behind_in():
