@@ -73,6 +73,8 @@ def key_of(text: str, tables: Sequence[NamedTable]) -> KeyPair:
     if any(len(part) != 3 for part in parts) or all(part[1] == "=" for part in parts):
         return KeyPair(*column_pairs(text, tables), 1.0, _GIVEN)
     compared: list[tuple[str, Sign, str]] = [(left, sign, right) for left, sign, right in parts]  # type: ignore[misc]
+    if any(left == right and sign != "=" for left, sign, right in compared):
+        raise InvalidArgument(f"{text!r} does not say which table's row comes first: write the tables too")
     turned = [[one] if one[1] == "=" else [one, (one[2], TURNED[one[1]], one[0])] for one in compared]
     key = None
     for said in product(*turned):  # "a.k = b.k and b.date <= a.date"
