@@ -43,10 +43,11 @@ def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
 def test_joining_by_hand(names):
     lines = code_of("Joining by hand").strip().splitlines()
     results = [eval(line.split("#")[0], names) for line in lines]
-    keys, merged, panel, left, report, sql, stacked = results
+    keys, merged, panel, latest, left, report, sql, stacked = results
     assert keys[0].left_columns == ("customer_id",)
     assert merged["city"].tolist() == left["city"].tolist() == ["Porto", "Faro", "Porto"]
     assert panel.columns.tolist() == ["ticker", "day", "price", "volume"]
+    assert latest["price"].tolist() == panel["price"].tolist()
     assert report.start_rows == 3
     assert "JOIN" in sql
     assert len(stacked) == 2
