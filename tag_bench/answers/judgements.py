@@ -20,7 +20,7 @@ from tag_bench.server import Reply, Request, error
 
 _ROWS = re.compile(r"<(rows?)>\n(.*?)\n</\1>", re.DOTALL)
 _NUMBER = re.compile(r"^\[(\d+)\] ")
-_ASKED = re.compile(r"(?:Claim|Criterion|Instruction|Question): ")
+_ASKED = re.compile(r"(?:Claim|Criterion|Instruction|Question|Request): ")
 
 
 def read_judgements(file: Path) -> Mapping[str, Any]:

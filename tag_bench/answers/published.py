@@ -48,6 +48,8 @@ def table(method: str, summary: Mapping[str, Any]) -> str:
     for fact, count in (("lack answers of the model", "missing"), ("warned", "warned")):
         told += f", {overall[count]} {fact}" if overall[count] else ""
     lines.append(told)
+    if overall["missing"]:
+        return "\n".join([*lines, "what a question takes is not known while answers are missing"])
     lines.append(_cost("asked", overall["calls"], overall["tokens"], asked, overall["calls_median"]))
     lines.append(_cost("a call a row, as LOTUS asks", overall["rows_asked"], overall["tokens_by_row"], asked))
     return "\n".join(lines)

@@ -55,9 +55,9 @@ class Record:
     tolerant: bool | None = None
     strict_here: bool | None = None
     tolerant_here: bool | None = None
-    seconds: float | None = 0.0
+    seconds: float | None = None
     calls: int = 0
-    tokens: int | None = 0
+    tokens: int | None = None
     rows_asked: int | None = None
     text: str = ""
     assumptions: list[str] = field(default_factory=list)

@@ -263,7 +263,7 @@ class OperatorMethods:
         that ended the row; ``return_explanations``, ``examples``, ``cascade`` and ``limit`` are for one claim.
 
         Args:
-            instruction: a claim that names columns in braces, ``"{city} is in the Bay Area"``; where it names none, the
+            instruction: a claim that names columns in braces, ``"{city} lies on a large river"``; where it names none, the
                 model is shown all columns. Or a list of claims.
             all_cols: show the model all columns, also where the claim names some.
             return_all: all rows, with the columns ``filter_label`` (boolean; ``<NA>`` where unsure, failed or not asked, so
@@ -316,7 +316,7 @@ class OperatorMethods:
         """Join the rows of two frames of which a claim is true, without asking about every pair.
 
         Rows that show the same are one. Where asking each pair costs more, the model is asked first whether the claim can
-        be cut into a label of each side ("the reviews express the same sentiment"). Then each row is labelled once, rows
+        be cut into a label of each side ("coat and hat are of one season"). Then each row is labelled once, rows
         are joined on labels, and a sample of pairs on both sides of the cut is asked directly: where direct answers
         disagree, the labels are dropped. Claims that no labels carry ("the second replies to the first") are asked of
         pairs, up to 64 in a prompt; of frames of 128 distinct rows and more only of those that read alike enough, by what
@@ -768,7 +768,7 @@ class QuoteAccessor:
         that ended the row; ``return_explanations``, ``examples``, ``cascade`` and ``limit`` are for one claim.
 
         Args:
-            instruction: a claim that names columns in braces, ``"{city} is in the Bay Area"``; where it names none, the
+            instruction: a claim that names columns in braces, ``"{city} lies on a large river"``; where it names none, the
                 model is shown all columns. Or a list of claims.
             all_cols: show the model all columns, also where the claim names some.
             return_all: all rows, with the columns ``filter_label`` (boolean; ``<NA>`` where unsure, failed or not asked, so
@@ -811,7 +811,7 @@ class QuoteAccessor:
         """Join the rows of two frames of which a claim is true, without asking about every pair.
 
         Rows that show the same are one. Where asking each pair costs more, the model is asked first whether the claim can
-        be cut into a label of each side ("the reviews express the same sentiment"). Then each row is labelled once, rows
+        be cut into a label of each side ("coat and hat are of one season"). Then each row is labelled once, rows
         are joined on labels, and a sample of pairs on both sides of the cut is asked directly: where direct answers
         disagree, the labels are dropped. Claims that no labels carry ("the second replies to the first") are asked of
         pairs, up to 64 in a prompt; of frames of 128 distinct rows and more only of those that read alike enough, by what

@@ -26,7 +26,7 @@ _MOST_ROWS = 1_000_000
 
 
 def matched_cells(request: str, query: Query, reader: Reader) -> list[str]:
-    """The words of a request that are in cells of the tables, a line each: ``venues.city has 'Lisbon'``.
+    """The words of a request that are in cells of the tables, a line each: ``venues.city has 'Turin'``.
 
     Args:
         request: the question.

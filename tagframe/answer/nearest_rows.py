@@ -285,8 +285,8 @@ def _parse_any(text: str) -> str:
 def parse_list(text: str) -> list[Any]:
     """A list of Python values, strictly.
 
-    >>> parse_list('["Lisbon", 889]')
-    ['Lisbon', 889]
+    >>> parse_list('["Turin", 889]')
+    ['Turin', 889]
 
     Raises:
         AnswerRejected: anything else.

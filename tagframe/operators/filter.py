@@ -71,7 +71,7 @@ def sem_filter(
 
     Args:
         frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
-        instruction: a claim that names columns in braces, ``"{city} is in the Bay Area"``; where it names none, the
+        instruction: a claim that names columns in braces, ``"{city} lies on a large river"``; where it names none, the
             model is shown all columns. Or a list of claims.
         all_cols: show the model all columns, also where the claim names some.
         return_all: all rows, with the columns ``filter_label`` (boolean; ``<NA>`` where unsure, failed or not asked, so

@@ -629,7 +629,7 @@ def sem_filter(
 
     Args:
         frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
-        instruction: a claim that names columns in braces, ``"{city} is in the Bay Area"``; where it names none, the
+        instruction: a claim that names columns in braces, ``"{city} lies on a large river"``; where it names none, the
             model is shown all columns. Or a list of claims.
         all_cols: show the model all columns, also where the claim names some.
         return_all: all rows, with the columns ``filter_label`` (boolean; ``<NA>`` where unsure, failed or not asked, so
@@ -708,7 +708,7 @@ async def asem_filter(
 
     Args:
         frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
-        instruction: a claim that names columns in braces, ``"{city} is in the Bay Area"``; where it names none, the
+        instruction: a claim that names columns in braces, ``"{city} lies on a large river"``; where it names none, the
             model is shown all columns. Or a list of claims.
         all_cols: show the model all columns, also where the claim names some.
         return_all: all rows, with the columns ``filter_label`` (boolean; ``<NA>`` where unsure, failed or not asked, so
@@ -775,7 +775,7 @@ def sem_join(
     """Join the rows of two frames of which a claim is true, without asking about every pair.
 
     Rows that show the same are one. Where asking each pair costs more, the model is asked first whether the claim can
-    be cut into a label of each side ("the reviews express the same sentiment"). Then each row is labelled once, rows
+    be cut into a label of each side ("coat and hat are of one season"). Then each row is labelled once, rows
     are joined on labels, and a sample of pairs on both sides of the cut is asked directly: where direct answers
     disagree, the labels are dropped. Claims that no labels carry ("the second replies to the first") are asked of
     pairs, up to 64 in a prompt; of frames of 128 distinct rows and more only of those that read alike enough, by what
@@ -850,7 +850,7 @@ async def asem_join(
     not sent.
 
     Rows that show the same are one. Where asking each pair costs more, the model is asked first whether the claim can
-    be cut into a label of each side ("the reviews express the same sentiment"). Then each row is labelled once, rows
+    be cut into a label of each side ("coat and hat are of one season"). Then each row is labelled once, rows
     are joined on labels, and a sample of pairs on both sides of the cut is asked directly: where direct answers
     disagree, the labels are dropped. Claims that no labels carry ("the second replies to the first") are asked of
     pairs, up to 64 in a prompt; of frames of 128 distinct rows and more only of those that read alike enough, by what

@@ -27,7 +27,7 @@ _TASK = f"""You plan how to join two tables by a claim about a row of the left a
 {FENCE_RULE}
 Some claims can be cut in two: a question about the left row alone and a question about the right row alone, each of \
 which is answered with one label of a closed list, so that the claim is true of two rows exactly where their labels go \
-together. Such a claim is "the two reviews express the same sentiment": both sides are asked for the sentiment, and \
+together. Such a claim is "the coat and the hat are worn in the same season": both sides are asked for the season, and \
 equal labels go together. "The second comment replies to the first" is none: whether it is true depends on what the \
 two say to each other, which no short list of labels holds.
 Answer with one JSON object and nothing else. For a claim that can be cut in two:

@@ -74,7 +74,7 @@ def sem_join(
     """Join the rows of two frames of which a claim is true, without asking about every pair.
 
     Rows that show the same are one. Where asking each pair costs more, the model is asked first whether the claim can
-    be cut into a label of each side ("the reviews express the same sentiment"). Then each row is labelled once, rows
+    be cut into a label of each side ("coat and hat are of one season"). Then each row is labelled once, rows
     are joined on labels, and a sample of pairs on both sides of the cut is asked directly: where direct answers
     disagree, the labels are dropped. Claims that no labels carry ("the second replies to the first") are asked of
     pairs, up to 64 in a prompt; of frames of 128 distinct rows and more only of those that read alike enough, by what
