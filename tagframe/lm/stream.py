@@ -88,12 +88,15 @@ class Stream:
             self._answer(jobs, batch)
 
     def _keep(self, jobs: Sequence[Job[Any]], answers: Sequence[str]) -> None:
-        """Store what was said of rows in packs."""
+        """Store what was said of rows in packs; a later pack, asked as soon as these are taken, looks them up."""
         store = self._store
         if store is not None and store.writable and jobs:
             try:
                 source = store.source(*self._lm.stored_as, PACKED)
-                store.put([(job.key, source, StoredAnswer(answers[job.position])) for job in jobs])
+                said = [(job.key, source, StoredAnswer(answers[job.position])) for job in jobs]
+                if not store.put_now(said):
+                    store.put(said)
+                    store.flush()
             except sqlite3.Error as error:
                 warn_of_store(f"the response store {str(store.path)!r} cannot be written: {error}")
         for job in jobs:

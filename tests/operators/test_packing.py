@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
+import threading
+from contextlib import closing
 
 import pandas as pd
 import pytest
@@ -355,6 +358,20 @@ def test_rows_of_packs_serve_later_packs_and_single_calls(live):
     assert (alone.tag.outcomes["note"] == "answered in a pack of rows before").all()
     quote = later.tag.quote.sem_score("How glad is {mood} {n}?", rows_per_call="auto")
     assert (quote.calls, quote.calls_at_most) == (0, 0)
+
+
+@pytest.mark.parametrize("locked", [False, True])
+def test_what_a_pack_says_is_found_as_soon_as_it_is_kept(live, own_store, locked):
+    question = claim_question("{n} is fine")
+    run(question.ask(['{"n": -1}']), get_lm())
+    with closing(sqlite3.connect(own_store, isolation_level=None, check_same_thread=False)) as another:
+        for round_ in range(1 if locked else 10):
+            lines = [f'{{"n": {n}, "round": {round_}}}' for n in range(200)]
+            if locked:
+                another.execute("BEGIN IMMEDIATE")
+                threading.Timer(0.3, another.execute, ["ROLLBACK"]).start()
+            run(question.keep([(line, "True") for line in lines]), get_lm())
+            assert len(run(question.recalled(lines, "packed"), get_lm())) == 200
 
 
 def test_an_audit_asks_alone_what_is_known_from_no_single_call_and_that_replaces_it(live):
