@@ -117,7 +117,7 @@ class OperatorMethods:
         Raises:
             RowsFailed: with ``on_error="raise"``, after all pairs have been tried; the finished frame is on it.
             ColumnNotFound: there is no such column.
-            InvalidArgument: a threshold or a border that is no share.
+            InvalidArgument: a threshold or a border that is no share; two columns of that name.
             NotConfigured: no embedding model is to be had, or no model where it is asked.
         """
     @overload
@@ -655,7 +655,7 @@ class QuoteAccessor:
         Raises:
             RowsFailed: with ``on_error="raise"``, after all pairs have been tried; the finished frame is on it.
             ColumnNotFound: there is no such column.
-            InvalidArgument: a threshold or a border that is no share.
+            InvalidArgument: a threshold or a border that is no share; two columns of that name.
             NotConfigured: no embedding model is to be had, or no model where it is asked.
         """
     def sem_map(

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tagframe.errors import ColumnNotFound, InvalidArgument, did_you_mean
-from tagframe.operators.cells import encode_rows
-from tagframe.operators.embeddings import vectors_of
+from tagframe.errors import InvalidArgument
+from tagframe.operators.cells import encode_rows, position_of
+from tagframe.operators.embeddings import row_text, vectors_of
 from tagframe.operators.judging import claim_question
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError, Outcome, check_on_error, finish, label_of
@@ -22,14 +22,7 @@ _CHUNK = 512
 
 
 def _shown(frame: pd.DataFrame, given: Mapping[str, Any]) -> tuple[int, ...]:
-    return (_position(frame, given["col_name"]),)
-
-
-def _position(frame: pd.DataFrame, label: Hashable) -> int:
-    places = [place for place, known in enumerate(frame.columns) if known == label]
-    if not places:
-        raise ColumnNotFound(f"no column {label!r} in {did_you_mean(str(label), frame.columns)}")
-    return places[0]
+    return (position_of(frame, given["col_name"]),)
 
 
 @declare(guess=lambda prompt: "True", over="alike", embeds=True, asks=lambda given: given["border"] > 0, shows=_shown)
@@ -67,7 +60,7 @@ def sem_dedup(
     Raises:
         RowsFailed: with ``on_error="raise"``, after all pairs have been tried; the finished frame is on it.
         ColumnNotFound: there is no such column.
-        InvalidArgument: a threshold or a border that is no share.
+        InvalidArgument: a threshold or a border that is no share; two columns of that name.
         NotConfigured: no embedding model is to be had, or no model where it is asked.
     """
     check_on_error(on_error)
@@ -75,7 +68,8 @@ def sem_dedup(
     for name, given in (("threshold", threshold), ("border", border)):
         if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 1:
             raise InvalidArgument(f"{name} is a cosine from 0 to 1; got {given!r}")
-    lines = encode_rows(frame, [_position(frame, col_name)])
+    position = position_of(frame, col_name)
+    lines = [line if line and row_text(line).strip() else None for line in encode_rows(frame, [position])]
     first: dict[str, int] = {}
     for place, line in enumerate(lines):
         if line is not None:
@@ -87,7 +81,7 @@ def sem_dedup(
         if cosine >= threshold + border:
             groups.join(one, other)
     pairs = [(one, other) for one, other, _ in near if groups.of(one) != groups.of(other)]
-    cells = frame.iloc[:, _position(frame, col_name)].astype(object)
+    cells = frame.iloc[:, position].astype(object)
     shown = [(cells.iloc[first[texts[one]]], cells.iloc[first[texts[other]]]) for one, other in pairs]
     asked = [line or "{}" for line in encode_rows(pd.DataFrame(shown, columns=["one", "other"], dtype=object), [0, 1])]
     replies = yield from ask_rows(claim_question(CLAIM, window=window), asked, size)

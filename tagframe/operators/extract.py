@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from tagframe.errors import AnswerRejected, ColumnNotFound, InvalidArgument, did_you_mean
+from tagframe.errors import AnswerRejected, InvalidArgument
 from tagframe.operators.answer_grammar import parse_block
-from tagframe.operators.cells import one_line
+from tagframe.operators.cells import one_line, position_of
 from tagframe.operators.instruction import Instruction
 from tagframe.operators.map import mapped
 from tagframe.operators.operator import declare
@@ -114,14 +114,7 @@ def _positions(frame: pd.DataFrame, input_cols: Hashable | Sequence[Hashable]) -
     labels = [input_cols] if isinstance(input_cols, str) or not isinstance(input_cols, Sequence) else list(input_cols)
     if isinstance(input_cols, tuple) and input_cols in frame.columns:
         labels = [input_cols]  # one label of several levels
-    places = []
-    for label in labels:
-        found = [place for place, known in enumerate(frame.columns) if known == label]
-        if not found:
-            raise ColumnNotFound(f"no column {label!r} in {did_you_mean(str(label), frame.columns)}")
-        if len(found) > 1:
-            raise InvalidArgument(f"{len(found)} columns are called {label!r}; rename them so that one can be meant")
-        places += found
+    places = [position_of(frame, label) for label in labels]
     if not places:
         raise InvalidArgument("input_cols names no column, so there is nothing to show to the model")
     return list(dict.fromkeys(places))

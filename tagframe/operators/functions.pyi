@@ -194,7 +194,7 @@ def sem_dedup(
     Raises:
         RowsFailed: with ``on_error="raise"``, after all pairs have been tried; the finished frame is on it.
         ColumnNotFound: there is no such column.
-        InvalidArgument: a threshold or a border that is no share.
+        InvalidArgument: a threshold or a border that is no share; two columns of that name.
         NotConfigured: no embedding model is to be had, or no model where it is asked.
     """
 @overload
@@ -252,7 +252,7 @@ async def asem_dedup(
     Raises:
         RowsFailed: with ``on_error="raise"``, after all pairs have been tried; the finished frame is on it.
         ColumnNotFound: there is no such column.
-        InvalidArgument: a threshold or a border that is no share.
+        InvalidArgument: a threshold or a border that is no share; two columns of that name.
         NotConfigured: no embedding model is to be had, or no model where it is asked.
     """
 @overload

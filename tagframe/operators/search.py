@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tagframe.errors import ColumnNotFound, InvalidArgument, NotConfigured, did_you_mean
+from tagframe.errors import InvalidArgument, NotConfigured
+from tagframe.operators.cells import position_of
 from tagframe.operators.join.result import renamed
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError, check_on_error, free_name, refuse_taken
@@ -213,13 +214,9 @@ def texts_of(frame: pd.DataFrame, label: Hashable) -> list[str | None]:
         InvalidArgument: there are two.
         HiddenColumn: it is hidden from models.
     """
-    found = [place for place, known in enumerate(frame.columns) if known == label]
-    if not found:
-        raise ColumnNotFound(f"no column {label!r} in {did_you_mean(str(label), frame.columns)}")
-    if len(found) > 1:
-        raise InvalidArgument(f"{len(found)} columns are called {label!r}; rename them so that one can be meant")
-    refuse_unprompted(frame, found)
-    column = frame.iloc[:, found[0]]
+    place = position_of(frame, label)
+    refuse_unprompted(frame, [place])
+    column = frame.iloc[:, place]
     nulls = column.isna().to_numpy()
     cells = [None if null else str(cell) for cell, null in zip(column.astype(object), nulls, strict=True)]
     return [cell if cell and cell.strip() else None for cell in cells]

@@ -24,6 +24,7 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "sem_extract": (("text", {"topic": None}), {}),
     "sem_join": ((RIGHT, "{text:left} is at {place:right}"), {}),
     "sem_search": (("text", "water", 2), {}),
+    "sem_dedup": (("text",), {"border": 0.1}),
     "sem_sim_join": ((RIGHT, "text", "text", 1), {"lsuffix": "_left", "rsuffix": "_right"}),
 }
 """An ordinary call of each operator over a column ``text``; a new operator needs a line here."""
@@ -73,7 +74,7 @@ FRAMES: dict[str, pd.DataFrame] = {
     "a view": pd.DataFrame({"text": [*WORDS, *WORDS], "n": range(8)}).iloc[::2],
     "many rows": pd.DataFrame({"text": np.array(WORDS)[np.arange(2_000) % 4]}),
 }
-REFUSED = {(name, "levels in the columns") for name in ("sem_extract", "sem_search", "sem_sim_join")}
+REFUSED = {(name, "levels in the columns") for name in ("sem_dedup", "sem_extract", "sem_search", "sem_sim_join")}
 """What an operator refuses, with a named error."""
 OPERATOR = pytest.mark.parametrize("name", list(CALLS))
 
@@ -100,7 +101,7 @@ def test_right_or_a_named_error(name: str, kind: str):
             raise
     else:
         assert isinstance(result, pd.DataFrame)
-        if name in ("sem_filter", "sem_filter of several", "sem_topk"):
+        if name in ("sem_filter", "sem_filter of several", "sem_topk", "sem_dedup"):
             assert list(result.columns) == list(frame.columns)
             assert list(result.dtypes) == list(frame.dtypes)
             assert type(result) is type(frame)

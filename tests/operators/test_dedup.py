@@ -54,4 +54,13 @@ def test_what_cannot_be_is_refused():
         sem_dedup(BOOKS, "titel", 0.9)
     with pytest.raises(InvalidArgument, match="threshold is a cosine from 0 to 1; got 2"):
         sem_dedup(BOOKS, "title", 2)
+    with pytest.raises(InvalidArgument, match="2 columns are called 'title'"):
+        sem_dedup(BOOKS.rename(columns={"n": "title"}), "title")
     assert sem_dedup(BOOKS.head(0), "title").empty
+
+
+def test_rows_without_text_are_all_kept():
+    blank = pd.DataFrame({"title": ["", "Dune", "", "  ", "Dune", None]})
+    result = sem_dedup(blank, "title")
+    assert result.index.tolist() == [0, 1, 2, 3, 5]
+    assert result.tag.outcomes["outcome"].tolist() == ["null", "kept", "null", "null", "left out", "null"]
