@@ -133,8 +133,6 @@ READS = [
     "SELECT * FROM peek",
     "SELECT hidden_note FROM film",
     "SELECT film.hidden_note FROM public.film",
-    "SELECT * FROM public.film",
-    "SELECT film FROM public.film",
     "SELECT (SELECT word FROM secret LIMIT 1)",
     "SELECT * FROM film WHERE title = (SELECT word FROM public.secret LIMIT 1)",
     "SELECT title FROM film UNION SELECT word FROM public.secret",
@@ -299,6 +297,17 @@ def running(postgres) -> list[str]:
         return [text for (text,) in owner.execute(query)]
 
 
+NAMED_WITH_SCHEMA = ["SELECT * FROM public.film", "SELECT film FROM public.film"]
+
+
+@pytest.mark.parametrize("sql", NAMED_WITH_SCHEMA)
+def test_a_table_named_with_its_schema_shows_what_is_not_hidden(cinema, sql):
+    rows = run_sql(sql, cinema, TABLES, LIMITS)
+    assert len(rows)
+    assert "hidden_note" not in rows.columns
+    assert "xyzzy" not in repr(rows.to_dict())
+
+
 def test_there_are_enough_of_them():
     assert len(set(HOSTILE)) == len(HOSTILE) >= 180
 
@@ -309,7 +318,9 @@ def test_a_hostile_statement_is_refused_by_name(cinema, sql):
         run_sql(sql, cinema, TABLES, LIMITS)
 
 
-@pytest.mark.parametrize("sql", [*WRITES, *READS, *MALFORMED, *ODD], ids=lambda sql: ascii(sql[:60]))
+@pytest.mark.parametrize(
+    "sql", [*WRITES, *READS, *NAMED_WITH_SCHEMA, *MALFORMED, *ODD], ids=lambda sql: ascii(sql[:60])
+)
 def test_the_engine_holds_without_the_parser(cinema, state, sql):
     """The second line of defence, whatever the first one thinks of a statement."""
     before = state()

@@ -272,9 +272,9 @@ class TestCorpus:
     def test_a_user_sees_what_is_for_users(self, corpus):
         """What the rooms above work with stands beside the class, and an old name says where."""
         assert [name for name in dir(corpus) if not name.startswith("_")] == [
-            "describe", "engine", "hidden", "hide", "ids", "keys", "problems", "profile", "profiles", "read",
-            "retrieve_tables", "save", "save_facts", "show", "source_table", "subset", "tables", "union", "unprofiled",
-            "whole",
+            "annotate", "describe", "engine", "forget", "hidden", "hide", "ids", "keys", "learn", "learned", "problems",
+            "profile", "profiles", "read", "retrieve_tables", "save", "save_facts", "show", "source_table", "subset",
+            "tables", "union", "unprofiled", "whole",
         ]  # fmt: skip
         for old in ("encode_more", "promise_vectors", "laid_over", "under", "with_whole", "facts", "text"):
             with pytest.raises(RenamedName, match=rf"Corpus\.{old} is called otherwise now: tagframe\.corpus"):
