@@ -1,13 +1,13 @@
 """A staged statement gives what row-by-row evaluation gives: random statements, run both ways.
 
 The reference is SQLite with the functions as functions of its own, called for each row; values that compare alike are
-not alike (``'Ann'`` and ``'ann'`` in a NOCASE column, ``1`` and ``'1'``), and a third of all claims cannot be told.
+not alike (``'Ann'`` and ``'ann'`` in a NOCASE column, ``1`` and ``'1'``), and a third of all claims cannot be told. The
+functions are given names and values by turns, and go by the values that are not null, as what the model reads does.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 import zlib
 from collections.abc import Callable
@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scripted import Scripted, shown_rows
+from scripted import Scripted, each_row, shown_rows
 
 import tagframe as tf
 from tagframe.lm import Completion, Prompt
@@ -33,7 +33,9 @@ KINDS = [1, "1", 1.0, "1.0", None, b"1", "drama", 2]
 
 
 def rows() -> tuple[list[tuple], list[tuple]]:
-    films = [(n, NAMES[n % 10], KINDS[n % 8], 1990 + n % 4, f"odd {n % 3}") for n in range(1, 25)]
+    films = [
+        (n, NAMES[n % 10], KINDS[n % 8], 1990 + n % 4, f"odd name {n % 3}, long to be said once") for n in range(1, 25)
+    ]
     reviews = [(n, n % 30, f"body {n % 7}" if n % 5 else None, n % 4 / 2) for n in range(1, 41)]
     return films, reviews
 
@@ -53,20 +55,27 @@ def shown(value: object) -> object:
     return float(value) if isinstance(value, int) else value
 
 
-def digest(*values: object) -> int:
-    return zlib.crc32(json.dumps([shown(value) for value in values]).encode())
+def row_text(*named: object) -> str | None:
+    """A row by its names and values that are not null, in whatever order; None for one that has none."""
+    cells = dict(zip(named[::2], named[1::2], strict=True))
+    known = {name: shown(value) for name, value in cells.items() if value is not None}
+    return json.dumps(known, sort_keys=True) if known else None
 
 
-def claim(*values: object) -> int | None:
-    return None if all(value is None for value in values) else (1, 0, None)[digest(*values) % 3]
+def digest(text: str) -> int:
+    return zlib.crc32(text.encode())
 
 
-def score(*values: object) -> float | None:
-    return None if all(value is None for value in values) else digest(*values) % 5 / 4
+def claim(*named: object) -> int | None:
+    return None if (row := row_text(*named)) is None else (1, 0, None)[digest(row) % 3]
 
 
-def word(*values: object) -> str | None:
-    return None if all(value is None for value in values) else "abc"[digest(*values) % 3]
+def score(*named: object) -> float | None:
+    return None if (row := row_text(*named)) is None else digest(row) % 5 / 4
+
+
+def word(*named: object) -> str | None:
+    return None if (row := row_text(*named)) is None else "abc"[digest(row) % 3]
 
 
 class Text:
@@ -75,30 +84,34 @@ class Text:
     def __init__(self) -> None:
         self.rows: list[str] = []
 
-    def step(self, *values: object) -> None:
-        if any(value is not None for value in values):
-            self.rows.append(json.dumps([shown(value) for value in values]))
+    def step(self, *named: object) -> None:
+        if (row := row_text(*named)) is not None:
+            self.rows.append(row)
 
     def finalize(self) -> str | None:
-        return f"text {zlib.crc32(''.join(sorted(self.rows)).encode())}" if self.rows else None
+        return f"text {digest(''.join(sorted(self.rows)))}" if self.rows else None
+
+
+def by_turns(row: dict[str, object]) -> list[object]:
+    return [part for cell in row.items() for part in cell]
 
 
 def model(message: str) -> str:
     """The same functions, as a model that is shown rows of JSON."""
-    if packed := re.findall(r"^(\d+) (\{.*\})$", message, flags=re.MULTILINE):
-        return "\n".join(f"{number}: {truth([*json.loads(row).values()])}" for number, row in packed)
-    cells = [[shown(cell) for cell in row.values()] for row in shown_rows(message)]
-    if "<rows>" in message:
-        return f"text {zlib.crc32(''.join(sorted(json.dumps(row) for row in cells)).encode())}"
+    if "it's all of" in message:
+        whole = Text()
+        for row in shown_rows(message):
+            whole.step(*by_turns(row))
+        return str(whole.finalize())
+    return each_row(said, message)
+
+
+def said(message: str, row: dict[str, object]) -> str:
     if "it's how much" in message:
-        return str(score(*cells[0]))
+        return str(score(*by_turns(row)))
     if "it's which word" in message:
-        return str(word(*cells[0]))
-    return truth(cells[0])
-
-
-def truth(cells: list[object]) -> str:
-    return {1: "True", 0: "False", None: "Unknown"}[claim(*map(shown, cells))]
+        return str(word(*by_turns(row)))
+    return {1: "True", 0: "False", None: "Unknown"}[claim(*by_turns(row))]
 
 
 class WholePrompt(Scripted):
@@ -139,7 +152,12 @@ COLUMNS_R = ["r.body", "r.stars"]
 def call(function: str, columns: list[str]) -> Both:
     text = {"filter": "true of", "score": "how much", "map": "which word", "agg": "all of"}[function]
     braces = " and ".join(f"{{{column}}}" for column in columns)
-    return f"sem_{function}('it''s {text} {braces}')", f"ref_{function}({', '.join(columns)})"
+    named = ", ".join(f"'{shown_name(column)}', {column}" for column in columns)
+    return f"sem_{function}('it''s {text} {braces}')", f"ref_{function}({named})"
+
+
+def shown_name(column: str) -> str:
+    return column.split(".")[-1].strip('"')
 
 
 def same(text: str) -> Both:

@@ -1,7 +1,8 @@
 # ruff: noqa: E501 - a statement a line
 """LM functions in statements that PostgreSQL runs: what the server gives where it evaluates them row by row.
 
-The reference is the same server, with the functions as functions of its own, called for each row.
+The reference is the same server, with the functions as functions of its own, called for each row. They are given cells
+as ``name=value``, and go by those that are not null, as what the model reads does.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import psycopg
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scripted import Scripted, shown_rows
+from scripted import Scripted, each_row, shown_rows
 
 import tagframe as tf
 from tagframe.answer.lm_sql import staging
@@ -27,7 +28,7 @@ SCRIPT = r"""
 CREATE TABLE film (id int PRIMARY KEY, name text, kind varchar(9), year int, "Odd name" text, price numeric(6, 2),
     seen boolean, made date, doc json);
 INSERT INTO film SELECT n, (ARRAY['Ann', 'ann', NULL, 'it''s', 'a,b', '', 'NULL', 'x\y', '''NULL'''])[1 + n % 9],
-    (ARRAY['1', '1.0', NULL, 'drama'])[1 + n % 4], 1990 + n % 4, 'odd ' || n % 3, n % 5 * 1.25,
+    (ARRAY['1', '1.0', NULL, 'drama'])[1 + n % 4], 1990 + n % 4, 'odd name ' || n % 3 || ', long to be said once', n % 5 * 1.25,
     CASE n % 3 WHEN 0 THEN true WHEN 1 THEN false END, date '1990-01-01' + n % 4, json_build_object('n', n % 2)
     FROM generate_series(1, 24) n;
 CREATE TABLE review (id int PRIMARY KEY, film_id int, body text, stars float8);
@@ -35,7 +36,7 @@ INSERT INTO review SELECT n, n % 30, CASE WHEN n % 5 > 0 THEN 'body ' || n % 7 E
     FROM generate_series(1, 40) n;
 CREATE SCHEMA ref;
 CREATE FUNCTION ref.row_text(VARIADIC cells text[]) RETURNS text LANGUAGE sql IMMUTABLE AS
-    $$ SELECT CASE WHEN num_nonnulls(VARIADIC cells) > 0 THEN array_to_string(cells, '|', '~') END $$;
+    $$ SELECT string_agg(cell, '|' ORDER BY cell COLLATE "C") FROM unnest(cells) AS cell $$;
 CREATE FUNCTION ref.number(VARIADIC cells text[]) RETURNS int LANGUAGE sql IMMUTABLE AS
     $$ SELECT ('x' || substr(md5(ref.row_text(VARIADIC cells)), 1, 6))::bit(24)::int $$;
 CREATE FUNCTION ref.filter(VARIADIC cells text[]) RETURNS boolean LANGUAGE sql IMMUTABLE AS
@@ -47,38 +48,37 @@ CREATE FUNCTION ref.map(VARIADIC cells text[]) RETURNS text LANGUAGE sql IMMUTAB
 """
 
 
-def text(cell: Any) -> str | None:
+def text(cell: Any) -> str:
     """A value that the model reads, as PostgreSQL writes it."""
-    if cell is None or isinstance(cell, str):
+    if isinstance(cell, str):
         return cell
     return str(cell).lower() if isinstance(cell, bool) else f"{cell:g}"
 
 
-def row_text(row: dict[str, Any]) -> str | None:
-    cells = [text(cell) for cell in row.values()]
-    return None if all(cell is None for cell in cells) else "|".join("~" if cell is None else cell for cell in cells)
+def row_text(row: dict[str, Any]) -> str:
+    return "|".join(sorted(f"{name}={text(cell)}" for name, cell in row.items()))
 
 
 def md5(words: str) -> str:
     return hashlib.md5(words.encode()).hexdigest()
 
 
-def truth(row: dict[str, Any]) -> str:
-    return {0: "True", 1: "False"}.get(number(row) % 3, "Unknown")
-
-
 def number(row: dict[str, Any]) -> int:
-    return int(md5(row_text(row) or "")[:6], 16)
+    return int(md5(row_text(row))[:6], 16)
 
 
 def model(message: str) -> str:
-    if "<rows>" in message:
-        shown = [words for row in shown_rows(message) if (words := row_text(row)) is not None]
-        return f"text {md5(';'.join(sorted(shown)))}"
-    (row,) = shown_rows(message)
+    if "it's all of" in message:
+        return f"text {md5(';'.join(sorted(map(row_text, shown_rows(message)))))}"
+    return each_row(said, message)
+
+
+def said(message: str, row: dict[str, Any]) -> str:
     if "how much" in message:
         return str(number(row) % 5 / 4)
-    return "abc"[number(row) % 3] if "which word" in message else truth(row)
+    if "which word" in message:
+        return "abc"[number(row) % 3]
+    return {0: "True", 1: "False"}.get(number(row) % 3, "Unknown")
 
 
 class WholePrompt(Scripted):
@@ -128,10 +128,15 @@ COLUMNS_R = ["r.body", "r.stars"]
 def call(function: str, columns: list[str]) -> Both:
     words = {"filter": "true of", "score": "how much", "map": "which word", "agg": "all of"}[function]
     braces = " and ".join(f"{{{column}}}" for column in columns)
-    cells = ", ".join(f"trim_scale({name})::text" if name == "f.price" else f"{name}::text" for name in columns)
+    cells = ", ".join(map(named, columns))
     row = f'(ref.row_text({cells}) COLLATE "C")'
     agg = f"'text ' || md5(string_agg({row}, ';' ORDER BY {row}))"
     return f"sem_{function}('it''s {words} {braces}')", agg if function == "agg" else f"ref.{function}({cells})"
+
+
+def named(column: str) -> str:
+    cell = f"trim_scale({column})" if column == "f.price" else column
+    return f"'{column.split('.')[-1].strip(chr(34))}=' || {cell}::text"
 
 
 def same(words: str) -> Both:
@@ -221,12 +226,12 @@ def compared(cell: Any) -> Any:
 
 @pytest.mark.slow
 @settings(max_examples=30)
-@given(statement=statements())
-def test_a_staged_statement_is_row_by_row_evaluation(cinema, reference, statement):
+@given(statement=statements(), rows_per_call=st.sampled_from([None, 3, "auto"]))
+def test_a_staged_statement_is_row_by_row_evaluation(cinema, reference, statement, rows_per_call):
     staged, by_row = statement
     expected = [tuple(map(compared, row)) for row in reference.execute(by_row).fetchall()]
     with tf.context(lm=WholePrompt(model)):
-        frame = tf.exec_sql(cinema)(staged)
+        frame = tf.exec_sql(cinema, rows_per_call=rows_per_call)(staged)
     columns = [map(compared, frame.iloc[:, place].astype(object)) for place in range(frame.shape[1])]
     assert list(zip(*columns, strict=True)) == expected, staged
 
@@ -251,7 +256,7 @@ def run(corpus: tf.Corpus, sql: str, **options: Any) -> list[list[Any]]:
     ],
 )
 def test_distinct_values_are_asked_once(cinema, lm, sql, asked):
-    run(cinema, sql)
+    run(cinema, sql, rows_per_call=1)
     assert asked is None or sum(map(len, lm.batches)) == asked
 
 
@@ -270,23 +275,22 @@ def test_answers_are_of_their_types(url):
 
 
 def test_what_is_missing_is_null_and_unsure_is_counted(cinema):
-    def answer(message: str) -> str:
-        (row,) = shown_rows(message)
+    def said(_: str, row: dict[str, Any]) -> str:
         if row["id"] == 2:
             raise LMError("no answer")
         return "Unknown" if row["id"] == 3 else "True"
 
     sql = "SELECT id FROM film WHERE id < 5 AND sem_filter('true of {id}') IS NULL ORDER BY id"
-    with tf.context(lm=WholePrompt(answer)):
-        assert run(cinema, sql, on_error="keep") == [[2.0], [3.0]]
-        assert run(cinema, sql, on_error="drop") == [[3.0]]
+    with tf.context(lm=WholePrompt(lambda message: each_row(said, message))):
+        assert run(cinema, sql, rows_per_call=1, on_error="keep") == [[2.0], [3.0]]
+        assert run(cinema, sql, rows_per_call=1, on_error="drop") == [[3.0]]
         with pytest.raises(RowsFailed):
-            run(cinema, sql)
+            run(cinema, sql, rows_per_call=1)
 
 
 def test_a_budget_stops_before_the_call_that_would_pass_it(cinema, live):
     with pytest.raises(RowsFailed) as caught, tf.context(budget=tf.Budget(calls=4)):
-        tf.exec_sql(cinema)("SELECT id FROM film WHERE sem_filter('true of {id}')")
+        tf.exec_sql(cinema, rows_per_call=1)("SELECT id FROM film WHERE sem_filter('true of {id}')")
     assert len(live.requests) == 4
     assert len(caught.value.failures) == 20
 
@@ -315,16 +319,19 @@ def test_what_cannot_be_staged_or_may_not_run_is_refused_before_anything_is_aske
     assert lm.batches == []
 
 
+@pytest.mark.parametrize("rows_per_call", [1, "auto"])
 @pytest.mark.parametrize(
     "cell", ["'); DROP TABLE film; --", "$1", "{name}", "E'\\\\x41'", '", "x": "y', "\\u0000", "\ud7ff\U0001f600"]
 )
-def test_hostile_cells_and_answers_are_values_and_no_sql(database, cell):
+def test_hostile_cells_and_answers_are_values_and_no_sql(database, cell, rows_per_call):
     url = database("CREATE TABLE note (id int PRIMARY KEY, body text)")
     with psycopg.connect(url, autocommit=True) as owner:
         owner.execute("INSERT INTO note VALUES (1, %s), (2, 'plain')", [cell])
     corpus = tf.open_corpus(url, progress=False)
-    with tf.context(lm=WholePrompt(lambda message: shown_rows(message)[0]["body"])):
-        found = run(corpus, "SELECT id, sem_map('repeat {body}') AS said FROM note ORDER BY id")
+    with tf.context(lm=WholePrompt(lambda message: each_row(lambda _, row: row["body"], message))):
+        found = run(
+            corpus, "SELECT id, sem_map('repeat {body}') AS said FROM note ORDER BY id", rows_per_call=rows_per_call
+        )
     assert found == [[1.0, cell], [2.0, "plain"]]
 
 
@@ -353,7 +360,10 @@ def test_values_that_take_too_long_are_cancelled_on_the_server(database, stateme
     assert lm.batches == []
 
 
-def test_a_server_that_goes_away_while_the_model_is_asked_costs_no_answer_twice(database, postgres, live, tmp_path):
+@pytest.mark.parametrize(("rows_per_call", "requests"), [(1, 5), (2, 3), ("auto", 2)])
+def test_a_server_that_goes_away_while_the_model_is_asked_costs_no_answer_twice(
+    database, postgres, live, tmp_path, rows_per_call, requests
+):
     corpus = tf.open_corpus(database(SLOW), progress=False)
     sql = "SELECT count(*) AS n FROM note WHERE sem_filter('true of {body}')"
     stopped = []
@@ -361,15 +371,15 @@ def test_a_server_that_goes_away_while_the_model_is_asked_costs_no_answer_twice(
     def answer(request: Any) -> str:
         if not stopped:
             stopped.append(postgres.stop())
-        return "True"
+        return each_row(lambda *_: "True", request.prompt)
 
     live.answers = answer
     with tf.context(store=tmp_path / "store"):
         try:
             with pytest.raises(ServerGone):
-                tf.exec_sql(corpus)(sql)
+                run(corpus, sql, rows_per_call=rows_per_call)
         finally:
             postgres.start()
-        assert len(live.requests) == 5
-        assert run(corpus, sql) == [[5.0]]
-    assert len(live.requests) == 5
+        assert len(live.requests) == requests
+        assert run(corpus, sql, rows_per_call=rows_per_call) == [[5.0]]
+    assert len(live.requests) == requests

@@ -87,3 +87,19 @@ class _ScriptedStream(contextlib.AbstractContextManager):
 def shown_rows(message: str) -> list[dict[str, Any]]:
     """The rows of a prompt, as a reader of the JSON sees them."""
     return [json.loads(line) for line in re.findall(r"^(?:\[\d+\] )?(\{.*\})$", message, flags=re.MULTILINE)]
+
+
+def packed_rows(message: str) -> list[dict[str, Any]]:
+    """The rows of a pack in their order, each with the cells that all of them have; none where one row is shown."""
+    said_once = re.search(r"^Every row has (\{.*\}) and:$", message, flags=re.MULTILINE)
+    shared = json.loads(said_once[1]) if said_once else {}
+    rows = re.findall(r"^\d+ (\{.*\})$", message, flags=re.MULTILINE)
+    return [{**shared, **json.loads(row)} for row in rows]
+
+
+def each_row(answer: Callable[[str, dict[str, Any]], str], message: str) -> str:
+    """What ``answer`` says of the row of a prompt, or on a line of its own of each row of a pack."""
+    if rows := packed_rows(message):
+        return "\n".join(f"{number}: {answer(message, row)}" for number, row in enumerate(rows, start=1))
+    (row,) = shown_rows(message)
+    return answer(message, row)
