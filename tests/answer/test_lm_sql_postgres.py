@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 import psycopg
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scripted import Scripted, each_row, shown_rows
 
@@ -224,9 +224,17 @@ def compared(cell: Any) -> Any:
     return cell if isinstance(cell, bool | str) else float(cell)
 
 
+SAID_ONCE = fill_in(
+    """SELECT f.id, {0} AS w FROM film f WHERE f."Odd name" LIKE 'odd name 1%' AND f.id < 10 ORDER BY f.id""",
+    call("map", ['f."Odd name"', "f.name"]),
+)
+"""Three rows, too few to audit, in one pack: they have a long cell in common."""
+
+
 @pytest.mark.slow
 @settings(max_examples=30)
 @given(statement=statements(), rows_per_call=st.sampled_from([None, 3, "auto"]))
+@example(SAID_ONCE, "auto")
 def test_a_staged_statement_is_row_by_row_evaluation(cinema, reference, statement, rows_per_call):
     staged, by_row = statement
     expected = [tuple(map(compared, row)) for row in reference.execute(by_row).fetchall()]
