@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -16,7 +17,7 @@ from tagframe.answer.sql_tree import written
 from tagframe.answer.statement_facts import ColumnOf, StatementFacts, facts_of_statement
 from tagframe.engines.base import SQLLimits
 from tagframe.errors import CorpusError, SQLFailed, UnsafeSQL
-from tagframe.joins import keys_between
+from tagframe.joins import Components, keys_between
 from tagframe.retrieval.links import tables_around
 
 if TYPE_CHECKING:
@@ -71,7 +72,8 @@ def doubts_of(rows: pd.DataFrame, retrieved: RetrievedTables | None) -> tuple[Do
     if retrieved is not None:
         found += _of_tables(execution, retrieved)
     asked = facts_of_statement(execution.query.sql, execution.reader)
-    found += _of_joins(asked, execution.reader)
+    with suppress(CorpusError):  # a source that is gone meanwhile costs no answer
+        found += _of_joins(asked, execution.reader)
     found += _of_values(asked, execution.reader)
     if bool(rows.isna().all(axis=None)):
         found.append(
@@ -114,32 +116,24 @@ def _of_joins(asked: StatementFacts, reader: Reader) -> Iterator[Doubt]:
     if len(tables) < 2:
         return
     keys = keys_between(reader.corpus, tables, tables_around(reader.corpus, tables)).keys
-    reached: dict[ColumnOf, set[ColumnOf]] = defaultdict(set)
+    parts = Components(column for pair in asked.joined for column in pair)
     chances: dict[frozenset[ColumnOf], float] = defaultdict(float)
     for key in keys:
         for mine, theirs in zip(key.left_columns, key.right_columns, strict=True):
             ends = (key.left_table, mine), (key.right_table, theirs)
             chances[frozenset(ends)] = max(chances[frozenset(ends)], key.score)
             if key.score >= _LEAST_KEY:
-                reached[ends[0]].add(ends[1])
-                reached[ends[1]].add(ends[0])
+                for end in ends:
+                    parts.parent.setdefault(end, end)
+                parts.join(*ends)
     for one, other in asked.joined:
-        if other in _all_reached(one, reached):
+        if parts.root(one) == parts.root(other):
             continue
         told = f"{_dotted(one)} = {_dotted(other)} is a key at {chances[frozenset((one, other))]:.0%}"
         rival = max((key for key in keys if key.tables == {one[0], other[0]}), key=lambda key: key.score, default=None)
         if rival is not None and rival.score >= LIKELY:
             told += f", and {rival.left} = {rival.right} at {rival.score:.0%}"
         yield Doubt("join", told)
-
-
-def _all_reached(start: ColumnOf, reached: dict[ColumnOf, set[ColumnOf]]) -> set[ColumnOf]:
-    done, waiting = {start}, [start]
-    while waiting:
-        for column in reached[waiting.pop()] - done:
-            done.add(column)
-            waiting.append(column)
-    return done
 
 
 def _dotted(column: ColumnOf) -> str:

@@ -14,9 +14,10 @@ import pandas as pd
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from tagframe.answer.generation import plain_value
 from tagframe.answer.sql_tree import aggregates, is_grouped, parsed, written
 from tagframe.engines.base import SQLLimits
-from tagframe.errors import SQLFailed, UnsafeSQL
+from tagframe.errors import CorpusError, SQLFailed, UnsafeSQL
 
 if TYPE_CHECKING:
     from tagframe.answer.guard import Reader
@@ -41,7 +42,7 @@ def other_readings(sql: str, rows: pd.DataFrame, reader: Reader) -> Iterator[str
     for reading in (_without_match, _each_once, _equals_of_last):
         try:
             yield from reading(tree, rows, reader)
-        except (SQLFailed, UnsafeSQL, SqlglotError):  # the reading cannot be had
+        except (CorpusError, SQLFailed, UnsafeSQL, SqlglotError):  # the reading cannot be had
             continue
 
 
@@ -93,8 +94,8 @@ def _each_once(tree: exp.Select, rows: pd.DataFrame, reader: Reader) -> Iterator
     if not tree.args.get("joins") or tree.args.get("distinct") is not None:
         return
     if not is_grouped(tree):
-        if tree.args.get("limit") is None and len(rows) > len(once := rows.drop_duplicates()):
-            yield f"the {len(rows):,} rows repeat themselves; each once, there are {len(once):,}"
+        if tree.args.get("limit") is None and len(rows) > (distinct := len(_counted(rows))):
+            yield f"the {len(rows):,} rows repeat themselves; each once, there are {distinct:,}"
         return
     other = tree.copy()
     counted = [
@@ -109,7 +110,7 @@ def _each_once(tree: exp.Select, rows: pd.DataFrame, reader: Reader) -> Iterator
         node.set("expressions", [exp.Distinct(expressions=[node.expressions[0].copy()])])
     once = _run(other, reader, max(reader.limits.rows, len(rows)))
     if not _same_rows(once, rows):
-        what = ", ".join(sorted({node.sql(dialect="sqlite") for node in counted}))
+        what = ", ".join(sorted({written(node, reader.engine.dialect.name) for node in counted}))
         yield f"what is counted repeats itself; by {what} {_difference(rows, once, 'there would be', 'it would be')}"
 
 
@@ -118,7 +119,7 @@ def _equals_of_last(tree: exp.Select, rows: pd.DataFrame, reader: Reader) -> Ite
     order, limit = tree.args.get("order"), tree.args.get("limit")
     if order is None or limit is None or tree.args.get("offset") is not None or tree.args.get("distinct") is not None:
         return
-    if not isinstance(limit.expression, exp.Literal) or int(limit.expression.this) != len(rows) or not len(rows):
+    if not isinstance(limit.expression, exp.Literal) or limit.expression.this != str(len(rows)) or not len(rows):
         return
     by_alias = {item.alias.casefold(): item.this for item in tree.expressions if isinstance(item, exp.Alias)}
     other = tree.copy()
@@ -130,8 +131,7 @@ def _equals_of_last(tree: exp.Select, rows: pd.DataFrame, reader: Reader) -> Ite
     further = len(rows) + 1000
     other.set("limit", exp.Limit(expression=exp.Literal.number(further)))
     more = _run(other, reader, further)
-    keys = [tuple(_plain(cell) for cell in row) for row in more.iloc[:, rows.shape[1] :].itertuples(index=False)]
-    shown = [tuple(_plain(cell) for cell in row) for row in more.iloc[:, : rows.shape[1]].itertuples(index=False)]
+    keys, shown = _cells(more.iloc[:, rows.shape[1] :]), _cells(more.iloc[:, : rows.shape[1]])
     last = len(rows) - 1
     equal = [row for row, key in zip(shown[last:], keys[last:], strict=True) if key == keys[last]]
     behind = len(equal) - 1
@@ -143,7 +143,7 @@ def _equals_of_last(tree: exp.Select, rows: pd.DataFrame, reader: Reader) -> Ite
 
 def _meant_by(key: exp.Expr, items: Sequence[exp.Expr], by_alias: dict[str, exp.Expr]) -> exp.Expr | None:
     """What an entry of ORDER BY means: itself, or what SELECT has at its position or under its name."""
-    if isinstance(key, exp.Literal) and not key.is_string:
+    if isinstance(key, exp.Literal) and key.is_int:
         position = int(key.this) - 1
         is_known = 0 <= position < len(items) and not any(item.is_star for item in items[: position + 1])
         return items[position].unalias() if is_known else None
@@ -153,16 +153,17 @@ def _meant_by(key: exp.Expr, items: Sequence[exp.Expr], by_alias: dict[str, exp.
     return None if has_alias else key
 
 
-def _plain(cell: object) -> object:
-    return None if pd.isna(cell) else cell  # type: ignore[call-overload]  # a cell of a result is a scalar
-
-
 def _same_rows(one: pd.DataFrame, other: pd.DataFrame) -> bool:
     return len(one) == len(other) and _counted(one) == _counted(other)
 
 
 def _counted(rows: pd.DataFrame) -> Counter[tuple[object, ...]]:
-    return Counter(tuple(_plain(cell) for cell in row) for row in rows.itertuples(index=False, name=None))
+    return Counter(_cells(rows))
+
+
+def _cells(rows: pd.DataFrame) -> list[tuple[object, ...]]:
+    """The rows as plain values, which can be compared; lists among them as texts."""
+    return [tuple(map(plain_value, row)) for row in rows.itertuples(index=False, name=None)]
 
 
 def _difference(rows: pd.DataFrame, other: pd.DataFrame, there: str, it: str) -> str:
@@ -170,6 +171,6 @@ def _difference(rows: pd.DataFrame, other: pd.DataFrame, there: str, it: str) ->
     if len(rows) != len(other):
         return f"{there} {len(other):,} row{'s' * (len(other) != 1)} for {len(rows):,}"
     if other.size == 1:
-        return f"{it} {_plain(other.iat[0, 0])} for {_plain(rows.iat[0, 0])}"
+        return f"{it} {plain_value(other.iat[0, 0])} for {plain_value(rows.iat[0, 0])}"
     changed = sum((_counted(other) - _counted(rows)).values())
     return f"{changed:,} of {len(rows):,} rows would be others"

@@ -59,7 +59,7 @@ def kinds(corpus, sql, found=None):
         ),
         (
             "SELECT count(m.town) AS n FROM member m JOIN club c ON m.club_id = c.club_id",
-            [("reading", "what is counted repeats itself; by COUNT(DISTINCT m.town) it would be 2 for 4")],
+            [("reading", "what is counted repeats itself; by count(DISTINCT m.town) it would be 2 for 4")],
         ),
         (
             "SELECT coach FROM coach ORDER BY wins DESC LIMIT 1",
@@ -222,3 +222,16 @@ def test_what_a_model_judged_is_not_asked_again_for_another_reading(live, clubs)
     sent = len(live.requests)
     assert [doubt.reason for doubt in doubts_of(rows, None)] == ["reading"]
     assert len(live.requests) == sent
+
+
+@pytest.mark.parametrize(
+    ("sql", "reasons"),
+    [
+        ("SELECT [1, 2] AS l FROM club c JOIN coach o ON c.coach_id = o.coach_id", ["reading", "reading"]),
+        ("SELECT {'a': wins} AS s, coach FROM coach ORDER BY wins DESC LIMIT 1", ["reading"]),
+        ("SELECT coach FROM coach ORDER BY wins DESC LIMIT 1.0", []),
+    ],
+)
+def test_odd_cells_and_numbers_cost_no_answer(sql, reasons):
+    corpus = tf.open_corpus({"club": CLUBS, "coach": COACHES}, engine="duckdb")
+    assert [reason for reason, _ in kinds(corpus, sql)] == reasons
