@@ -63,7 +63,8 @@ def notebook(request, tmp_path_factory) -> tuple[NotebookNode, NotebookNode]:
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("TAGFRAME_")]:
             patch.delenv(name)
-        for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR"):
+        # A kernel as a new user has it: catalogues that other tests left of the same tables are not its own.
+        for name in ("XDG_CACHE_HOME", "IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR"):
             patch.setenv(name, str(tmp_path_factory.mktemp(name.lower())))
         patch.setenv("JUPYTER_PLATFORM_DIRS", "1")
         return nbformat.read(request.param, as_version=4), executed(request.param)
