@@ -24,7 +24,7 @@ import pandas as pd
 
 import tagframe as tf
 from pipelines.sembench import ANT_MAN, QUERIES, TAKEN
-from tag_bench.server import Request, Server
+from tag_bench.server import Request, Server, rows_of
 from tagframe.errors import ReplayMiss
 from tagframe.lm import LM, Arrived, Prompt, QuoteEnds, QuotingLM, Stream
 from tagframe.lm.pricing import estimate_tokens, tokens_of
@@ -156,10 +156,7 @@ class Scripted:
         if "<left>" in user:
             return self._of_pairs(system, user)
         packed = "<rows>" in user
-        shared = re.search(r"^Every row has (\{.*\}) and:$", user, flags=re.M)
-        common = json.loads(shared[1]) if shared else {}
-        rows = [common | json.loads(row) for row in re.findall(r"^(?:\d+ )?(\{.*\})$", user, flags=re.M)]
-        said = [self._of_row(system, row, packed) for row in rows]
+        said = [self._of_row(system, row, packed) for row in rows_of(user)]
         return "\n".join(f"{number}: {one}" for number, one in enumerate(said, 1)) if packed else said[-1]
 
     def _of_row(self, system: str, row: Mapping[str, Any], packed: bool) -> str:

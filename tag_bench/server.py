@@ -17,6 +17,7 @@ import asyncio
 import contextlib
 import importlib
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -88,6 +89,20 @@ class Reply:
     code: str | None = None
     finish_reason: str = "stop"
 
+
+def rows_of(message: str) -> list[dict[str, Any]]:
+    """The rows that an operator's prompt shows, one alone or those of a pack."""
+    said = {key: json.loads(text) for key, text in _SAID_ONCE.findall(message)}
+    fields = said.get("Fields of each row: ", [])
+    rows = (json.loads(text) for text in _SHOWN.findall(message))
+    return [
+        said.get("Every row has ", {}) | (row if isinstance(row, dict) else dict(zip(fields, row, strict=True)))
+        for row in rows
+    ]
+
+
+_SAID_ONCE = re.compile(r"^(Every row has |Fields of each row: )([\[{].*?[\]}])(?: and:)?$", re.MULTILINE)
+_SHOWN = re.compile(r"^(?:\d+ )?([\[{].*[\]}])$", re.MULTILINE)
 
 Answers: TypeAlias = str | Callable[[Request], str | Reply] | list[str | Reply] | Mapping[str, str | Reply]
 """One answer for all; a function of the request; a queue; or answers by prompt."""

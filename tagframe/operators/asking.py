@@ -22,7 +22,7 @@ from tagframe.operators.values import split_answer
 
 T = TypeVar("T")
 
-WORLD = "Go by the row and by what you know of the world; where usage differs, follow the commonest."
+WORLD = "Go by the row and what you know of the world; where usage differs, by the commonest."
 """The sentence of operators that may know more than the row says."""
 UNKNOWN_WHERE = "Unknown where that cannot be told"
 """What follows the form of a value."""

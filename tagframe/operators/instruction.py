@@ -13,7 +13,7 @@ from tagframe.errors import ColumnNotFound, InvalidArgument, did_you_mean
 from tagframe.operators.cells import one_line
 from tagframe.operators.prompt_names import for_models, label_text, refuse_unprompted, shown_names
 
-FIELD_RULE = "A name in braces, as {title}, stands for the row's field of that name."
+FIELD_RULE = "A name in braces, as {title}, is the row's field."
 """The sentence that tells a model how to read an instruction: "a driver of {nationality} nationality" stays whole."""
 
 # Anything but a brace may stand between braces, so that columns such as "price[usd]", "a.b" or "first name" can be

@@ -319,30 +319,28 @@ def _system(question: Question[Any]) -> str:
     ]
     examples = "\n\nRows that were answered before:\n" + "\n".join(solved) if solved else ""
     return (
-        f"{question.task} {DATA_RULE} {FIELD_RULE} Do so for each row by itself; each stands on a line, after its "
-        f"number. Answer with one line for each row, in order: its number, a colon, and {form}; {question.unsure}. "
-        "Nothing else."
-        f"{examples}\n\n{question.text}"
+        f"{question.task} {DATA_RULE} {FIELD_RULE} Take each numbered row by itself. Answer with one line for each row, "
+        f"in order, and nothing else: its number, a colon, and {form}; {question.unsure}.{examples}\n\n{question.text}"
     )
 
 
 def _numbered(lines: Sequence[str]) -> list[str]:
-    """The rows of a pack with their numbers; long cells that all of them have stand before them, once."""
+    """The rows of a pack with their numbers; what all of them have, long cells and names, stands before them, once."""
     rows = [json.loads(line) for line in lines]
-    if not all(isinstance(row, dict) for row in rows):
-        rows = []
+    if not all(isinstance(row, dict) for row in rows):  # one was cut to a text
+        return [f"{number} {line}" for number, line in enumerate(lines, start=1)]
     shared = {
         name: cell
-        for name, cell in (rows[0] if rows else {}).items()
+        for name, cell in rows[0].items()
         if len(str(cell)) >= SAID_ONCE and all(name in row and row[name] == cell for row in rows)
     }
-    if not shared:
-        return [f"{number} {line}" for number, line in enumerate(lines, start=1)]
-    own = [{name: cell for name, cell in row.items() if name not in shared} for row in rows]
-    return [
-        f"Every row has {encode(shared)} and:",
-        *(f"{number} {encode(row)}" for number, row in enumerate(own, start=1)),
-    ]
+    own: list[Any] = [{name: cell for name, cell in row.items() if name not in shared} for row in rows]
+    said = [f"Every row has {encode(shared)} and:"] if shared else []
+    names = list(own[0])
+    if names and all(list(row) == names for row in own):
+        said.append(f"Fields of each row: {encode(names)}")
+        own = [list(row.values()) for row in own]
+    return [*said, *(f"{number} {encode(row)}" for number, row in enumerate(own, start=1))]
 
 
 def reader(question: Question[Any], length: int) -> Callable[[str], list[_Said]]:

@@ -128,7 +128,7 @@ def in_packs(message: str) -> str:
     """A line a row where several are asked; nobody can tell of 'good 7'."""
     said = [
         "Unsure" if name == "good 7" else str(name.startswith("good"))
-        for name in re.findall(r'^\d* ?\{"name": "(.*)"\}$', message, flags=re.MULTILINE)
+        for name in re.findall(r'^\d* ?(?:\["|\{"name": ")(.*)"[\]}]$', message, flags=re.MULTILINE)
     ]
     return "\n".join(f"{number}: {word}" for number, word in enumerate(said, 1)) if "<rows>" in message else said[0]
 

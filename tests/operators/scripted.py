@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from tag_bench.server import rows_of
 from tagframe.errors import LMError, NotStored
 from tagframe.lm import Arrived, Batch, Completion, Prompt, Usage
 
@@ -91,10 +92,7 @@ def shown_rows(message: str) -> list[dict[str, Any]]:
 
 def packed_rows(message: str) -> list[dict[str, Any]]:
     """The rows of a pack in their order, each with the cells that all of them have; none where one row is shown."""
-    said_once = re.search(r"^Every row has (\{.*\}) and:$", message, flags=re.MULTILINE)
-    shared = json.loads(said_once[1]) if said_once else {}
-    rows = re.findall(r"^\d+ (\{.*\})$", message, flags=re.MULTILINE)
-    return [{**shared, **json.loads(row)} for row in rows]
+    return rows_of(message) if re.search(r"^<rows>\n(?:\D.*\n)*\d+ ", message, flags=re.MULTILINE) else []
 
 
 def each_row(answer: Callable[[str, dict[str, Any]], str], message: str) -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import pickle
-import re
 
 import numpy as np
 import pandas as pd
 import pytest
-from scripted import Scripted, shown_rows
+from scripted import Scripted, packed_rows, shown_rows
 
 import tagframe as tf
 from tag_bench.server import Request
@@ -123,10 +121,9 @@ def test_rows_that_repeat_and_rows_of_nulls():
 
 def test_packed_rows(frame: pd.DataFrame):
     def answer(message: str) -> str:
-        lines = re.findall(r"^(\d+)\D*?(\{.*\})$", message, flags=re.MULTILINE)
-        if not lines:
+        if not (rows := packed_rows(message)):
             return big(message)
-        return "\n".join(f"{number}: {json.loads(row)['n'] >= 2400}" for number, row in lines)
+        return "\n".join(f"{number}: {row['n'] >= 2400}" for number, row in enumerate(rows, 1))
 
     lm = Scripted(answer)
     result = sem_filter(frame, "{n} is big", cascade=tf.Cascade("score"), rows_per_call=10, lm=lm)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pandas as pd
 import pytest
-from scripted import Scripted, shown_rows
+from scripted import Scripted, packed_rows, shown_rows
 
 from tagframe.errors import AnswerRejected, ColumnNotFound, InvalidArgument, RowsFailed
 from tagframe.operators import sem_dedup
@@ -17,9 +16,8 @@ BOOKS = pd.DataFrame({"title": TITLES, "n": range(5)}, index=[7, 7, 1, 0, 3])
 
 
 def same(message: str) -> str:
-    rows = re.findall(r"^(\d+) (\{.*\})$", message, flags=re.M)
-    if rows:
-        return "\n".join(f"{number}: {'beach' in str(json.loads(row)['one'])}" for number, row in rows)
+    if rows := packed_rows(message):
+        return "\n".join(f"{number}: {'beach' in str(row['one'])}" for number, row in enumerate(rows, 1))
     return str("beach" in str(shown_rows(message)[-1]["one"]))
 
 

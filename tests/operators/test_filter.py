@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import json
 import math
-import re
 
 import numpy as np
 import pandas as pd
@@ -10,7 +8,7 @@ import pytest
 from scripted import Scripted, shown_rows
 
 import tagframe as tf
-from tag_bench.server import Reply, Request, error
+from tag_bench.server import Reply, Request, error, rows_of
 from tagframe.errors import AnswerRejected, ColumnNotFound, ContextTooLong, InvalidArgument, RowsFailed, UnsureWarning
 from tagframe.operators import sem_filter
 from tagframe.operators.judging import parse_explained_truth, parse_truth
@@ -314,14 +312,13 @@ def test_hostile_cells_are_only_text(live, cell, rows_per_call):
 
     def answer(request: Request) -> str:
         prompt = request.messages[1]["content"]
-        lines = re.findall(r"^(?:\d+ )?(\{.*\})$", prompt, flags=re.MULTILINE)
-        rows = [json.loads(line) for line in lines]
+        rows = rows_of(prompt)
         seen.extend(rows)
         tag = "rows" if prompt.startswith("<rows>\n") else "row"
         assert prompt.startswith(f"<{tag}>\n")
         assert prompt.endswith(f"\n</{tag}>")
         assert prompt.lower().count("</row") == 1
-        assert prompt.count("\n") == len(rows) + 1
+        assert prompt.count("\n") == len(rows) + 1 + (tag == "rows")
         for token in ("<|im_end|>", "<|eot_id|>", "<end_of_turn>", "[/INST]", "<｜"):
             assert token not in prompt
         return "False" if tag == "row" else "\n".join(f"{number}: False" for number in range(1, len(rows) + 1))

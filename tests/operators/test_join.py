@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from scripted import Scripted
+from scripted import Scripted, packed_rows
 
 import tagframe as tf
 from tagframe.errors import AnswerRejected, ColumnNotFound, InvalidArgument, RowsFailed
@@ -41,8 +41,7 @@ def model(
             return label(json.loads(message.split("\n")[1]))
         if message.startswith("<rows>"):
             assert label is not None
-            found = re.findall(r"^(\d+) (\{.*\})$", message, re.MULTILINE)
-            return "\n".join(f"{number}: {label(json.loads(line))}" for number, line in found)
+            return "\n".join(f"{number}: {label(row)}" for number, row in enumerate(packed_rows(message), 1))
         lefts, rights = rows(message, "left"), rows(message, "right")
         if not lefts[0][0]:
             return str(truth(lefts[0][1], rights[0][1]))

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 import threading
 from contextlib import closing
 
 import pandas as pd
 import pytest
-from scripted import Scripted, shown_rows
+from scripted import Scripted, packed_rows, shown_rows
 
 import tagframe as tf
-from tag_bench.server import Request
+from tag_bench.server import Request, rows_of
 from tagframe.errors import AnswerRejected, ContextTooLong, InvalidArgument, ReplayMiss, RowsFailed, ServerFailed
 from tagframe.lm import export_requests, get_lm, import_answers
 from tagframe.operators import run, sem_filter, sem_score
@@ -23,7 +22,7 @@ from tagframe.operators.packing import Audited, reader
 
 def packed(message: str) -> dict[int, dict]:
     """The rows of a prompt by their number; none for a prompt of a single row."""
-    return {int(number): json.loads(line) for number, line in re.findall(r"^(\d+) (\{.*\})$", message, flags=re.M)}
+    return dict(enumerate(packed_rows(message), start=1))
 
 
 def truth(row: dict) -> str:
@@ -132,7 +131,7 @@ def test_a_pack_that_does_not_come_back_whole_is_split(spoil):
 
 def test_what_fails_alone_fails_alone():
     def answer(message: str) -> str:
-        if '"n": 5}' in message:
+        if 5 in [row["n"] for row in rows_of(message)]:
             raise AnswerRejected("no answer about five")
         return faithful(message)
 
@@ -335,7 +334,10 @@ def test_what_all_rows_of_a_pack_share_is_said_once():
     assert len(sem_filter(frame, "{n} of {text} is even", lm=lm, rows_per_call=16)) == 8
     pack = max(lm.asked, key=len)
     assert pack.count("the same long review") == 1
-    assert 'Every row has {"text": "the same long review of one and the same film"} and:\n1 {"n": 0}' in pack
+    assert (
+        'Every row has {"text": "the same long review of one and the same film"} and:\nFields of each row: ["n"]\n1 [0]'
+        in pack
+    )
 
 
 # --- packs serve other packs ----------------------------------------------------------------------------------------
