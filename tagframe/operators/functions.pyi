@@ -39,7 +39,8 @@ def sem_agg(
     Rows that do not fit into one prompt are answered in parts, and the partial answers combined, round by round, each
     group at its own pace. A prompt holds about 10,000 tokens of rows, and no more than fits the model's window: that of
     the setting ``context_window``, of litellm's table, or, where neither knows it, what the server does not refuse. A
-    row that alone is too long is cut, and the group's outcome says so.
+    row that alone is too long is cut, and the group's outcome says so. Parts carry their numbers of rows; a mean, a sum
+    or a share is better computed by pandas, from what :func:`sem_score` or :func:`sem_map` says of each row.
 
     The model is asked to name the rows that its answer rests on, by the numbers that they are shown with; numbers that
     there are not make it answer once more. Of an answer that names none, all rows that were shown are the sources, and
@@ -107,7 +108,8 @@ async def asem_agg(
     Rows that do not fit into one prompt are answered in parts, and the partial answers combined, round by round, each
     group at its own pace. A prompt holds about 10,000 tokens of rows, and no more than fits the model's window: that of
     the setting ``context_window``, of litellm's table, or, where neither knows it, what the server does not refuse. A
-    row that alone is too long is cut, and the group's outcome says so.
+    row that alone is too long is cut, and the group's outcome says so. Parts carry their numbers of rows; a mean, a sum
+    or a share is better computed by pandas, from what :func:`sem_score` or :func:`sem_map` says of each row.
 
     The model is asked to name the rows that its answer rests on, by the numbers that they are shown with; numbers that
     there are not make it answer once more. Of an answer that names none, all rows that were shown are the sources, and

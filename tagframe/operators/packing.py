@@ -318,9 +318,10 @@ def _system(question: Question[Any]) -> str:
         for turn in question.turns
     ]
     examples = "\n\nRows that were answered before:\n" + "\n".join(solved) if solved else ""
+    order = "Take each numbered row by itself. Answer with one line for each row, in order, and nothing else:"
     return (
-        f"{question.task} {DATA_RULE} {FIELD_RULE} Take each numbered row by itself. Answer with one line for each row, "
-        f"in order, and nothing else: its number, a colon, and {form}; {question.unsure}.{examples}\n\n{question.text}"
+        f"{question.task} {DATA_RULE} {FIELD_RULE} {order} its number, a colon, and {form}; {question.unsure}."
+        f"{examples}\n\n{question.text}"
     )
 
 

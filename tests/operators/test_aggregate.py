@@ -20,16 +20,16 @@ from tagframe.operators.digest import BYTES_PER_TOKEN, PROMPT_TOKENS, pack
 
 def tell(message: str) -> str:
     """The numbers that the rows hold; of partial answers, all of theirs."""
-    rows = shown_rows(message)
-    if not rows:
+    if "<answers>" in message:
         return " ".join(partial_answers(message))
+    rows = shown_rows(message)
     if any(row["n"] == 13 for row in rows):
         return " "
     return " ".join(str(row["n"]) for row in rows)
 
 
 def partial_answers(message: str) -> list[str]:
-    return [json.loads(line) for line in re.findall(r'^\[\d+\] (".*")$', message, flags=re.MULTILINE)]
+    return [row["answer"] for row in shown_rows(message)]
 
 
 def test_one_text_from_all_rows():
@@ -52,14 +52,31 @@ def test_many_rows_are_answered_in_parts_and_nothing_is_left_out():
     lm = Scripted(tell)
     result = sem_agg(frame, "List {n} and {text}", lm=lm)
     assert result["_output"].iloc[0] == " ".join(map(str, range(100, 140)))
-    assert [bool(shown_rows(message)) for message in lm.asked] == [True] * 5 + [False]
+    assert ["<answers>" in message for message in lm.asked] == [False] * 5 + [True]
+
+
+def test_partial_answers_say_of_how_many_rows_they_are():
+    """A mean over 190 rows and one over 66 count by their rows, also where one part is read again in halves."""
+    frame = pd.DataFrame({"n": [1.0] * 190 + [4.0] * 66})
+
+    def answer(message: str) -> str:
+        rows = shown_rows(message)
+        if "<answers>" not in message:
+            if len(rows) > 190:
+                raise ContextTooLong("too long", 400)
+            return str(sum(row["n"] for row in rows) / len(rows))
+        return str(sum(row["rows"] * float(row["answer"]) for row in rows) / sum(row["rows"] for row in rows))
+
+    lm = Scripted(answer)
+    assert float(sem_agg(frame, "The mean of {n}", lm=lm)["_output"].iloc[0]) == frame["n"].mean()
+    assert [row["rows"] for row in shown_rows(lm.asked[-1])] == [128, 128]
 
 
 def test_a_row_of_ten_megabytes_is_shown_whole():
     frame = pd.DataFrame({"n": [1, 2, 3], "text": ["a", "b" * 10_000_000, "c"]})
     lm = Scripted(tell)
     assert sem_agg(frame, "List {n} and {text}", lm=lm)["_output"].iloc[0] == "1 2 3"
-    assert sum(len(row["text"]) for message in lm.asked for row in shown_rows(message)) == 10_000_002
+    assert sum(len(row["text"]) for message in lm.asked for row in shown_rows(message) if "text" in row) == 10_000_002
 
 
 def test_groups_come_in_order_of_appearance_and_are_asked_at_once():
@@ -184,10 +201,10 @@ def test_packs_hold_every_part_once_and_shrink(sizes, limit):
 
 def odd_ones(message: str) -> str:
     """The odd numbers, with where they stand; of partial answers, those that name any."""
-    rows = shown_rows(message)
-    said = [str(row["n"]) if row["n"] % 2 else "" for row in rows] or [
-        answer if answer != "none" else "" for answer in partial_answers(message)
-    ]
+    if "<answers>" in message:
+        said = [answer if answer != "none" else "" for answer in partial_answers(message)]
+    else:
+        said = [str(row["n"]) if row["n"] % 2 else "" for row in shown_rows(message)]
     places = ", ".join(str(place) for place, text in enumerate(said, start=1) if text)
     return f"{' '.join(filter(None, said)) or 'none'}\n\n**Sources:** {places or 'none'}"
 
@@ -263,7 +280,7 @@ class Mood(pydantic.BaseModel):
 
 def mood(message: str) -> str:
     """The shape where it is asked for at last, and a text before."""
-    if shown_rows(message) and len(shown_rows(message)) < 20:
+    if "<answers>" not in message and len(shown_rows(message)) < 20:
         return f"{len(shown_rows(message))} rows\nSources: 1"
     return '```json\n{"tone": "glad", "count": 7}\n```\nSources: all'
 
