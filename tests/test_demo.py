@@ -1,18 +1,10 @@
-"""``make demo`` as a user runs it, offline; the README quotes it."""
+"""``make demo`` as a user runs it, offline."""
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
-import pandas as pd
 import pytest
 
-import tagframe as tf
-
 pytestmark = pytest.mark.slow
-
-README = Path(__file__).resolve().parents[1] / "README.md"
 
 
 def section(output: str, heading: str) -> str:
@@ -49,24 +41,3 @@ def test_ask_answers_with_its_tables_and_rows(demo_output):
     assert "from 1 row of " in answer
     assert "answer.values: ['Lisbon']" in answer
     assert "GROUP BY v.city" in answer
-
-
-def comparable(text: str) -> str:
-    """Without scores, whose last digits depend on the machine, and without the padding of columns."""
-    return re.sub(r"\s+", " ", re.sub(r"\d+\.\d\d+", "#", text)).strip()
-
-
-def test_the_readme_shows_todays_output(demo_output):
-    blocks = re.findall(r"<!-- demo: (.*?) -->\n```text\n(.*?)```", README.read_text(), flags=re.DOTALL)
-    assert len(blocks) == 4
-    for heading, block in blocks:
-        printed = section(demo_output, heading).split("\n", 2)[2]
-        assert comparable(block) == comparable(printed), heading
-
-
-def test_names_in_the_readme_exist():
-    text = README.read_text()
-    for name in set(re.findall(r"\btf\.(\w+)\(", text)):
-        assert hasattr(tf, name), name
-    for name in set(re.findall(r"\.tag\.(\w+)", text)):
-        assert hasattr(type(pd.DataFrame().tag), name), name

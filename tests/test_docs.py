@@ -1,0 +1,180 @@
+"""Every example of the README and of ``docs/`` runs and prints what stands there.
+
+The blocks of a page run in order, with names in common, in a folder of their own that has ``examples/``. A ``text``
+block right after one is what it prints: a last expression is shown, as a notebook does, and warnings are a line each.
+A model's name stands for the recorded answers in ``examples/*.jsonl``. A block with ``data-needs="…"`` is not run; the
+marks are counted below. To write today's outputs into the pages::
+
+    python tests/test_docs.py [PAGE …]
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import os
+import re
+import shutil
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import tagframe as tf
+from tagframe.cli import main
+from tagframe.lm import import_answers
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```(python|sh)(.*)\n((?:.*\n)*?)```\n(?:\n```text\n((?:.*\n)*?)```\n)?", re.MULTILINE)
+MODEL = '"openai/gpt-4o-mini"'
+NEEDED = {"a browser", "a model", "a network", "a server"}
+MOST_MARKED = 16
+"""Examples that are not run are to stay few: whoever marks one more raises this, or makes another run."""
+
+
+def examples(page: Path) -> list[re.Match[str]]:
+    return [block for block in BLOCK.finditer(page.read_text("utf-8")) if "data-needs" not in block[2]]
+
+
+def printed(language: str, code: str, names: dict[str, Any]) -> str:
+    """What an example prints."""
+    if language == "sh":
+        lines = [line.split("  #")[0].removeprefix("tagframe ") for line in code.splitlines()]
+        done = [CliRunner().invoke(main, _words(line), catch_exceptions=False) for line in lines]
+        return "".join(one.output for one in done)
+    parsed = ast.parse(code)
+    last = parsed.body.pop() if isinstance(parsed.body[-1], ast.Expr) else None
+    out = io.StringIO()
+    with warnings.catch_warnings(), contextlib.redirect_stdout(out):
+        warnings.simplefilter("always")
+        warnings.showwarning = lambda message, category, *_: print(f"{category.__name__}: {message}")
+        exec(compile(parsed, "<page>", "exec"), names)
+        if last is not None:
+            value = eval(compile(ast.Expression(last.value), "<page>", "eval"), names)
+            if value is not None:
+                print(repr(value))
+    return out.getvalue()
+
+
+def _words(line: str) -> list[str]:
+    import shlex
+
+    return shlex.split(line)
+
+
+def run(page: Path, folder: Path) -> list[tuple[re.Match[str], str]]:
+    """Each example of a page, and what it prints today."""
+    shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+    store = folder / "recorded.sqlite"
+    for recorded in sorted((ROOT / "examples").glob("*.jsonl")):
+        import_answers(store, recorded)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    shown = []
+    with contextlib.chdir(folder), pd.option_context("display.width", 100), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_DATA_HOME", str(folder / "told"))  # what another page told of the same tables is not known
+        patch.setenv("OPENAI_API_KEY", "none")  # a quote asks for a key and sends nothing
+        for block in examples(page):
+            code = block[3].replace(MODEL, f'"replay:{store}"')
+            shown.append((block, printed(block[1], code, names).replace(str(folder), "")))
+    return shown
+
+
+def comparable(text: str) -> str:
+    """Without figures that depend on the machine, and without padding."""
+    return re.sub(r"\s+", " ", re.sub(r"[<>]?\d+\.\d\d+|[<>]?\d+%|\b0x\w+", "#", text)).strip()
+
+
+@pytest.fixture
+def settings(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """What a page configures ends with it."""
+    for name in [name for name in os.environ if name.startswith("TAGFRAME_")]:
+        monkeypatch.delenv(name)
+    yield
+    tf.config.forget()
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if examples(page)], ids=lambda page: page.stem)
+def test_examples_print_what_stands_there(page, tmp_path, settings):
+    for block, today in run(page, tmp_path):
+        assert comparable(today) == comparable(block[4] or ""), block[3]
+
+
+def test_examples_that_do_not_run_are_counted():
+    marks = [mark for page in PAGES for mark in re.findall(r'^```\w+ data-needs="(.*)"$', page.read_text(), re.M)]
+    assert set(marks) <= NEEDED
+    assert len(marks) <= MOST_MARKED
+
+
+def test_every_fence_of_code_is_an_example_or_marked():
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        assert len(re.findall(r"^```(?:python|sh)\b", text, re.M)) == len(BLOCK.findall(text)), page
+        others = set(re.findall(r"^```(\w+)", text, re.M)) - {"python", "sh", "text"}
+        assert others <= {"sql", "toml", "json"}, page
+
+
+def test_names_in_the_pages_exist():
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        for name in set(re.findall(r"\btf\.(\w+)\(", text)):
+            assert hasattr(tf, name), (page, name)
+        for name in set(re.findall(r"\.tag\.(\w+)", text)):
+            assert hasattr(type(pd.DataFrame().tag), name), (page, name)
+
+
+def test_internal_links_resolve():
+    anchors = {page: {_anchor(h) for h in re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.M)} for page in PAGES}
+    for page in PAGES:
+        for link in re.findall(
+            r"\]\(([^)\s]+)\)", re.sub(r"^```(?:.*\n)*?```$", "", page.read_text("utf-8"), flags=re.M)
+        ):
+            if re.match(r"https?:", link):
+                continue
+            path, _, anchor = link.partition("#")
+            target = (page.parent / path).resolve() if path else page
+            assert target.is_file(), (page.name, link)
+            assert target.is_relative_to(ROOT / "docs") or page.parent == ROOT, (page.name, link)
+            assert not anchor or anchor in anchors[target], (page.name, link)
+
+
+def _anchor(heading: str) -> str:
+    return re.sub(r"[^\w]+", "-", heading.lower().replace("`", "")).strip("-")
+
+
+def test_the_readme_is_short():
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert len(text.split()) <= 800
+    assert "pip install" in "\n".join(text.splitlines()[:40])
+
+
+def write(page: Path) -> None:
+    """Write what the examples of a page print today."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as scratch:
+        text, end, parts = page.read_text("utf-8"), 0, []
+        for block, today in run(page, Path(scratch)):
+            if block[4] is not None:
+                parts += [text[end : block.start(4)], "\n".join(line.rstrip() for line in today.splitlines()), "\n"]
+                end = block.end(4)
+            elif today:
+                print(f"{page.name}: this prints, and nothing says what:\n{block[3]}{today}", file=sys.stderr)
+    page.write_text("".join([*parts, text[end:]]), "utf-8")
+    tf.config.forget()
+
+
+if __name__ == "__main__":
+    for given in [Path(name).resolve() for name in sys.argv[1:]] or [page for page in PAGES if examples(page)]:
+        try:
+            write(given)
+        except BaseException as error:
+            print(f"{given.name}: {type(error).__name__}: {error}", file=sys.stderr)
+            if os.environ.get("RAISE"):
+                raise
+            tf.config.forget()
