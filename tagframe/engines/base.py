@@ -31,6 +31,8 @@ CHUNK_ROWS = 50_000
 
 Values = Sequence[Any] | pd.Series
 RowNumbers = npt.NDArray[np.int64]
+Joins = Literal["all", "few", ""]
+"""Which merges of its tables an engine runs sooner than it gives their rows: all, those of few rows, or none."""
 
 
 @dataclass(frozen=True)
@@ -216,6 +218,10 @@ class Engine(Protocol):
     @property
     def is_asked(self) -> bool:
         """Whether a merge with tables of other engines asks it for rows by keys; else they are in memory, or read."""
+
+    @property
+    def joins(self) -> Joins:
+        """Which merges it runs: see :meth:`pushdown`."""
 
     def shapes(self) -> list[TableShape]:
         """The tables, without their rows.

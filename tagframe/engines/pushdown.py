@@ -104,13 +104,25 @@ class Pushdown(ABC):
 
         return column.is_(exp.null())
 
-    @abstractmethod
     def is_unique(self, table: str, columns: Sequence[str]) -> bool:
         """Whether no key of these columns repeats, nulls aside."""
+        names = [self.compared(table, column) for column in columns]
+        filled = " AND ".join(f"{name} IS NOT NULL" for name in names)
+        twice = (
+            f"SELECT 1 AS k FROM {self.place(table)} AS t WHERE {filled} "
+            f"GROUP BY {', '.join(names)} HAVING count(*) > 1 LIMIT 1"
+        )
+        return self.lets_none_repeat(table, columns) or self.known(
+            table, ("unique", *columns), lambda: not self.values(twice, table)
+        )
 
-    @abstractmethod
+    def lets_none_repeat(self, table: str, columns: Sequence[str]) -> bool:
+        """Whether the place itself lets no key of these columns repeat."""
+        return False
+
     def size(self, table: str) -> int:
         """Rows of the table."""
+        return int(self.numbers(f"SELECT count(*) AS n FROM {self.place(table)}")["n"])
 
     def known(self, table: str, fact: tuple[Any, ...], find: Callable[[], bool]) -> bool:
         """What was found out of the rows of a table; a place that can tell when these change finds it out once."""
@@ -184,26 +196,49 @@ class Pushdown(ABC):
     # --- rows of single tables, by keys that are sent -----------------------------------------------------------------
 
     @abstractmethod
-    def is_ordered(self, table: str) -> bool:
-        """Whether its rows have an order, in which :meth:`frame` gives them whatever is chosen."""
+    def order(self, table: str) -> str:
+        """What sorts the rows of ``t`` into the order in which :meth:`frame` gives them; "" where they have none."""
 
-    @abstractmethod
     def frame(
         self, table: str, columns: Sequence[str], selection: Selection, limit: int | None = None
     ) -> tuple[pd.DataFrame, str]:
         """The chosen rows, in the order of :meth:`Engine.numbered`, the first of them; and the statement, keys left
         out of it."""
+        for column in columns:
+            self.cell_kind(table, column)  # raises where the table has it no more
+        shown = ", ".join(f"t.{quoted(column)}" for column in columns) or "NULL"
+        start, order = f"SELECT {shown} FROM {self.place(table)} AS t", self.order(table)
+        tail = f"{f' ORDER BY {order}' * bool(order)}{'' if limit is None else f' LIMIT {int(limit)}'}"
+        names = [(table, column, column) for column in columns]
+        found = self.rows(f"{start}{self.where(table, selection)}{tail}", names, f"table {table!r}")
+        return found, f"{start}{self.where(table, selection, brief=True)}{tail}"
 
-    @abstractmethod
     def distinct(self, table: str, column: str, selection: Selection, most: int) -> pd.Index | None:
         """The distinct values of the chosen rows that are not null; None where there are more than ``most``."""
+        here, word = self.compared(table, column), " WHERE " if selection.is_whole else " AND "
+        found = self.values(
+            f"SELECT DISTINCT {here} AS k FROM {self.place(table)} AS t{self.where(table, selection)}"
+            f"{word}{here} IS NOT NULL LIMIT {most + 1}",
+            table,
+        )
+        return None if len(found) > most else self.index(table, column, found)
 
-    @abstractmethod
+    def index(self, table: str, column: str, keys: list[Any]) -> pd.Index:
+        """Keys that travelled."""
+        return pd.Index(list(map(int, keys)) if self.key_kind(table, column) == "integer" else keys)
+
     def near(self, table: str, column: str, keys: pd.Index, forms: Iterable[str], most: int) -> list[str] | None:
         """Texts of a column that are none of these keys and may have one of these canonical forms, and others beside.
 
         None where there are more than ``most``.
         """
+        text = self.as_bytes(self.compared(table, column))
+        found = self.values(
+            f"SELECT DISTINCT {text} AS k FROM {self.place(table)} AS t "
+            f"WHERE NOT ({self.one_of(table, column, keys)}) AND {self._might_be(text, forms)} LIMIT {most + 1}",
+            table,
+        )
+        return None if len(found) > most else found
 
     @abstractmethod
     def values(self, sql: str, table: str) -> list[Any]:
@@ -241,26 +276,30 @@ class Pushdown(ABC):
         column = exp.column(exp.to_identifier(test.column[1], quoted=True), table="t")
         return self.test(column, table, test).sql(dialect=self.dialect)
 
-    @staticmethod
-    def might_be(column: str, forms: Iterable[str], *, odd: str, dated: str) -> str:
-        """Whether a text may have one of some canonical forms (:mod:`tagframe.corpus.canonical`).
+    def as_bytes(self, text: str) -> str:
+        """A text that is compared by its bytes, whatever its column says."""
+        return text
 
-        Args:
-            column: the text.
-            forms: of the keys, as text and as numbers.
-            odd: whether it has a sign beyond printable ASCII, of which only Python knows what it means.
-            dated: whether it begins as a date does.
-        """
+    @abstractmethod
+    def is_odd(self, text: str) -> str:
+        """Whether a text has a sign beyond printable ASCII, of which only Python knows what it means."""
+
+    @abstractmethod
+    def is_dated(self, text: str) -> str:
+        """Whether a text begins as a date does."""
+
+    def _might_be(self, text: str, forms: Iterable[str]) -> str:
+        """Whether a text may have one of some canonical forms (:mod:`tagframe.corpus.canonical`), as text or number."""
         known = sorted({form for form in forms if form.isascii() and "\x00" not in form})
         listed = ", ".join(map(_text, known)) or "NULL"
-        parts = [odd, f"lower(trim({column})) IN ({listed})"]
+        parts = [self.is_odd(text), f"lower(trim({text})) IN ({listed})"]
         if any(form[:1].isdigit() and form[4:5] == "-" for form in known):
-            parts.append(dated)
+            parts.append(self.is_dated(text))
         # The same number is written with zeros before it and after its point, and with a plus.
         numbers = sorted({bare for form in known if (bare := form.strip("+-0.")) and set(bare) <= set("0123456789.")})
         if numbers or any(form.strip("+-0.") == "" for form in known):
             listed = ", ".join(map(_text, [*numbers, ""]))
-            parts.append(f"trim(trim({column}), '+-0.') IN ({listed})")
+            parts.append(f"trim(trim({text}), '+-0.') IN ({listed})")
         return f"({' OR '.join(parts)})"
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from tagframe.engines.base import Readable, RowNumbers, SQLLimits, TableShape, TableStatistics
+from tagframe.engines.base import Joins, Readable, RowNumbers, SQLLimits, TableShape, TableStatistics
 from tagframe.engines.derivations import Derivations
 from tagframe.engines.sqlite.statement import SQLITE, run_statement
 from tagframe.errors import UnreadableTable
@@ -26,6 +26,7 @@ class RowsOnly(ABC):
     is_database = False
     picks_rows = False
     is_asked = False
+    joins: Joins = ""
     dialect = SQLITE
 
     @abstractmethod

@@ -31,6 +31,18 @@ class SampledValues(Pushdown):
         return form.found(self.values(form.hashes(self.place(table), most), table), others)
 
     @abstractmethod
+    def matches(self, text: str, pattern: str) -> str:
+        """Whether a text matches a regular expression."""
+
+    def is_odd(self, text: str) -> str:
+        """By a pattern."""
+        return self.matches(text, "[^ -~]")
+
+    def is_dated(self, text: str) -> str:
+        """By a pattern."""
+        return self.matches(text, "^ *[0-9]{4}[-/]")
+
+    @abstractmethod
     def form(self, table: str, column: str) -> Form | None:
         """The canonical form of a column's values, where SQL can say it."""
 
@@ -66,8 +78,7 @@ class SampledValues(Pushdown):
 
     def keys(self, table: str, column: str, most: int) -> pd.Index:
         """Some distinct values of a column that are not null."""
-        found = self.values(self.some(table, column, most), table)
-        return pd.Index(list(map(int, found)) if self.key_kind(table, column) == "integer" else found)
+        return self.index(table, column, self.values(self.some(table, column, most), table))
 
     def held(self, table: str, column: str, keys: pd.Index) -> int:
         """How many of these keys a column holds."""

@@ -12,21 +12,22 @@ integers nor text, and where text that no partner has might find one in canonica
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from tagframe.corpus.canonical import canonical_all, plain
 from tagframe.engines.base import Engine
 from tagframe.engines.pushdown import Pushdown, Selection, Within
 from tagframe.engines.where import CellTest
 from tagframe.joins.steps import JoinStep
 from tagframe.keys.matching import Positions
 from tagframe.merging import advice
-from tagframe.merging.in_memory import Merge, columns_needed
-from tagframe.merging.key_values import canonical_forms, key_kind, keys_of, size_of
+from tagframe.merging.in_memory import Merge, columns_needed, key_kind, merge_in_memory
 from tagframe.merging.report import LaterReport, MergeReport, Moved, StepReport
 from tagframe.merging.table_rows import CorpusRows
 from tagframe.merging.where import Asked, LeftToMemory, fitting
@@ -40,15 +41,12 @@ _FIRST_ROWS, _MORE = 1_000, 16
 _ROUNDS = 3
 
 
-def merge_across(
-    asked: Asked, engines: Sequence[tuple[Engine, Sequence[str]]], count: Callable[[], MergeReport]
-) -> tuple[pd.DataFrame, MergeReport]:
+def merge_across(asked: Asked, engines: Sequence[tuple[Engine, Sequence[str]]]) -> tuple[pd.DataFrame, MergeReport]:
     """The merged frame and its report.
 
     Args:
         asked: the merge.
         engines: those of its tables, each with them.
-        count: the same merge as it is counted in memory.
 
     Raises:
         LeftToMemory: no engine can choose rows, or SQL might answer otherwise.
@@ -69,7 +67,7 @@ def merge_across(
             raise LeftToMemory("none of the engines chooses rows by keys")
         crossing = _Crossing(asked, places)
         crossing.check()
-        frame, report = crossing.run(count)
+        frame, report = crossing.run()
     # The places are left: what is counted now is read anew.
     if asked.says_loss and crossing.start_rows is not None:
         lost, rows = crossing.start_rows - len(frame), crossing.start_rows
@@ -90,7 +88,7 @@ class _Crossing:
         self.start_rows: int | None = None
         """Rows of the start table, where the result is all that is left of them."""
         self._corpus, self._places, self._wanted, self._where = asked.corpus, places, asked.wanted, asked.where
-        self._local = CorpusRows(asked.corpus)
+        self._local = CorpusRows(asked.corpus, asked.plan)
         wanted = asked.wanted.values()
         self._late = {key for key in wanted if key[0] not in places and self._local.may_pick(key[0])}
         self._early = {*asked.where.columns(()), *(key for key in wanted if key not in self._late)}
@@ -105,7 +103,7 @@ class _Crossing:
     def check(self) -> None:
         """Leave to pandas what it might join otherwise."""
         start = self.plan.start
-        if start in self._places and not self._places[start].is_ordered(self._name(start)):
+        if start in self._places and not self._places[start].order(self._name(start)):
             raise LeftToMemory("the rows of the start table have no order there")
         for step in self.plan.steps:
             if {step.base, step.table}.isdisjoint(self._places):
@@ -173,7 +171,7 @@ class _Crossing:
             rows = self._here(step.table)
             for test in self._tests(step.table):
                 rows = rows[fitting(rows[test.column[1]], test)]
-            keys: pd.Index | None = keys_of(rows[theirs])
+            keys: pd.Index | None = _keys_of(rows[theirs])
             narrows = len(rows) < len(self._here(step.table))
         else:
             selection = self._selection(step.table)
@@ -186,8 +184,8 @@ class _Crossing:
                 return None
             keys = table.distinct(self._name(step.table), theirs, selection, MOST_KEYS)
             if keys is not None:
-                sent = sum(map(len, selection.keys.values())), sum(map(size_of, selection.keys.values()))
-                self._moved.append(Moved(step.table, table.kind, "keys", len(keys), size_of(keys), *sent))
+                sent = sum(map(len, selection.keys.values())), sum(map(_size_of, selection.keys.values()))
+                self._moved.append(Moved(step.table, table.kind, "keys", len(keys), _size_of(keys), *sent))
         if keys is None or len(keys) > MOST_KEYS or not (narrows or self._are_fewer(len(keys), step.base, mine)):
             return None
         if self._kind(step.table, theirs) == "text":
@@ -205,9 +203,9 @@ class _Crossing:
 
     def _leave_if_near(self, table: str, column: str, sent: pd.Index, lone: pd.Index) -> None:
         """Leave to pandas where a text that is none of those sent may mean the same as a lone one."""
-        forms = canonical_forms(lone.tolist())
+        forms = _canonical_forms(lone.tolist())
         found = self._places[table].near(self._name(table), column, sent, forms, _MOST_NEAR)
-        if found is None or not forms.isdisjoint(canonical_forms(found)):
+        if found is None or not forms.isdisjoint(_canonical_forms(found)):
             raise LeftToMemory("texts may be alike though written otherwise")
 
     # --- reading ------------------------------------------------------------------------------------------------------
@@ -215,8 +213,8 @@ class _Crossing:
     def _read(self, table: str, selection: Selection, limit: int | None = None) -> pd.DataFrame:
         place = self._places[table]
         frame, sql = place.frame(self._name(table), list(self._columns[table]), selection, limit)
-        sent = sum(map(len, selection.keys.values())), sum(map(size_of, selection.keys.values()))
-        size = sum(size_of(frame[column]) for column in frame.columns)
+        sent = sum(map(len, selection.keys.values())), sum(map(_size_of, selection.keys.values()))
+        size = sum(_size_of(frame[column]) for column in frame.columns)
         self._moved.append(Moved(table, place.kind, "rows", len(frame), size, *sent))
         self._statements[table] = f"-- {table} from {place.kind}\n{sql}"
         return frame
@@ -227,7 +225,7 @@ class _Crossing:
         known = self._rows(step.table)
         asked: dict[str, pd.Index] = {}
         for mine, theirs in zip(step.base_columns, step.columns, strict=True):
-            keys = keys_of(base[mine])
+            keys = _keys_of(base[mine])
             if len(keys) <= MOST_KEYS and (known is None or len(keys) < known):
                 asked[theirs] = keys
         found = self._read(step.table, Selection(self._tests(step.table), asked))
@@ -278,7 +276,7 @@ class _Crossing:
 
     # --- the merge ----------------------------------------------------------------------------------------------------
 
-    def run(self, count: Callable[[], MergeReport]) -> tuple[pd.DataFrame, MergeReport]:
+    def run(self) -> tuple[pd.DataFrame, MergeReport]:
         """The frame, and the report; counted already where all rows of the start table had to be read."""
         limit, on_loss = self.asked.limit, self.asked.on_loss
         counts_all = not self._where and limit is None
@@ -325,7 +323,9 @@ class _Crossing:
             return frame, report
 
         def counted() -> MergeReport:
-            return replace(count(), engine=kind, sql=sql, moved=moved)
+            # That no row is repeated, and whether any is lost, is known by now.
+            asked = replace(self.asked, wanted={}, on_fanout="allow", on_loss="allow")
+            return replace(merge_in_memory(asked)[1], engine=kind, sql=sql, moved=moved)
 
         return frame, LaterReport(self.plan, len(frame), kind, ambiguous, sql, counted, moved)
 
@@ -338,3 +338,27 @@ class _Crossing:
         """With the rows of the step's table that no row asked for."""
         unread = self._size(step.table) - len(self._tables[step.table])
         return replace(report, unmatched_right=report.unmatched_right + unread)
+
+
+def _keys_of(keys: pd.Series) -> pd.Index:
+    """The distinct keys that are not null, integers as ``int64``."""
+    values = keys.dropna()
+    found: Any = values.to_numpy(dtype=np.int64 if key_kind(values) == "integer" else object)
+    unique: pd.Index = pd.Index(pd.unique(found))
+    return unique
+
+
+def _canonical_forms(texts: Sequence[str]) -> set[str]:
+    """All that the texts may mean: as numbers where they can be read as such, and as text."""
+    forms = {form for form in canonical_all(list(texts))[0] if form is not None} if texts else set()
+    return forms | {plain(text.strip())[0] or "" for text in texts if text.strip()}
+
+
+def _size_of(values: pd.Series | pd.Index) -> int:
+    """Their bytes in an Arrow table."""
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+    try:
+        return int(pa.Array.from_pandas(values).nbytes)
+    except (pa.ArrowException, TypeError):  # objects of several kinds
+        return sum(len(str(value)) for value in values)

@@ -146,8 +146,6 @@ class _EngineMerge:
             LeftToMemory, FanOut, RowsLost: see :func:`merge_in_engine`.
         """
         asked, place = self.asked, self.place
-        if place.most_rows is not None and not asked.where and asked.limit is None and not asked.is_forced:
-            raise LeftToMemory(f"all rows are asked for, which are read sooner than {place.kind} joins them")
         if asked.how == "outer" and not place.joins_outer:
             raise LeftToMemory(f"this {place.kind} has no outer joins")
         if not asked.where.is_said:
@@ -391,16 +389,22 @@ class _EngineMerge:
 
     def report(self, rows: int, sql: str) -> MergeReport:
         """What became of every row, of a merge that gave so many by a statement."""
-        values: dict[str, Any] | None = {} if self.place.binds else None
-        tests = self._tests(values)
-        repeats = self.asked.how == "outer" or not all(map(self.is_unique, self.plan.steps))
-        steps, size, alive = self._repeating() if repeats else self._looking_up()
-        joined = self._count_joined([], None) if repeats else alive
-        kept_rows = self._count_joined(tests, values) if tests else joined
+        steps: list[StepReport] = []
+        changing: list[JoinStep] = []
+        for step in self.plan.steps:
+            told = self._counted(step, changing)
+            alone = {"inner": told.unmatched_left, "left": 0, "outer": told.unmatched_right}[self.asked.how]
+            changing += [step] if alone or told.fan_out > 1 else []
+            steps.append(told)
+        size = steps[0].rows_in if steps else self._size_of_start()
+        joined = steps[-1].rows_out if steps else size
+        repeats = self.asked.how == "outer" or any(told.fan_out > 1 for told in steps)
+        alive = self._present() if repeats else joined
+        kept_rows = self._count_kept() if self.asked.where.tests else joined
         return MergeReport(
             self.plan.start,
             size,
-            steps,
+            tuple(steps),
             rows,
             size - alive,
             joined - kept_rows,
@@ -410,77 +414,14 @@ class _EngineMerge:
             sql=sql,
         )
 
-    def _count_joined(self, tests: Sequence[exp.Expr], values: dict[str, Any] | None) -> int:
+    def _count_kept(self) -> int:
+        """The joined rows that fit what ``where`` asks."""
+        values: dict[str, Any] | None = {} if self.place.binds else None
         query = self.joined.select([exp.alias_(exp.Count(this=exp.Star()), "n")], self.plan.steps)
-        return int(self._number(query.where(*tests, copy=False), values)["n"])
+        return int(self._number(query.where(*self._tests(values), copy=False), values)["n"])
 
     def _size_of_start(self) -> int:
         return self.place.size(self.name(self.plan.start))
-
-    def _looking_up(self) -> tuple[tuple[StepReport, ...], int, int]:
-        """The steps, the rows of the start table, and how many of them are left."""
-        steps: list[StepReport] = []
-        losing: list[JoinStep] = []
-        for step in self.plan.steps:
-            steps.append(self._look_up(step, losing))
-            if self.asked.how == "inner" and steps[-1].unmatched_left:
-                losing.append(step)
-        size = steps[0].rows_in if steps else self._size_of_start()
-        return tuple(steps), size, steps[-1].rows_out if steps else size
-
-    def _look_up(self, step: JoinStep, losing: Sequence[JoinStep]) -> StepReport:
-        """A step that repeats no row, from the keys that the rows before it have, each with its number of rows.
-
-        A key is looked for once and not for each of its rows, and which of the other table's are used needs no second
-        look.
-
-        Args:
-            step: which.
-            losing: the steps before it that lose rows. The others matter only as the way to the table of its keys.
-        """
-        started = time.perf_counter()
-        wanted = {step.base, *(other.table for other in losing)}
-        before: list[JoinStep] = []
-        for other in reversed(self.plan.steps[: self.plan.steps.index(step)]):
-            if other.table in wanted:
-                before.insert(0, other)
-                wanted.add(other.base)
-        mine = [self.as_key(self.joined.column(step.base, column)) for column in step.base_columns]
-        keys = [f"tagframe key {place}" for place in range(len(mine))]
-        shown = [exp.alias_(column, key, quoted=True) for column, key in zip(mine, keys, strict=True)]
-        times = exp.alias_(exp.Count(this=exp.Star()), _TIMES, quoted=True)
-        found = self.joined.select([*shown, times], before).group_by(*(column.copy() for column in mine), copy=False)
-        theirs = [_column(column, "brought") for column in step.columns]
-        known = [_column(key, "found") for key in keys]
-        equal = [self.as_key(key.copy()).eq(column.copy()) for key, column in zip(known, theirs, strict=True)]
-        many = _column(_TIMES, "found")
-        query = exp.select(
-            exp.alias_(exp.Sum(this=many), "n"),
-            exp.alias_(_sum_where(many, exp.or_(*(key.is_(exp.null()) for key in known))), "empty"),
-            exp.alias_(_sum_where(many, theirs[0].is_(exp.null()).not_()), "matched"),
-            exp.alias_(exp.Count(this=theirs[0].copy()), "used"),
-            exp.alias_(self._size(step.table), "size"),
-            copy=False,
-        ).from_(found.subquery("found"), copy=False)
-        query = query.join(self._whole(step.table, "brought"), on=exp.and_(*equal), join_type="left", copy=False)
-        number = {name: int(count or 0) for name, count in self._number(query).items()}
-        return StepReport(
-            left=step.left,
-            right=step.right,
-            rows_in=number["n"],
-            rows_out=number["matched"] if self.asked.how == "inner" else number["n"],
-            matched=number["matched"],
-            unmatched_left=number["n"] - number["matched"],
-            unmatched_right=number["size"] - number["used"],
-            fan_out=1.0 if number["matched"] else 0.0,
-            null_keys=number["empty"],
-            coerced=0,
-            seconds=time.perf_counter() - started,
-        )
-
-    def _repeating(self) -> tuple[tuple[StepReport, ...], int, int]:
-        """The same of a merge in which a row may have several partners, or come from a later table."""
-        return tuple(map(self._repeat, self.plan.steps)), self._size_of_start(), self._present()
 
     def _present(self) -> int:
         """How many rows of the start table are among the joined ones."""
@@ -491,36 +432,60 @@ class _EngineMerge:
         query = self.joined.select([exp.alias_(shown, "n")], self.plan.steps, start=numbered)
         return int(self._number(query)["n"])
 
-    def _repeat(self, step: JoinStep) -> StepReport:
+    def _counted(self, step: JoinStep, changing: Sequence[JoinStep]) -> StepReport:
+        """What a step does, from the keys that the rows before it have, each with its number of rows.
+
+        A key is looked for once and not for each of its rows, and which of the other table's are used needs no second
+        look.
+
+        Args:
+            step: which.
+            changing: the steps before it that lose, add or repeat rows. Others matter only as the way to its keys.
+        """
         started = time.perf_counter()
-        before = self.plan.steps[: self.plan.steps.index(step)]
-        mine = [self.joined.column(step.base, column) for column in step.base_columns]
-        many = _column(_TIMES, "partners")
-        shown = [
-            exp.alias_(exp.Count(this=exp.Star()), "n"),
-            exp.alias_(_count_where(exp.or_(*(key.is_(exp.null()) for key in mine))), "empty"),
-            exp.alias_(exp.Count(this=many.copy()), "matched"),
-            exp.alias_(exp.Coalesce(this=exp.Sum(this=many.copy()), expressions=[exp.Literal.number(0)]), "pairs"),
-        ]
-        partners = self._partners(step).subquery("partners")
-        equal = self.joined.equal(step, brought="partners")
-        found = self._number(self.joined.select(shown, before).join(partners, on=equal, join_type="left", copy=False))
-        asking = self.joined.select([exp.Literal.number(1)], before).where(
-            self.joined.equal(step, brought="brought"), copy=False
-        )
-        unused = exp.select(exp.alias_(exp.Count(this=exp.Star()), "unused")).from_(self._whole(step.table, "brought"))
-        found |= self._number(unused.where(exp.Exists(this=asking).not_(), copy=False))
-        number = {name: int(count) for name, count in found.items()}
-        alone = number["n"] - number["matched"]
-        added = {"inner": 0, "left": alone, "outer": alone + number["unused"]}[self.asked.how]
+        wanted = {step.base, *(other.table for other in changing)}
+        before: list[JoinStep] = []
+        for other in reversed(self.plan.steps[: self.plan.steps.index(step)]):
+            if other.table in wanted:
+                before.insert(0, other)
+                wanted.add(other.base)
+        mine = [self.as_key(self.joined.column(step.base, column)) for column in step.base_columns]
+        keys = [f"tagframe key {place}" for place in range(len(mine))]
+        shown = [exp.alias_(column, key, quoted=True) for column, key in zip(mine, keys, strict=True)]
+        shown.append(exp.alias_(exp.Count(this=exp.Star()), _TIMES, quoted=True))
+        found = self.joined.select(shown, before).group_by(*(column.copy() for column in mine), copy=False)
+        theirs = [_column(column, "brought") for column in step.columns]
+        known = [_column(key, "found") for key in keys]
+        equal = [self.as_key(key.copy()).eq(column.copy()) for key, column in zip(known, theirs, strict=True)]
+        many, times = _column(_TIMES, "found"), _column(_TIMES, "brought")
+        has_partner = theirs[0].is_(exp.null()).not_()
+        brought: exp.Expr
+        if self.is_unique(step):
+            brought, pairs = self._whole(step.table, "brought"), _sum_where(many, has_partner)
+            used: exp.Expr = exp.Count(this=theirs[0].copy())
+        else:
+            brought, pairs = self._partners(step).subquery("brought"), exp.Sum(this=many * times)
+            used = exp.Sum(this=times)
+        query = exp.select(
+            exp.alias_(exp.Sum(this=many), "n"),
+            exp.alias_(_sum_where(many, exp.or_(*(key.is_(exp.null()) for key in known))), "empty"),
+            exp.alias_(_sum_where(many, has_partner), "matched"),
+            exp.alias_(pairs, "pairs"),
+            exp.alias_(used, "used"),
+            exp.alias_(self._size(step.table), "size"),
+            copy=False,
+        ).from_(found.subquery("found"), copy=False)
+        query = query.join(brought, on=exp.and_(*equal), join_type="left", copy=False)
+        number = {name: int(count or 0) for name, count in self._number(query).items()}
+        alone, unused = number["n"] - number["matched"], number["size"] - number["used"]
         return StepReport(
             left=step.left,
             right=step.right,
             rows_in=number["n"],
-            rows_out=number["pairs"] + added,
+            rows_out=number["pairs"] + {"inner": 0, "left": alone, "outer": alone + unused}[self.asked.how],
             matched=number["matched"],
             unmatched_left=alone,
-            unmatched_right=number["unused"],
+            unmatched_right=unused,
             fan_out=number["pairs"] / number["matched"] if number["matched"] else 0.0,
             null_keys=number["empty"],
             coerced=0,
@@ -530,10 +495,6 @@ class _EngineMerge:
 
 def _column(name: str, table: str) -> exp.Column:
     return exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(table, quoted=True))
-
-
-def _count_where(condition: exp.Expr) -> exp.Expr:
-    return exp.Count(this=exp.Case(ifs=[exp.If(this=condition, true=exp.Literal.number(1))]))
 
 
 def _sum_where(number: exp.Expr, condition: exp.Expr) -> exp.Expr:

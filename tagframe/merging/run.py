@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -16,11 +15,10 @@ from tagframe.engines.base import Engine
 from tagframe.errors import InvalidArgument, WayNotPossible
 from tagframe.joins.aggregates import Aggregate
 from tagframe.joins.plan import JoinPlan
-from tagframe.joins.steps import How, JoinStep
+from tagframe.joins.steps import How, JoinStep, PlanTable
 from tagframe.merging import advice, agreement
 from tagframe.merging.across import merge_across
 from tagframe.merging.advice import Reaction
-from tagframe.merging.hidden_now import as_hidden_now, unprompted_names
 from tagframe.merging.in_engine import merge_in_engine
 from tagframe.merging.in_memory import merge_in_memory
 from tagframe.merging.report import LaterReport, MergeReport
@@ -93,30 +91,8 @@ def run_plan(
         WayNotPossible: the merge cannot run where ``by`` says.
     """
     _check(how, on_fanout, on_loss, on_ambiguous, columns, limit, by)
-    limit = None if limit is None else int(limit)
     plan = as_hidden_now(plan, corpus)
     plan = plan.aggregated(aggregate) if aggregate else plan
-    asked, frame, report = _run(plan, corpus, how, on_fanout, on_loss, on_ambiguous, columns, where, limit, by)
-    if how != "inner" and on_loss != "allow":
-        advice.say_unmatched(_unmatched(asked, frame, report))
-    unprompted = unprompted_names(plan, plan.column_names())
-    if unprompted:
-        results.remember(frame, unprompted=unprompted & {*frame.columns})
-    return frame, report
-
-
-def _run(
-    plan: JoinPlan,
-    corpus: Corpus,
-    how: How,
-    on_fanout: Reaction,
-    on_loss: Reaction,
-    on_ambiguous: Reaction,
-    columns: Sequence[str] | None,
-    where: Where | None,
-    limit: int | None,
-    by: By | None,
-) -> tuple[Asked, pd.DataFrame, MergeReport]:
     advice.say_ambiguity(plan, on_ambiguous)
     advice.say_doubt(plan)
     advice.say_left_out(plan)
@@ -131,7 +107,7 @@ def _run(
         everything,
         where_of(where, plan, everything),
         how,
-        limit,
+        None if limit is None else int(limit),
         on_fanout,
         on_loss,
         is_forced=by is not None,
@@ -142,7 +118,12 @@ def _run(
     report = report.with_differing([sentence for _, sentence in differing])
     if wanted.keys() != {*frame.columns}:
         asked, frame = replace(asked, wanted=wanted), frame[[*wanted]]
-    return asked, frame, report
+    if how != "inner" and on_loss != "allow":
+        advice.say_unmatched(_unmatched(asked, frame, report))
+    unprompted = _unprompted(plan, names)
+    if unprompted:
+        results.remember(frame, unprompted=unprompted & {*frame.columns})
+    return frame, report
 
 
 def _merged(asked: Asked, by: By | None) -> tuple[pd.DataFrame, MergeReport]:
@@ -150,11 +131,11 @@ def _merged(asked: Asked, by: By | None) -> tuple[pd.DataFrame, MergeReport]:
     try:
         if any(step.key.signs for step in asked.plan.steps):
             raise LeftToMemory("rows are joined as of a moment")
-        match by or _way(engines):
+        match by or _way(asked, [engine for engine, _ in engines]):
             case "engine":
                 return merge_in_engine(asked, _only(engines))
             case "across":
-                return merge_across(asked, engines, partial(_counted, asked))
+                return merge_across(asked, engines)
     except LeftToMemory as reason:
         if by is not None:
             raise WayNotPossible(f"the merge cannot run by={by!r}: {reason}. by=None takes the way that can") from None
@@ -178,11 +159,13 @@ def _unmatched(asked: Asked, frame: pd.DataFrame, report: MergeReport) -> list[J
     ]
 
 
-def _way(engines: Sequence[tuple[Engine, Sequence[str]]]) -> By:
+def _way(asked: Asked, engines: Sequence[Engine]) -> By:
     """Where a merge runs: in the engine that holds all tables, or across several where keys can be sent."""
+    runs = {engine.joins for engine in engines} - {""}
     if len(engines) > 1:
-        return "across"
-    return "engine" if engines else "memory"
+        return "across" if runs else "memory"
+    may_be_few = bool(asked.where) or asked.limit is not None
+    return "engine" if runs == {"all"} or (runs and may_be_few) else "memory"
 
 
 def _engines(asked: Asked) -> list[tuple[Engine, list[str]]]:
@@ -205,11 +188,6 @@ def _only(engines: Sequence[tuple[Engine, Sequence[str]]]) -> Engine:
     if len(engines) != 1:
         raise LeftToMemory("no one engine holds all its tables")
     return engines[0][0]
-
-
-def _counted(asked: Asked) -> MergeReport:
-    """The account of a merge across engines; that it repeats no row, and whether it loses any, is known by then."""
-    return merge_in_memory(replace(asked, wanted={}, on_fanout="allow", on_loss="allow"))[1]
 
 
 def _check(
@@ -243,3 +221,41 @@ def _wanted(plan: JoinPlan, names: Mapping[ColumnKey, str], columns: Sequence[st
             first.setdefault(name, key)
         wanted = {name: first[name] for name in wanted}
     return wanted
+
+
+# --- what is hidden ---------------------------------------------------------------------------------------------------
+
+
+def as_hidden_now(plan: JoinPlan, corpus: Corpus) -> JoinPlan:
+    """The plan over tables of which those columns are hidden that the corpus hides now, its other ways too."""
+    sources = tuple(_now(source, corpus) for source in plan.sources)
+    others = tuple(as_hidden_now(other, corpus) for other in plan.alternatives)
+    ambiguous = tuple(as_hidden_now(other, corpus) for other in plan.ambiguous)
+    if sources == plan.sources and others == plan.alternatives and ambiguous == plan.ambiguous:
+        return plan
+    return replace(plan, sources=sources, alternatives=others, ambiguous=ambiguous)
+
+
+def _now(source: PlanTable, corpus: Corpus) -> PlanTable:
+    parts = tuple(_now(part, corpus) for part in source.parts)
+    ids = [id for id in (source.id, *(part.id for part in parts)) if id in corpus]
+    columns = [column for id in ids for column in corpus.profile(id).columns]
+    hidden = {column.name for column in columns if column.hidden}
+    unprompted = {column.name for column in columns if column.unprompted}
+    return replace(
+        source,
+        parts=parts,
+        hidden=_in_order(source, {*hidden} if ids else {*source.hidden}),
+        unprompted=_in_order(source, unprompted if ids else {*source.unprompted}),
+    )
+
+
+def _in_order(source: PlanTable, names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(column for column in source.columns if column in names)
+
+
+def _unprompted(plan: JoinPlan, names: Mapping[ColumnKey, str]) -> frozenset[str]:
+    """What columns that are hidden from models, and those made equal to them, are called in the merged frame."""
+    kept = {(source.id, column) for source in plan.sources for column in source.unprompted}
+    kept.update(*(group for group in plan.classes() if group & kept))
+    return frozenset(name for key, name in names.items() if key in kept)

@@ -15,11 +15,8 @@ import pandas as pd
 from tagframe.corpus.opening import FRAMES_DATABASE
 from tagframe.engines.dtypes import EXACT, nullable
 from tagframe.errors import ColumnNotFound, InvalidArgument, did_you_mean
-from tagframe.joins.plan import JoinPlan
 from tagframe.joins.stacks import ORIGIN
-from tagframe.keys.matching import Positions
 from tagframe.merging.given_frames import Frames, GivenFrames
-from tagframe.merging.table_rows import Rows
 
 
 def stack(*frames: Frames, columns: Sequence[str] | None = None, source: str | None = ORIGIN) -> pd.DataFrame:
@@ -88,32 +85,6 @@ def stacked(
         data[source] = pd.Series([table for table, count in zip(ids, rows, strict=True) for _ in range(count)],
                                  dtype=pd.Series([""]).dtype)  # fmt: skip
     return pd.DataFrame(data, index=pd.RangeIndex(sum(rows)))
-
-
-class StackedRows:
-    """The rows of a plan's tables, of which some are stacks."""
-
-    def __init__(self, rows: Rows, plan: JoinPlan) -> None:
-        self._rows = rows
-        self._stacks = {table.id: table for table in plan.sources if table.parts}
-
-    def may_pick(self, table: str) -> bool:
-        """Not from a stack."""
-        return table not in self._stacks and self._rows.may_pick(table)
-
-    def whole(self, table: str, columns: Sequence[str]) -> pd.DataFrame:
-        """All rows of these columns; those of a stack part by part."""
-        found = self._stacks.get(table)
-        if found is None:
-            return self._rows.whole(table, columns)
-        own = [column for column in columns if column != found.origin]
-        frames = [self._rows.whole(part.id, spelt(part.id, part.columns, own)) for part in found.parts]
-        ids = [part.id for part in found.parts]
-        return stacked(ids, frames, own, found.origin if found.origin in columns else None)[list(columns)]
-
-    def some(self, table: str, columns: Sequence[str], numbers: Positions) -> pd.DataFrame | None:
-        """These rows; None of a stack."""
-        return None if table in self._stacks else self._rows.some(table, columns, numbers)
 
 
 def _one_series(parts: Sequence[pd.Series]) -> pd.Series:

@@ -12,10 +12,12 @@ import pandas as pd
 
 from tagframe.corpus import Corpus
 from tagframe.corpus.corpus import read_keys
-from tagframe.engines.base import RowNumbers
+from tagframe.engines.base import Engine, RowNumbers
 from tagframe.errors import InvalidArgument
 from tagframe.joins.plan import JoinPlan
+from tagframe.joins.steps import PlanTable
 from tagframe.keys.matching import Positions
+from tagframe.merging.stacking import spelt, stacked
 
 
 class Rows(Protocol):
@@ -31,32 +33,63 @@ class Rows(Protocol):
         """These rows (ascending, no duplicates), or None where there is no way to read some only."""
 
 
-class AggregatedRows:
-    """The rows of a plan's tables, of which some have one row a key."""
+class CorpusRows:
+    """Rows of a plan's tables: those of a corpus, stacks of them, and tables that have one row a key."""
 
-    def __init__(self, rows: Rows, plan: JoinPlan) -> None:
-        self._rows = rows
-        self._made = {source.id: source for source in plan.sources if source.aggregates}
+    def __init__(self, corpus: Corpus, plan: JoinPlan) -> None:
+        self._corpus = corpus
+        self._sources = {source.id: source for source in plan.sources}
+        self._numbers: dict[str, RowNumbers] = {}
+
+    def _engine(self, table: str) -> Engine | None:
+        """What can pick rows of a table, if anything: of stacks, and for one row a key, all are looked at."""
+        source = self._sources[table]
+        return None if source.parts or source.aggregates else self._corpus.engine(table)
 
     def may_pick(self, table: str) -> bool:
-        """Not where all rows are looked at."""
-        return table not in self._made and self._rows.may_pick(table)
+        """Where its engine can."""
+        engine = self._engine(table)
+        return engine is not None and engine.picks_rows
 
     def whole(self, table: str, columns: Sequence[str]) -> pd.DataFrame:
-        """All rows of these columns; of keys in the order in which they come first."""
-        source = self._made.get(table)
-        if source is None:
-            return self._rows.whole(table, columns)
-        made = {column: function for column, function in source.aggregates if column in columns}
-        rows = self._rows.whole(table, [*source.keys, *made]).dropna(subset=[*source.keys])
-        groups = rows.groupby([*source.keys], sort=False, observed=True)
-        found = {column: _made_of(rows[column], groups[column], function, table) for column, function in made.items()}
-        frame = groups.size().index.to_frame(index=False).astype({key: rows[key].dtype for key in source.keys})
-        return frame.assign(**{column: series.array for column, series in found.items()})[list(columns)]
+        """All rows of these columns; in the order of their numbers where rows can be picked."""
+        source = self._sources[table]
+        return self._one_row_a_key(source, columns) if source.aggregates else self._all(source, columns)
 
     def some(self, table: str, columns: Sequence[str], numbers: Positions) -> pd.DataFrame | None:
-        """These rows; None where all are looked at."""
-        return None if table in self._made else self._rows.some(table, columns, numbers)
+        """These rows; None where they cannot be picked."""
+        engine = self._engine(table)
+        if engine is None or table not in self._numbers:
+            return None
+        return engine.pick(self._corpus.source_table(table), columns, self._numbers[table][numbers])
+
+    def _all(self, source: PlanTable, columns: Sequence[str]) -> pd.DataFrame:
+        """The rows of a table as it is, or of the parts of a stack on top of each other."""
+        if not source.parts:
+            return self._read(source.id, columns)
+        own = [column for column in columns if column != source.origin]
+        frames = [self._read(part.id, spelt(part.id, part.columns, own)) for part in source.parts]
+        origin = source.origin if source.origin in columns else None
+        return stacked([part.id for part in source.parts], frames, own, origin)[list(columns)]
+
+    def _read(self, table: str, columns: Sequence[str]) -> pd.DataFrame:
+        engine = self._corpus.engine(table)
+        found = None if engine is None else engine.numbered(self._corpus.source_table(table), columns)
+        if found is None:
+            return read_keys(self._corpus, table, columns)
+        self._numbers[table], frame = found
+        return frame
+
+    def _one_row_a_key(self, source: PlanTable, columns: Sequence[str]) -> pd.DataFrame:
+        """A row for each key, in the order in which they come first."""
+        made = {column: function for column, function in source.aggregates if column in columns}
+        rows = self._all(source, [*source.keys, *made]).dropna(subset=[*source.keys])
+        groups = rows.groupby([*source.keys], sort=False, observed=True)
+        found = {
+            column: _made_of(rows[column], groups[column], function, source.id) for column, function in made.items()
+        }
+        frame = groups.size().index.to_frame(index=False).astype({key: rows[key].dtype for key in source.keys})
+        return frame.assign(**{column: series.array for column, series in found.items()})[list(columns)]
 
 
 def _made_of(column: pd.Series, groups: Any, function: str, table: str) -> pd.Series:
@@ -73,32 +106,3 @@ def _made_of(column: pd.Series, groups: Any, function: str, table: str) -> pd.Se
             "anything, min and max are of what can be sorted"
         ) from error
     return found.astype("int64") if function in ("count", "nunique") else found
-
-
-class CorpusRows:
-    """Rows of a corpus' tables."""
-
-    def __init__(self, corpus: Corpus) -> None:
-        self._corpus = corpus
-        self._numbers: dict[str, RowNumbers] = {}
-
-    def may_pick(self, table: str) -> bool:
-        """Where its engine can."""
-        engine = self._corpus.engine(table)
-        return engine is not None and engine.picks_rows
-
-    def whole(self, table: str, columns: Sequence[str]) -> pd.DataFrame:
-        """All rows of these columns; in the order of their numbers where rows can be picked."""
-        engine = self._corpus.engine(table)
-        found = None if engine is None else engine.numbered(self._corpus.source_table(table), columns)
-        if found is None:
-            return read_keys(self._corpus, table, columns)
-        self._numbers[table], frame = found
-        return frame
-
-    def some(self, table: str, columns: Sequence[str], numbers: Positions) -> pd.DataFrame | None:
-        """These rows; None where they cannot be picked."""
-        engine = self._corpus.engine(table)
-        if engine is None or table not in self._numbers:
-            return None
-        return engine.pick(self._corpus.source_table(table), columns, self._numbers[table][numbers])

@@ -15,6 +15,7 @@ from tagframe.engines.base import (
     CHUNK_ROWS,
     Chunk,
     Dialect,
+    Joins,
     Readable,
     RowNumbers,
     SQLLimits,
@@ -55,6 +56,7 @@ class LakeEngine:
     is_database: ClassVar[bool] = False
     picks_rows: ClassVar[bool] = True
     is_asked: ClassVar[bool] = True
+    joins: ClassVar[Joins] = "all"
     dialect: ClassVar[Dialect] = DUCKDB
 
     @property

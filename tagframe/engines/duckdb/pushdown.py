@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,6 @@ from tagframe.engines.base import quoted
 from tagframe.engines.duckdb.connection import Lake, Opened, named_errors
 from tagframe.engines.files import from_arrow
 from tagframe.engines.hashing import Form, Forms, bytes_form, float_form, text_form
-from tagframe.engines.pushdown import Selection
 from tagframe.engines.sampled_values import SAMPLED, SampledValues
 from tagframe.engines.where import Kind
 from tagframe.errors import ColumnNotFound, UnreadableTable, did_you_mean
@@ -98,13 +97,6 @@ class LakePushdown(SampledValues):
             facts[fact] = find()
         return bool(facts[fact])
 
-    def is_unique(self, table: str, columns: Sequence[str]) -> bool:
-        """Found out once."""
-        names = ", ".join(map(quoted, columns))
-        filled = " AND ".join(f"{quoted(column)} IS NOT NULL" for column in columns)
-        twice = f"SELECT 1 AS n FROM {self.place(table)} WHERE {filled} GROUP BY {names} HAVING count(*) > 1 LIMIT 1"
-        return self.known(table, ("unique", tuple(columns)), lambda: not self._fetch(twice).num_rows)
-
     # --- whole joins --------------------------------------------------------------------------------------------------
 
     def item(self, table: str, alias: str, *, numbered: bool = False, first: int | None = None) -> exp.Expr:
@@ -154,54 +146,13 @@ class LakePushdown(SampledValues):
 
     # --- rows of single tables ----------------------------------------------------------------------------------------
 
-    def is_ordered(self, table: str) -> bool:
-        """Rows of Parquet files are."""
-        return bool(self._opened[table].number)
+    def order(self, table: str) -> str:
+        """By the number that rows of Parquet files have."""
+        return self._opened[table].number
 
-    def size(self, table: str) -> int:
-        """From the footers, where there are some."""
-        (found,) = self._fetch(f"SELECT count(*) AS n FROM {self.place(table)}")["n"].to_pylist()
-        return int(found)
-
-    def frame(
-        self, table: str, columns: Sequence[str], selection: Selection, limit: int | None = None
-    ) -> tuple[pd.DataFrame, str]:
-        """With the dtypes that :meth:`LakeEngine.scan` gives."""
-        for column in columns:
-            self._type(table, column)
-        number = self._opened[table].number
-        tail = f"{f' ORDER BY {number}' * bool(number)}{'' if limit is None else f' LIMIT {int(limit)}'}"
-        shown = ", ".join(f"t.{quoted(column)} AS c{place}" for place, column in enumerate(columns))
-        start = f"SELECT {shown or 'NULL'} FROM {self.place(table)} AS t"
-        found = from_arrow(self._fetch(f"{start}{self.where(table, selection)}{tail}"))
-        frame = found.set_axis(list(columns), axis="columns") if columns else found.iloc[:, :0]
-        return frame, f"{start}{self.where(table, selection, brief=True)}{tail}"
-
-    def distinct(self, table: str, column: str, selection: Selection, most: int) -> pd.Index | None:
-        """One statement."""
-        word = " WHERE " if selection.is_whole else " AND "
-        query = (
-            f"SELECT DISTINCT t.{quoted(column)} AS k FROM {self.place(table)} AS t{self.where(table, selection)}"
-            f"{word}t.{quoted(column)} IS NOT NULL LIMIT {most + 1}"
-        )
-        found = self._fetch(query)
-        return None if found.num_rows > most else pd.Index(_plain(found["k"]).to_pandas())
-
-    def near(self, table: str, column: str, keys: pd.Index, forms: Iterable[str], most: int) -> list[str] | None:
-        """One statement."""
-        text = f"t.{quoted(column)}"
-        might = self.might_be(
-            text,
-            forms,
-            odd=f"regexp_matches({text}, '[^ -~]')",
-            dated=f"regexp_matches({text}, '^ *[0-9]{{4}}[-/]')",
-        )
-        query = (
-            f"SELECT DISTINCT {text} AS k FROM {self.place(table)} AS t "
-            f"WHERE NOT ({self.one_of(table, column, keys)}) AND {might} LIMIT {most + 1}"
-        )
-        found: list[str] = _plain(self._fetch(query)["k"]).to_pylist()
-        return None if len(found) > most else found
+    def matches(self, text: str, pattern: str) -> str:
+        """As RE2 has it."""
+        return _matches(text, pattern)
 
     def form(self, table: str, column: str) -> Form | None:
         """By the column's type."""

@@ -14,6 +14,7 @@ from tagframe.engines.base import (
     CHUNK_ROWS,
     Chunk,
     ColumnStatistics,
+    Joins,
     RowNumbers,
     Stamp,
     TableShape,
@@ -62,6 +63,7 @@ class OtherServerEngine(RowsOnly):
     path: None = field(default=None, init=False)
     picks_rows = True
     is_asked = False
+    joins: Joins = ""
 
     @property
     def identity(self) -> str:

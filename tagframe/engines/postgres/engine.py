@@ -14,6 +14,7 @@ from tagframe.engines.base import (
     CHUNK_ROWS,
     Chunk,
     Dialect,
+    Joins,
     Readable,
     RowNumbers,
     SQLLimits,
@@ -80,6 +81,7 @@ class PostgresEngine:
     is_database: ClassVar[bool] = False
     picks_rows: ClassVar[bool] = True
     is_asked: ClassVar[bool] = True
+    joins: ClassVar[Joins] = "all"
     dialect: ClassVar[Dialect] = POSTGRES
 
     @property
@@ -153,7 +155,6 @@ class PostgresEngine:
         rest: str,
         what: str,
         *,
-        aliases: Sequence[str] = (),
         names: Sequence[str] | None = None,
         few: bool = False,
     ) -> pd.DataFrame:
@@ -164,13 +165,12 @@ class PostgresEngine:
             columns: of the server, that are selected.
             rest: the query from FROM on.
             what: is read, for messages.
-            aliases: of the table of each column; "t" where none are given.
             names: of the frame's columns; their own where None.
             few: whether few rows come.
         """
         as_text: set[int] = set()
         while True:
-            selected = self.selected(columns, aliases, names, as_text)
+            selected = self.selected(columns, names, as_text)
             found = reads.fetch(f"SELECT {selected} {rest}", what, few=few)
             if not columns:
                 return pd.DataFrame(index=pd.RangeIndex(found.num_rows))
@@ -182,15 +182,13 @@ class PostgresEngine:
     @staticmethod
     def selected(
         columns: Sequence[ServerColumn],
-        aliases: Sequence[str] = (),
         names: Sequence[str] | None = None,
         as_text: frozenset[int] | set[int] = frozenset(),
     ) -> str:
         """What stands after SELECT, for :meth:`fetched`."""
         parts = []
         for place, column in enumerate(columns):
-            alias = quoted(aliases[place]) if aliases else "t"
-            shown = travels_as(column, f"{alias}.", as_text=place in as_text and column.base in MOMENTS)
+            shown = travels_as(column, '"t".', as_text=place in as_text and column.base in MOMENTS)
             name = column.name if names is None else names[place]
             parts.append(shown if shown.endswith(f".{quoted(name)}") else f"{shown} AS {quoted(name)}")
         return ", ".join(parts) or "NULL"
@@ -248,23 +246,16 @@ class PostgresEngine:
     @contextmanager
     def pushdown(self, tables: Sequence[str]) -> Iterator[PostgresPushdown]:
         """All statements see one state of the tables."""
-        with self._one_state(tables) as (reads, known):
-            yield PostgresPushdown(self, reads, known)
-
-    @contextmanager
-    def _one_state(self, tables: Sequence[str]) -> Iterator[tuple[Reading, dict[str, ServerTable]]]:
-        """A connection whose statements see one state of some tables, and what is known of these."""
         places = [place_of(table) for table in tables]
         known = kept(self.server, places)
         with ExitStack() as stack:
             if known is not None:
                 with suppress(Unlike):
                     reads = stack.enter_context(reading(self.server, snapshot=True, check=known.check))
-                    yield reads, self._all_there(known.tables, tables)
+                    yield PostgresPushdown(self, reads, self._all_there(known.tables, tables))
                     return
             reads = stack.enter_context(reading(self.server, snapshot=True))
-            found = self._all_there(keep(reads, places), tables)
-            yield reads, found
+            yield PostgresPushdown(self, reads, self._all_there(keep(reads, places), tables))
 
     def execute(
         self,

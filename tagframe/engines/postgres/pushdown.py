@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -96,15 +96,9 @@ class PostgresPushdown(SampledValues):
         type = "DECIMAL" if kind == "decimal" else "DOUBLE"
         return exp.or_(null, column.eq(exp.cast(exp.Literal.string("NaN"), type)))
 
-    def is_unique(self, table: str, columns: Sequence[str]) -> bool:
-        """By a constraint or an index, else by the rows."""
-        if any(set(unique) <= set(columns) for unique in self._tables[table].unique):
-            return True
-        names = ", ".join(f"t.{quoted(column)}" for column in columns)
-        filled = " AND ".join(f"t.{quoted(column)} IS NOT NULL" for column in columns)
-        place = self.place(table)
-        query = f"SELECT 1 AS one FROM {place} AS t WHERE {filled} GROUP BY {names} HAVING count(*) > 1 LIMIT 1"
-        return not self._reads.fetch(query, f"table {table!r}").num_rows
+    def lets_none_repeat(self, table: str, columns: Sequence[str]) -> bool:
+        """By a constraint or an index."""
+        return any(set(unique) <= set(columns) for unique in self._tables[table].unique)
 
     # --- whole joins --------------------------------------------------------------------------------------------------
 
@@ -143,26 +137,19 @@ class PostgresPushdown(SampledValues):
 
     # --- rows of single tables ----------------------------------------------------------------------------------------
 
-    def is_ordered(self, table: str) -> bool:
+    def order(self, table: str) -> str:
         """By its key of one integer, or by where its rows are stored."""
-        return bool(self._order(table))
-
-    def _order(self, table: str) -> str:
         known = self._tables[table]
         if len(known.primary_key) == 1 and known.column(known.primary_key[0]).base in INTEGERS:
             return f"t.{quoted(known.primary_key[0])}"
         return "t.ctid" if known.kind in ("r", "m") else ""
-
-    def size(self, table: str) -> int:
-        """Counted."""
-        return int(self.numbers(f"SELECT count(*) AS n FROM {self.place(table)}")["n"])
 
     def frame(
         self, table: str, columns: Sequence[str], selection: Selection, limit: int | None = None
     ) -> tuple[pd.DataFrame, str]:
         """With the dtypes that :meth:`PostgresEngine.scan` gives."""
         chosen = self._engine.columns_of(self._tables[table], columns)
-        order = self._order(table)
+        order = self.order(table)
         if limit is not None and order == "t.ctid":
             order = ""  # it would sort the whole table, which as a rule is read in this order anyway
         tail = f"{f' ORDER BY {order}' * bool(order)}{'' if limit is None else f' LIMIT {int(limit)}'}"
@@ -173,28 +160,13 @@ class PostgresPushdown(SampledValues):
         shown = f"SELECT {self._engine.selected(chosen)} {start}{self.where(table, selection, brief=True)}{tail}"
         return found, shown
 
-    def distinct(self, table: str, column: str, selection: Selection, most: int) -> pd.Index | None:
-        """One statement."""
-        travels = self.compared(table, column)
-        if self.key_kind(table, column) == "integer":
-            travels = f"{travels}::int8"
-        query = (
-            f"SELECT DISTINCT {travels} AS k FROM {self.place(table)} AS t"
-            f"{self.where(table, selection)}{_and(selection)}t.{quoted(column)} IS NOT NULL LIMIT {most + 1}"
-        )
-        found = self._reads.fetch(query, f"table {table!r}")
-        return None if found.num_rows > most else pd.Index(found["k"].to_pandas())
+    def as_bytes(self, text: str) -> str:
+        """By the collation that compares them."""
+        return f'({text} COLLATE "C")'
 
-    def near(self, table: str, column: str, keys: pd.Index, forms: Iterable[str], most: int) -> list[str] | None:
-        """Bytes are compared, whatever the column's collation."""
-        text = f'({self.compared(table, column)} COLLATE "C")'
-        might = self.might_be(text, forms, odd=f"{text} ~ '[^ -~]'", dated=f"{text} ~ '^ *[0-9]{{4}}[-/]'")
-        query = (
-            f"SELECT DISTINCT {text} AS k FROM {self.place(table)} AS t "
-            f"WHERE NOT ({self.one_of(table, column, keys)}) AND {might} LIMIT {most + 1}"
-        )
-        found = self._reads.fetch(query, f"table {table!r}")["k"].to_pylist()
-        return None if len(found) > most else found
+    def matches(self, text: str, pattern: str) -> str:
+        """As the server has it."""
+        return _matches(text, pattern)
 
     def form(self, table: str, column: str) -> Form | None:
         """By the column's type; of most others it is that of the server's text for them, which is what travels."""
@@ -286,10 +258,6 @@ _FORMS: Forms = {
         column, f"length({column})", f"encode({column}, 'hex')", f"encode(sha256({column}), 'hex')"
     ),
 }
-
-
-def _and(selection: Selection) -> str:
-    return " WHERE " if selection.is_whole else " AND "
 
 
 def _may_be_there(key: str) -> bool:

@@ -20,6 +20,7 @@ from tagframe.engines.base import (
     Chunk,
     Dialect,
     ForeignKey,
+    Joins,
     Readable,
     RowNumbers,
     SQLLimits,
@@ -92,6 +93,7 @@ class SQLiteEngine:
     is_database: ClassVar[bool] = True
     picks_rows: ClassVar[bool] = True
     is_asked: ClassVar[bool] = False
+    joins: ClassVar[Joins] = "few"
     dialect: ClassVar[Dialect] = SQLITE
 
     @property

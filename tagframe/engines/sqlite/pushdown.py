@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ import pandas as pd
 
 from tagframe.engines.base import quoted
 from tagframe.engines.dtypes import EXACT, typed_frame
-from tagframe.engines.pushdown import Pushdown, Selection
+from tagframe.engines.pushdown import Pushdown
 from tagframe.engines.where import CellTest, Kind, can_be_said, said
 from tagframe.errors import UnreadableTable
 
@@ -101,23 +101,15 @@ class SQLitePushdown(Pushdown):
                 parts.append(exp.and_(holds, asked))
         return exp.or_(*parts) if parts else exp.false()
 
-    def is_unique(self, table: str, columns: Sequence[str]) -> bool:
-        """By the table's indexes, else by its rows."""
+    def lets_none_repeat(self, table: str, columns: Sequence[str]) -> bool:
+        """By the table's indexes."""
         if self._numbered_by(table) in columns:
             return True
         for _, index, unique, _, partial in self._indexes(table):
             parts = {part for _, _, part in self._fetch(f"PRAGMA index_info({quoted(index)})")}
             if unique and not partial and parts <= set(columns):
                 return True
-        names = [f"t.{quoted(column)}" for column in columns]
-        filled = " AND ".join(f"{name} IS NOT NULL" for name in names)
-        grouped = ", ".join(f"{name} COLLATE BINARY" for name in names)
-        twice = f"SELECT 1 FROM {quoted(table)} AS t WHERE {filled} GROUP BY {grouped} HAVING count(*) > 1 LIMIT 1"
-        return not self._fetch(twice)
-
-    def size(self, table: str) -> int:
-        """Counted."""
-        return int(self._fetch(f"SELECT count(*) FROM {quoted(table)}")[0][0])
+        return False
 
     # --- whole joins --------------------------------------------------------------------------------------------------
 
@@ -128,14 +120,17 @@ class SQLitePushdown(Pushdown):
         return exp.alias_(exp.table_(table, quoted=True), exp.to_identifier(alias, quoted=True), table=True)
 
     def number(self, table: str, alias: str) -> exp.Expr | None:
-        """What SQLite calls its row ids; None where it has none, or columns have taken their names."""
+        """What SQLite calls its row ids."""
         from sqlglot import exp
 
+        name = self._row_id(table)
+        return None if name is None else exp.column(name, table=alias, quoted=True)
+
+    def _row_id(self, table: str) -> str | None:
+        """None where it has none, or columns have taken their names."""
         with _named_errors():
             name = rowid_name(self._connection, table)
-        return (
-            exp.column(name, table=alias, quoted=True) if name is not None and self._has_row_ids(name, table) else None
-        )
+        return name if name is not None and self._has_row_ids(name, table) else None
 
     def _has_row_ids(self, name: str, table: str) -> bool:
         try:
@@ -178,48 +173,23 @@ class SQLitePushdown(Pushdown):
 
     # --- rows of single tables ----------------------------------------------------------------------------------------
 
-    def is_ordered(self, table: str) -> bool:
+    def order(self, table: str) -> str:
         """By their row ids."""
-        return self.number(table, "t") is not None
+        name = self._row_id(table)
+        return "" if name is None else f"t.{name}"
 
-    def frame(
-        self, table: str, columns: Sequence[str], selection: Selection, limit: int | None = None
-    ) -> tuple[pd.DataFrame, str]:
-        """In the order of their row ids."""
-        shown = ", ".join(f"t.{quoted(column)}" for column in columns) or "NULL"
-        start = f"SELECT {shown} FROM {quoted(table)} AS t"
-        with _named_errors():
-            order = f" ORDER BY t.{rowid_name(self._connection, table)}" if self.is_ordered(table) else ""
-        tail = f"{order}{'' if limit is None else f' LIMIT {int(limit)}'}"
-        found = self._fetch(f"{start}{self.where(table, selection)}{tail}", self._taken())
-        frame = typed_frame(found, columns) if columns else pd.DataFrame(index=pd.RangeIndex(len(found)))
-        return frame, f"{start}{self.where(table, selection, brief=True)}{tail}"
+    def is_odd(self, text: str) -> str:
+        """By a pattern."""
+        return f"{text} GLOB '*[^ -~]*'"
 
-    def distinct(self, table: str, column: str, selection: Selection, most: int) -> pd.Index | None:
-        """One statement."""
-        word = " WHERE " if selection.is_whole else " AND "
-        found = self.values(
-            f"SELECT DISTINCT {self.compared(table, column)} AS k FROM {quoted(table)} AS t"
-            f"{self.where(table, selection)}{word}t.{quoted(column)} IS NOT NULL LIMIT {most + 1}",
-            table,
-        )
-        return None if len(found) > most else pd.Index(found)
-
-    def near(self, table: str, column: str, keys: pd.Index, forms: Iterable[str], most: int) -> list[str] | None:
-        """One statement."""
-        text = self.compared(table, column)
-        dated = " OR ".join(f"ltrim({text}) GLOB '{'[0-9]' * 4}{sign}*'" for sign in ("-", "/"))
-        might = self.might_be(text, forms, odd=f"{text} GLOB '*[^ -~]*'", dated=f"({dated})")
-        found = self.values(
-            f"SELECT DISTINCT {text} AS k FROM {quoted(table)} AS t "
-            f"WHERE NOT ({self.one_of(table, column, keys)}) AND {might} LIMIT {most + 1}",
-            table,
-        )
-        return None if len(found) > most else found
+    def is_dated(self, text: str) -> str:
+        """By a pattern for each sign."""
+        either = " OR ".join(f"ltrim({text}) GLOB '{'[0-9]' * 4}{sign}*'" for sign in ("-", "/"))
+        return f"({either})"
 
     def values(self, sql: str, table: str) -> list[Any]:
         """As they are."""
-        return [value for (value,) in self._fetch(sql, self._taken())]
+        return [value for (value,) in self._fetch(sql)]
 
     def place(self, table: str) -> str:
         """Its name."""
@@ -234,10 +204,6 @@ class SQLitePushdown(Pushdown):
         name = f"k{len(self._sent)}"
         self._sent[name] = json.dumps(keys.tolist())
         return f"{self.compared(table, column)} IN (SELECT value FROM json_each(:{name}))"
-
-    def _taken(self) -> dict[str, str]:
-        sent, self._sent = self._sent, {}
-        return sent
 
     # --- SQLite's own -------------------------------------------------------------------------------------------------
 
@@ -256,8 +222,9 @@ class SQLitePushdown(Pushdown):
         return rows[0][0] if rows else None
 
     def _fetch(self, sql: str, values: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+        sent, self._sent = self._sent, {}
         with _named_errors():
-            return self._connection.execute(sql, values or {}).fetchall()
+            return self._connection.execute(sql, {**(values or {}), **sent}).fetchall()
 
 
 @contextmanager
