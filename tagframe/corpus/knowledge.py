@@ -59,7 +59,8 @@ class Kept:
     def to_bytes(self) -> bytes:
         """JSON that :meth:`from_bytes` reads."""
         tables = {id: identity.to_json() for id, identity in self.tables.items()}
-        return f'{{"place": {json.dumps(self.place)}{_FACTS}{self.told.to_text()}{_TABLES}{json.dumps(tables)}}}'.encode()
+        head = f'{{"place": {json.dumps(self.place)}'
+        return f"{head}{_FACTS}{self.told.to_text()}{_TABLES}{json.dumps(tables)}}}".encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Kept:

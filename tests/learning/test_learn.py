@@ -115,7 +115,8 @@ def test_a_candidate_whose_column_statements_join_elsewhere_is_less_likely(sqlit
     corpus = tf.open_corpus(place)
 
     def score(sides: str) -> float:
-        return {f"{key.left} = {key.right}": key.score for key in infer_key_pairs(corpus.profiles, min_score=0.0)}.get(sides, 0.0)
+        keys = infer_key_pairs(corpus.profiles, min_score=0.0)
+        return {f"{key.left} = {key.right}": key.score for key in keys}.get(sides, 0.0)
 
     old, new = "bank.card.client_id = bank.old_client.id", "bank.card.client_id = bank.client.id"
     before = score(new)
