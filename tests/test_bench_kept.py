@@ -68,4 +68,4 @@ def test_many_texts_are_kept_before_a_run_ends(kept, monkeypatch):
 
 
 def test_the_state_of_code_is_that_of_its_files():
-    assert code_state("tagframe/keys") == code_state("tagframe/keys") != code_state("tagframe/embed.py")
+    assert code_state("tagframe/keys") == code_state("tagframe/keys") != code_state("tagframe/embed")

