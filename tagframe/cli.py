@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import click
+import pandas as pd
 
 import tagframe
 from tagframe import config
-from tagframe.errors import TagframeError
+from tagframe.errors import FanOut, TagframeError
 
 
 class _Group(click.Group):
@@ -215,16 +216,18 @@ def merge(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Join TABLES of CORPUS, keeping the rows of the first one, and account for every row.
+    """Join TABLES of CORPUS, and account for every row.
 
-    Tables that connect the others are joined too. Without -o the rows are printed as CSV, and the report beside them
-    on standard error. With --json the report is printed instead, as one JSON object.
+    A row of the result is one of the first table. Where the others would repeat it, it is one of the finest of them, so
+    that their order does not matter, and that is said; but --how left keeps the rows of the first table. Tables that
+    connect the others are joined too. Without -o the rows are printed as CSV, and the report beside them on standard
+    error. With --json the report is printed instead, as one JSON object.
 
     Example: tagframe merge bank.sqlite loan client --how left -o loans.csv
     """
     from tagframe.corpus.references import NamedTable
     from tagframe.joins import keys_on, plan_tables
-    from tagframe.merging import run_plan
+    from tagframe.merging import MergeReport, run_plan
 
     if output is not None and output.suffix.casefold() not in (".csv", ".parquet"):
         raise click.BadParameter(f"{output} is neither a .csv nor a .parquet file", param_hint="-o")
@@ -236,9 +239,24 @@ def merge(
         warnings.simplefilter("always")
         given = keys_on(on, list(map(NamedTable.of, wanted))) if on else []
         ids = [profile.id for profile in wanted]
-        plan = plan_tables(opened, ids, anchor=ids[0], given=given, bridges=others, stack_unions=stack)
-        frame, report = run_plan(plan, opened, columns=columns or None, **options)
-    said = [str(warning.message) for warning in caught]
+
+        def merged(anchor: str | None) -> tuple[pd.DataFrame, MergeReport]:
+            plan = plan_tables(opened, ids, anchor=anchor, given=given, bridges=others, stack_unions=stack)
+            return run_plan(plan, opened, columns=columns or None, **options)
+
+        try:
+            frame, report = merged(ids[0])
+            said = []
+        except FanOut as refused:
+            if options["how"] == "left":  # the rows of the first table are what it is for
+                raise
+            caught.clear()
+            try:
+                frame, report = merged(None)
+            except FanOut:
+                raise refused from None
+            said = [f"a row of the result is one of {report.start}: {ids[0]}, named first, would repeat its own"]
+    said += [str(warning.message) for warning in caught]
     if output is not None and output.suffix.casefold() == ".parquet":
         frame.to_parquet(output, index=False)
     elif output is not None:

@@ -139,6 +139,29 @@ def test_merge_adds_the_tables_that_connect_the_others():
     assert {step["right"].split(".")[1] for step in told["steps"]} == {"films", "directors"}
 
 
+@pytest.mark.parametrize("how", ["inner", "outer"])
+def test_merge_takes_its_tables_in_any_order_and_says_whose_rows_the_result_has(tmp_path, how):
+    frames = {}
+    for tables in (("films", "directors"), ("directors", "films")):
+        path = tmp_path / f"{tables[0]}.csv"
+        told = json.loads(run("merge", DATA, *tables, "--how", how, "-o", path, "--json"))
+        assert told["start"] == "festival.films"
+        frames[tables[0]] = pd.read_csv(path), told["warnings"]
+    pd.testing.assert_frame_equal(frames["films"][0], frames["directors"][0])
+    assert [text for text in frames["directors"][1] if text not in frames["films"][1]] == [
+        "a row of the result is one of festival.films: festival.directors, named first, would repeat its own"
+    ]
+
+
+def test_two_tables_that_repeat_a_third_are_refused_in_any_order(tmp_path):
+    pd.DataFrame({"owner_id": range(9), "town": list("abcdefghi")}).to_csv(tmp_path / "owners.csv", index=False)
+    for name in ("animals", "bills"):
+        frame = pd.DataFrame({f"{name[:-1]}_id": range(18), "owner_id": [*range(9)] * 2})
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+    for tables in (("owners", "animals", "bills"), ("bills", "owners", "animals")):
+        assert "would repeat" in run("merge", tmp_path, *tables, status=1)
+
+
 def test_merge_stacks_tables_of_two_years_unless_told_not_to(tmp_path):
     for year in (2023, 2024):
         pd.DataFrame({"sale": [year, year + 1], "shop_id": [1, 2]}).to_csv(tmp_path / f"sales_{year}.csv", index=False)
@@ -191,7 +214,7 @@ def test_ask_reads_the_environment(store, monkeypatch):
         (("retrieve", DATA, QUESTION, "--method", "gredy"), "did you mean 'greedy'"),
         (("ask", DATA, QUESTION), "no language model"),
         (("merge", DATA, "flims"), "did you mean 'films'"),
-        (("merge", DATA, "directors", "films"), "would repeat"),
+        (("merge", DATA, "directors", "films", "--how", "left"), "would repeat"),
         (("merge", DATA, "films", "directors", "--on", "title = nme"), "no table has a column 'nme'"),
     ],
 )

@@ -70,8 +70,11 @@ def _see_through_surrogates(candidates: Sequence[Candidate]) -> None:
     no name tells, either may be meant, unless one says of itself that it is a surrogate.
     """
     between: dict[tuple[tuple[str, str], str], list[Candidate]] = defaultdict(list)
+    known: set[tuple[str, str]] = set()
     for candidate in candidates:
         between[candidate.left.key, candidate.right.owner.id].append(candidate)
+        if candidate.right.is_versioned and _points_to(candidate) and _is_whole_of_left(candidate):
+            known.add((candidate.left.owner.id, candidate.right.owner.id))
     for group in between.values():
         # Rows may be gone on either side: what a column that counts rows holds of them is no more than chance.
         met = max((c.contained.share for c in group if c.contained and c.right.is_counted), default=1.0)
@@ -80,8 +83,13 @@ def _see_through_surrogates(candidates: Sequence[Candidate]) -> None:
         named = [c for c in whole if _points_to(c)]
         counted = [c for c in group if c.right.is_counted and c not in named]
         versions = [c for c in whole if c.right.is_versioned and _may_be_the_key(c)]
-        wrong = counted if named or versions else [c for c in counted if _SURROGATE in c.right.name.words]
+        wrong = counted if named or versions else [c for c in counted if _is_surrogate_of_others(c)]
         keys = named or versions or [c for c in whole if _may_be_the_key(c) and c not in wrong]
+        if not keys:
+            # Another column holds what the versions are of.
+            wrong += [c for c in counted if (c.left.owner.id, c.right.owner.id) in known and not c.match.direct]
+            for candidate in wrong:
+                candidate.logit = min(candidate.logit, 0.0) - 2.0
         if not counted or not keys:
             continue
         keys.sort(key=lambda candidate: -candidate.logit)
@@ -105,7 +113,14 @@ def _may_be_the_key(candidate: Candidate) -> bool:
         return False
     if right.name.key_word and right.own >= _OWN:
         return True
-    return right.unique == 1.0 and right.profile.family == "integer" and not names.is_measure(right.spelt)
+    # What stands first beside the count is no measure, whatever it is called.
+    says_which = right.profile.position <= 1 or not names.is_measure(right.spelt)
+    return right.unique == 1.0 and right.profile.family == "integer" and says_which
+
+
+def _is_surrogate_of_others(candidate: Candidate) -> bool:
+    """Whether the right column says that it is a surrogate key, and the left one not that it holds such."""
+    return _SURROGATE in candidate.right.name.words and _SURROGATE not in candidate.left.name.words
 
 
 def _is_whole_of_left(candidate: Candidate) -> bool:
@@ -209,6 +224,8 @@ def _link_the_unlinked(candidates: Sequence[Candidate]) -> None:
 def _may_be_opaque(candidate: Candidate) -> bool:
     """Whether the names at least say nothing against the pair: that it is a number of something, or of other things."""
     left, right = candidate.left, candidate.right
+    if _is_surrogate_of_others(candidate):
+        return False
     if candidate.match.score >= FAINT_NAME or candidate.similarity is not None:
         return True
     if names.mean_unlike(left.spelt, right.spelt):

@@ -138,9 +138,9 @@ def _versioned_keys(table: TableProfile) -> set[str]:
         for column in table.columns
         if column.distinct and column.rows and column.distinct < column.rows - (column.nulls or 0)
         and column.family in ("integer", "text") and not names.version_column(column.name)
-        and not names.is_attribute(column.name)
+        and (column.position <= 1 or not names.is_attribute(column.name) or names.own(column.name, table.name) == 1.0)
     }  # fmt: skip
-    named = [name for name in repeating if names.own(name, table.name) >= 0.55 and names.column_name(name).key_word]
-    named = named or [name for name in repeating if names.column_name(name).key_word] or [*repeating][:1]
-    most = max((repeating[name] for name in named), default=0)
+    # A key word says so, or the table's own name; what else numbers something hangs on it, and has fewer values.
+    named = [name for name in repeating if names.column_name(name).key_word or names.own(name, table.name) >= 0.75]
+    most = max((repeating[name] for name in named or [*repeating][:1]), default=0)
     return {name for name, distinct in repeating.items() if distinct == most}

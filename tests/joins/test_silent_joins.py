@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.errors import AmbiguousJoin, AmbiguousJoinWarning, FanOut, InvalidArgument
+from tagframe.errors import AmbiguousJoin, AmbiguousJoinWarning, DoubtfulJoinWarning, FanOut, InvalidArgument
 
 D = pd.DataFrame
 
@@ -26,6 +26,27 @@ def test_versions_of_a_row_are_refused_and_not_joined_by_their_surrogate():
     dim = D({"customer_sk": range(1, 7), "customer_id": [3, 3, 2, 2, 1, 1], "name": list("abcdef")})
     with pytest.raises(FanOut, match=r"customer_id = frames\.dim_customer\.customer_id"):
         tf.merge({"sales": sales, "dim_customer": dim})
+
+
+@pytest.mark.filterwarnings("ignore::tagframe.errors.DoubtfulJoinWarning")
+@pytest.mark.parametrize("key", ["product_id", "parent_product_id", "P_product_id", "product"])
+@pytest.mark.parametrize("surrogate", ["products_sk", "id"])
+def test_versions_are_known_by_the_key_that_repeats_however_it_is_called(key, surrogate):
+    lines = D({"line": range(30), "product_id": [n % 10 + 1 for n in range(30)]})
+    versions = {surrogate: range(1, 21), key: [*range(10, 0, -1)] * 2, "product_type_code": ["a", "b"] * 10}
+    products = D({**versions, "valid_from": ["2023-01-01"] * 10 + ["2024-01-01"] * 10})
+    with pytest.raises(FanOut, match=rf"product_id = frames\.products\.{key}"):
+        tf.merge({"lines": lines, "products": products})
+
+
+def test_a_surrogate_that_says_so_is_referenced_by_columns_that_say_so():
+    lines = D({"line": range(30), "product_id": [n % 10 + 1 for n in range(30)]})
+    products = D({"products_sk": range(1, 11), "title": [f"title {n}" for n in range(10)]})
+    with pytest.warns(DoubtfulJoinWarning, match="products_sk"):
+        tf.merge({"lines": lines, "products": products})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tf.merge({"lines": lines.rename(columns={"product_id": "product_sk"}), "products": products})
 
 
 def test_a_saved_index_is_no_key_between_tables():
