@@ -1,11 +1,13 @@
 """``tag_bench ranking``: the first K of many by a judge of whom a share of the answers is wrong, simulated.
 
-No model and no server: rows are numbers. Beside ours stands quick-select with random pivots, as LOTUS 1.2.4 does it
-by default (``llm_quicksort``); what it asks in each run is what ours is given in the same run.
+No model and no server: rows are numbers. Beside ours, lists of 30 and pairs, stands quick-select with random pivots, as
+LOTUS 1.2.4 does it by default (``llm_quicksort``). A list comes as a sort by the same judge would put it. A prompt
+costs its instruction and the rows that it shows.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -13,8 +15,10 @@ from typing import Any
 import click
 import numpy as np
 
+from tagframe.operators import ranked_lists
 from tagframe.operators.knockout import Pair, best, comparisons_needed
 from tagframe.operators.steps import Step
+from tagframe.operators.topk import LIST_ROWS, PATIENCE
 
 IN_FLIGHT = 64
 
@@ -27,34 +31,37 @@ class Oracle:
         seed: of what is wrong.
         firm: whether one pair gets one answer, however often and in whatever order it is asked.
         limit: comparisons at most.
-        enough: comparisons up to which what is in order is asked again.
     """
 
-    def __init__(self, wrong: float, seed: int, firm: bool, limit: int = 10**9, enough: int = 0) -> None:
+    def __init__(self, wrong: float, seed: int, firm: bool, limit: int = 10**9) -> None:
         self.aside: dict[int, Exception] = {}
         self.stopped: Exception | None = None
         self.short = False
         self.asked = 0
+        self.shown = 0
         self.waves = 0
+        self.longest = LIST_ROWS
         self._wrong, self._rng, self._firm = wrong, np.random.default_rng(seed), firm
-        self._limit, self._enough = limit, enough
+        self._limit = limit
         self._known: dict[frozenset[int], bool] = {}
-        self._wins: dict[int, dict[int, float]] = {}
+        self._wins: dict[int, set[int]] = {}
 
     @property
     def left(self) -> int:
         """Comparisons that may still be asked."""
         return self._limit - self.asked
 
-    @property
-    def spare(self) -> int:
-        """Comparisons that may be asked for certainty."""
-        return self._enough - self.asked
-
     def judge(self, pairs: Sequence[Pair]) -> list[bool]:
         """Whether the first of each pair is said to be better."""
-        self.asked += len(pairs)
-        self.waves += -(-len(pairs) // IN_FLIGHT)
+        self._count(len(pairs), 2 * len(pairs))
+        return self._said(pairs)
+
+    def _count(self, prompts: int, rows: int) -> None:
+        self.asked += prompts
+        self.shown += rows
+        self.waves += -(-prompts // IN_FLIGHT)
+
+    def _said(self, pairs: Sequence[Pair]) -> list[bool]:
         said = []
         for first, second in pairs:
             wrong = bool(self._rng.random() < self._wrong)
@@ -68,20 +75,26 @@ class Oracle:
         yield from ()
         said = self.judge(pairs)
         for (first, second), better in zip(pairs, said, strict=True):
-            known = self._wins.setdefault(first if better else second, {})
-            worse = second if better else first
-            known[worse] = known.get(worse, 0.0) + 1.0
+            self._wins.setdefault(first if better else second, set()).add(second if better else first)
         return [float(better) for better in said]
 
-    def answers(self, items: Sequence[int]) -> list[tuple[int, int, float]]:
+    def rank(
+        self, lists: Sequence[Sequence[int]], shared: Sequence[int] = (), wanted: int | None = None
+    ) -> Step[list[list[list[int]]]]:
+        """As :class:`tagframe.operators.ranked_lists.Lister` has it."""
+        yield from ()
+        whole = [[*shared, *listed] for listed in lists]
+        self._count(len(whole), sum(map(len, whole)))
+
+        def compared(one: int, other: int) -> int:
+            return -1 if self._said([(one, other)])[0] else 1
+
+        return [[sorted(listed, key=functools.cmp_to_key(compared))[:wanted]] for listed in whole]
+
+    def answers(self, items: Sequence[int]) -> list[Pair]:
         """As :class:`tagframe.operators.knockout.Judge` has it."""
         among = set(items)
-        return [
-            (better, worse, weight)
-            for better in items
-            for worse, weight in self._wins.get(better, {}).items()
-            if worse in among
-        ]
+        return [(better, worse) for better in items for worse in self._wins.get(better, ()) if worse in among]
 
 
 def quick_select(n: int, k: int, oracle: Oracle, seed: int) -> list[int]:
@@ -112,14 +125,29 @@ def quick_select(n: int, k: int, oracle: Oracle, seed: int) -> list[int]:
 
 def knock_out(n: int, k: int, oracle: Oracle, seed: int) -> list[int]:
     """The first ``k`` as ``sem_topk(compare="pair")`` finds them."""
-    items = [int(item) for item in np.random.default_rng(seed).permutation(n)]
-    step = best(items, k, oracle)
+    return _ended(best(_mixed(n, seed), k, oracle))[:k]
+
+
+def by_lists(n: int, k: int, oracle: Oracle, seed: int) -> list[int]:
+    """The first ``k`` as ``sem_topk`` finds them by default."""
+
+    def otherwise(items: list[int], wanted: int) -> Step[list[int]]:
+        raise AssertionError("every list is put in order")
+
+    return _ended(ranked_lists.best(_mixed(n, seed), k, oracle, otherwise))[:k]
+
+
+def _mixed(n: int, seed: int) -> list[int]:
+    return [int(item) for item in np.random.default_rng(seed).permutation(n)]
+
+
+def _ended(step: Step[list[int]]) -> list[int]:
     try:
         while True:
             next(step)
     except StopIteration as end:
         found: list[int] = end.value
-    return found[:k]
+        return found
 
 
 def _summary(runs: Sequence[tuple[list[int], Oracle]], k: int) -> dict[str, float]:
@@ -128,29 +156,24 @@ def _summary(runs: Sequence[tuple[list[int], Oracle]], k: int) -> dict[str, floa
     return {
         "overlap": round(float(np.mean(overlap)), 4),
         "exact": round(float(np.mean([found == list(range(k)) for found, _ in runs])), 4),
-        "comparisons": round(float(np.mean(asked)), 1),
-        "comparisons_at_most": max(asked),
+        "prompts": round(float(np.mean(asked)), 1),
+        "prompts_at_most": max(asked),
+        "rows_shown": round(float(np.mean([oracle.shown for _, oracle in runs])), 1),
         "waves": round(float(np.mean([oracle.waves for _, oracle in runs])), 1),
     }
 
 
 def simulate(n: int, k: int, wrong: float, seeds: int, firm: bool) -> dict[str, Any]:
-    """Both ways, and ours without being given as much."""
-    peers, given, own = [], [], []
-    for seed in range(seeds):
-        peer = Oracle(wrong, seed, firm)
-        peers.append((quick_select(n, k, peer, seed + 10**6), peer))
-        same = Oracle(wrong, seed, firm, peer.asked, peer.asked)
-        given.append((knock_out(n, k, same, seed), same))
-        alone = Oracle(wrong, seed, firm, 3 * comparisons_needed(n, k), comparisons_needed(n, k))
-        own.append((knock_out(n, k, alone, seed), alone))
-    return {
-        "wrong": wrong,
-        "firm": firm,
-        "ours": _summary(own, k),
-        "ours_given_as_many": _summary(given, k),
-        "peer": _summary(peers, k),
-    }
+    """All ways."""
+    ways = {"lists": by_lists, "pairs": knock_out, "peer": quick_select}
+    cases: dict[str, Any] = {"wrong": wrong, "firm": firm}
+    for name, way in ways.items():
+        runs = []
+        for seed in range(seeds):
+            oracle = Oracle(wrong, seed, firm, PATIENCE * comparisons_needed(n, k) if name == "pairs" else 10**9)
+            runs.append((way(n, k, oracle, seed), oracle))
+        cases[name] = _summary(runs, k)
+    return cases
 
 
 @click.command("ranking", context_settings={"help_option_names": ["-h", "--help"]})

@@ -43,7 +43,7 @@ def anything(request: Request) -> str:
         return f"```sql\nSELECT {column} FROM {table} WHERE sem_filter('{{{column}}} is known to all') LIMIT 3\n```"
     if "answer the following questions for the tables" in said or "Generate SQL given the question" in said:
         return f"SELECT count(*) FROM {_first(said)[0]}"
-    if "Answer with the numbers of all rows" in said:
+    if "Answer with the numbers of " in said:
         return " > ".join(str(number + 1) for number in range(rows[-1]))
     packed = "Answer with one line for each row" in said
     known = "True" if "a colon, and True or False" in said else "They are much alike."

@@ -25,8 +25,7 @@ PAIR_TASK = (
 )
 LIST_TASK = (
     f"You rank rows of a table by a criterion, from the rows and from what you know of the world. {FENCE_RULE} "
-    f"{FIELD_RULE} Each row has a number before it. Answer with the numbers of all rows, the row that fits the "
-    "criterion best first, in one line, as 3 > 1 > 2."
+    f"{FIELD_RULE} Each row has a number before it. Answer with the numbers of "
 )
 T = TypeVar("T")
 
@@ -51,11 +50,13 @@ def parse_choice(text: str) -> str:
 
 
 @functools.cache  # one function a length: prompts are told apart by what reads their answers
-def parse_ranking(count: int) -> Callable[[str], tuple[int, ...]]:
-    """What reads an answer that puts the numbers 1 to ``count`` in order, each once and no other.
+def parse_ranking(count: int, wanted: int | None = None) -> Callable[[str], tuple[int, ...]]:
+    """What reads an answer that puts the best ``wanted`` of the numbers 1 to ``count`` in order, each once.
 
-    >>> parse_ranking(3)("Answer: [3] > [1] > [2]")
-    (3, 1, 2)
+    All of them where it is None. An answer may go on after the best ones, as one that puts all in order does.
+
+    >>> parse_ranking(3)("Answer: [3] > [1] > [2]"), parse_ranking(9, 2)("4 > 7")
+    ((3, 1, 2), (4, 7))
     """
 
     def parse(text: str) -> tuple[int, ...]:
@@ -64,20 +65,22 @@ def parse_ranking(count: int) -> Callable[[str], tuple[int, ...]]:
         for shown in (" ".join(lines), lines[-1] if lines else ""):
             bare = _BEFORE.sub("", shown, count=1).strip(" \t*`.[]()")
             if _RANKED.fullmatch(bare):
-                return _permutation([int(number) for number in re.findall(r"\d+", bare)], count)
-        raise AnswerRejected(f"expected the numbers 1 to {count} in order as 3 > 1 > 2, got {answer[:80]!r}")
+                return _ordered([int(number) for number in re.findall(r"\d+", bare)], count, wanted)
+        raise AnswerRejected(f"expected numbers from 1 to {count} in order as 3 > 1 > 2, got {answer[:80]!r}")
 
     return parse
 
 
-def _permutation(numbers: Sequence[int], count: int) -> tuple[int, ...]:
+def _ordered(numbers: Sequence[int], count: int, wanted: int | None) -> tuple[int, ...]:
     odd = sorted({number for number in numbers if not 1 <= number <= count})
-    missing = sorted(set(range(1, count + 1)) - set(numbers))
+    missing = sorted(set(range(1, count + 1)) - set(numbers)) if wanted is None else []
     twice = sorted({number for number in numbers if numbers.count(number) > 1})
     faults = ((odd, "not among the rows"), (missing, "missing"), (twice, "there more than once"))
     if told := [f"{', '.join(map(str, found[:10]))} {what}" for found, what in faults if found]:
         raise AnswerRejected(f"expected each of the numbers 1 to {count} once: {'; '.join(told)}")
-    return tuple(numbers)
+    if wanted is not None and len(numbers) < wanted:
+        raise AnswerRejected(f"expected the best {wanted} of {count} rows, got {len(numbers)}")
+    return tuple(numbers[:wanted])
 
 
 @dataclass(eq=False)
@@ -111,7 +114,6 @@ class Contest:
         items: what is ranked.
         criterion: by which.
         limit: prompts that may be asked at most.
-        enough: prompts up to which what is in order anyway may be asked again.
         debias: whether every prompt is also asked with its rows the other way round.
         longest: rows of a list.
         told: the most prompts that it takes, for quotes.
@@ -126,7 +128,6 @@ class Contest:
     items: list[Item]
     criterion: str
     limit: int
-    enough: int
     debias: bool
     longest: int
     told: int
@@ -145,11 +146,6 @@ class Contest:
         """Comparisons that may still be asked before the order has to do."""
         return (self.limit - self.asked) // (2 if self.debias else 1)
 
-    @property
-    def spare(self) -> int:
-        """Comparisons that may be asked although the order does not need them."""
-        return (self.enough - self.asked) // (2 if self.debias else 1)
-
     # --- pairs ----------------------------------------------------------------------------------------------------
 
     def compare(self, pairs: Sequence[Pair]) -> Step[list[float | None]]:
@@ -164,7 +160,7 @@ class Contest:
     def _compare(self, pairs: Sequence[Pair]) -> Step[tuple[list[float | None], list[Exception | None]]]:
         ways = 2 if self.debias else 1
         shown = [turned for pair in pairs for turned in (pair, pair[::-1])[:ways]]
-        completions = yield from self._ask([self._pair_prompt(pair) for pair in shown], shown, parse_choice)
+        completions = yield from self._ask(shown, self._pair_prompt, parse_choice)
         values: list[float | None] = []
         errors: list[Exception | None] = []
         for number, (first, second) in enumerate(pairs):
@@ -186,7 +182,7 @@ class Contest:
                     known[worse] = known.get(worse, 0.0) + weight
         return values, errors
 
-    def _pair_prompt(self, pair: Pair) -> Prompt:
+    def _pair_prompt(self, pair: Sequence[int]) -> Prompt:
         first, second = (fence(self.items[item].shown) for item in pair)
         return Prompt.of(f"A:\n{first}\n\nB:\n{second}", f"{PAIR_TASK}\n\nCriterion: {self.criterion}")
 
@@ -204,20 +200,19 @@ class Contest:
             if error is not None:
                 self._set_aside(culprits, error)
 
-    def answers(self, items: Sequence[int]) -> Iterable[tuple[int, int, float]]:
-        """What is known of pairs of these items so far: better, worse, by how many answers."""
+    def answers(self, items: Sequence[int]) -> Iterable[Pair]:
+        """What is known of pairs of these items so far: better, worse."""
         among = set(items)
         for better in items:
-            for worse, weight in self._wins.get(better, {}).items():
-                if worse in among:
-                    yield better, worse, weight
+            yield from ((better, worse) for worse in self._wins.get(better, {}) if worse in among)
         for chain in self._chains:
-            for better, worse in itertools.pairwise(item for item in chain if item in among):
-                yield better, worse, 1.0
+            yield from itertools.pairwise(item for item in chain if item in among)
 
     # --- lists ----------------------------------------------------------------------------------------------------
 
-    def rank(self, lists: Sequence[Sequence[int]], shared: Sequence[int] = ()) -> Step[list[list[Chain]]]:
+    def rank(
+        self, lists: Sequence[Sequence[int]], shared: Sequence[int] = (), wanted: int | None = None
+    ) -> Step[list[list[Chain]]]:
         """For each list its chains; one that cannot be read is divided into halves, which are asked again."""
         found: list[list[Chain]] = [[] for _ in lists]
         waiting = [(number, list(listed)) for number, listed in enumerate(lists) if listed]
@@ -227,7 +222,7 @@ class Contest:
                 for number, listed in waiting[max(self.left, 0) :]:
                     found[number] += [[item] for item in listed]
                 waiting = waiting[: max(self.left, 0)]
-            ranked = yield from self._rank([[*shared, *listed] for _, listed in waiting])
+            ranked = yield from self._rank([[*shared, *listed] for _, listed in waiting], wanted)
             again: list[tuple[int, list[int]]] = []
             pairs: list[tuple[int, list[int], Exception]] = []
             for (number, listed), chain in zip(waiting, ranked, strict=True):
@@ -262,7 +257,7 @@ class Contest:
                 self._set_aside(culprits, error)
             found[number] += [[item] for item in listed if item not in self.aside]
 
-    def _rank(self, lists: Sequence[Sequence[int]]) -> Step[list[Chain | Exception]]:
+    def _rank(self, lists: Sequence[Sequence[int]], wanted: int | None = None) -> Step[list[Chain | Exception]]:
         ways = 2 if self.debias else 1
         shown = [turned for listed in lists for turned in (list(listed), list(listed)[::-1])[:ways]]
         by_length: dict[int, list[int]] = {}
@@ -270,7 +265,7 @@ class Contest:
             by_length.setdefault(len(turned), []).append(number)
         answered: dict[int, Completion[tuple[int, ...]]] = {}
         groups = list(by_length.values())
-        asked = yield from together([self._ask_lists([shown[number] for number in group]) for group in groups])
+        asked = yield from together([self._ask_lists([shown[number] for number in group], wanted) for group in groups])
         for group, completions in zip(groups, asked, strict=True):
             answered.update(zip(group, completions, strict=True))
         chains: list[Chain | Exception] = []
@@ -285,29 +280,39 @@ class Contest:
                 [shown[number * ways + way][place - 1] for place in one.value or ()] for way, one in enumerate(answers)
             ]
             self._chains += orders
-            places = {item: sum(order.index(item) for order in orders) for item in listed}
+            named = list(dict.fromkeys(item for order in orders for item in order))
+            places = {item: sum([*order, item].index(item) for order in orders) for item in named}
             self.ties += len(places) - len(set(places.values()))
-            chains.append(sorted(orders[0], key=places.__getitem__))
+            chains.append(sorted(named, key=places.__getitem__)[:wanted])
         return chains
 
-    def _ask_lists(self, lists: Sequence[Sequence[int]]) -> Step[list[Completion[tuple[int, ...]]]]:
+    def _ask_lists(self, lists: Sequence[Sequence[int]], wanted: int | None) -> Step[list[Completion[tuple[int, ...]]]]:
         length = len(lists[0])
-        prompts = [self._list_prompt(listed) for listed in lists]
-        most = ANSWER_TOKENS + TOKENS_PER_NUMBER * length
-        return (yield from self._ask(prompts, lists, parse_ranking(length), most))
+        wanted = None if wanted is None or wanted >= length else wanted
+        which = "all rows, the row" if wanted is None else f"the best {wanted} rows, the one"
+        form = f"{which} that fits the criterion best first, in one line, as 3 > 1 > 2."
+        system = f"{LIST_TASK}{form}\n\nCriterion: {self.criterion}"
 
-    def _list_prompt(self, listed: Sequence[int]) -> Prompt:
-        lines = [f"[{number}] {self.items[item].shown}" for number, item in enumerate(listed, start=1)]
-        return Prompt.of(fence(lines, "rows"), f"{LIST_TASK}\n\nCriterion: {self.criterion}")
+        def prompt_of(listed: Sequence[int]) -> Prompt:
+            lines = [f"[{number}] {self.items[item].shown}" for number, item in enumerate(listed, start=1)]
+            return Prompt.of(fence(lines, "rows"), system)
+
+        most = ANSWER_TOKENS + TOKENS_PER_NUMBER * length
+        return (yield from self._ask(lists, prompt_of, parse_ranking(length, wanted), most))
 
     # --- both -----------------------------------------------------------------------------------------------------
 
     def _ask(
-        self, prompts: list[Prompt], shown: Sequence[Sequence[int]], accept: Accept[T], max_tokens: int = ANSWER_TOKENS
+        self,
+        shown: Sequence[Sequence[int]],
+        prompt_of: Callable[[Sequence[int]], Prompt],
+        accept: Accept[T],
+        max_tokens: int = ANSWER_TOKENS,
     ) -> Step[list[Completion[T]]]:
         """The completions; two rows that are too long for the model are cut to half, again and again."""
         most, self.told = self.told, 0
-        self.asked += len(prompts)
+        self.asked += len(shown)
+        prompts = [prompt_of(items) for items in shown]
         found = yield from gather(Batch(prompts, accept, max_tokens=max_tokens, calls_at_most=most))
         long = [
             number
@@ -315,10 +320,8 @@ class Contest:
             if isinstance(completion.error, ContextTooLong) and len(shown[number]) == 2 and self._cut(shown[number])
         ]
         if long:
-            again = [shown[number] for number in long]
-            is_pair = accept is parse_choice
-            prompts = [self._pair_prompt((one[0], one[1])) if is_pair else self._list_prompt(one) for one in again]
-            for number, completion in zip(long, (yield from self._ask(prompts, again, accept)), strict=True):
+            again = yield from self._ask([shown[number] for number in long], prompt_of, accept, max_tokens)
+            for number, completion in zip(long, again, strict=True):
                 found[number] = completion
         self.stopped = self.stopped or next((one.error for one in found if _stops_all(one.error)), None)
         return found

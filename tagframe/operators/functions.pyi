@@ -922,13 +922,13 @@ def sem_topk(
 ) -> pd.DataFrame:
     """Rank the rows by a criterion and keep the first K, best first.
 
-    By default the model puts lists of up to 30 rows in order, as many at once as there are; each list keeps its first
-    K for the next round: 1 request for 30 rows, about 50 in 5 rounds for the top 10 of 1,000. An answer that does not
-    hold each row once is asked for once more, and then the list in halves. ``compare="pair"`` asks which of two rows is
-    better, in a knock-out whose losers stay in: about 1.25 requests a row, many at once, each about less. Either way
-    the same call asks the same questions, and answers that contradict each other nowhere give the exact order; the
-    remarks of ``.tag.outcomes`` count those that do contradict it. Rows that show the same values are compared once and
-    stay in their order; rows of which every named column is null come last, unasked.
+    By default the model names the best K of lists of up to 30 rows, as many at once as there are; these go into the
+    next round: 1 request for 30 rows, about 50 in 5 rounds for the top 10 of 1,000. An answer that does not name so
+    many, each once, is asked for once more, and then the list in halves. ``compare="pair"`` asks which of two rows is
+    better, in a knock-out whose losers stay in: about 1.25 requests a row, many at once, each about less, and no surer
+    than lists. Either way the same call asks the same questions, and answers that contradict each other nowhere give
+    the exact order; the remarks of ``.tag.outcomes`` count those that do contradict it. Rows that show the same values
+    are compared once and stay in their order; rows of which every named column is null come last, unasked.
 
     Args:
         frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
@@ -938,9 +938,8 @@ def sem_topk(
         group_by: columns; the first K of each group are kept, groups in order of first appearance.
         debias: ask everything a second time with the rows the other way round; what the model answers by the place of
             a row alone then comes out even.
-        comparisons: requests at most for the rows of a group, beside repairs. With ``compare="pair"``, more than are
-            needed make the order surer: what is left is spent on rows near the first ones, and from 1.5 a row on no
-            row is lost to a wrong answer in one of many rounds. None is about 1.25 a row.
+        comparisons: requests at most for the rows of a group, beside repairs; the remarks say where they were not
+            enough. None is as many as are needed, for ``compare="pair"`` up to three times those of consistent answers.
         suffix: the end of the name of the error column that ``on_error="keep"`` adds.
         on_error: what a row does that cannot be compared, which is set aside, alone: ``"raise"`` once all is done,
             ``"keep"`` it behind the ranked ones with a column ``topk_error``, or ``"drop"`` it.
@@ -987,13 +986,13 @@ async def asem_topk(
     To be awaited: as :func:`tagframe.sem_topk`, but the event loop goes on, and cancelling stops what is
     not sent.
 
-    By default the model puts lists of up to 30 rows in order, as many at once as there are; each list keeps its first
-    K for the next round: 1 request for 30 rows, about 50 in 5 rounds for the top 10 of 1,000. An answer that does not
-    hold each row once is asked for once more, and then the list in halves. ``compare="pair"`` asks which of two rows is
-    better, in a knock-out whose losers stay in: about 1.25 requests a row, many at once, each about less. Either way
-    the same call asks the same questions, and answers that contradict each other nowhere give the exact order; the
-    remarks of ``.tag.outcomes`` count those that do contradict it. Rows that show the same values are compared once and
-    stay in their order; rows of which every named column is null come last, unasked.
+    By default the model names the best K of lists of up to 30 rows, as many at once as there are; these go into the
+    next round: 1 request for 30 rows, about 50 in 5 rounds for the top 10 of 1,000. An answer that does not name so
+    many, each once, is asked for once more, and then the list in halves. ``compare="pair"`` asks which of two rows is
+    better, in a knock-out whose losers stay in: about 1.25 requests a row, many at once, each about less, and no surer
+    than lists. Either way the same call asks the same questions, and answers that contradict each other nowhere give
+    the exact order; the remarks of ``.tag.outcomes`` count those that do contradict it. Rows that show the same values
+    are compared once and stay in their order; rows of which every named column is null come last, unasked.
 
     Args:
         frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
@@ -1003,9 +1002,8 @@ async def asem_topk(
         group_by: columns; the first K of each group are kept, groups in order of first appearance.
         debias: ask everything a second time with the rows the other way round; what the model answers by the place of
             a row alone then comes out even.
-        comparisons: requests at most for the rows of a group, beside repairs. With ``compare="pair"``, more than are
-            needed make the order surer: what is left is spent on rows near the first ones, and from 1.5 a row on no
-            row is lost to a wrong answer in one of many rounds. None is about 1.25 a row.
+        comparisons: requests at most for the rows of a group, beside repairs; the remarks say where they were not
+            enough. None is as many as are needed, for ``compare="pair"`` up to three times those of consistent answers.
         suffix: the end of the name of the error column that ``on_error="keep"`` adds.
         on_error: what a row does that cannot be compared, which is set aside, alone: ``"raise"`` once all is done,
             ``"keep"`` it behind the ranked ones with a column ``topk_error``, or ``"drop"`` it.

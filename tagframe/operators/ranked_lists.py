@@ -36,10 +36,13 @@ class Lister(Protocol):
     longest: int
     aside: dict[int, Exception]
 
-    def rank(self, lists: Sequence[Sequence[int]], shared: Sequence[int] = ()) -> Step[list[list[Chain]]]:
+    def rank(
+        self, lists: Sequence[Sequence[int]], shared: Sequence[int] = (), wanted: int | None = None
+    ) -> Step[list[list[Chain]]]:
         """For each list its chains: one of all its items, or several of parts of it, where it had to be divided.
 
-        Items that were set aside are in none. The ``shared`` ones, which belong to every list, are in every chain.
+        Items that were set aside are in none. The ``shared`` ones, which belong to every list, are in every chain. Of
+        each chain the first ``wanted`` are enough.
         """
 
 
@@ -77,7 +80,7 @@ def dealt(items: Sequence[int], longest: int) -> list[list[int]]:
 
 def _tournament(items: list[int], k: int, lister: Lister, otherwise: Otherwise) -> Step[list[int]]:
     while len(items) > 1:
-        ranked = yield from lister.rank(dealt(items, lister.longest))
+        ranked = yield from lister.rank(dealt(items, lister.longest), wanted=k)
         chains = [chain for listed in ranked for chain in listed]
         if len(chains) == 1:
             return chains[0]

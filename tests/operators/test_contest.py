@@ -59,3 +59,15 @@ def test_no_rankings(text, why):
 def test_one_reader_a_length():
     """Equal prompts are one only where one function reads their answers."""
     assert parse_ranking(7) is parse_ranking(7)
+
+
+@pytest.mark.parametrize(("text", "best"), [("3 > 1", (3, 1)), ("3, 1, 2, 4", (3, 1)), ("Answer: [4] > [2]", (4, 2))])
+def test_the_best_few_of_a_list(text, best):
+    """An answer that orders all rows holds the best ones too."""
+    assert parse_ranking(4, 2)(text) == best
+
+
+@pytest.mark.parametrize(("text", "why"), [("3", "best 2 of 4"), ("3 > 3", "more than once"), ("3 > 5", "not among")])
+def test_too_few_of_a_list(text, why):
+    with pytest.raises(AnswerRejected, match=why):
+        parse_ranking(4, 2)(text)
