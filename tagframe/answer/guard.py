@@ -17,8 +17,6 @@ import pandas as pd
 
 from tagframe.answer.table_names import named_tables, tables_and_entries, with_known_names
 from tagframe.engines.base import Dialect, Readable, SQLLimits
-from tagframe.engines.duckdb.frame_scans import readable
-from tagframe.engines.relations import relation
 from tagframe.engines.rows_only import RowsOnly
 from tagframe.engines.sqlite.statement import SQLITE
 from tagframe.errors import SourceNotFound, SQLFailed, UnsafeSQL, did_you_mean
@@ -215,8 +213,7 @@ class Reader:
             )
         shown = [column.name for column in profile.columns if column.for_models]
         rows = self.corpus.read(id, shown, limit=limit)
-        # DuckDB has dates; a text is not compared with one there.
-        return readable(rows) if self.engine.dialect.name == "duckdb" else relation(rows)
+        return self.engine.dialect.brought(rows)
 
 
 def _hidden(profile: TableProfile) -> tuple[str, ...]:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
 
 from sqlglot import exp, parse_one
-from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.dialects.sqlite import SQLite
 
-from tagframe.engines.postgres.tree import FaithfulPostgres
+from tagframe.engines.registry import DIALECTS
 
 AGGREGATES = frozenset(
     "any_value approx_count_distinct approx_quantile arg_max arg_min array_agg avg bit_and bit_or bool_and bool_or "
@@ -21,42 +18,14 @@ AGGREGATES = frozenset(
 """Functions that make one value of many rows; ``max`` and ``min`` only with one argument."""
 
 
-class Faithful(SQLite):
-    """SQLite, where a function is a name and its arguments: ``ifnull`` stays ``ifnull``."""
-
-    class Parser(SQLite.Parser):  # type: ignore[misc, valid-type]  # made by a metaclass
-        """Knows no function but CAST, which has a grammar of its own."""
-
-        FUNCTIONS: ClassVar[dict[str, Any]] = {}
-        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {"CAST": SQLite.Parser.FUNCTION_PARSERS["CAST"]}
-        NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
-
-    class Generator(SQLite.Generator):  # type: ignore[misc, valid-type]
-        """Types keep the affinity that they had."""
-
-        TYPE_MAPPING: ClassVar[dict[Any, str]] = {**SQLite.Generator.TYPE_MAPPING, exp.DataType.Type.DECIMAL: "NUMERIC"}
-
-
-class FaithfulDuckDB(DuckDB):
-    """DuckDB, where a function of plain arguments is a name and these."""
-
-    class Parser(DuckDB.Parser):  # type: ignore[misc, valid-type]  # made by a metaclass
-        """Knows those functions only that have a grammar of their own."""
-
-        FUNCTIONS: ClassVar[dict[str, Any]] = {}
-
-
-_FAITHFUL = {"sqlite": Faithful, "postgres": FaithfulPostgres, "duckdb": FaithfulDuckDB}
-
-
 def parsed(sql: str, dialect: str = "sqlite") -> exp.Query:
     """A statement that the guard has let through, as a tree; ``dialect`` is that of the engine that runs it."""
-    return parse_one(sql, read=_FAITHFUL[dialect])  # type: ignore[return-value]  # the guard lets only queries through
+    return parse_one(sql, read=DIALECTS[dialect].tree)  # type: ignore[return-value]  # the guard lets only queries through
 
 
 def written(tree: exp.Expr, dialect: str = "sqlite") -> str:
     """A tree as SQL, of the engine's dialect."""
-    return tree.sql(dialect=_FAITHFUL[dialect], normalize_functions=False)
+    return tree.sql(dialect=DIALECTS[dialect].tree, normalize_functions=False)
 
 
 def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:

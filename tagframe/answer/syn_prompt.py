@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tagframe.answer.lm_sql.dialects import SPOKEN
+from tagframe.engines.registry import DIALECTS
 from tagframe.errors import AnswerRejected, SQLFailed, UnsafeSQL
 from tagframe.lm import Message, Prompt
 from tagframe.operators.answer_grammar import parse_block
@@ -68,28 +69,21 @@ class Written:
     wants_text: bool | None = None
 
 
-_NAMES = {"postgres": "PostgreSQL", "duckdb": "DuckDB"}
-_STRICT = {
-    "postgres": "What is compared has to be of one type: cast, as in name = id::text.",
-    "duckdb": "What is compared has to be of one type: cast, as in name = id::VARCHAR. / gives a fraction, // a whole\n"
-    "number; LIKE minds case, ILIKE does not.",
-}
-
-
 def _task(dialect: str) -> str:
     """What is asked for, in the engine's dialect, with LM functions where they are staged."""
-    if dialect not in _NAMES:
+    spoken = DIALECTS[dialect]
+    if not spoken.rules:
         return _TASK
     before, _, rest = _TASK.partition("What SQL cannot do,")
     functions, _, world = rest.partition("Knowledge of the world:")
-    if dialect == "duckdb":
+    if not spoken.divides_whole:
         before = before.replace("integers divide to integers; ", "")
-    own = f"{_STRICT[dialect]} Only functions that compute from their\narguments alone may be called.\n"
+    own = f"{spoken.rules} Only functions that compute from their\narguments alone may be called.\n"
     if dialect in SPOKEN:
         own += f"\nWhat SQL cannot do,{functions.replace('1 or 0, or NULL', 'true, false, or NULL')}"
     else:
         world = f"{world.partition('Where more values')[0].rstrip()}\n\n{FENCE_RULE}{world.partition(FENCE_RULE)[2]}"
-    return f"{before.replace('SQLite', _NAMES[dialect])}{own}Knowledge of the world:{world}"
+    return f"{before.replace('SQLite', spoken.title)}{own}Knowledge of the world:{world}"
 
 
 def syn_prompt(

@@ -6,15 +6,14 @@ import glob
 import os
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from tagframe.corpus.catalogue import is_catalogue
 from tagframe.engines.base import Engine
-from tagframe.engines.duckdb.engine import LakeEngine
-from tagframe.engines.duckdb.tables import Bounds, LakeTable, has_duckdb, lake_tables, need_duckdb, table_of_pattern
-from tagframe.engines.registry import SUFFIXES, engine_of
+from tagframe.engines.links import Bounds
+from tagframe.engines.registry import IN_PLACE, SUFFIXES, engine_of, folder_engine, pattern_engine
 from tagframe.errors import EmptyCorpus, SourceNotFound, UnreadableTable, UnreadableTableWarning, place
 
 
@@ -33,17 +32,17 @@ class SourceFile:
     engine: Engine
 
 
-LAKE, ASKED = "lake/", "duckdb/"
-"""What the catalogue calls the tables of a folder that DuckDB reads, by itself or since it was asked to; a file's key
-does not end so."""
+LAKE, ASKED = "lake/", f"{IN_PLACE}/"
+"""What the catalogue calls the tables of a folder that stay where they are, by themselves or since that was asked for;
+a file's key does not end so."""
 
 
 def discover(path: Path, engine: str | None = None, *, follow_links: bool = False) -> list[SourceFile]:
     """The files with tables at ``path``, sorted by their paths.
 
-    Tables of partitioned folders and of large files are one place, which DuckDB reads
-    (:func:`~tagframe.engines.duckdb.tables.lake_tables`); so are all Parquet, CSV and JSON files where ``engine`` is
-    "duckdb", and the files that a pattern finds, which are one table.
+    Tables of partitioned folders and of large files are one place, where one engine reads them
+    (:data:`~tagframe.engines.registry.IN_PLACE`); so are all Parquet, CSV and JSON files where ``engine`` names it, and
+    the files that a pattern finds, which are one table.
 
     A SQLite file is a database named after its stem. A subfolder is a database of the CSV and Parquet files in it, and
     so is the folder itself; ``bank.sqlite`` in a folder ``bank`` is of the same database as that folder. Databases
@@ -54,14 +53,10 @@ def discover(path: Path, engine: str | None = None, *, follow_links: bool = Fals
         SourceNotFound: there is nothing at ``path``.
         EmptyCorpus: a folder without any such file.
         UnreadableTable: a file that is of none of the formats.
-        MissingExtra: DuckDB is asked for, or needed, and not installed.
+        MissingExtra: an engine is asked for, or needed, and not installed.
     """
-    if engine is not None:
-        need_duckdb(f"engine={engine!r}")
     if not path.exists() and glob.has_magic(str(path)):
-        need_duckdb(f"the pattern {place(path)}")
-        base, table = table_of_pattern(str(path), follow_links=follow_links)
-        return [SourceFile(ASKED, "", LakeEngine(base, (table,)))]
+        return [SourceFile(ASKED, "", pattern_engine(str(path), follow_links=follow_links))]
     if not path.exists():
         raise SourceNotFound(f"there is no file or folder {place(path)}")
     if path.is_file():
@@ -70,26 +65,19 @@ def discover(path: Path, engine: str | None = None, *, follow_links: bool = Fals
             raise UnreadableTable(f"{path} is neither SQLite, CSV nor Parquet; known endings: {', '.join(SUFFIXES)}")
         database = path.stem if found.is_database else path.absolute().parent.name or "files"
         return [SourceFile(path.name, database, found)]
-    lake = lake_tables(path, asked=engine is not None, follow_links=follow_links)
-    if lake and not has_duckdb():
-        _warn_without_duckdb(lake)
-        lake = []
-    in_lake = {file for table in lake for file in table.files}
-    logged = {table.place for table in lake if not table.files}
+    lake = folder_engine(path, asked=engine is not None, follow_links=follow_links)
     outside: list[UnreadableTable] = []
     files = [
         (file.relative_to(path), found)
         for file in _walk(path, Bounds(path, follow_links=follow_links), outside)
-        if str(file.absolute()) not in in_lake
-        and logged.isdisjoint(file.absolute().parents)
-        and (found := _engine(file)) is not None
+        if not (lake and lake.holds(file)) and (found := _engine(file)) is not None
     ]
     if outside and not files and not lake:
         raise outside[0]
     for problem in outside:
         _warn(problem)
     key = LAKE if engine is None else ASKED
-    whole = [SourceFile(key, "", LakeEngine(path.absolute(), tuple(lake)))] if lake else []
+    whole = [SourceFile(key, "", lake)] if lake else []
     if whole and not files:
         return whole
     if not files:
@@ -107,17 +95,6 @@ def discover(path: Path, engine: str | None = None, *, follow_links: bool = Fals
         )
         for file, engine in files
     ]
-
-
-def _warn_without_duckdb(tables: Sequence[LakeTable]) -> None:
-    for table in tables:
-        if table.gathered:
-            warnings.warn(
-                f"{table.place} is one table of several files ({table.format}), which DuckDB reads: "
-                "pip install 'tagframe[duckdb]'; its files are taken for tables of their own",
-                UnreadableTableWarning,
-                stacklevel=4,
-            )
 
 
 def _home(file: Path, *, is_database: bool) -> Path:

@@ -33,9 +33,8 @@ from tagframe.corpus.told import Knowledge
 from tagframe.corpus.told_facts import Told
 from tagframe.corpus.vectors import VectorStore
 from tagframe.engines.base import Chunk, TableShape
-from tagframe.engines.duckdb.frame_scans import DuckDBFrames
-from tagframe.engines.frames import FrameEngine, frame_engines
-from tagframe.engines.registry import is_url, server_of
+from tagframe.engines.frames import frame_engines
+from tagframe.engines.registry import FRAMES, IN_PLACE, is_url, server_of
 from tagframe.errors import (
     CatalogueWarning,
     EmptyCorpus,
@@ -116,8 +115,8 @@ def open_corpus(
         raise InvalidArgument(f"schemas= is a list of names of a server's schemas; got {schemas!r}")
     if password_from is not None and not is_url(source):
         raise InvalidArgument("password_from= goes with a server's URL")
-    if engine not in (None, "duckdb") or (engine is not None and schema is not None):
-        raise InvalidArgument(f"engine= is 'duckdb', for a folder of files or for frames, or left out; got {engine!r}")
+    if engine not in (None, IN_PLACE) or (engine is not None and schema is not None):
+        raise InvalidArgument(f"engine= is {IN_PLACE!r}, for a folder or for frames, or left out; got {engine!r}")
     if schema is not None:
         if source is not None:
             raise InvalidArgument("a corpus is opened from a source or from a schema=; got both")
@@ -176,14 +175,13 @@ def open_frames(
     Raises:
         EmptyCorpus: there are none.
         InvalidArgument: frames that cannot be tables.
-        MissingExtra: DuckDB is asked for, and not installed.
+        MissingExtra: an engine is asked for, and not installed.
     """
     if not frames:
         raise EmptyCorpus("a corpus needs at least one frame; got an empty mapping")
     profiles, origins = [], {}
     unprompted: set[Column] = set()
-    engine_of = FrameEngine if engine is None else DuckDBFrames
-    for database, tables, place in frame_engines(frames, FRAMES_DATABASE, engine_of):
+    for database, tables, place in frame_engines(frames, FRAMES_DATABASE, FRAMES[engine]):
         shapes = {shape.name: shape for shape in place.shapes()}
         for table, name in tables.items():
             found = profile(database, shapes[name], place.chunks(shapes[name]), name=table)
@@ -247,7 +245,7 @@ def _open_catalogue(catalogue: Catalogue, progress: bool | None, first_look: boo
         )
         return _assembled([], contents, (), kept)
     kept.strict = False
-    engine = "duckdb" if ASKED in contents.sources else None
+    engine = IN_PLACE if ASKED in contents.sources else None
     files = discover(contents.root, engine, follow_links=follow_links)
     if contents.ids is not None:
         files = [file for file in files if file.key in contents.sources]

@@ -22,6 +22,7 @@ from tagframe.errors import InvalidArgument
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import sqlglot
 
     from tagframe.engines.derivations import Derivations
     from tagframe.engines.pushdown import Pushdown
@@ -168,16 +169,26 @@ class Dialect:
 
     Attributes:
         name: of its SQL, as sqlglot calls it.
+        title: of its SQL, as people call it.
+        tree: what sqlglot reads and writes it by, so that a statement stays as it was.
         functions: those that a statement nobody trusts may call, in lower case.
         fold: a name as the engine compares it with others.
         entries_seen: which entries of a WITH each of them may name: those before it, and itself where it is recursive
             ("before"), or all of them.
+        rules: what a model is told that writes statements, where they are not as SQLite's.
+        divides_whole: whether a whole number divided by another one is a whole number.
+        brought: a frame as a statement brings it along.
     """
 
     name: str
+    title: str
+    tree: type[sqlglot.Dialect]
+    brought: Callable[[pd.DataFrame], pa.Table]
     functions: frozenset[str]
     fold: Callable[[str], str]
     entries_seen: Literal["before", "all if recursive", "all"] = "before"
+    rules: str = ""
+    divides_whole: bool = True
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tagframe.engines.base import Engine
+from tagframe.engines.duckdb.engine import folder_engine as folder_engine
+from tagframe.engines.duckdb.engine import pattern_engine as pattern_engine
+from tagframe.engines.duckdb.frame_scans import DuckDBFrames
+from tagframe.engines.duckdb.statement import DUCKDB
 from tagframe.engines.files import CSVEngine, ParquetEngine
+from tagframe.engines.frames import FrameEngine
 from tagframe.engines.other_servers.engine import other_server_engine
 from tagframe.engines.passwords import PasswordFrom, keep_source, with_password
 from tagframe.engines.postgres.engine import postgres_engine
+from tagframe.engines.postgres.statement import POSTGRES
 from tagframe.engines.sqlite.engine import SQLiteEngine, is_sqlite_file
+from tagframe.engines.sqlite.statement import SQLITE
 from tagframe.errors import InvalidArgument
 
 ENGINES: dict[tuple[str, ...], Callable[[Path], Engine]] = {
@@ -20,10 +27,19 @@ ENGINES: dict[tuple[str, ...], Callable[[Path], Engine]] = {
     (".parquet", ".pq"): ParquetEngine,
 }
 
+IN_PLACE = "duckdb"
+"""What ``engine=`` calls the engine that reads files of folders, and frames, where they are."""
+
+DIALECTS = {dialect.name: dialect for dialect in (SQLITE, POSTGRES, DUCKDB)}
+"""By sqlglot's name."""
+
 SERVERS: dict[tuple[str, ...], Callable[[str, Sequence[str] | None], Engine]] = {
     ("postgresql", "postgres"): postgres_engine,
 }
 """By the scheme of a URL, without the driver that may follow it after a plus."""
+
+FRAMES: dict[str | None, type[FrameEngine]] = {None: FrameEngine, IN_PLACE: DuckDBFrames}
+"""By ``engine=``: what runs statements over frames."""
 
 SUFFIXES = tuple(suffix for suffixes in ENGINES for suffix in suffixes)
 

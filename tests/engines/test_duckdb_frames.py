@@ -12,7 +12,7 @@ import pytest
 import tagframe as tf
 from tagframe.answer.sql_tree import parsed, written
 from tagframe.answer.syn_prompt import syn_prompt
-from tagframe.engines.duckdb import frame_scans as lake_frames
+from tagframe.engines.duckdb import readable
 from tagframe.errors import InvalidArgument, MissingExtra, SQLFailed, UnsafeSQL
 
 pytest.importorskip("duckdb")
@@ -124,8 +124,8 @@ def asked_of(frame: pd.DataFrame) -> tf.answer.ExecSQL:
 def test_only_texts_that_a_statement_needs_are_converted(monkeypatch: pytest.MonkeyPatch):
     frame = film()
     asked, made = asked_of(frame), []
-    convert = lake_frames.array_of
-    monkeypatch.setattr(lake_frames, "array_of", lambda name, values: made.append(name) or convert(name, values))
+    convert = readable.array_of
+    monkeypatch.setattr(readable, "array_of", lambda name, values: made.append(name) or convert(name, values))
     assert asked("SELECT id FROM t WHERE stars > 3 AND title > 'a' ORDER BY id")["id"].tolist() == [3]
     assert {"id", "stars", "title"} <= set(made)
     assert "made" not in made

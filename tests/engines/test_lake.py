@@ -111,7 +111,7 @@ def test_csv_and_json_where_duckdb_is_asked(tmp_path: Path):
 
 
 def test_without_duckdb_files_are_read_as_before_and_it_is_said(shop: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tagframe.corpus.discover.has_duckdb", lambda: False)
+    monkeypatch.setattr("tagframe.engines.duckdb.engine.has_duckdb", lambda: False)
     monkeypatch.setattr("tagframe.engines.duckdb.tables.has_duckdb", lambda: False)
     with pytest.warns(UnreadableTableWarning, match=r"tagframe\[duckdb\]"):
         corpus = tf.open_corpus(shop)

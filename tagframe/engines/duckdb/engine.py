@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -29,10 +31,10 @@ from tagframe.engines.duckdb.connection import Lake, Opened, lake_of, named_erro
 from tagframe.engines.duckdb.pushdown import LakePushdown, pushdown_in
 from tagframe.engines.duckdb.statement import DUCKDB, run_statement
 from tagframe.engines.duckdb.statistics import statistics_of
-from tagframe.engines.duckdb.tables import LakeTable, stamp_of
+from tagframe.engines.duckdb.tables import LakeTable, has_duckdb, lake_tables, need_duckdb, stamp_of, table_of_pattern
 from tagframe.engines.files import from_arrow
 from tagframe.engines.frames import frame_chunk
-from tagframe.errors import UnreadableTable
+from tagframe.errors import UnreadableTable, UnreadableTableWarning, place
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,6 +70,16 @@ class LakeEngine:
     def lake(self) -> Lake:
         """DuckDB over the tables."""
         return lake_of(self.tables)
+
+    def holds(self, file: Path) -> bool:
+        """Whether a file, by its path, is of one of the tables."""
+        at = file.absolute()
+        logged = {table.place for table in self.tables if not table.files}
+        return str(at) in self._files or not logged.isdisjoint(at.parents)
+
+    @cached_property
+    def _files(self) -> frozenset[str]:
+        return frozenset(file for table in self.tables for file in table.files)
 
     def shapes(self) -> list[TableShape]:
         """The tables by name, with DuckDB's types; without those that cannot be read."""
@@ -186,3 +198,37 @@ class LakeEngine:
     def _rows(self, opened: Opened, sql: str) -> pd.DataFrame:
         with named_errors(opened.table):
             return from_arrow(self.lake.fetch(sql))
+
+
+def folder_engine(folder: Path, *, asked: bool, follow_links: bool) -> LakeEngine | None:
+    """What reads the tables of a folder that stay where they are (:func:`lake_tables`); None where there are none.
+
+    Raises:
+        MissingExtra: DuckDB is asked for, and not installed. Where it is only needed a warning says so.
+    """
+    if asked:
+        need_duckdb("engine='duckdb'")
+    tables = lake_tables(folder, asked=asked, follow_links=follow_links)
+    if tables and not has_duckdb():
+        for table in tables:
+            if table.gathered:
+                warnings.warn(
+                    f"{table.place} is one table of several files ({table.format}), which DuckDB reads: "
+                    "pip install 'tagframe[duckdb]'; its files are taken for tables of their own",
+                    UnreadableTableWarning,
+                    stacklevel=4,
+                )
+        return None
+    return LakeEngine(folder.absolute(), tuple(tables)) if tables else None
+
+
+def pattern_engine(pattern: str, *, follow_links: bool) -> LakeEngine:
+    """What reads the files that a pattern finds as one table.
+
+    Raises:
+        SourceNotFound: it finds none.
+        MissingExtra: DuckDB is not installed.
+    """
+    need_duckdb(f"the pattern {place(pattern)}")
+    base, table = table_of_pattern(pattern, follow_links=follow_links)
+    return LakeEngine(base, (table,))

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from tagframe.engines.base import quoted
-from tagframe.engines.duckdb.tables import Bounds, LakeTable
+from tagframe.engines.duckdb.tables import LakeTable
+from tagframe.engines.links import Bounds
 from tagframe.errors import MissingExtra, UnreadableTable
 
 if TYPE_CHECKING:

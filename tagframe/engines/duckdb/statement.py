@@ -24,6 +24,8 @@ from tagframe.engines import worker_program as worker
 from tagframe.engines.base import Dialect, SQLLimits
 from tagframe.engines.dtypes import typed_series
 from tagframe.engines.duckdb.connection import LakeColumn, Opened, columns_types, named_errors
+from tagframe.engines.duckdb.readable import readable
+from tagframe.engines.duckdb.tree import FaithfulDuckDB
 from tagframe.engines.files import from_arrow
 from tagframe.engines.sqlite.statement import unique_names
 from tagframe.engines.workers import Expired, Kind, pool
@@ -65,7 +67,17 @@ def _fold(name: str) -> str:
     return name.lower()
 
 
-DUCKDB = Dialect("duckdb", _FUNCTIONS, _fold)
+DUCKDB = Dialect(
+    "duckdb",
+    "DuckDB",
+    FaithfulDuckDB,
+    readable,
+    _FUNCTIONS,
+    _fold,
+    rules="What is compared has to be of one type: cast, as in name = id::VARCHAR. / gives a fraction, // a whole\n"
+    "number; LIKE minds case, ILIKE does not.",
+    divides_whole=False,
+)
 """How DuckDB speaks."""
 
 Table = tuple[Opened, tuple[str, ...]]

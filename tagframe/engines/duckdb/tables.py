@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from tagframe.engines.base import Stamp
+from tagframe.engines.links import Bounds
 from tagframe.errors import MissingExtra, SourceNotFound, UnreadableTable, place
 
 Format = Literal["parquet", "csv", "json", "delta", "iceberg"]
@@ -104,39 +105,6 @@ def need_duckdb(what: str) -> None:
     """
     if not has_duckdb():
         raise MissingExtra(f"{what} is read by DuckDB, which is not installed: pip install 'tagframe[duckdb]'")
-
-
-class Bounds:
-    """What is in a folder, links followed."""
-
-    def __init__(self, folder: Path, *, follow_links: bool = False) -> None:
-        self.folder = folder
-        self.follow_links = follow_links
-        self._real = os.path.realpath(folder)
-        self._holds: dict[Path, bool] = {}
-
-    def hold(self, path: Path) -> bool:
-        """Whether a file or folder, by its path below the folder, is in it; always where links are followed."""
-        if self.follow_links:
-            return True
-        if path.parent not in self._holds:
-            self._holds[path.parent] = self._is_inside(path.parent)
-        return self._holds[path.parent] and (not os.path.islink(path) or self._is_inside(path))
-
-    def check(self, path: Path) -> None:
-        """Raise where :meth:`hold` is false.
-
-        Raises:
-            UnreadableTable: it is.
-        """
-        if not self.hold(path):
-            raise UnreadableTable(
-                f"{path} leads out of {self.folder}, to {os.path.realpath(path)}: tf.open_corpus(…, follow_links=True) "
-                "reads what is elsewhere"
-            )
-
-    def _is_inside(self, path: Path) -> bool:
-        return Path(os.path.realpath(path)).is_relative_to(self._real)
 
 
 def lake_tables(folder: Path, *, asked: bool = False, follow_links: bool = False) -> list[LakeTable]:

@@ -36,6 +36,7 @@ from tagframe.engines.postgres.connection import Server, named, stepping, withou
 from tagframe.engines.postgres.pg_catalog import ServerTable
 from tagframe.engines.postgres.sizes import Sizes
 from tagframe.engines.postgres.tree import FaithfulPostgres
+from tagframe.engines.relations import relation
 from tagframe.engines.sqlite.statement import unique_names
 from tagframe.errors import ServerGone, SQLFailed, UnsafeSQL, did_you_mean
 
@@ -88,7 +89,16 @@ def _lower(name: str) -> str:
     return name.lower()
 
 
-POSTGRES = Dialect("postgres", _FUNCTIONS | {"all"}, _lower, "all if recursive")
+POSTGRES = Dialect(
+    "postgres",
+    "PostgreSQL",
+    FaithfulPostgres,
+    relation,
+    _FUNCTIONS | {"all"},
+    _lower,
+    "all if recursive",
+    rules="What is compared has to be of one type: cast, as in name = id::text.",
+)
 """How PostgreSQL speaks."""
 
 _MEGABYTE = 2**20
@@ -379,12 +389,12 @@ def _expressions(tables: Readables, relations: Mapping[str, pa.Table], values: l
         place = f"{quoted(table.schema)}.{quoted(table.name)}"
         yield f"{quoted(name)} AS NOT MATERIALIZED (SELECT {shown} FROM {place} AS t)"
         yield from _in_lower_case(name, taken)
-    for name, relation in relations.items():
+    for name, rows in relations.items():
         arrays = []
-        for column in relation.columns:
+        for column in rows.columns:
             values.append(column.to_pylist())
             arrays.append(f"${len(values)}::{_array_of(column.type)}")
-        named_columns = ", ".join(map(quoted, relation.column_names))
+        named_columns = ", ".join(map(quoted, rows.column_names))
         yield f"{quoted(name)} AS MATERIALIZED (SELECT * FROM unnest({', '.join(arrays)}) AS t({named_columns}))"
         yield from _in_lower_case(name, taken)
 

@@ -10,7 +10,8 @@ import pandas as pd
 from tagframe.engines import worker_program as worker
 from tagframe.engines.base import Dialect, Readable, SQLLimits
 from tagframe.engines.dtypes import typed_frame
-from tagframe.engines.relations import image_of
+from tagframe.engines.relations import image_of, relation
+from tagframe.engines.sqlite.tree import FaithfulSQLite
 from tagframe.engines.sqlite.worker import ascii_lower
 from tagframe.engines.workers import Expired, Kind, plain, pool
 from tagframe.errors import SQLFailed, UnsafeSQL, did_you_mean
@@ -29,7 +30,7 @@ _FUNCTIONS = frozenset(
     "total trim trunc typeof unicode unixepoch unlikely upper -> ->>".split()
 )
 
-SQLITE = Dialect("sqlite", _FUNCTIONS, ascii_lower, "all")
+SQLITE = Dialect("sqlite", "SQLite", FaithfulSQLite, relation, _FUNCTIONS, ascii_lower, "all")
 """How SQLite speaks."""
 
 _WORKER = Kind("tagframe.engines.sqlite.worker")

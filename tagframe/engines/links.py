@@ -1,0 +1,41 @@
+"""Links of a folder that lead out of it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tagframe.errors import UnreadableTable
+
+
+class Bounds:
+    """What is in a folder, links followed."""
+
+    def __init__(self, folder: Path, *, follow_links: bool = False) -> None:
+        self.folder = folder
+        self.follow_links = follow_links
+        self._real = os.path.realpath(folder)
+        self._holds: dict[Path, bool] = {}
+
+    def hold(self, path: Path) -> bool:
+        """Whether a file or folder, by its path below the folder, is in it; always where links are followed."""
+        if self.follow_links:
+            return True
+        if path.parent not in self._holds:
+            self._holds[path.parent] = self._is_inside(path.parent)
+        return self._holds[path.parent] and (not os.path.islink(path) or self._is_inside(path))
+
+    def check(self, path: Path) -> None:
+        """Raise where :meth:`hold` is false.
+
+        Raises:
+            UnreadableTable: it is.
+        """
+        if not self.hold(path):
+            raise UnreadableTable(
+                f"{path} leads out of {self.folder}, to {os.path.realpath(path)}: tf.open_corpus(…, follow_links=True) "
+                "reads what is elsewhere"
+            )
+
+    def _is_inside(self, path: Path) -> bool:
+        return Path(os.path.realpath(path)).is_relative_to(self._real)
