@@ -126,6 +126,10 @@ class HiddenColumn(TagframeError, PermissionError):
     """The column's user has hidden it with ``corpus.hide``: its cells are not read."""
 
 
+class FileNotAllowed(TagframeError, PermissionError):
+    """An agent would write a file where none was allowed, or over one that is there."""
+
+
 class UnreadableTableWarning(UserWarning):
     """Some tables of a source were left out; ``corpus.problems`` holds the errors."""
 

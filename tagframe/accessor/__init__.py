@@ -174,7 +174,7 @@ class TagAccessor(OperatorMethods):
         return QuoteAccessor(self._frame)
 
 
-for _door in ("annotate", "forget", "learn", "retrieve_tables"):
+for _door in ("annotate", "forget", "learn", "retrieve_tables", "tools"):
     register_door("Corpus", _door, "tagframe.accessor.corpus_doors")
 
 __all__ = ["QuoteAccessor", "TagAccessor"]

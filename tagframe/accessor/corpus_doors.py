@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, Unpack, overload
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from tagframe import config, retrieval
 from tagframe.config import CallSettings, SearchSettings
@@ -13,9 +15,11 @@ from tagframe.lm import Quote
 from tagframe.retrieval import RetrievedTables, RetrieveOptions
 
 if TYPE_CHECKING:
+    from tagframe.agents import Format, Tools
     from tagframe.answer.annotating import Annotated
+    from tagframe.lm import Budget
 
-__all__ = ["annotate", "forget", "learn", "retrieve_tables"]
+__all__ = ["annotate", "forget", "learn", "retrieve_tables", "tools"]
 
 
 @overload
@@ -115,3 +119,64 @@ def annotate(self: Corpus, *, quote: bool = False, **settings: Unpack[CallSettin
     with config.of_call(annotate, settings):
         model = get_lm()
         return quoted(self, model) if quote else annotated(self, model)
+
+
+@overload
+def tools(
+    self: Corpus,
+    *,
+    format: None = ...,
+    ask: bool = ...,
+    learn: bool = ...,
+    budget: Budget | float | None = ...,
+    to: str | PathLike[str] | None = ...,
+) -> Tools: ...
+@overload
+def tools(
+    self: Corpus,
+    *,
+    format: Format,
+    ask: bool = ...,
+    learn: bool = ...,
+    budget: Budget | float | None = ...,
+    to: str | PathLike[str] | None = ...,
+) -> list[dict[str, Any]]: ...
+def tools(
+    self: Corpus,
+    *,
+    format: Format | None = None,
+    ask: bool = False,
+    learn: bool = False,
+    budget: Budget | float | None = None,
+    to: str | PathLike[str] | None = None,
+) -> Tools | list[dict[str, Any]]:
+    """This corpus as tools for an agent: find tables, describe them, plan joins, run SQL, merge, look for values.
+
+    Each tool is a plain function with types and a docstring that is made for a model, so that any framework takes it;
+    it gives a plain dictionary of 8,000 tokens at most. ``tools.call(name, arguments)`` runs one as a model asks for
+    it. None writes to a source, and of hidden columns, also those that are hidden from models only, none tells a cell.
+
+    >>> import pandas as pd, tagframe as tf
+    >>> tools = tf.open_corpus({"film": pd.DataFrame({"title": ["Low Tide", "Salt Road"]})}).tools()
+    >>> [tool.__name__ for tool in tools][:4]
+    ['find_tables', 'describe_tables', 'plan_joins', 'run_sql']
+    >>> tools.call("run_sql", {"sql": "SELECT COUNT(*) AS n FROM film"})["rows"]
+    [[2]]
+
+    Args:
+        format: "openai" or "anthropic" gives the list of dictionaries instead that the API of a provider takes.
+        ask: whether there is a tool that has the configured model answer a question; it needs a budget.
+        learn: whether there is a tool that keeps a statement as the answer to a question.
+        budget: what the model may cost, all calls of all tools together; a number is dollars. Without one no model is
+            asked, nor do statements have LM functions.
+        to: a folder in which new Parquet files may be written; without one there are none.
+
+    Raises:
+        InvalidArgument: no such format, ``ask`` without a budget, or ``to`` is no folder.
+    """
+    from tagframe.agents import Tools
+    from tagframe.lm import Budget
+
+    account = budget if isinstance(budget, Budget | None) else Budget(dollars=budget)
+    made = Tools(self, ask, learn, account, None if to is None else Path(to).expanduser())
+    return made if format is None else made.schemas(format)

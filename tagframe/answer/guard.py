@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tagframe.corpus import Corpus, TableProfile
     from tagframe.engines.base import Engine
 
-_LONGEST = 50_000
+LONGEST = 50_000
 """Characters of a statement; what a model writes for a person's question is far from it."""
 
 
@@ -50,8 +50,8 @@ def check_sql(sql: str, tables: Collection[str], dialect: Dialect = SQLITE, func
     """
     import sqlglot
 
-    if len(sql) > _LONGEST:
-        raise UnsafeSQL(f"the SQL is {len(sql):,} characters long, and {_LONGEST:,} at most may run: {sql[:200]!r}")
+    if len(sql) > LONGEST:
+        raise UnsafeSQL(f"the SQL is {len(sql):,} characters long, and {LONGEST:,} at most may run: {sql[:200]!r}")
     try:
         statements = [statement for statement in sqlglot.parse(sql, read=dialect.name) if statement is not None]
         if len(statements) != 1:

@@ -140,24 +140,33 @@ def _table(
     stored = stored_columns(corpus, profile)
     if detail is _FULL and chance is not None and chance < _BRIEF:
         detail = _LITTLE
-    lines = [
-        f"  {sql_name(column.name, dialect)} {_column(column, stored.get(column.name), detail)}" for column in columns
-    ]
+    told = {column.name: _column(column, stored.get(column.name), detail) for column in columns}
+    lines = [f"  {sql_name(name, dialect)} {kind}{_comment(notes)}" for name, (kind, notes) in told.items()]
     return "\n".join([head, *lines])
 
 
-def _column(column: ColumnProfile, stored: StoredColumn | None, detail: _Detail) -> str:
+def column_texts(corpus: Corpus, profile: TableProfile, *, brief: bool = False) -> dict[str, tuple[str, str]]:
+    """How the cells of each column that models may see are stored, and what else is told of it, by name."""
+    stored = stored_columns(corpus, profile)
+    detail = _DETAILS[brief]
+    told = {
+        column.name: _column(column, stored.get(column.name), detail) for column in profile.columns if column.for_models
+    }
+    return {name: (kind, _said(notes)) for name, (kind, notes) in told.items()}
+
+
+def _column(column: ColumnProfile, stored: StoredColumn | None, detail: _Detail) -> tuple[str, list[str]]:
     if stored is None or not stored.types:
         kind = "TEXT" if column.family in ("text", "date") else column.family.upper()
         samples = [repr(sample[: detail.letters]) for sample in column.samples[: detail.samples]]
         such = f"such as {', '.join(samples)}" if samples else ""
-        return f"{kind}{_comment([such, column.description])}"
+        return kind, [such, column.description]
     notes = [_values(column, stored, detail), column.description]
     if detail.told:
         notes += ["numbers stored as text"] if stored.digits else []
         share = column.null_share or 0.0
         notes += [f"{share:.0%} NULL" if share >= 0.005 else "some NULL"] if share else []
-    return f"{' and '.join(stored.types)}{_comment(notes)}"
+    return " and ".join(stored.types), notes
 
 
 def _values(column: ColumnProfile, stored: StoredColumn, detail: _Detail) -> str:
@@ -196,8 +205,12 @@ def _cut(literal: str, letters: int) -> str:
     return literal if len(literal) <= letters + 2 else f"{literal[:letters]}…'"
 
 
+def _said(notes: Iterable[str]) -> str:
+    return "; ".join(" ".join(note.split()) for note in notes if note)
+
+
 def _comment(notes: Iterable[str]) -> str:
-    said = "; ".join(" ".join(note.split()) for note in notes if note)
+    said = _said(notes)
     return f"  -- {said}" if said else ""
 
 

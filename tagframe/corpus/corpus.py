@@ -42,7 +42,7 @@ from tagframe.errors import (
 )
 
 if TYPE_CHECKING:
-    from tagframe.accessor.corpus_doors import annotate, forget, learn, retrieve_tables
+    from tagframe.accessor.corpus_doors import annotate, forget, learn, retrieve_tables, tools
 
 _BEFORE = {
     "column_texts": "tagframe.corpus.documents.column_document(corpus.profile(id), column)",
@@ -305,6 +305,7 @@ class Corpus:
         forget = forget
         learn = learn
         retrieve_tables = retrieve_tables
+        tools = tools
     else:
         __getattr__ = names_of_before("Corpus", _BEFORE)
 

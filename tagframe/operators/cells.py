@@ -77,6 +77,20 @@ def _cells(column: pd.Series) -> list[Any]:
     return cells
 
 
+def json_cells(column: pd.Series) -> list[Any]:
+    """The column as a reader of JSON has it: texts, numbers, booleans, lists and objects, None for nulls.
+
+    >>> json_cells(pd.Series([b"ab", float("inf"), None, [1]], dtype=object))
+    ['<2 bytes>', 'inf', None, [1]]
+    """
+    cells = []
+    for cell in _cells(column):
+        if not isinstance(cell, _SCALARS):
+            cell = json.loads(encode(cell), parse_constant=str)
+        cells.append(_HALF_CHARACTER.sub("\ufffd", cell) if isinstance(cell, str) and not cell.isascii() else cell)
+    return cells
+
+
 def encode_rows(frame: pd.DataFrame, positions: Sequence[int], names: Sequence[str] | None = None) -> list[str | None]:
     """Each row's columns at ``positions`` as one line of JSON, without nulls; None for a row that has nothing else.
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.errors import AnswerRejected, EmptyQuestion
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.problem import Floats, best_first
@@ -237,6 +238,27 @@ def _line(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
 
 
+def nearest_columns(profile: TableProfile, relevance: Floats, most: int, by_question: int) -> list[ColumnProfile]:
+    """The columns of a table that a model is shown, in their order: all that it may see, or of many some.
+
+    Args:
+        profile: of the table.
+        relevance: of its columns to the question and its sub-queries: shape (q, columns).
+        most: how many are shown.
+        by_question: how many of them are chosen by the question before any key is.
+    """
+    columns = [column for column in profile.columns if column.for_models]
+    if len(columns) <= most:
+        return columns
+    best = relevance.max(axis=0, initial=-np.inf)
+    keys = {*profile.primary_key, *(name for key in profile.foreign_keys for name in key.columns)}
+    positions = {column.name: position for position, column in enumerate(profile.columns)}
+    near = sorted(columns, key=lambda column: -best[positions[column.name]])
+    ranked = [*near[:by_question], *sorted(near[by_question:], key=lambda column: column.name not in keys)]
+    kept = {column.name for column in ranked[:most]}
+    return [column for column in columns if column.name in kept]
+
+
 def _described(index: RetrievalIndex, table: int, relevance: Floats) -> Mapping[str, Any]:
     """A table as the model is shown it.
 
@@ -246,17 +268,8 @@ def _described(index: RetrievalIndex, table: int, relevance: Floats) -> Mapping[
         relevance: of its columns to the question and its sub-queries: shape (q, columns).
     """
     profile = index.tables[table]
-    columns = [column for column in profile.columns if column.for_models]
-    left_out = 0
-    if len(columns) > COLUMNS:
-        best = relevance.max(axis=0, initial=-np.inf)
-        keys = {*profile.primary_key, *(name for key in profile.foreign_keys for name in key.columns)}
-        positions = {column.name: position for position, column in enumerate(profile.columns)}
-        near = sorted(columns, key=lambda column: -best[positions[column.name]])
-        ranked = [*near[:_BY_QUESTION], *sorted(near[_BY_QUESTION:], key=lambda column: column.name not in keys)]
-        kept = {column.name for column in ranked[:COLUMNS]}
-        left_out = len(columns) - len(kept)
-        columns = [column for column in columns if column.name in kept]
+    columns = nearest_columns(profile, relevance, COLUMNS, _BY_QUESTION)
+    left_out = sum(column.for_models for column in profile.columns) - len(columns)
     shown: dict[str, Any] = {"table": profile.id}
     if profile.description:
         shown["description"] = profile.description

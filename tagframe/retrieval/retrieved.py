@@ -169,16 +169,21 @@ class RetrievedTables:
         )
 
     @property
-    def joins(self) -> list[KeyPair]:
-        """The key pairs of the join plan, in its order; where there is no plan, those of each part that connects.
+    def plans(self) -> list[JoinPlan]:
+        """The join plan alone; where there is none, those of each part that connects.
 
         Where one database has all tables that are likely needed, databases are such parts: none is joined to another.
         """
         likely = {self._database(hit.id) for hit in self.tables if not hit.doubtful}
         if len(likely) != 1 or likely == {self._database(id) for id in self.ids}:
             with suppress(NotConnected):
-                return [step.key for step in self.join_plan.steps]
-        return [step.key for part in self._connected(apart=len(likely) == 1) for step in part.join_plan.steps]
+                return [self.join_plan]
+        return [part.join_plan for part in self._connected(apart=len(likely) == 1)]
+
+    @property
+    def joins(self) -> list[KeyPair]:
+        """The key pairs of :attr:`plans`, in their order."""
+        return [step.key for plan in self.plans for step in plan.steps]
 
     def _database(self, id: str) -> str:
         return self.corpus.profile(id).database

@@ -1,0 +1,34 @@
+"""A statement of which so many rows are wanted at most."""
+
+from __future__ import annotations
+
+from tagframe.answer.guard import LONGEST
+
+
+def limited(sql: str, rows: int, dialect: str) -> str:
+    """The statement with a LIMIT where it has none, or a larger one; one that does not parse as it is.
+
+    >>> limited("SELECT a FROM t ORDER BY a -- the first", 3, "sqlite")
+    'SELECT a FROM t ORDER BY a -- the first\\nLIMIT 3'
+    >>> limited("SELECT a FROM t LIMIT 2", 3, "sqlite")
+    'SELECT a FROM t LIMIT 2'
+    """
+    import sqlglot
+    from sqlglot import exp
+
+    text = sql.strip().rstrip(";").rstrip()
+    if len(text) > LONGEST:
+        return sql
+    try:
+        statements = [one for one in sqlglot.parse(text, read=dialect) if one is not None]
+    except (sqlglot.errors.SqlglotError, RecursionError):
+        return sql
+    if len(statements) != 1 or not isinstance(tree := statements[0], exp.Query):
+        return sql
+    if not any(tree.args.get(part) for part in ("limit", "offset", "locks", "options")):
+        return f"{text}\nLIMIT {rows}"
+    said = tree.args.get("limit")
+    count = said.expression if isinstance(said, exp.Limit) else None
+    if isinstance(count, exp.Literal) and count.is_int and int(count.this) <= rows:
+        return text
+    return f"SELECT * FROM (\n{text}\n) AS limited LIMIT {rows}"

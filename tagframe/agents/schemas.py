@@ -1,0 +1,109 @@
+"""Tools as a model is told of them: JSON schemas made of their signatures and docstrings, and calls by name."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Literal, TypedDict
+
+from pydantic import TypeAdapter, ValidationError, validate_call
+
+from tagframe.errors import InvalidArgument
+
+Format = Literal["openai", "anthropic"]
+_ARGUMENT = re.compile(r"^(\w+): (.*)$")
+
+
+class ToolSchema(TypedDict):
+    """A tool: what it is called, what a model is told of it, and what it takes and gives as JSON schemas."""
+
+    name: str
+    title: str
+    description: str
+    input: dict[str, Any]
+    output: dict[str, Any]
+
+
+def schema_of(tool: Callable[..., Any]) -> ToolSchema:
+    """What a model is told of a tool."""
+    return _schema_of(getattr(tool, "__func__", tool))
+
+
+@lru_cache(maxsize=64)
+def _schema_of(tool: Callable[..., Any]) -> ToolSchema:
+    told, _, arguments = inspect.getdoc(tool).partition("\n\nArgs:\n")  # type: ignore[union-attr]
+    described: dict[str, str] = {}
+    for line in inspect.cleandoc(arguments).split("\n"):
+        if match := _ARGUMENT.match(line):
+            last, described[match[1]] = match[1], match[2]
+        elif described:
+            described[last] += f" {line.strip()}"
+    taken = _plain(TypeAdapter[Any](tool).json_schema())  # type: ignore[arg-type]  # a function is a schema, too
+    taken["properties"].pop("self", None)
+    taken["required"] = [name for name in taken.get("required", []) if name != "self"]
+    for name, schema in taken["properties"].items():
+        schema["description"] = described[name]
+    given = _plain(TypeAdapter(inspect.get_annotations(tool, eval_str=True)["return"]).json_schema())
+    paragraphs = [" ".join(paragraph.split()) for paragraph in told.split("\n\n")]
+    name = tool.__name__
+    return ToolSchema(
+        name=name,
+        title=name.replace("_", " ").capitalize().replace("sql", "SQL"),
+        description="\n".join(paragraphs),
+        input=taken,
+        output=given,
+    )
+
+
+def _plain(schema: Any) -> Any:
+    """A schema without the titles that names tell already, nor what is meant for readers of the source."""
+    if isinstance(schema, dict):
+        return {
+            key: {name: _plain(one) for name, one in value.items()} if key in ("properties", "$defs") else _plain(value)
+            for key, value in schema.items()
+            if key not in ("title", "description")
+        }
+    return [_plain(one) for one in schema] if isinstance(schema, list) else schema
+
+
+def in_format(tool: Callable[..., Any], format: Format) -> dict[str, Any]:
+    """A tool as the API of a provider takes it.
+
+    Raises:
+        InvalidArgument: no such format.
+    """
+    schema = schema_of(tool)
+    name, description, taken = schema["name"], schema["description"], schema["input"]
+    match format:
+        case "openai":
+            function = {"name": name, "description": description, "parameters": taken}
+            return {"type": "function", "function": function}
+        case "anthropic":
+            return {"name": name, "description": description, "input_schema": taken}
+    raise InvalidArgument(f"format is 'openai' or 'anthropic'; got {format!r}")
+
+
+def called(tool: Callable[..., Any], arguments: Mapping[str, Any] | str) -> Any:
+    """What a tool gives for arguments that a model wrote, which may be JSON text.
+
+    Raises:
+        InvalidArgument: they are not what the tool takes.
+    """
+    try:
+        given = json.loads(arguments or "{}") if isinstance(arguments, str) else dict(arguments)
+    except ValueError as error:
+        raise InvalidArgument(f"the arguments of {tool.__name__} are one JSON object: {error}") from error
+    if not isinstance(given, dict) or not all(isinstance(name, str) for name in given):
+        raise InvalidArgument(f"the arguments of {tool.__name__} are one JSON object; got {given!r:.100}")
+    checked = {name: value for name, value in given.items() if value is not None}
+    try:
+        return _checked(tool.__func__)(tool.__self__, **checked)  # type: ignore[attr-defined]
+    except ValidationError as error:
+        said = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:3])
+        raise InvalidArgument(f"{tool.__name__} takes other arguments: {said}") from error
+
+
+_checked = lru_cache(maxsize=64)(validate_call)

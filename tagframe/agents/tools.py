@@ -1,0 +1,661 @@
+"""A corpus as tools for an agent: plain functions, each a few lines over what the rooms below do.
+
+The docstring of a tool is what a model is told of it: what it gives, when to use it and when not, and what follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from tagframe import config, results
+from tagframe.agents.limits import limited
+from tagframe.agents.paging import TOKENS, Remembered, offset_of, page_of, rows_of, tokens_of
+from tagframe.agents.results import (
+    ABOUT_CELLS,
+    Answered,
+    Described,
+    DescribedColumn,
+    DescribedTable,
+    Found,
+    FoundTable,
+    Learned,
+    Merged,
+    Place,
+    Places,
+    Planned,
+    ProfiledColumn,
+    Rows,
+    RowsBehind,
+    Value,
+)
+from tagframe.agents.schemas import Format, called, in_format
+from tagframe.agents.telling import (
+    account_of,
+    join_of,
+    left_out,
+    near_columns,
+    note_of,
+    one_line_of,
+    open_column,
+    rounded,
+    rows_behind,
+    visible_columns,
+    write_new,
+)
+from tagframe.agents.waiting import waited_for
+from tagframe.answer import SQLLimits, aask, check_sql, exec_sql
+from tagframe.answer.guard import Reader
+from tagframe.answer.lm_sql import FUNCTIONS, has_functions
+from tagframe.answer.query import Query, names_of
+from tagframe.answer.schema_text import column_texts, describe_keys, sql_name
+from tagframe.answer.step_models import driver
+from tagframe.corpus import Corpus, TableProfile
+from tagframe.corpus.references import NamedTable
+from tagframe.display.terminal import alternative_lines
+from tagframe.embed import get_embedder
+from tagframe.errors import FileNotAllowed, InvalidArgument, NotConfigured, SQLFailed, UnsafeSQL, did_you_mean
+from tagframe.joins import How, JoinPlan, keys_on, plan_tables
+from tagframe.learning import learn as learn_queries
+from tagframe.lm import Budget
+from tagframe.merging import MergeReport, Reaction, run_plan
+from tagframe.merging.hidden_now import as_hidden_now
+from tagframe.operators import arun
+from tagframe.retrieval import RetrievedTables, retrieve_tables
+from tagframe.retrieval.index_cache import index_of
+from tagframe.retrieval.links import tables_around
+from tagframe.retrieval.question import Question
+
+Tool = Callable[..., Any]
+Where = dict[str, Any] | str
+
+ROWS = 100
+"""Rows that are given where nothing else is said."""
+MOST_ROWS = 10_000
+_COLUMNS = (12, 6, 3)
+"""Columns of a found table that are told: fewer where the result would be too long."""
+_KEYS = 20
+_REASONS = 3
+_COMMON = 10
+_SEARCHED = 500_000
+"""Rows of all tables up to which a value is looked for in all of them."""
+_PLACES = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Tools:
+    """The tools of a corpus; iterated over, those that may be used. Made by ``corpus.tools()``.
+
+    Every tool gives a plain dictionary (:mod:`tagframe.agents.results`), and raises an error of
+    :mod:`tagframe.errors` that says the way out. None writes to a source.
+
+    Attributes:
+        corpus: whose tables are found and read.
+        may_ask: whether :meth:`ask` may be used, which needs a budget.
+        may_learn: whether :meth:`learn` may be used.
+        budget: what the model may cost, all calls together; without one no model is asked.
+        folder: where :meth:`merge_tables` may write files; None for nowhere.
+        limits: of a statement.
+    """
+
+    corpus: Corpus
+    may_ask: bool = False
+    may_learn: bool = False
+    budget: Budget | None = None
+    folder: Path | None = None
+    limits: SQLLimits = field(default_factory=lambda: SQLLimits(rows=MOST_ROWS + 1))
+    _remembered: Remembered = field(default_factory=Remembered, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.may_ask and self.budget is None:
+            raise InvalidArgument("ask=True lets an agent spend money: give a budget=, as budget=1.0 (dollars)")
+        if self.folder is not None and not self.folder.is_dir():
+            raise InvalidArgument(f"to= is a folder that files may be written to; there is none at {self.folder}")
+
+    def __iter__(self) -> Iterator[Tool]:
+        tools: list[Tool] = [
+            self.find_tables,
+            self.describe_tables,
+            self.plan_joins,
+            self.run_sql,
+            self.merge_tables,
+            self.profile_column,
+            self.search_values,
+        ]
+        if self.may_ask:
+            tools.append(self.ask)
+        if self.may_learn:
+            tools.append(self.learn)
+        return iter(tools)
+
+    def call(self, name: str, arguments: Mapping[str, Any] | str) -> Any:
+        """What a tool gives for arguments that a model wrote: an object, or its JSON text.
+
+        Raises:
+            InvalidArgument: there is no such tool, or it takes other arguments.
+        """
+        tools = {tool.__name__: tool for tool in self}
+        if name not in tools:
+            raise InvalidArgument(f"no tool {name!r} in {did_you_mean(name, tools)}")
+        return called(tools[name], arguments)
+
+    def schemas(self, format: Format) -> list[dict[str, Any]]:
+        """The tools as the API of a provider takes them: "openai" or "anthropic"."""
+        return [in_format(tool, format) for tool in self]
+
+    # --- finding
+
+    def find_tables(self, question: str, k: int | None = None, confidence: float | None = None) -> Found:
+        """Find the tables that answer a question together, and how they join.
+
+        Use it first, for every question about data whose tables you do not know: there may be thousands, and this
+        costs little. Do not use it to list all tables. Each table comes with the chance that it is needed, why, how SQL
+        calls it, and the columns that matter with their values; "joins" are how they join, "bridges" tables that only
+        connect the others, and "confidence" is the chance that nothing is missing. Read "note": it says when nothing
+        fits. Then write the statement and use run_sql; use describe_tables for columns that are not shown, and
+        plan_joins where several tables are joined.
+
+        Args:
+            question: In plain words, as the user asked it; names and values in it help.
+            k: How many tables; leave it out to have as many as the question needs.
+            confidence: How sure to be that no table is missing, between 0 and 1; 0.9 where left out.
+        """
+        found = retrieve_tables(question, self.corpus, k=k, confidence=confidence)
+        plans = found.plans
+        near = near_columns(found)
+        note = "; ".join(part for part in [found.note, *(left_out(plan) for plan in plans)] if part)
+        for most in _COLUMNS:
+            shown = Found(
+                about=ABOUT_CELLS,
+                dialect=self._dialect,
+                tables=[self._found(hit.id, found, near[hit.id](most), brief=most < _COLUMNS[0]) for hit in found],
+                joins=[join_of(step, plan) for plan in plans for step in plan.steps],
+                bridges=list(dict.fromkeys(bridge for plan in plans for bridge in plan.bridges)),
+                confidence=rounded(found.confidence),
+                note=note,
+            )
+            if tokens_of(shown) <= TOKENS:
+                return shown
+        raise InvalidArgument(f"{len(found)} tables are too many to show: ask for k={len(found) // 2} or fewer")
+
+    def _found(self, id: str, found: RetrievedTables, columns: Sequence[str], *, brief: bool) -> FoundTable:
+        hit, profile = found[id], self.corpus.profile(id)
+        texts = column_texts(self.corpus, profile, brief=True)
+        told: FoundTable = {
+            "id": id,
+            "name": self._name(id),
+            "chance": rounded(hit.probability),
+            "why": list(hit.reasons[: 1 if brief else _REASONS]),
+            "rows": profile.rows,
+            "columns": [self._line(name, *texts[name]) for name in columns if name in texts],
+        }
+        if profile.description:
+            told["description"] = profile.description[:300]
+        if len(texts) > len(columns):
+            told["more_columns"] = len(texts) - len(columns)
+        if hit.parts:
+            told["parts"] = [*hit.parts[:_KEYS], *[f"… {len(hit.parts) - _KEYS} more"] * (len(hit.parts) > _KEYS)]
+        return told
+
+    def _line(self, name: str, kind: str, values: str) -> str:
+        return f"{sql_name(name, self._dialect)} {kind}{' -- ' * bool(values)}{values}"
+
+    def describe_tables(self, tables: list[str], cursor: str | None = None) -> Described:
+        """Tell all columns of tables: types, stored values, keys to other tables, row counts, descriptions.
+
+        Use it before writing SQL, where find_tables has not shown the columns that you need, or for tables that you
+        know by name. Do not use it to find tables: find_tables is for that. Of columns in "hidden" only the names are
+        told, and no statement reads them. Then use run_sql, or plan_joins for several tables. Where "cursor" is not
+        null there is more: call it again with the same tables and that cursor.
+
+        Args:
+            tables: Ids or names, as find_tables gives them.
+            cursor: What an earlier result had as its cursor, to go on from there.
+        """
+        start, room = offset_of(cursor), TOKENS - 200.0
+        columns: list[tuple[TableProfile, DescribedColumn | None]] = []
+        for profile in map(self.corpus.profile, tables):
+            columns += [(profile, column) for column in self._columns(profile)] or [(profile, None)]
+        if start and start >= len(columns):
+            raise InvalidArgument(f"the cursor {start} is past the end: these tables have {len(columns):,} columns")
+        shown: list[DescribedTable] = []
+        following: str | None = None
+        for position, (profile, column) in enumerate(columns[start:], start):
+            head = None if shown and shown[-1]["id"] == profile.id else self._head(profile)
+            room -= tokens_of(column) + 1 + (0 if head is None else tokens_of(head))
+            if room < 0 and shown:
+                following = str(position)
+                break
+            if head is not None:
+                shown.append(head)
+            if column is not None:
+                shown[-1]["columns"].append(column)
+        return Described(about=ABOUT_CELLS, dialect=self._dialect, tables=shown, cursor=following)
+
+    def _head(self, profile: TableProfile) -> DescribedTable:
+        around = tables_around(self.corpus, [profile.id])
+        names = {self._name(id): id for id in [profile.id, *around] if id in self._ids}
+        chances = {id: float(id == profile.id) for id in names.values()}
+        told: DescribedTable = {
+            "id": profile.id,
+            "name": self._name(profile.id),
+            "rows": profile.rows,
+            "keys": describe_keys(self.corpus, names, chances, self._dialect)[:_KEYS],
+            "columns": [],
+        }
+        hidden = [column.name for column in profile.columns if not column.for_models]
+        if profile.estimated:
+            told["estimated"] = True
+        if profile.description:
+            told["description"] = profile.description
+        if profile.primary_key:
+            told["primary_key"] = list(profile.primary_key)
+        if hidden:
+            told["hidden"] = hidden
+        return told
+
+    def _columns(self, profile: TableProfile) -> list[DescribedColumn]:
+        texts = column_texts(self.corpus, profile)
+        return [{"name": name, "type": kind, "values": values} for name, (kind, values) in texts.items()]
+
+    # --- joining
+
+    def plan_joins(
+        self,
+        tables: list[str],
+        on: list[str] | None = None,
+        how: How = "inner",
+        on_fanout: Reaction = "raise",
+    ) -> Planned:
+        """Plan how tables join, with what that does to their rows counted before anything is merged.
+
+        Use it before you write a statement that joins tables, or use merge_tables: "account" says how many rows of
+        "start" match, are lost, or are repeated ("fan_out" above 1), and what is doubtful. Do not use it for one table.
+        "sql" is the join in the source's dialect, to be cut down to what you need and run with run_sql. Where an
+        alternative is meant, pass it as "on".
+
+        Args:
+            tables: Ids or names of two tables or more; tables that connect them are added.
+            on: How they join, where it should be otherwise: ["loan.account_id = account.id"].
+            how: The kind of every join.
+            on_fanout: "allow" where rows of the start table may be repeated; else that is refused, with the count.
+        """
+        plan = self._plan(tables, on)
+        shown = visible_columns(plan, None, None)
+        _, report = run_plan(
+            plan,
+            self.corpus,
+            how=how,
+            columns=shown[:1],
+            limit=1,
+            on_fanout=on_fanout,
+            on_loss="allow",
+            on_ambiguous="allow",
+        )
+        return Planned(
+            about=ABOUT_CELLS,
+            account=account_of(report, plan),
+            bridges=list(plan.bridges),
+            left_out=list(plan.left_out),
+            alternatives=alternative_lines(plan)[:_COMMON],
+            sql=self._sql(plan, how),
+            dialect=self._dialect,
+        )
+
+    def merge_tables(
+        self,
+        tables: list[str],
+        where: Where | None = None,
+        columns: list[str] | None = None,
+        limit: int | None = None,
+        to: str | None = None,
+        on: list[str] | None = None,
+        how: How = "inner",
+        on_fanout: Reaction = "raise",
+        aggregate: dict[str, dict[str, str]] | None = None,
+        cursor: str | None = None,
+    ) -> Merged:
+        """Join tables along their keys into rows, or into a Parquet file, and account for every row.
+
+        Use it where whole rows of several tables are wanted, or a file of them for other programs. Do not use it for
+        counts, sums or rankings: run_sql does that where the data are. Rows of the start table that a join would repeat
+        are refused with the way out; "account" says which rows matched and which were lost. Where "cursor" is not null
+        there are more rows: call it again with the same arguments and that cursor.
+
+        Args:
+            tables: Ids or names; tables that connect them are added.
+            where: Keeps rows that fit: {"city": "Brno", "year": [2020, 2021]}, or "amount > 100 and city == 'Brno'".
+            columns: Those of the result; all where left out.
+            limit: Rows at most; 100 where left out, and all rows for a file.
+            to: The name of a new file, as "loans.parquet", in the folder that this server may write to.
+            on: How the tables join, as for plan_joins.
+            how: The kind of every join.
+            on_fanout: "allow" where rows of the start table may be repeated.
+            aggregate: One row a key of a table that would repeat rows: {"orders": {"amount": "sum"}}.
+            cursor: What an earlier result had as its cursor.
+        """
+        start = offset_of(cursor)
+        if start and to is not None:
+            raise InvalidArgument("a file has all rows: a cursor does not go with to=")
+        target = None if to is None else self._target(to)
+        plan = self._plan(tables, on)
+        plan = plan.aggregated(aggregate) if aggregate else plan
+        wanted = visible_columns(plan, where, columns)
+        at_most = limit if limit is not None or target is not None else ROWS
+
+        def merged() -> tuple[pd.DataFrame, MergeReport]:
+            return run_plan(
+                plan,
+                self.corpus,
+                how=how,
+                where=where,
+                columns=wanted,
+                limit=at_most,
+                on_fanout=on_fanout,
+                on_loss="allow",
+                on_ambiguous="allow",
+            )
+
+        asked = ["merge", tables, where, columns, at_most, on, how, on_fanout, aggregate]
+        frame, report = self._remembered.get(asked, start, merged)
+        shown = Merged(
+            about=ABOUT_CELLS,
+            columns=list(map(str, frame.columns)),
+            rows=[],
+            row_count=len(frame),
+            file=None,
+            account=account_of(report, plan),
+            note="",
+            cursor=None,
+        )
+        if target is not None:
+            write_new(frame, target)
+            return {**shown, "file": target.name}
+        page, following, is_cut = page_of(rows_of(frame), start, TOKENS - tokens_of(shown))
+        more = len(frame) == at_most
+        note = [note_of(start, len(page), len(frame), is_cut), f"there may be more rows: limit={at_most}" * more]
+        return {**shown, "rows": page, "cursor": following, "note": "; ".join(filter(None, note))}
+
+    def _plan(self, tables: Sequence[str], on: Sequence[str] | None) -> JoinPlan:
+        profiles = list({profile.id: profile for profile in map(self.corpus.profile, tables)}.values())
+        ids = [profile.id for profile in profiles]
+        given = keys_on(on, list(map(NamedTable.of, profiles))) if on else []
+        return as_hidden_now(
+            plan_tables(self.corpus, ids, given=given, bridges=tables_around(self.corpus, ids)), self.corpus
+        )
+
+    def _sql(self, plan: JoinPlan, how: How) -> str:
+        """The plan as a statement that :meth:`run_sql` takes, with tables by the names that they have there."""
+        sources = tuple(replace(source, name=self._name(source.id)) for source in plan.sources)
+        named = replace(plan, sources=sources)
+        return one_line_of(plan, named.sql(columns=visible_columns(named, None, None), how=how, dialect=self._dialect))
+
+    def _target(self, name: str) -> Path:
+        if self.folder is None:
+            raise FileNotAllowed("no folder was allowed for files when this was started: leave out to=, and take rows")
+        if Path(name).name != name or name.startswith(".") or not name.endswith(".parquet") or not name.isprintable():
+            raise FileNotAllowed(f"to= is the name of a .parquet file, with no folder in it; got {name!r:.200}")
+        return self.folder / name
+
+    # --- reading
+
+    def run_sql(self, sql: str, limit: int = ROWS, rows_behind: bool = True, cursor: str | None = None) -> Rows:
+        """Run one SELECT over the tables, read-only, and get its rows.
+
+        Use it to answer a question once you know tables and columns, in the dialect that find_tables told, with tables
+        by the names that it gave. Only one SELECT may run, WITH and UNION included, with limits of time, memory and
+        rows; what is refused says why and what to write instead. Let SQL count, sum and sort rather than read many
+        rows. "truncated" says that there are more rows than the limit; "rows_behind" are keys of the rows that the
+        result was made of, to be cited. Where "cursor" is not null there are more rows: call it again with the same
+        arguments and that cursor.
+
+        Args:
+            sql: One SELECT statement.
+            limit: Rows at most, up to 10,000.
+            rows_behind: Whether to tell which rows of the tables are behind the result; false is faster.
+            cursor: What an earlier result had as its cursor.
+        """
+        start = offset_of(cursor)
+        if not 1 <= limit <= MOST_ROWS:
+            raise InvalidArgument(f"limit is a number of rows, 1 to {MOST_ROWS:,}; got {limit}")
+        frame, behind = self._remembered.get(["sql", sql, limit], start, lambda: self._run(sql, limit, rows_behind))
+        is_truncated, frame = len(frame) > limit, frame.head(limit)
+        shown = Rows(
+            about=ABOUT_CELLS,
+            columns=list(map(str, frame.columns)),
+            rows=[],
+            row_count=len(frame),
+            truncated=is_truncated,
+            rows_behind=behind,
+            note="",
+            cursor=None,
+        )
+        page, following, is_cut = page_of(rows_of(frame), start, TOKENS - tokens_of(shown))
+        return {**shown, "rows": page, "cursor": following, "note": note_of(start, len(page), len(frame), is_cut)}
+
+    def _run(self, sql: str, limit: int, with_behind: bool) -> tuple[pd.DataFrame, list[RowsBehind]]:
+        asks = has_functions(sql)
+        if asks and self.budget is None:
+            raise NotConfigured(
+                "sem_filter, sem_map, sem_score and sem_agg ask a model, and this was started without a budget: write "
+                "the statement without them"
+            )
+        query = self._query(limited(sql, limit + 1, self._dialect))
+        runs = exec_sql(self.corpus, limits=self.limits)
+        if asks:
+            with config.context(budget=self.budget):
+                frame = waited_for(arun(runs.steps(query), driver(), "exec_sql"))
+        else:
+            frame = runs(query)
+        execution = results.recall(frame, "execution")
+        if not with_behind or execution is None:
+            return frame, []
+        sources = execution.sources()
+        return frame, rows_behind(sources[sources["row"].isna() | (sources["row"] < limit)])
+
+    def _query(self, sql: str) -> Query:
+        """The statement over the tables that it names, where one engine or several alike hold all of them.
+
+        It then runs in the engine that holds these, and not in the one that holds most of the corpus.
+        """
+        names, (_, is_one) = self._names, self._speech
+        if not is_one:
+            return Query(sql, names)
+        reader = Reader(self.corpus, names)
+        named = reader.named(sql)
+        with suppress(UnsafeSQL):
+            check_sql(reader.resolved(sql), named, reader.engine.dialect, FUNCTIONS)
+            return Query(sql, named or names)
+        return Query(sql, names)
+
+    def profile_column(self, table: str, column: str) -> ProfiledColumn:
+        """Tell what a column holds: how many distinct values and nulls, its range, and its most common values.
+
+        Use it before you compare with a value or group by a column, to see how values are written. Do not use it for
+        many columns: describe_tables tells values of all columns at once. Then use run_sql.
+
+        Args:
+            table: Id or name of the table.
+            column: Name of the column.
+        """
+        profile = self.corpus.profile(table)
+        known = open_column(profile, column)
+        name = sql_name(known.name, self._dialect)
+        statement = (
+            f"SELECT {name} AS v, COUNT(*) AS n FROM {sql_name(self._name(profile.id), self._dialect)} "
+            f"WHERE {name} IS NOT NULL GROUP BY {name} ORDER BY n DESC LIMIT {_COMMON}"
+        )
+        note, common = "", list[Value]()
+        try:
+            found = rows_of(self._run(statement, _COMMON, False)[0])
+            page, *_ = page_of(found, 0, TOKENS / 2)
+            common = [{"value": value, "rows": rows} for value, rows in page]
+        except SQLFailed as error:
+            note = f"its values were not counted: {error}"
+        return ProfiledColumn(
+            about=ABOUT_CELLS,
+            table=profile.id,
+            column=known.name,
+            type=known.declared_type or known.family,
+            rows=known.rows,
+            nulls=known.nulls,
+            distinct=known.distinct,
+            minimum=known.minimum if known.family in ("integer", "real", "date") else None,
+            maximum=known.maximum if known.family in ("integer", "real", "date") else None,
+            common=common,
+            description=known.description,
+            note="; ".join(filter(None, [note, "counts but those of common values are estimates" * profile.estimated])),
+        )
+
+    def search_values(self, text: str, tables: list[str] | None = None) -> Places:
+        """Find the columns in which a value stands, as a name, a code or a word, and how it is written there.
+
+        Use it where the user names a thing and you do not know which table has it, or how it is spelled. Do not use it
+        for words of tables or columns: find_tables looks for those. It looks for the text inside of cells, in any
+        case. Then use run_sql with the value as it is written.
+
+        Args:
+            text: The value, or a part of it.
+            tables: Ids or names of the tables to look in; all that are not too large where left out.
+        """
+        if not text.strip():
+            raise InvalidArgument("text= is what is looked for; got nothing")
+        profiles, note = self._searched(text, tables)
+        places: list[Place] = []
+        for profile in profiles:
+            places += self._places(text.strip(), profile)
+        places.sort(key=lambda place: (str(place["value"]).casefold() != text.strip().casefold(), -place["rows"]))
+        rows = [[place["table"], place["column"], place["value"], place["rows"]] for place in places[:_PLACES]]
+        page, _, _ = page_of(rows, 0, TOKENS - 500)
+        more = f"{len(places) - len(page)} further places are left out: name the tables" * (len(places) > len(page))
+        shown = [Place(table=table, column=column, value=value, rows=count) for table, column, value, count in page]
+        return Places(about=ABOUT_CELLS, places=shown, note="; ".join(filter(None, [note, more])))
+
+    def _searched(self, text: str, tables: Sequence[str] | None) -> tuple[list[TableProfile], str]:
+        """The tables to look in: those that are named; else all if they are few, or those that are known to hold it."""
+        if tables is not None:
+            return [self.corpus.profile(table) for table in tables], ""
+        readable = [self.corpus.profile(id) for id in self._names.values()]
+        if sum(profile.rows or 0 for profile in readable) <= _SEARCHED:
+            return readable, ""
+        index = index_of(self.corpus, get_embedder())
+        held = {index.tables[table].id for hit in index.values.hits(Question.of(f'"{text}"')) for table in hit.tables}
+        found = [profile for profile in readable if profile.id in held][:_KEYS]
+        return found, (
+            "the tables are too many to be read: these are known to have the whole value; name tables to have them read"
+        )
+
+    def _places(self, text: str, profile: TableProfile) -> list[Place]:
+        escaped = text
+        for sign in "!%_":
+            escaped = escaped.replace(sign, f"!{sign}")
+        like = "'%" + escaped.lower().replace("'", "''") + "%'"
+        table = sql_name(self._name(profile.id), self._dialect)
+        parts: list[str] = []
+        names: list[str] = []
+        for column in profile.columns:
+            if column.for_models and column.family not in ("blob", "empty", "boolean"):
+                cell = f"CAST({sql_name(column.name, self._dialect)} AS {self._text})"
+                parts.append(
+                    f"SELECT {len(names)} AS c, {cell} AS v, COUNT(*) AS n FROM {table} "
+                    f"WHERE LOWER({cell}) LIKE {like} ESCAPE '!' GROUP BY {cell}"
+                )
+                names.append(column.name)
+        found: list[Place] = []
+        for first in range(0, len(parts), _KEYS):
+            with suppress(SQLFailed):
+                statement = " UNION ALL ".join(parts[first : first + _KEYS])
+                for place, value, rows in rows_of(self._run(statement, _PLACES, False)[0]):
+                    found.append(Place(table=profile.id, column=names[place], value=value, rows=rows))
+        return found
+
+    # --- with a model, and with leave
+
+    def ask(self, question: str) -> Answered:
+        """Have a language model answer a question from the tables: it writes the statement, runs it and answers.
+
+        Use it where you cannot write the statement yourself, or for a second answer to compare with. It costs money,
+        from a budget that was set; run_sql costs nothing. Read "assumptions" and "doubts" before you pass the answer
+        on, and cite "tables".
+
+        Args:
+            question: In plain words.
+        """
+        if not self.may_ask:
+            raise NotConfigured("ask costs money, and was not allowed when this was started: use run_sql")
+        with config.context(budget=self.budget):
+            answer = waited_for(aask(question, self.corpus, limits=self.limits))
+        behind = rows_behind(answer.sources) if answer.execution is not None else []
+        usage = answer.usage
+        values, *_ = page_of([[value] for value in answer.values], 0, TOKENS / 2)
+        return Answered(
+            about=ABOUT_CELLS,
+            answer=answer.text[:8_000],
+            values=[value for (value,) in values],
+            sql=str(answer.query),
+            assumptions=list(answer.assumptions),
+            doubts=list(map(str, answer.doubts)),
+            tables=answer.tables,
+            confidence=rounded(answer.confidence),
+            rows_behind=behind,
+            cost={"calls": answer.calls, "tokens": usage.tokens_in + usage.tokens_out, "dollars": usage.dollars},
+        )
+
+    def learn(self, question: str, sql: str) -> Learned:
+        """Keep a statement that answers a question, so that its tables and joins are found for questions like it.
+
+        Use it once the user has said that the statement is right, and for nothing else: what is learned counts for
+        everybody who works with these tables.
+
+        Args:
+            question: In plain words.
+            sql: The SELECT that answers it.
+        """
+        if not self.may_learn:
+            raise NotConfigured("nothing may be learned: that was not allowed when this was started")
+        found = learn_queries(self.corpus, question, sql)
+        return Learned(learned=found.learned, note=repr(found))
+
+    # --- names
+
+    @property
+    def _known(self) -> tuple[Any, dict[str, str], dict[str, str], tuple[str, bool]]:
+        """By the profiles: names in SQL, names by id, and the dialect of statements and whether it is the only one."""
+        profiles = self.corpus.profiles
+        known = self.__dict__.get("_named")
+        if known is None or known[0] is not profiles:
+            names = names_of(self.corpus)
+            engines = {id(engine): engine for engine in map(self.corpus.engine, names.values()) if engine is not None}
+            dialects = {engine.dialect.name for engine in engines.values()}
+            dialect = Reader(self.corpus, names).engine.dialect.name if len(dialects) > 1 else "".join(dialects)
+            known = profiles, names, {id: name for name, id in names.items()}, (dialect or "sqlite", len(dialects) == 1)
+            self.__dict__["_named"] = known
+        return known  # type: ignore[no-any-return]
+
+    @property
+    def _names(self) -> dict[str, str]:
+        return self._known[1]
+
+    @property
+    def _ids(self) -> dict[str, str]:
+        return self._known[2]
+
+    @property
+    def _speech(self) -> tuple[str, bool]:
+        return self._known[3]
+
+    @property
+    def _dialect(self) -> str:
+        return self._speech[0]
+
+    @property
+    def _text(self) -> str:
+        return "TEXT" if self._dialect == "sqlite" else "VARCHAR"
+
+    def _name(self, id: str) -> str:
+        return self._ids.get(id, id)

@@ -1,0 +1,321 @@
+"""The tools as functions: what they give, what they refuse, and what a model is told of them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pandas as pd
+import pytest
+from pydantic import TypeAdapter
+
+import tagframe as tf
+from tagframe.agents import Tools, schema_of
+from tagframe.agents.paging import tokens_of
+from tagframe.errors import (
+    ColumnNotFound,
+    FanOut,
+    FileNotAllowed,
+    HiddenColumn,
+    InvalidArgument,
+    NotConfigured,
+    TableNotFound,
+    UnsafeSQL,
+)
+
+DEMO = Path(__file__).resolve().parents[2] / "examples" / "data"
+QUESTION = "Which critics gave five stars in their reviews of films by Portuguese directors?"
+
+
+@pytest.fixture(scope="module")
+def demo() -> Tools:
+    return tf.open_corpus(DEMO).tools()
+
+
+def fits(tools: Tools, name: str, arguments: dict[str, Any]) -> Any:
+    """What a tool gives, once it is known to be what its schema says, in JSON, and short enough."""
+    given = tools.call(name, arguments)
+    tool = next(tool for tool in tools if tool.__name__ == name)
+    plain = json.loads(json.dumps(given))
+    jsonschema.validate(plain, schema_of(tool)["output"])
+    jsonschema.validate(arguments, schema_of(tool)["input"])
+    assert tokens_of(plain) <= 8_000
+    return plain
+
+
+def test_tables_come_with_chances_columns_and_joins_that_hold(demo: Tools):
+    found = fits(demo, "find_tables", {"question": QUESTION})
+    ids = {table["id"]: table for table in found["tables"]}
+    assert {"festival.films", "festival.critics", "festival.reviews"} <= {*ids, *found["bridges"]}
+    films = ids["festival.films"]
+    assert films["name"] == "films"
+    assert films["rows"] == 12
+    assert 0 < films["chance"] <= 1
+    assert any(line.startswith("title TEXT") for line in films["columns"])
+    joined = {join["on"]: join for join in found["joins"]}
+    reviewed = joined["reviews.film_id = films.film_id"]
+    assert reviewed["cardinality"] == "many-to-one"
+    assert reviewed["chance"] > 0.5
+    assert "found" in reviewed["evidence"]
+    assert 0 < found["confidence"] < 1
+
+
+def test_a_question_that_nothing_fits_says_so(demo: Tools):
+    assert "fit" in fits(demo, "find_tables", {"question": "What is the boiling point of tungsten?"})["note"]
+
+
+def test_a_wide_table_is_found_by_its_nearest_columns_and_described_page_by_page():
+    columns = {f"measure_{number}": [1.5, 2.5] for number in range(1_500)}
+    wide = pd.DataFrame({"plant": ["Aveiro", "Braga"], "rainfall": [3, 4], **columns})
+    tools = tf.open_corpus({"wide": wide}).tools()
+    (table,) = fits(tools, "find_tables", {"question": "How much rainfall has the plant in Aveiro?"})["tables"]
+    assert len(table["columns"]) < 20
+    assert {"plant", "rainfall"} <= {line.split()[0] for line in table["columns"]}
+    assert table["more_columns"] == 1_502 - len(table["columns"])
+    seen: list[str] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        page = fits(tools, "describe_tables", {"tables": ["wide"], "cursor": cursor})
+        seen += [column["name"] for column in page["tables"][0]["columns"]]
+        cursor = page["cursor"]
+    assert seen == list(wide.columns)
+
+
+def test_described_tables_have_keys_and_stored_values(demo: Tools):
+    described = fits(demo, "describe_tables", {"tables": ["reviews", "festival.genres"]})
+    reviews, genres = described["tables"]
+    assert (reviews["id"], genres["id"]) == ("festival.reviews", "festival.genres")
+    assert "reviews.film_id = films.film_id (many-to-one)" in reviews["keys"]
+    assert "'ROM'" in next(column["values"] for column in genres["columns"] if column["name"] == "genre_code")
+    assert described["cursor"] is None
+
+
+def test_a_plan_counts_what_becomes_of_rows_and_its_sql_runs():
+    orders = pd.DataFrame({"order_id": [1, 2, 3, 4], "customer_id": [7, 7, 8, 99]})
+    customers = pd.DataFrame({"customer_id": [7, 8, 9], "town": ["Porto", "Faro", "Beja"]})
+    tools = tf.open_corpus({"orders": orders, "customers": customers}).tools()
+    plan = fits(
+        tools, "plan_joins", {"tables": ["orders", "customers"], "on": ["orders.customer_id = customers.customer_id"]}
+    )
+    account = plan["account"]
+    (join,) = account["joins"]
+    assert (account["start"], account["start_rows"], account["lost"]) == ("frames.orders", 4, 1)
+    assert (join["matched"], join["unmatched"], join["unused_right"], join["fan_out"]) == (3, 1, 1, 1.0)
+    assert fits(tools, "run_sql", {"sql": plan["sql"]})["row_count"] == 3
+
+
+def test_a_fan_out_is_refused_with_its_count_and_the_way_out():
+    students = pd.DataFrame({"student_id": range(6), "club": ["a", "b"] * 3})
+    fees = pd.DataFrame({"club": ["a", "a", "b"], "fee": [1, 2, 3]})
+    tools = tf.open_corpus({"students": students, "fees": fees}).tools()
+    asked = {"tables": ["students", "fees"], "on": ["students.club = fees.club"]}
+    with pytest.raises(FanOut, match=r"would repeat 3 rows of frames.students, 2 times at most"):
+        tools.call("plan_joins", asked)
+    counted = fits(tools, "plan_joins", {**asked, "on_fanout": "allow"})["account"]["joins"][0]
+    assert counted["fan_out"] == 1.5
+    assert counted["rows_out"] == 9
+    summed = fits(tools, "merge_tables", {**asked, "aggregate": {"fees": {"fee": "sum"}}})
+    assert summed["row_count"] == 6
+
+
+def test_rows_come_with_what_is_behind_them(demo: Tools):
+    told = fits(demo, "run_sql", {"sql": "SELECT title FROM films WHERE year = 1998"})
+    assert told["rows"] == [["Low Tide at Nazaré"]]
+    assert told["truncated"] is False
+    assert told["rows_behind"] == [{"table": "festival.films", "key": "film_id", "rows": 1, "values": ["101"]}]
+    told = fits(demo, "run_sql", {"sql": "SELECT title FROM films ORDER BY film_id;", "limit": 3})
+    assert told["row_count"] == 3
+    assert told["truncated"] is True
+    assert told["rows_behind"][0]["values"] == ["101", "102", "103"]
+    told = fits(demo, "run_sql", {"sql": "SELECT title FROM films LIMIT 8 OFFSET 2", "limit": 3})
+    assert told["row_count"] == 3
+    assert told["truncated"] is True
+    assert fits(demo, "run_sql", {"sql": "SELECT title FROM films LIMIT 2", "limit": 3})["truncated"] is False
+
+
+def test_long_results_come_in_pages_of_the_same_rows():
+    frame = pd.DataFrame({"n": range(3_000), "text": ["ünïcödé 🎉 " * 5] * 3_000})
+    tools = tf.open_corpus({"t": frame}).tools()
+    for name, asked in (
+        ("run_sql", {"sql": "SELECT n, text FROM t ORDER BY n % 7", "limit": 1_000}),
+        ("merge_tables", {"tables": ["t"], "limit": 1_000}),
+    ):
+        seen: list[int] = []
+        cursor: str | None = None
+        while not seen or cursor is not None:
+            page = fits(tools, name, {**asked, **({"cursor": cursor} if cursor else {})})
+            assert f"of {page['row_count']:,}" in page["note"]
+            assert page["rows"]
+            seen += [row[0] for row in page["rows"]]
+            cursor = page["cursor"]
+        assert len(seen) == len(set(seen)) == 1_000
+    with pytest.raises(InvalidArgument, match="past the end"):
+        tools.call("run_sql", {**asked, "sql": "SELECT n FROM t LIMIT 5", "cursor": "5"} | {"limit": 9, "tables": None})
+
+
+def test_a_cell_that_is_too_long_is_cut_and_says_so():
+    tools = tf.open_corpus({"t": pd.DataFrame({"n": [1, 2], "text": ["x" * 200_000, "y"]})}).tools()
+    told = fits(tools, "run_sql", {"sql": "SELECT text FROM t ORDER BY n"})
+    assert "cut, 200,000 characters" in told["rows"][0][0]
+    assert told["rows"][1] == ["y"]
+    assert "substr" in told["note"]
+
+
+def test_cells_of_every_kind_are_json():
+    frame = pd.DataFrame(
+        {
+            "at": pd.to_datetime(["2024-05-01 10:00", None]),
+            "big": [2**60, 1],
+            "real": [float("inf"), float("nan")],
+            "yes": [True, False],
+        }
+    )
+    rows = fits(tf.open_corpus({"t": frame}).tools(), "merge_tables", {"tables": ["t"]})["rows"]
+    assert rows == [["2024-05-01T10:00:00", str(2**60), "inf", True], [None, 1, None, False]]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "error", "says"),
+    [
+        ("find_tabels", {}, InvalidArgument, "did you mean 'find_tables'"),
+        ("find_tables", {}, InvalidArgument, "question: Missing"),
+        ("find_tables", {"question": "films", "kk": 3}, InvalidArgument, "kk: Unexpected"),
+        ("find_tables", "{", InvalidArgument, "one JSON object"),
+        ("find_tables", {"question": "  "}, InvalidArgument, "needs words"),
+        ("describe_tables", {"tables": ["filmes"]}, TableNotFound, "did you mean 'films'"),
+        ("describe_tables", {"tables": ["films"], "cursor": "-1"}, InvalidArgument, "cursor"),
+        ("run_sql", {"sql": "DELETE FROM films"}, UnsafeSQL, "only SELECT"),
+        ("run_sql", {"sql": "SELECT * FROM films; SELECT 1"}, UnsafeSQL, "one SELECT"),
+        ("run_sql", {"sql": "SELECT * FROM filmes"}, UnsafeSQL, "did you mean 'films'"),
+        ("run_sql", {"sql": "SELECT sem_map('{title}') FROM films"}, NotConfigured, "without a budget"),
+        ("run_sql", {"sql": "SELECT 1", "limit": 0}, InvalidArgument, "1 to 10,000"),
+        ("merge_tables", {"tables": ["films"], "to": "films.parquet"}, FileNotAllowed, "no folder"),
+        ("merge_tables", {"tables": ["films"], "where": "title.str.len() > 3"}, InvalidArgument, "run_sql takes any"),
+        ("merge_tables", {"tables": ["films"], "where": "@__import__('os')"}, InvalidArgument, "run_sql takes any"),
+        ("merge_tables", {"tables": ["films"], "columns": ["titel"]}, ColumnNotFound, "did you mean 'title'"),
+        ("profile_column", {"table": "films", "column": "titel"}, ColumnNotFound, "did you mean 'title'"),
+        ("search_values", {"text": " "}, InvalidArgument, "nothing"),
+        ("ask", {"question": "How many films?"}, InvalidArgument, "no tool 'ask'"),
+        ("learn", {"question": "How many films?", "sql": "SELECT 1"}, InvalidArgument, "no tool 'learn'"),
+    ],
+)
+def test_what_is_refused_says_the_way_out(demo: Tools, name: str, arguments: Any, error: type[Exception], says: str):
+    with pytest.raises(error, match=says):
+        demo.call(name, arguments)
+
+
+def test_values_are_found_where_they_stand_as_they_are_written(demo: Tools):
+    places = fits(demo, "search_values", {"text": "porto"})["places"]
+    assert {"table": "festival.venues", "column": "city", "value": "Porto", "rows": 1} in places
+    assert {"table": "bakery.customers", "column": "town", "value": "Porto", "rows": 2} in places
+    assert fits(demo, "search_values", {"text": "100%_o'"})["places"] == []
+    assert fits(demo, "search_values", {"text": "porto", "tables": ["films"]})["places"] == []
+
+
+def test_a_column_is_told_with_its_common_values(demo: Tools):
+    told = fits(demo, "profile_column", {"table": "films", "column": "Genre_Code"})
+    assert told["column"] == "genre_code"
+    assert told["distinct"] == 5
+    assert told["nulls"] == 0
+    assert sum(one["rows"] for one in told["common"]) == 12
+
+
+def test_files_are_new_and_in_the_allowed_folder(tmp_path: Path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "secret.parquet").write_text("mine")
+    (tmp_path / "out" / "link.parquet").symlink_to(tmp_path / "elsewhere.parquet")
+    (tmp_path / "out" / "there.parquet").write_text("a source, maybe")
+    tools = tf.open_corpus(DEMO).tools(to=tmp_path / "out")
+    merged = fits(tools, "merge_tables", {"tables": ["films", "reviews"], "to": "reviews.parquet"})
+    assert merged["file"] == "reviews.parquet"
+    assert merged["rows"] == []
+    assert merged["row_count"] == 23
+    assert len(pd.read_parquet(tmp_path / "out" / "reviews.parquet")) == 23
+    for name in (
+        "../secret.parquet", str(tmp_path / "secret.parquet"), "sub/x.parquet", "link.parquet", "there.parquet",
+        "reviews.parquet", ".hidden.parquet", "films.csv", "a\0b.parquet", "a\n.parquet", "..", "",
+    ):  # fmt: skip
+        with pytest.raises(FileNotAllowed):
+            tools.call("merge_tables", {"tables": ["films"], "to": name})
+    assert sorted(path.name for path in tmp_path.rglob("*")) == [
+        "link.parquet", "out", "reviews.parquet", "secret.parquet", "there.parquet"
+    ]  # fmt: skip
+    assert (tmp_path / "out" / "there.parquet").read_text() == "a source, maybe"
+
+
+def test_what_is_hidden_from_models_is_hidden_from_an_agent():
+    people = pd.DataFrame({"id": range(30), "ssn": [f"ZQS-{n:05}" for n in range(30)], "town": ["Porto", "Faro"] * 15})
+    orders = pd.DataFrame({"nr": range(30), "buyer": [f"zqs-{n:05}" for n in range(30)], "item": ["lamp"] * 30})
+    for from_models in (False, True):
+        corpus = tf.open_corpus({"people": people, "orders": orders})
+        corpus.hide("people.ssn", from_models=from_models)
+        tools = corpus.tools()
+        asked: dict[str, Any] = {"tables": ["people", "orders"], "on": ["orders.buyer = people.ssn"]}
+        for name, arguments in (
+            ("describe_tables", {"tables": ["people"]}),
+            ("find_tables", {"question": "What is the ssn of people in Faro?"}),
+            ("plan_joins", asked),
+            ("merge_tables", {**asked, "columns": ["nr", "town"]}),
+            ("merge_tables", {"tables": ["people"]}),
+            ("run_sql", {"sql": "SELECT * FROM people"}),
+            ("search_values", {"text": "ZQS", "tables": ["people"]}),
+        ):
+            assert "ZQS" not in json.dumps(fits(tools, name, arguments)), name
+        assert fits(tools, "describe_tables", {"tables": ["people"]})["tables"][0]["hidden"] == ["ssn"]
+        for name, arguments in (
+            ("merge_tables", {"tables": ["people"], "columns": ["ssn"]}),
+            ("merge_tables", {"tables": ["people"], "where": {"ssn": "ZQS-00003"}}),
+            ("merge_tables", {"tables": ["people"], "where": "ssn > 'ZQS-00003'"}),
+            ("profile_column", {"table": "people", "column": "ssn"}),
+        ):
+            with pytest.raises(HiddenColumn):
+                tools.call(name, arguments)
+
+
+def test_what_is_learned_is_found():
+    corpus = tf.open_corpus({"a.x": pd.DataFrame({"i": [1]}), "a.y": pd.DataFrame({"j": [2]})})
+    told = fits(corpus.tools(learn=True), "learn", {"question": "How many?", "sql": "SELECT COUNT(*) FROM y"})
+    assert told["learned"] == 1
+    assert corpus.learned["question"].tolist() == ["How many?"]
+
+
+def test_tables_of_many_files_go_by_names_that_run(tmp_path: Path):
+    for database in ("one", "two"):
+        with closing(sqlite3.connect(tmp_path / f"{database}.sqlite")) as connection:
+            pd.DataFrame({"id": [1, 2], "of": [database] * 2}).to_sql("item", connection, index=False)
+            pd.DataFrame({"item_id": [1, 1, 2], "n": [1, 2, 3]}).to_sql("sale", connection, index=False)
+            connection.commit()
+    tools = tf.open_corpus(tmp_path).tools()
+    name = fits(tools, "describe_tables", {"tables": ["two.item"]})["tables"][0]["name"]
+    assert fits(tools, "run_sql", {"sql": f'SELECT DISTINCT "of" FROM {name}'})["rows"] == [["two"]]
+    plan = fits(tools, "plan_joins", {"tables": ["two.item", "two.sale"], "on": ["two.sale.item_id = two.item.id"]})
+    assert fits(tools, "run_sql", {"sql": plan["sql"]})["row_count"] == 3
+
+
+def test_a_model_is_told_when_to_use_a_tool_and_what_it_takes():
+    corpus = tf.open_corpus({"t": pd.DataFrame({"n": [1]})})
+    tools = corpus.tools(ask=True, learn=True, budget=1.0)
+    assert [tool.__name__ for tool in tools] == [
+        "find_tables", "describe_tables", "plan_joins", "run_sql", "merge_tables", "profile_column", "search_values",
+        "ask", "learn",
+    ]  # fmt: skip
+    for tool in tools:
+        schema = schema_of(tool)
+        assert "Use it" in schema["description"], tool
+        assert schema["input"]["type"] == schema["output"]["type"] == "object"
+        for argument in schema["input"]["properties"].values():
+            assert argument["description"].endswith(".")
+        jsonschema.Draft202012Validator.check_schema(schema["input"])
+        jsonschema.Draft202012Validator.check_schema(schema["output"])
+    openai, anthropic = corpus.tools(format="openai"), corpus.tools(format="anthropic")
+    assert openai[3]["function"]["name"] == anthropic[3]["name"] == "run_sql"
+    assert openai[3]["function"]["parameters"] == anthropic[3]["input_schema"]
+    assert TypeAdapter(list[dict[str, Any]]).validate_python(openai)
+    with pytest.raises(InvalidArgument, match="budget"):
+        corpus.tools(ask=True)
+    with pytest.raises(InvalidArgument, match="openai"):
+        corpus.tools(format="gemini")  # type: ignore[call-overload]
