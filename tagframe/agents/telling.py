@@ -17,7 +17,7 @@ from tagframe.errors import FileNotAllowed, HiddenColumn, InvalidArgument
 from tagframe.joins import JoinPlan, JoinStep
 from tagframe.joins.key_text import text_of
 from tagframe.merging import MergeReport, Where
-from tagframe.merging.hidden_now import unprompted_names
+from tagframe.merging.run import unprompted_names
 from tagframe.merging.where import where_of
 from tagframe.retrieval import RetrievedTables
 from tagframe.retrieval.index_cache import index_of
@@ -26,7 +26,6 @@ from tagframe.retrieval.refine import nearest_columns
 
 _CITED = 5
 _SAID = 10
-_DOUBTFUL = 0.5
 
 
 def rounded(chance: float | None) -> float | None:
@@ -86,8 +85,8 @@ def one_line_of(plan: JoinPlan, sql: str) -> str:
     return sql if any("\n" in name for name in names) else re.sub(r"\n *", " ", sql)
 
 
-def account_of(report: MergeReport, plan: JoinPlan) -> Account:
-    """What a merge does to rows."""
+def account_of(report: MergeReport, plan: JoinPlan, said: Sequence[str]) -> Account:
+    """What a merge does to rows, and what it said of itself."""
     joins = [
         CountedJoin(
             **join_of(step, plan),
@@ -101,15 +100,7 @@ def account_of(report: MergeReport, plan: JoinPlan) -> Account:
         )
         for step, counted in zip(plan.steps, report.steps, strict=True)
     ]
-    faint = [step for step in plan.steps if step.score < _DOUBTFUL and step.key.evidence.origin == "inferred"]
-    coerced = [(counted, step) for counted, step in zip(report.steps, plan.steps, strict=True) if counted.coerced]
-    doubts = [
-        *report.preface,
-        *(f"{step} is less likely a key than not ({step.score:.2f})." for step in faint),
-        *(f"{one.coerced:,} rows match on {step} only as keys are read alike though written otherwise."
-          for one, step in coerced),
-        *report.doubts,
-    ]  # fmt: skip
+    doubts = [*report.preface, *said, *report.doubts]
     return Account(
         start=report.start, start_rows=report.start_rows, joins=joins, lost=report.lost, doubts=doubts[:_SAID]
     )

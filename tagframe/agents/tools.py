@@ -18,6 +18,7 @@ from tagframe.agents.limits import limited
 from tagframe.agents.paging import TOKENS, Remembered, offset_of, page_of, rows_of, tokens_of
 from tagframe.agents.results import (
     ABOUT_CELLS,
+    Account,
     Answered,
     Described,
     DescribedColumn,
@@ -63,8 +64,9 @@ from tagframe.errors import FileNotAllowed, InvalidArgument, NotConfigured, SQLF
 from tagframe.joins import How, JoinPlan, keys_on, plan_tables
 from tagframe.learning import learn as learn_queries
 from tagframe.lm import Budget
-from tagframe.merging import MergeReport, Reaction, run_plan
-from tagframe.merging.hidden_now import as_hidden_now
+from tagframe.merging import Reaction, run_plan
+from tagframe.merging.advice import heard
+from tagframe.merging.run import as_hidden_now
 from tagframe.operators import arun
 from tagframe.retrieval import RetrievedTables, retrieve_tables
 from tagframe.retrieval.index_cache import index_of
@@ -287,19 +289,10 @@ class Tools:
         """
         plan = self._plan(tables, on)
         shown = visible_columns(plan, None, None)
-        _, report = run_plan(
-            plan,
-            self.corpus,
-            how=how,
-            columns=shown[:1],
-            limit=1,
-            on_fanout=on_fanout,
-            on_loss="allow",
-            on_ambiguous="allow",
-        )
+        _, account = self._merged(plan, how, on_fanout, shown[:1], None, limit=1)
         return Planned(
             about=ABOUT_CELLS,
-            account=account_of(report, plan),
+            account=account,
             bridges=list(plan.bridges),
             left_out=list(plan.left_out),
             alternatives=alternative_lines(plan)[:_COMMON],
@@ -348,28 +341,17 @@ class Tools:
         wanted = visible_columns(plan, where, columns)
         at_most = limit if limit is not None or target is not None else ROWS
 
-        def merged() -> tuple[pd.DataFrame, MergeReport]:
-            return run_plan(
-                plan,
-                self.corpus,
-                how=how,
-                where=where,
-                columns=wanted,
-                limit=at_most,
-                on_fanout=on_fanout,
-                on_loss="allow",
-                on_ambiguous="allow",
-            )
-
         asked = ["merge", tables, where, columns, at_most, on, how, on_fanout, aggregate]
-        frame, report = self._remembered.get(asked, start, merged)
+        frame, account = self._remembered.get(
+            asked, start, lambda: self._merged(plan, how, on_fanout, wanted, where, at_most)
+        )
         shown = Merged(
             about=ABOUT_CELLS,
             columns=list(map(str, frame.columns)),
             rows=[],
             row_count=len(frame),
             file=None,
-            account=account_of(report, plan),
+            account=account,
             note="",
             cursor=None,
         )
@@ -388,6 +370,23 @@ class Tools:
         return as_hidden_now(
             plan_tables(self.corpus, ids, given=given, bridges=tables_around(self.corpus, ids)), self.corpus
         )
+
+    def _merged(
+        self, plan: JoinPlan, how: How, on_fanout: Reaction, columns: list[str], where: Where | None, limit: int | None
+    ) -> tuple[pd.DataFrame, Account]:
+        with heard() as said:
+            frame, report = run_plan(
+                plan,
+                self.corpus,
+                how=how,
+                columns=columns,
+                where=where,
+                limit=limit,
+                on_fanout=on_fanout,
+                on_loss="allow",
+                on_ambiguous="allow",
+            )
+            return frame, account_of(report, plan, said)
 
     def _sql(self, plan: JoinPlan, how: How) -> str:
         """The plan as a statement that :meth:`run_sql` takes, with tables by the names that they have there."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -41,8 +43,25 @@ _SHOWN = 3
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 
 
+_heard: ContextVar[list[str] | None] = ContextVar("tagframe_advice", default=None)
+
+
+@contextmanager
+def heard() -> Iterator[list[str]]:
+    """A block whose warnings are collected in a list instead, by somebody who tells them otherwise."""
+    said: list[str] = []
+    token = _heard.set(said)
+    try:
+        yield said
+    finally:
+        _heard.reset(token)
+
+
 def warn(message: str, category: type[Warning]) -> None:
     """Warn the line of the user's own code from which the library was called."""
+    if (said := _heard.get()) is not None:
+        said.append(message)
+        return
     level, frame = 1, inspect.currentframe()
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back

@@ -120,7 +120,7 @@ def run_plan(
         asked, frame = replace(asked, wanted=wanted), frame[[*wanted]]
     if how != "inner" and on_loss != "allow":
         advice.say_unmatched(_unmatched(asked, frame, report))
-    unprompted = _unprompted(plan, names)
+    unprompted = unprompted_names(plan, names)
     if unprompted:
         results.remember(frame, unprompted=unprompted & {*frame.columns})
     return frame, report
@@ -254,7 +254,7 @@ def _in_order(source: PlanTable, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(column for column in source.columns if column in names)
 
 
-def _unprompted(plan: JoinPlan, names: Mapping[ColumnKey, str]) -> frozenset[str]:
+def unprompted_names(plan: JoinPlan, names: Mapping[ColumnKey, str]) -> frozenset[str]:
     """What columns that are hidden from models, and those made equal to them, are called in the merged frame."""
     kept = {(source.id, column) for source in plan.sources for column in source.unprompted}
     kept.update(*(group for group in plan.classes() if group & kept))
