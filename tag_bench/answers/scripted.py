@@ -20,6 +20,7 @@ _TABLE = re.compile(
     re.MULTILINE,
 )
 _ROWS = re.compile(r"<rows>\n(.*?)\n</rows>", re.DOTALL)
+_NUMBERED = re.compile(r"^\[?\d+\]? ", re.MULTILINE)
 _FORMS = (
     ('{"text": …, "values": […]}', '{"text": "Six.", "values": [6]}'),
     ("evaluatable in Python", "[6]"),
@@ -37,7 +38,7 @@ _FORMS = (
 def anything(request: Request) -> str:
     """An answer to a request; SQL is over the first table that is shown: its first column, judged by an LM function."""
     said = "\n".join(str(message["content"]) for message in request.messages)
-    rows = [len(block[1].splitlines()) for block in _ROWS.finditer(said)]
+    rows = [len(_NUMBERED.findall(block[1])) for block in _ROWS.finditer(said)]
     if "You write one SQLite SELECT statement" in said:
         table, column = _first(said)
         return f"```sql\nSELECT {column} FROM {table} WHERE sem_filter('{{{column}}} is known to all') LIMIT 3\n```"
