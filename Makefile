@@ -6,7 +6,7 @@ VENV := .venv
 VENV2 := .venv-pandas2
 BIN := $(VENV)/bin
 BIN2 := $(VENV2)/bin
-MAIN := .[bench,dask,delta,duckdb,iceberg,mip,postgres,sentence-transformers,sqlalchemy,test,lint]
+MAIN := .[bench,dask,delta,docs,duckdb,iceberg,mip,postgres,sentence-transformers,sqlalchemy,test,lint]
 SECOND := .[dask,delta,lotus,postgres,sentence-transformers,test]
 
 # Bytecode is kept, whatever the environment says: tests are rewritten and the library compiled in every process else.
@@ -23,12 +23,13 @@ FRAMES := tests/operators tests/merging tests/dask tests/engines/test_engines.py
 CORES := $(shell getconf _NPROCESSORS_ONLN)
 AT_ONCE := $(if $(filter 1 2 3 4 5 6 7,$(CORES)),,-j 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target))
 
-.PHONY: help setup setup-pandas2 demo check test lint test-main test-pandas2 constraints clean
+.PHONY: help setup setup-pandas2 demo docs dist check test lint test-main test-pandas2 constraints clean
 
 help:
 	@echo "make demo    set up, then answer a question over the tables of examples/ (TAGFRAME_LM=model for a live model)"
 	@echo "make check   set up, lint, and run the fast tests: for everyday use"
 	@echo "make test    set up, lint, and run every test on pandas 3, and with LOTUS on pandas 2 those that touch frames"
+	@echo "make docs    set up, then build the pages of docs/ into site/; make dist: the wheel and the source archive, in dist/"
 	@echo "make setup   the environment alone ($(VENV)); make lint: ruff and mypy"
 
 setup: $(VENV)/.installed
@@ -49,6 +50,12 @@ $(VENV2)/.installed: pyproject.toml constraints-pandas2.txt
 
 demo: setup
 	$(BIN)/python examples/demo.py
+
+docs: setup
+	$(BIN)/python tools/build_docs.py
+
+dist: setup
+	$(BIN)/python tools/build_dist.py
 
 lint: setup
 	$(BIN)/ruff check .
@@ -77,4 +84,4 @@ constraints:
 	(head -n 1 constraints-pandas2.txt; $(BIN2)/pip freeze --exclude-editable | sed 's/+cpu//') > constraints.new && mv constraints.new constraints-pandas2.txt
 
 clean:
-	rm -rf $(VENV) $(VENV2) .demo
+	rm -rf $(VENV) $(VENV2) .demo site dist

@@ -12,11 +12,16 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import importlib
+import inspect
 import io
 import os
 import re
+import shlex
 import shutil
+import subprocess
 import sys
+import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
@@ -26,6 +31,7 @@ import pytest
 from click.testing import CliRunner
 
 import tagframe as tf
+from tagframe.accessor import TagAccessor
 from tagframe.cli import main
 from tagframe.lm import import_answers
 
@@ -46,7 +52,9 @@ def printed(language: str, code: str, names: dict[str, Any]) -> str:
     """What an example prints."""
     if language == "sh":
         lines = [line.split("  #")[0].removeprefix("tagframe ") for line in code.splitlines()]
-        done = [CliRunner().invoke(main, _words(line), catch_exceptions=False) for line in lines]
+        done = [
+            CliRunner().invoke(main, shlex.split(line), prog_name="tagframe", catch_exceptions=False) for line in lines
+        ]
         return "".join(one.output for one in done)
     parsed = ast.parse(code)
     last = parsed.body.pop() if isinstance(parsed.body[-1], ast.Expr) else None
@@ -60,12 +68,6 @@ def printed(language: str, code: str, names: dict[str, Any]) -> str:
             if value is not None:
                 print(repr(value))
     return out.getvalue()
-
-
-def _words(line: str) -> list[str]:
-    import shlex
-
-    return shlex.split(line)
 
 
 def run(page: Path, folder: Path) -> list[tuple[re.Match[str], str]]:
@@ -143,6 +145,62 @@ def test_internal_links_resolve():
             assert not anchor or anchor in anchors[target], (page.name, link)
 
 
+def public_names() -> set[str]:
+    """Every public name, as the reference names it."""
+    classes = {"tagframe.Corpus": tf.Corpus, "tagframe.Answer": tf.Answer, "tagframe.accessor.TagAccessor": TagAccessor}
+    for path in ("retrieval.RetrievedTables", "merging.MergeReport", "joins.JoinPlan", "keys.KeyPair"):
+        room, name = path.split(".")
+        classes[f"tagframe.{path}"] = getattr(importlib.import_module(f"tagframe.{room}"), name)
+    methods = {f"{path}.{name}" for path, owner in classes.items() for name in dir(owner) if not name.startswith("_")}
+    errors = {f"tagframe.errors.{name}" for name, one in vars(tf.errors).items() if inspect.isclass(one)}
+    ours = {name for name in errors if getattr(tf.errors, name.rpartition(".")[2]).__module__ == "tagframe.errors"}
+    awaited = {name for name in tf.__all__ if name.startswith("asem_")}
+    return methods | ours | {f"tagframe.{name}" for name in {*tf.__all__} - awaited - {"accessor"}}
+
+
+def test_every_public_name_has_a_page():
+    reference = "\n".join(page.read_text("utf-8") for page in PAGES if page.parent.name == "reference")
+    named = set(re.findall(r"^::: (\S+)$", reference, re.M))
+    missing = {name for name in public_names() if not any(name == one or name.startswith(f"{one}.") for one in named)}
+    assert not missing
+    assert not {name for name in tf.__all__ if name.startswith("asem_") and f"`tf.{name}`" not in reference}
+
+
+@pytest.mark.slow
+def test_the_site_builds_with_every_name_and_no_broken_link(tmp_path):
+    for part in ("docs", "tagframe", "tools", "zensical.toml"):
+        if (ROOT / part).is_dir():
+            shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / part, tmp_path)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "tools/build_docs.py"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    site = tmp_path / "site"
+    html = {page: page.read_text("utf-8") for page in site.rglob("*.html") if page.name != "404.html"}
+    ids = {page: set(re.findall(r'\bid="([^"]+)"', text)) for page, text in html.items()}
+    assert not public_names() - set().union(*ids.values())
+    for page, text in html.items():
+        for link in re.findall(r'(?:href|src)="([^"]+)"', text):
+            if re.match(r"[a-z]+:|//", link):
+                continue
+            path, _, anchor = link.partition("#")
+            target = (page.parent / path).resolve() if path else page
+            target = target / "index.html" if target.is_dir() else target
+            assert target.is_file(), (page.name, link)
+            assert not anchor or target not in ids or anchor in ids[target] | {"__comments"}, (page.name, link)
+    listed = re.findall(r"\]\((\S+)\)", (site / "llms.txt").read_text("utf-8"))
+    assert {site / path for path in listed} == {site / page.relative_to(ROOT / "docs") for page in PAGES[1:]}
+    assert all((site / path).is_file() for path in listed)
+
+
 def _anchor(heading: str) -> str:
     return re.sub(r"[^\w]+", "-", heading.lower().replace("`", "")).strip("-")
 
@@ -155,8 +213,6 @@ def test_the_readme_is_short():
 
 def write(page: Path) -> None:
     """Write what the examples of a page print today."""
-    import tempfile
-
     with tempfile.TemporaryDirectory() as scratch:
         text, end, parts = page.read_text("utf-8"), 0, []
         for block, today in run(page, Path(scratch)):

@@ -1,0 +1,66 @@
+"""Build the pages of ``docs/`` into ``site/``: ``python tools/build_docs.py``, or ``make docs``.
+
+Beside each page stands its Markdown, in which names of the reference are their signatures and docstrings, and
+``site/llms.txt`` lists all of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS, SITE = ROOT / "docs", ROOT / "site"
+sys.path.insert(0, str(ROOT))
+
+
+def told(path: str) -> str:
+    """What a name of the reference is, as Markdown: of a class its methods, of a module its classes."""
+    parts = path.split(".")
+    found: Any = importlib.import_module(parts[0])
+    for depth, part in enumerate(parts[1:], start=2):
+        found = getattr(found, part, None) or importlib.import_module(".".join(parts[:depth]))
+    lines = [f"## `{parts[-1]}{_signature(found)}`", "", inspect.getdoc(found) or ""]
+    for name, member in vars(found).items() if inspect.isclass(found) or inspect.ismodule(found) else ():
+        ours = inspect.isfunction(member) or (inspect.isclass(member) and member.__module__ == path)
+        if ours and not name.startswith("_"):
+            lines += ["", f"### `{name}{_signature(member)}`", "", inspect.getdoc(member) or ""]
+    return "\n".join(lines)
+
+
+def _signature(found: object) -> str:
+    if not inspect.isfunction(found):
+        return ""
+    return re.sub(r"(: |-> )'([^']+)'", r"\1\2", str(inspect.signature(found)))  # annotations are texts
+
+
+def pages(entries: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Title and path of each page, in the order of the navigation."""
+    for entry in entries:
+        for title, under in entry.items():
+            yield from [(title, under)] if isinstance(under, str) else pages(under)
+
+
+def main() -> int:
+    """Build; the status is zensical's, which is 1 where a page has a warning."""
+    status = subprocess.run([sys.executable, "-m", "zensical", "build", "-c", "-s"], cwd=ROOT, check=False).returncode
+    project = tomllib.loads((ROOT / "zensical.toml").read_text("utf-8"))["project"]
+    lines = [f"# {project['site_name']}", "", f"> {project['site_description']}", ""]
+    for title, path in pages(project["nav"]):
+        text = (DOCS / path).read_text("utf-8")
+        text = re.sub(r"^::: (\S+)$", lambda block: told(block[1]), text, flags=re.MULTILINE)
+        (SITE / path).write_text(text, "utf-8")
+        lines.append(f"- [{title}]({path})")
+    (SITE / "llms.txt").write_text("\n".join([*lines, ""]), "utf-8")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
