@@ -21,7 +21,7 @@ from tagframe import accessor as accessor  # registers df.tag
 from tagframe.errors import NameUnknown, RenamedName, did_you_mean
 from tagframe.moved import find_moved_modules
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if "dask.dataframe" in sys.modules:
     importlib.import_module("tagframe.dask")  # registers ddf.tag
