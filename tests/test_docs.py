@@ -26,6 +26,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import click
 import pandas as pd
 import pytest
 from click.testing import CliRunner
@@ -164,6 +165,11 @@ def test_every_public_name_has_a_page():
     missing = {name for name in public_names() if not any(name == one or name.startswith(f"{one}.") for one in named)}
     assert not missing
     assert not {name for name in tf.__all__ if name.startswith("asem_") and f"`tf.{name}`" not in reference}
+
+
+def test_every_command_is_in_the_reference():
+    text = (ROOT / "docs" / "reference" / "shell.md").read_text("utf-8")
+    assert [name for name in main.list_commands(click.Context(main)) if f"`tagframe {name} " not in text] == []
 
 
 @pytest.mark.slow
