@@ -299,6 +299,27 @@ def ask(
         click.echo(repr(answer))
 
 
+@main.command()
+@click.argument("source")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Where the page is; a free one where 0.")
+@click.option("--browser/--no-browser", default=True, help="Open the page.")
+def look(source: str, port: int, browser: bool) -> None:
+    """Show the tables of SOURCE and how they join on a page of this machine, until Ctrl-C.
+
+    Example: tagframe look bank.sqlite
+    """
+    import webbrowser
+
+    from tagframe.agents.page import look as show
+
+    def say(address: str) -> None:
+        click.echo(f"{address}\n(Ctrl-C ends it)")
+        if browser:
+            webbrowser.open(address)
+
+    show(tagframe.open_corpus(source), port, say)
+
+
 def _given(settings: dict[str, str | None]) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if value is not None}
 

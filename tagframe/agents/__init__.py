@@ -1,4 +1,4 @@
-"""A corpus as tools for agents: plain functions, their schemas, and an MCP server of them."""
+"""A corpus as tools for agents: plain functions, their schemas, an MCP server of them; and a page to look at it."""
 
 from tagframe.agents.schemas import Format, schema_of
 from tagframe.agents.tools import Tools

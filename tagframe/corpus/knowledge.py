@@ -421,13 +421,16 @@ def _say_similar(table: str, column: str, place: str) -> None:
     )
 
 
-def read_key(text: str, profiles: Sequence[TableProfile]) -> ToldKey:
-    """A key as text: ``"orders.buyer = customers.id"``, several pairs of columns with ``and`` between.
+def read_key(text: str | ToldKey, profiles: Sequence[TableProfile]) -> ToldKey:
+    """A key as text: ``"orders.buyer = customers.id"``, several pairs of columns with ``and`` between; or one as it is,
+    of columns that no text can name (``"a and b"``).
 
     Raises:
         InvalidArgument: not of that form, a column and itself, or a side that may be in several tables.
         TableNotFound, ColumnNotFound: a name that is not there.
     """
+    if isinstance(text, ToldKey):
+        return text
     return ToldKey(*column_pairs(text, list(map(NamedTable.of, profiles)), within=True))
 
 
@@ -448,7 +451,7 @@ class CorpusKeys:
         self._store = store
         self._profiles = profiles
 
-    def add(self, key: str) -> None:
+    def add(self, key: str | ToldKey) -> None:
         """Say that columns join: ``"orders.buyer = customers.id"``, the referencing side first.
 
         Retrieval, plans and merges take it for certain. Several pairs, with ``and`` between, are one composite key.
@@ -460,7 +463,7 @@ class CorpusKeys:
         told = read_key(key, self._profiles)
         self._store.tell(lambda known: known.with_key(told, forbidden=False))
 
-    def forbid(self, key: str) -> None:
+    def forbid(self, key: str | ToldKey) -> None:
         """Say that columns do not join, whatever their names and values say, and whatever the source declares.
 
         Raises:
@@ -469,7 +472,7 @@ class CorpusKeys:
         told = read_key(key, self._profiles)
         self._store.tell(lambda known: known.with_key(told, forbidden=True))
 
-    def forget(self, key: str) -> None:
+    def forget(self, key: str | ToldKey) -> None:
         """Take back what was said of these columns; nothing happens where nothing was.
 
         Raises:

@@ -1,0 +1,292 @@
+"""``tagframe look``: a page on loopback that shows the tables of a corpus, how they join, and why.
+
+It reads profiles only, no rows, and writes nothing but what its user says of keys. Whoever can open a connection to
+this machine is a stranger until they show the token, which stands behind the # of the page's address and so in no
+request line, log or Referer; every request but that for the page itself, which holds nothing, carries it in a header.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import secrets
+import socket
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from tagframe.corpus import Corpus, TableProfile, facts_of
+from tagframe.corpus.corpus import knowledge_of
+from tagframe.corpus.told import ToldKey
+from tagframe.errors import InvalidArgument, MissingExtra, TagframeError
+from tagframe.keys import KeyPair
+from tagframe.keys.database_keys import database_keys
+from tagframe.keys.inference import with_composites, with_told
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+TOKEN_HEADER = "x-tagframe-token"
+_LOOPBACK = "127.0.0.1"
+_FAINTEST = 0.2
+"""The chance from which on a key is worth a person's look."""
+_LONGEST_SAMPLE = 200
+
+
+def look(corpus: Corpus, port: int = 0, say: Callable[[str], object] = lambda address: None) -> None:
+    """Show a corpus on a page of this machine, until it is interrupted.
+
+    Args:
+        corpus: which is shown.
+        port: to listen at; 0 for one that is free.
+        say: is told the page's address, with the token, once the port is open.
+
+    Raises:
+        MissingExtra: the web server is not installed.
+        InvalidArgument: the port is taken.
+    """
+    try:
+        import uvicorn
+    except ImportError as error:
+        raise MissingExtra('the page needs a web server: pip install "tagframe[look]"') from error
+    token = secrets.token_urlsafe(24)
+    with socket.socket() as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((_LOOPBACK, port))
+        except OSError as error:
+            raise InvalidArgument(f"port {port} cannot be had ({error.strerror}); 0 takes a free one") from error
+        port = listening.getsockname()[1]
+        listening.listen()
+        say(f"http://{_LOOPBACK}:{port}/#{token}")
+        settings = uvicorn.Config(
+            page(corpus, token, port), log_level="warning", access_log=False, server_header=False, lifespan="off"
+        )
+        uvicorn.Server(settings).run(sockets=[listening])
+
+
+def page(corpus: Corpus, token: str, port: int) -> ASGIApp:
+    """The page of a corpus and what it asks for, as an ASGI application.
+
+    Args:
+        corpus: which is shown.
+        token: that requests must carry in the header ``x-tagframe-token``.
+        port: that the page is at; requests for any other host are refused.
+    """
+    from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
+    from starlette.responses import HTMLResponse
+    from starlette.routing import Route
+
+    html = (resources.files("tagframe.agents") / "page.html").read_text(encoding="utf-8")
+    keys = _Keys(corpus)
+
+    def tables(request: Request) -> Response:
+        found = [
+            {"id": one.id, "database": one.database, "name": one.name, "rows": one.rows, "estimated": one.estimated}
+            for one in corpus.profiles
+        ]
+        return _json({"tables": found})
+
+    def table(request: Request) -> Response:
+        return _json(_table(corpus.profile(request.query_params.get("id", ""))))
+
+    def search(request: Request) -> Response:
+        found = corpus.retrieve_tables(request.query_params.get("question", ""))
+        return _json(
+            {
+                "tables": [
+                    {"id": hit.id, "label": hit.label, "chance": hit.probability, "reasons": hit.reasons}
+                    for hit in found
+                ],
+                "keys": keys.told_apart(found.joins, forbidden=False),
+                "note": found.note,
+            }
+        )
+
+    def shown_keys(request: Request) -> Response:
+        return _json({"keys": keys.shown()})
+
+    async def told_keys(request: Request) -> Response:
+        return _json({"keys": await run_in_threadpool(keys.tell, await request.body())})
+
+    def refused(request: Request, error: Exception) -> Response:
+        return _json({"error": str(error)}, 400)
+
+    return _Guard(
+        Starlette(
+            routes=[
+                Route("/", lambda request: HTMLResponse(html)),
+                Route("/tables", tables),
+                Route("/table", table),
+                Route("/search", search),
+                Route("/keys", shown_keys, methods=["GET"]),
+                Route("/keys", told_keys, methods=["POST"]),
+            ],
+            exception_handlers={TagframeError: refused},
+        ),
+        token,
+        port,
+        _policy(html),
+    )
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    from starlette.responses import Response
+
+    # Escaped to ASCII: cells may hold half surrogates, which no UTF-8 has.
+    return Response(json.dumps(value), status, media_type="application/json")
+
+
+def _policy(html: str) -> str:
+    """What the page may do: run its own script, wear its own style, and ask this server."""
+
+    def hashed(tag: str) -> str:
+        (text,) = re.findall(f"<{tag}>(.*?)</{tag}>", html, flags=re.DOTALL)
+        return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+    return (
+        f"default-src 'none'; script-src {hashed('script')}; style-src {hashed('style')}; connect-src 'self'; "
+        "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+
+
+class _Guard:
+    """Refuses what does not name this host, against DNS rebinding, or has no token; and forbids the page the rest."""
+
+    def __init__(self, app: Starlette, token: str, port: int, policy: str) -> None:
+        self._app, self._token = app, token.encode()
+        self._hosts = {f"{name}:{port}" for name in (_LOOPBACK, "localhost")}
+        self._headers = {
+            "content-security-policy": policy,
+            "cache-control": "no-store",
+            "cross-origin-resource-policy": "same-origin",
+            "referrer-policy": "no-referrer",
+            "x-content-type-options": "nosniff",
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        from starlette.datastructures import Headers, MutableHeaders
+
+        if scope["type"] != "http":
+            return
+        headers = Headers(scope=scope)
+        app: ASGIApp = self._app
+        if headers.get("host") not in self._hosts:
+            app = _json({"error": "this page is for its own machine only"}, 403)
+        elif scope["path"] != "/" and not secrets.compare_digest(
+            headers.get(TOKEN_HEADER, "").encode("latin-1"), self._token
+        ):
+            app = _json({"error": "the token is missing or wrong: open the address that tagframe look printed"}, 403)
+
+        async def with_headers(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(self._headers)
+            await send(message)
+
+        await app(scope, receive, with_headers)
+
+
+def _table(profile: TableProfile) -> dict[str, Any]:
+    """A table as the page shows it; of columns that are hidden, from anybody, there are no cells in its profile."""
+    columns = [
+        {
+            "name": one.name,
+            "family": one.family,
+            "declared": one.declared_type,
+            "nulls": one.null_share,
+            "distinct": one.distinct,
+            "samples": [sample[:_LONGEST_SAMPLE] for sample in one.samples],
+            "description": one.description,
+            "hidden": "hidden" if one.hidden else "kept from models" if one.unprompted else "",
+        }
+        if not one.hidden
+        else {"name": one.name, "hidden": "hidden"}
+        for one in profile.columns
+    ]
+    return {
+        "id": profile.id,
+        "rows": profile.rows,
+        "estimated": profile.estimated,
+        "description": profile.description,
+        "primary_key": profile.primary_key,
+        "columns": columns,
+    }
+
+
+class _Keys:
+    """The keys of a corpus as the page shows them, with what its user says of each."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus = corpus
+        self._lock = threading.Lock()
+        self._held: tuple[object, list[KeyPair]] | None = None
+
+    def shown(self) -> list[dict[str, Any]]:
+        """All that are likely enough, those of the user, and those that the user forbade."""
+        return self.told_apart(
+            with_told([key for key in self._inferred() if key.score >= _FAINTEST], self._corpus.profiles)
+        )
+
+    def told_apart(self, keys: Sequence[KeyPair], *, forbidden: bool = True) -> list[dict[str, Any]]:
+        """Keys as the page shows them, ``forbidden`` ones behind them."""
+        known = knowledge_of(self._corpus).known
+        of_user = {pair for key in known.keys for pair in _both_ways(key)}
+        shown = [(key, "accepted" if key in of_user else "") for key in keys]
+        if forbidden:
+            inferred = {key: key for key in self._inferred()}
+            for told in known.forbidden:
+                if told.left_table in self._corpus and told.right_table in self._corpus:
+                    one, other = _both_ways(told)
+                    shown.append((inferred.get(one) or inferred.get(other) or one, "forbidden"))
+        return [{**key.to_json(), "left": key.left, "right": key.right, "said": said} for key, said in shown]
+
+    def tell(self, body: bytes) -> list[dict[str, Any]]:
+        """Do what the user says of a key, and give all keys as they are then."""
+        does = {"accept": self._corpus.keys.add, "forbid": self._corpus.keys.forbid, "forget": self._corpus.keys.forget}
+        try:
+            asked = json.loads(body)
+            do = does[asked["say"]]
+            (left, mine), (right, theirs) = (
+                (self._corpus.profile(str(asked[f"{side}_table"])), [str(one) for one in asked[f"{side}_columns"]])
+                for side in ("left", "right")
+            )
+        except (ValueError, TypeError, KeyError) as error:
+            raise InvalidArgument(
+                'a key is told as {"say": "accept", "forbid" or "forget", "left_table": …, "left_columns": […], …}'
+            ) from error
+        if not mine or len(mine) != len(theirs) or (left.id, mine) == (right.id, theirs):
+            raise InvalidArgument(f"a key has as many columns on either side; got {mine} and {theirs}")
+        for profile, columns in ((left, mine), (right, theirs)):
+            for column in columns:
+                profile.column(column)
+        do(ToldKey(left.id, tuple(mine), right.id, tuple(theirs)))
+        return self.shown()
+
+    def _inferred(self) -> list[KeyPair]:
+        """As data and names have them; what is told of keys changes none of it, and what is hidden does."""
+        with self._lock:
+            withheld = knowledge_of(self._corpus).known.withheld
+            if self._held is None or self._held[0] != withheld:
+                databases: dict[str, list[TableProfile]] = defaultdict(list)
+                for profile in self._corpus.profiles:
+                    databases[profile.database].append(profile)
+                found = [
+                    key
+                    for tables in databases.values()
+                    for key in with_composites(*database_keys(tuple(tables), True, facts_of(self._corpus)).inferred)
+                ]
+                self._held = withheld, found
+            return self._held[1]
+
+
+def _both_ways(key: ToldKey) -> tuple[KeyPair, KeyPair]:
+    pair = KeyPair(key.left_table, key.left_columns, key.right_table, key.right_columns, 0.0)
+    return pair, pair.reversed()
