@@ -26,6 +26,7 @@ from tagframe.corpus.corpus import knowledge_of
 from tagframe.corpus.vectors import VectorStore
 from tagframe.embed import SentenceTransformerEmbedder, get_embedder
 from tagframe.errors import ReplayMiss
+from tagframe.evaluation.scores import scores_of
 from tagframe.lm import LM
 from tagframe.retrieval import METHODS, Method
 from tagframe.retrieval import Question as Asked
@@ -170,11 +171,7 @@ def scores(found: Sequence[Found], size: int) -> dict[str, float]:
     """Mean precision, recall, F1, complete recall, exact-set accuracy and connectedness at one K, in percent."""
     rows = []
     for one in found:
-        tables, gold = set(one.tables[size]), one.question.gold
-        hit = len(tables & gold)
-        precision, recall = hit / max(len(tables), 1), hit / len(gold)
-        f1 = 2 * precision * recall / (precision + recall) if hit else 0.0
-        rows.append((precision, recall, f1, recall == 1.0, tables == gold, one.connected[size]))
+        rows.append((*scores_of(one.tables[size], one.question.gold), one.connected[size]))
     means = 100 * np.mean(np.array(rows, dtype=float), axis=0) if rows else np.zeros(6)
     return dict(zip(("P", "R", "F1", "CR", "exact", "connected"), np.round(means, 2).tolist(), strict=True))
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,11 +31,20 @@ class _Group(click.Group):
         return super().get_command(ctx, name)
 
     def invoke(self, ctx: click.Context) -> Any:
-        # An error of ours says the fact and the way out; a traceback would bury both.
-        try:
-            return super().invoke(ctx)
-        except TagframeError as error:
-            raise click.ClickException(str(error)) from error
+        # An error or warning of ours says the fact and the way out; a traceback or a line of Python would bury both.
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_: click.echo(f"Warning: {_as_options(str(message))}", err=True)
+            try:
+                return super().invoke(ctx)
+            except TagframeError as error:
+                raise click.ClickException(_as_options(str(error))) from error
+
+
+def _as_options(text: str) -> str:
+    """A message that names Python's keywords, with the shell's options for them."""
+    keywords = "on_fanout|on_loss|on_ambiguous|follow_links|limit"
+    named = re.compile(rf"\b({keywords})=['\"]?(\w+)['\"]?")
+    return named.sub(lambda found: f"--{found[1].replace('_', '-')} {found[2]}", text)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -42,8 +52,8 @@ class _Group(click.Group):
 def main() -> None:
     """Find the tables that answer a question together, join them, and answer it.
 
-    CORPUS is a SQLite file, a folder of SQLite, CSV and Parquet files (a subfolder is a database), or a catalogue that
-    "tagframe index" wrote.
+    CORPUS is a SQLite file, a folder of SQLite, CSV, Parquet and Excel files (a subfolder is a database), or a
+    catalogue that "tagframe index" wrote.
     """
 
 
@@ -69,11 +79,28 @@ def _corpus(command: Callable[..., None]) -> Callable[..., None]:
         callback=lambda ctx, _, value: ctx.meta.update(follow_links=value),
         help="Read what links in a folder lead to outside of it.",
     )
-    return click.argument("corpus", type=click.Path(path_type=Path))(links(command))
+    csv = click.option(
+        "--csv",
+        multiple=True,
+        metavar="NAME=VALUE",
+        expose_value=False,
+        callback=lambda ctx, _, given: ctx.meta.update(csv=dict(map(_option, given)) or None),
+        help='How CSV files are written, as pandas.read_csv has it: "decimal=," or "dayfirst=true" (several times).',
+    )
+    return click.argument("corpus", type=click.Path(path_type=Path))(csv(links(command)))
+
+
+def _option(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise click.BadParameter(f'{text!r} is not of the form NAME=VALUE, as "decimal=,"', param_hint="--csv")
+    plain = {"true": True, "false": False}.get(value.lower(), value)
+    return name.strip(), int(value) if value.isdecimal() else plain
 
 
 def _opened(corpus: Path) -> tagframe.Corpus:
-    return tagframe.open_corpus(corpus, follow_links=click.get_current_context().meta["follow_links"])
+    given: Mapping[str, Any] = click.get_current_context().meta
+    return tagframe.open_corpus(corpus, follow_links=given["follow_links"], csv=given["csv"])
 
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
@@ -320,7 +347,74 @@ def look(source: str, port: int, browser: bool) -> None:
     show(tagframe.open_corpus(source), port, say)
 
 
-def _given(settings: dict[str, str | None]) -> dict[str, Any]:
+@main.command()
+@_corpus
+@click.option("--baseline", type=click.Path(path_type=Path), required=True,
+              help="A JSON file with what the tables were, without cells; written where there is none.")  # fmt: skip
+@click.option("--bound", type=click.FloatRange(0, 1), help="How far a share or a row count may move [default: .1].")
+@click.option("--accept", is_flag=True, help="Write the file anew: what is now is what is to be.")
+@_json
+def check(corpus: Path, baseline: Path, bound: float | None, accept: bool, as_json: bool) -> None:
+    """Say what of CORPUS is not as it was: exit status 1 where a key, a table, a column or a profile has changed.
+
+    Example: tagframe check bank.sqlite --baseline bank.json
+    """
+    from tagframe.evaluation import check as checked
+
+    found = checked(_opened(corpus), baseline, accept=accept, **_given({"bound": bound}))
+    if as_json:
+        _print_json(found.to_dict())
+    else:
+        click.echo(repr(found))
+    if found.findings:
+        click.get_current_context().exit(1)
+
+
+@main.command("eval")
+@_corpus
+@click.argument("questions", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@_k
+@_lm
+@_api_base
+@_store
+@_json
+def evaluate(corpus: Path, questions: Path, k: HowMany, as_json: bool, **settings: str | None) -> None:
+    """Measure retrieval over CORPUS on QUESTIONS, a CSV file with "question" and "sql" or "tables".
+
+    With --lm the model answers each question, and its rows are compared with those of the SQL.
+
+    Example: tagframe eval bank.sqlite questions.csv -k 5
+    """
+    from tagframe.evaluation import evaluate as evaluated
+
+    with config.context(**_given(settings)):
+        found = evaluated(_opened(corpus), questions, k=k or "auto", answers=settings["lm"] is not None)
+    if as_json:
+        _print_json(found.to_dict())
+    else:
+        click.echo(repr(found))
+
+
+@main.command()
+@click.option("--remove", multiple=True, metavar="NAME", help="Remove what is listed under this name (several times).")
+@_json
+def cache(remove: tuple[str, ...], as_json: bool) -> None:
+    """List what tagframe keeps on this machine, and remove what can be made again.
+
+    Example: tagframe cache --remove catalogues
+    """
+    from tagframe.kept import kept_files, remove_kept
+
+    for name in remove:
+        remove_kept(name)
+    held = kept_files()
+    if as_json:
+        _print_json([vars(one) for one in held])
+    for one in () if as_json else held:
+        click.echo(f"{one.name:<14}{one.bytes / 1e6:>9,.1f} MB in {one.files:,} files: {one.place}\n  {one.what}")
+
+
+def _given(settings: Mapping[str, object]) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if value is not None}
 
 

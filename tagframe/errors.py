@@ -134,6 +134,10 @@ class UnreadableTableWarning(UserWarning):
     """Some tables of a source were left out; ``corpus.problems`` holds the errors."""
 
 
+class NumbersAsTextWarning(UserWarning):
+    """Numbers of a CSV file are written in a way that has to be told, and are read as text."""
+
+
 class CatalogueWarning(UserWarning):
     """A catalogue could not be used as asked; what it would have kept is in memory only."""
 

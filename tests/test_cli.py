@@ -227,3 +227,64 @@ def test_errors_are_one_sentence(arguments, says):
 
 def test_merge_writes_no_other_kind_of_file():
     assert "neither a .csv nor a .parquet file" in run("merge", DATA, "films", "-o", "films.xlsx", status=2)
+
+
+@pytest.mark.filterwarnings("default")
+def test_csv_files_are_read_as_told(tmp_path):
+    (tmp_path / "p.csv").write_text("a;b\n1,5;x\n2,25;y\n")
+    said = CliRunner().invoke(main, ["tables", str(tmp_path)]).stderr
+    assert "Warning: the numbers of column 'a'" in said
+    assert "--csv decimal=," in said
+    assert ".py" not in said, "a warning of the shell has no line of Python"
+    assert "1.5" in run("merge", "--csv", "decimal=,", tmp_path, "p")
+    assert "NAME=VALUE" in run("tables", "--csv", "decimal", tmp_path, status=2)
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_file_without_a_table_is_a_line(tmp_path):
+    (tmp_path / "a.csv").write_text("x\n1\n")
+    (tmp_path / "empty.csv").write_text("")
+    said = CliRunner().invoke(main, ["tables", str(tmp_path)]).stderr
+    assert "Warning: left out: " in said
+    assert "warnings.warn" not in said
+
+
+def test_errors_name_the_options_of_the_shell(tmp_path):
+    (tmp_path / "a.csv").write_text("id,x\n1,1\n2,2\n")
+    (tmp_path / "b.csv").write_text("b_id,id\n1,1\n2,1\n3,2\n")
+    said = run("merge", tmp_path, "a", "b", "--on", "a.id = b.id", status=1)
+    assert "--on-fanout allow" in said
+    assert "on_fanout=" not in said
+
+
+def test_check_exits_with_1_where_something_changed(tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "a.csv").write_text("id,x\n" + "".join(f"{n},{n}\n" for n in range(50)))
+    assert "written down" in run("check", data, "--baseline", tmp_path / "then.json")
+    assert "nothing is amiss" in run("check", data, "--baseline", tmp_path / "then.json")
+    (data / "a.csv").write_text("id\n1\n")
+    found = json.loads(run("check", data, "--baseline", tmp_path / "then.json", "--json", status=1))
+    assert "column data.a.x is gone" in found["findings"]
+
+
+def test_eval_measures_on_questions_of_ones_own(tmp_path):
+    questions = tmp_path / "questions.csv"
+    questions.write_text("question,tables\nWhich films do critics like?,films reviews critics\n")
+    found = json.loads(run("eval", DATA, questions, "-k", 3, "--json"))
+    assert found["questions"][0]["needed"] == ["festival.critics", "festival.films", "festival.reviews"]
+    assert set(found["scores"]) == {"P", "R", "CR", "exact"}
+
+
+def test_cache_lists_and_removes(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    assert run("cache") == ""
+    corpus = tf.open_corpus(DATA, progress=False)
+    corpus.hide("customers.town")
+    listed = {one["name"]: one for one in json.loads(run("cache", "--json"))}
+    assert listed["catalogues"]["bytes"] > 0
+    assert "hidden columns are shown again" in run("cache", "--remove", "facts", status=1)
+    assert "did you mean 'catalogues'" in run("cache", "--remove", "catalogs", status=1)
+    assert "catalogues" not in run("cache", "--remove", "catalogues")
+    assert "facts" in run("cache")

@@ -38,7 +38,7 @@ from tagframe.corpus.stored_profiles import (
     redacted_text,
 )
 from tagframe.corpus.told import Knowledge
-from tagframe.corpus.told_facts import Told, told_in
+from tagframe.corpus.told_facts import Told
 from tagframe.engines.base import Stamp
 from tagframe.errors import TagframeError, UnreadableCatalogue
 
@@ -446,7 +446,7 @@ def _told(meta: Mapping[str, Any]) -> Told:
         if whole is None:
             raise ValueError("it is not what was written")
         hidden = Told({key: value for key, value in told.facts.items() if key[0] == "hidden"})
-        return told_in(whole[1].decode()).merged(hidden)
+        return Told.from_json(json.loads(whole[1])).merged(hidden)
     except _DAMAGE as error:
         raise UnreadableCatalogue(
             f"the catalogue is damaged where it has what was told of its tables: {error}"
@@ -461,7 +461,7 @@ def _told_in(db: sqlite3.Connection) -> Told:
 def _put_told(db: sqlite3.Connection, told: Told) -> None:
     told = _told_in(db).merged(told)
     _put_meta(db, "knowledge", told.knowledge.to_json())
-    _put_meta(db, "facts", sealed(told.to_text().encode()).decode())
+    _put_meta(db, "facts", sealed(json.dumps(told.to_json()).encode()).decode())
 
 
 def _put_meta(db: sqlite3.Connection, key: str, value: Any) -> None:

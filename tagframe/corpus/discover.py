@@ -14,7 +14,7 @@ from tagframe.corpus.catalogue import is_catalogue
 from tagframe.engines.base import Engine
 from tagframe.engines.links import Bounds
 from tagframe.engines.registry import IN_PLACE, SUFFIXES, engine_of, folder_engine, pattern_engine
-from tagframe.errors import EmptyCorpus, SourceNotFound, UnreadableTable, UnreadableTableWarning, place
+from tagframe.errors import EmptyCorpus, InvalidArgument, SourceNotFound, UnreadableTable, UnreadableTableWarning, place
 
 
 @dataclass(frozen=True)
@@ -37,32 +37,37 @@ LAKE, ASKED = "lake/", f"{IN_PLACE}/"
 a file's key does not end so."""
 
 
-def discover(path: Path, engine: str | None = None, *, follow_links: bool = False) -> list[SourceFile]:
-    """The files with tables at ``path``, sorted by their paths.
+def discover(path: Path, engine: str | None = None, *, follow_links: bool = False, csv: str = "") -> list[SourceFile]:
+    """The files with tables at ``path``, sorted by their paths; ``csv`` tells how those of CSV are written.
 
     Tables of partitioned folders and of large files are one place, where one engine reads them
     (:data:`~tagframe.engines.registry.IN_PLACE`); so are all Parquet, CSV and JSON files where ``engine`` names it, and
     the files that a pattern finds, which are one table.
 
-    A SQLite file is a database named after its stem. A subfolder is a database of the CSV and Parquet files in it, and
-    so is the folder itself; ``bank.sqlite`` in a folder ``bank`` is of the same database as that folder. Databases
-    that would have one name are called by their paths below the folder. Hidden files and folders are left out, and
-    links that lead out of the folder are, with a warning, unless ``follow_links``.
+    A SQLite file is a database named after its stem, and so is a workbook. A subfolder is a database of the CSV and
+    Parquet files in it, and so is the folder itself; ``bank.sqlite`` in a folder ``bank`` is of the same database
+    as that folder. Databases that would have one name are called by their paths below the folder. Hidden files and
+    folders are left out, and links that lead out of the folder are, with a warning, unless ``follow_links``.
 
     Raises:
         SourceNotFound: there is nothing at ``path``.
         EmptyCorpus: a folder without any such file.
         UnreadableTable: a file that is of none of the formats.
         MissingExtra: an engine is asked for, or needed, and not installed.
+        InvalidArgument: CSV files that are told how to be read would be read where they are.
     """
+    if csv and (engine is not None or (not path.exists() and glob.has_magic(str(path)))):
+        raise InvalidArgument("csv= tells pandas how CSV files are written, and pandas is not to read them here")
     if not path.exists() and glob.has_magic(str(path)):
         return [SourceFile(ASKED, "", pattern_engine(str(path), follow_links=follow_links))]
     if not path.exists():
         raise SourceNotFound(f"there is no file or folder {place(path)}")
     if path.is_file():
-        found = engine_of(path, look_inside=True)
+        found = engine_of(path, look_inside=True, csv=csv)
         if found is None:
-            raise UnreadableTable(f"{path} is neither SQLite, CSV nor Parquet; known endings: {', '.join(SUFFIXES)}")
+            raise UnreadableTable(
+                f"{path} is neither SQLite, CSV, Parquet nor a workbook; known endings: {', '.join(SUFFIXES)}"
+            )
         database = path.stem if found.is_database else path.absolute().parent.name or "files"
         return [SourceFile(path.name, database, found)]
     lake = folder_engine(path, asked=engine is not None, follow_links=follow_links)
@@ -70,7 +75,7 @@ def discover(path: Path, engine: str | None = None, *, follow_links: bool = Fals
     files = [
         (file.relative_to(path), found)
         for file in _walk(path, Bounds(path, follow_links=follow_links), outside)
-        if not (lake and lake.holds(file)) and (found := _engine(file)) is not None
+        if not (lake and lake.holds(file)) and (found := _engine(file, csv)) is not None
     ]
     if outside and not files and not lake:
         raise outside[0]
@@ -115,7 +120,7 @@ def _walk(folder: Path, bounds: Bounds, outside: list[UnreadableTable]) -> Itera
         seen.add(here)
         inside = set()
         for name in sorted([*folders, *files]):
-            if not name.startswith("."):
+            if not name.startswith((".", "~$")):  # hidden, or put there by Excel while a workbook is open
                 try:
                     bounds.check(Path(parent, name))
                     inside.add(name)
@@ -129,8 +134,8 @@ def _warn(error: Exception) -> None:
     warnings.warn(f"left out: {error}", UnreadableTableWarning, stacklevel=2)
 
 
-def _engine(file: Path) -> Engine | None:
+def _engine(file: Path, csv: str) -> Engine | None:
     """What reads the file; None for what holds no tables, such as a catalogue that was saved among them."""
-    engine = engine_of(file)
+    engine = engine_of(file, csv=csv)
     is_ours = engine is not None and engine.kind == "sqlite" and file.is_file() and is_catalogue(file)
     return None if is_ours else engine

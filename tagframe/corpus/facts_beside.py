@@ -84,7 +84,7 @@ def write_facts(path: Path, kept: Kept) -> Path:
         OSError: it cannot be written.
     """
     told = kept.told.standing()
-    tables: dict[str, dict[str, Any]] = {id: {"table": id} for id in sorted(told.tables)}
+    tables: dict[str, dict[str, Any]] = {id: {"table": id} for id in sorted(told.tables())}
     for id, identity in kept.tables.items():
         if id in tables:
             tables[id].update(file=identity.source, name=identity.table)

@@ -139,7 +139,7 @@ class Tables:
         """
         moved: dict[str, list[str]] = {}
         called: dict[str, list[str]] = {}
-        for id in sorted(told.tables):
+        for id in sorted(told.tables()):
             before = identities.get(id)
             copies = [] if before is None else list(self._copies(before))
             if id not in self._tables:

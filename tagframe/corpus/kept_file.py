@@ -77,7 +77,7 @@ class KeptFile:
         return (self._newest() or (0, None))[1]
 
     def _newest(self) -> tuple[int, bytes] | None:
-        there = {data for data in map(_bytes_of, (self.path, self.copy)) if data is not None}  # one, as a rule
+        there = [data for data in map(_bytes_of, (self.path, self.copy)) if data is not None]
         whole = [found for found in map(unsealed, there) if found is not None]
         if there and not whole:
             raise UnreadableFacts(

@@ -24,7 +24,7 @@ from tagframe.corpus.kept_file import KeptFile, Mark
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import NamedTable, column_pairs
 from tagframe.corpus.told import Knowledge, ToldKey
-from tagframe.corpus.told_facts import Told, told_in
+from tagframe.corpus.told_facts import Told
 from tagframe.errors import (
     CatalogueWarning,
     ServerGone,
@@ -36,10 +36,6 @@ from tagframe.errors import (
 
 if TYPE_CHECKING:
     from tagframe.corpus.catalogue import Catalogue
-
-
-_FACTS, _TABLES = ',\n"facts": ', ',\n"tables": '
-"""What stands around the facts in a file; in JSON on one line there is no such thing."""
 
 
 @dataclass(frozen=True)
@@ -59,17 +55,15 @@ class Kept:
     def to_bytes(self) -> bytes:
         """JSON that :meth:`from_bytes` reads."""
         tables = {id: identity.to_json() for id, identity in self.tables.items()}
-        head = f'{{"place": {json.dumps(self.place)}'
-        return f"{head}{_FACTS}{self.told.to_text()}{_TABLES}{json.dumps(tables)}}}".encode()
+        facts = ",\n".join(map(json.dumps, self.told.to_json()))  # a line each, for readers
+        return f'{{"place": {json.dumps(self.place)},\n"facts": [\n{facts}],\n"tables": {json.dumps(tables)}}}'.encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Kept:
         """Read what :meth:`to_bytes` wrote."""
-        head, _, rest = data.decode().partition(_FACTS)
-        facts, _, tables = rest.rpartition(_TABLES)
-        plain = json.loads(f"{head}{_TABLES}{tables}")
-        identities = {id: TableIdentity.from_json(one) for id, one in plain["tables"].items()}
-        return cls(plain["place"], told_in(facts), identities)
+        plain = json.loads(data)
+        tables = {id: TableIdentity.from_json(one) for id, one in plain["tables"].items()}
+        return cls(plain["place"], Told.from_json(plain["facts"]), tables)
 
 
 @dataclass(frozen=True)
@@ -271,7 +265,7 @@ class KnowledgeStore:
                 return
             for other in self._file.others():
                 if _server(other.place) == _server(self._file.place) != "":  # another user of the same database
-                    here_too = {id: [id] for id in other.told.tables}
+                    here_too = {id: [id] for id in other.told.tables()}
                     found = found.merged(other.told.standing().translated(here_too, ["hidden"]))
                 exact, similar = here.told_elsewhere(other.told, other.tables)
                 for table, column in sorted(similar.knowledge.withheld - found.merged(exact).knowledge.withheld):
@@ -334,8 +328,8 @@ class KnowledgeStore:
         found = dict(kept.tables) if kept else {}
         with suppress(ServerGone, UnreadableTable):  # it is written down all the same, and whoever reads is told
             here = Tables(self._here, self._known_of(told)[1])
-            found.update({id: here.identity(id) for id in told.tables if id in self._here})
-        return {id: found[id] for id in sorted(told.tables) if id in found}
+            found.update({id: here.identity(id) for id in told.tables() if id in self._here})
+        return {id: found[id] for id in sorted(told.tables()) if id in found}
 
     def kept(self) -> Kept:
         """The facts, and what their tables are known by."""
@@ -392,7 +386,7 @@ class _Both(KnowledgeStore):
                 {
                     key: value
                     for key, value in after.facts.items()
-                    if before.facts.get(key) != value and (Told({key: value}).tables <= self._of_second) is is_second
+                    if before.facts.get(key) != value and (Told({key: value}).tables() <= self._of_second) is is_second
                 }
             )
             if told.facts:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import pandas as pd
 
@@ -33,6 +33,7 @@ from tagframe.corpus.told import Knowledge
 from tagframe.corpus.told_facts import Told
 from tagframe.corpus.vectors import VectorStore
 from tagframe.engines.base import Chunk, TableShape
+from tagframe.engines.files import told_before, told_of_csv
 from tagframe.engines.frames import frame_engines
 from tagframe.engines.registry import FRAMES, IN_PLACE, is_url, server_of
 from tagframe.errors import (
@@ -52,6 +53,7 @@ def open_corpus(
     schema: Schema | None = None,
     schemas: Sequence[str] | None = None,
     engine: Literal["duckdb"] | None = None,
+    csv: Mapping[str, Any] | None = None,
     catalogue: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
     first_look: bool = False,
@@ -64,13 +66,13 @@ def open_corpus(
     by content) is not read again. Frames are profiled on each call.
 
     Args:
-        source: a SQLite file (a database named after it); a folder of SQLite, CSV and Parquet files (a subfolder is a
-            database); a CSV or Parquet file; a pattern such as ``"sales/*.parquet"``, whose files are one table; a
-            catalogue written by :meth:`Corpus.save` or ``tagframe index``; a
-            server, ``"postgresql://user:password@host/database"``, whose tables stay there (each schema is a
+        source: a SQLite file (a database named after it); a folder of SQLite, CSV, Parquet and Excel files (a subfolder
+            is a database, and so is a workbook, whose sheets are its tables); one such file; a pattern such as
+            ``"sales/*.parquet"``, whose files are one table; a catalogue written by :meth:`Corpus.save` or ``tagframe
+            index``; a server, ``"postgresql://user:password@host/database"``, whose tables stay there (each schema is a
             database): they are profiled from its statistics or a sample, and the profile says so (other servers are
-            read through SQLAlchemy, ``"mysql+pymysql://…"``, and may work); or frames by name,
-            ``"table"`` or ``"database.table"``.
+            read through SQLAlchemy, ``"mysql+pymysql://…"``, and may work); or frames by name, ``"table"`` or
+            ``"database.table"``.
         schema: instead of a source, tables whose rows are elsewhere: ``CREATE TABLE`` statements, a file of them, or
             columns by table (``{"loan": ["loan_id", "amount"]}``, or types by column). Tables are retrieved and planned
             from their names and types; there is nothing to merge.
@@ -79,6 +81,8 @@ def open_corpus(
             partitioned folders, folders of numbered parts, Delta or Iceberg tables, each of which is one table.
             Statements over frames are DuckDB's then, in its dialect, and read them in place; else SQLite's, over a
             copy. See :mod:`tagframe.engines.duckdb.frame_scans` for what they answer differently.
+        csv: how CSV files are written, where that cannot be seen: options of :func:`pandas.read_csv`, such as
+            ``{"decimal": ",", "dayfirst": True}``. A catalogue remembers them.
         schemas: of a server, those whose tables are opened; None for all that may be read, and of a server that is
             read through SQLAlchemy for its default one.
         catalogue: the file that keeps the profiles; None for one in the user's cache folder.
@@ -115,6 +119,9 @@ def open_corpus(
         raise InvalidArgument(f"schemas= is a list of names of a server's schemas; got {schemas!r}")
     if password_from is not None and not is_url(source):
         raise InvalidArgument("password_from= goes with a server's URL")
+    told = told_of_csv(csv)
+    if told and (schema is not None or isinstance(source, Mapping) or is_url(source)):
+        raise InvalidArgument("csv= tells how CSV files are written; there are none here")
     if engine not in (None, IN_PLACE) or (engine is not None and schema is not None):
         raise InvalidArgument(f"engine= is {IN_PLACE!r}, for a folder or for frames, or left out; got {engine!r}")
     if schema is not None:
@@ -145,8 +152,8 @@ def open_corpus(
     if path.is_file() and is_catalogue(path):
         if catalogue is not None:
             raise InvalidArgument(f"{path} is a catalogue itself; leave out catalogue={str(catalogue)!r}")
-        return _open_catalogue(Catalogue(path), progress, first_look, follow_links)
-    files = discover(path, engine, follow_links=follow_links)
+        return _open_catalogue(Catalogue(path), progress, first_look, follow_links, told)
+    files = discover(path, engine, follow_links=follow_links, csv=told)
     kept = cache_of(path) if catalogue is None else SourceCatalogue(Catalogue(Path(catalogue)), strict=True)
     kept = replace(kept, facts=FactsFile.of_place(str(path.resolve())), beside=facts_beside(path))
     return _open_files(path, files, kept.load(), kept, progress, first_look)
@@ -229,7 +236,9 @@ def with_frame(corpus: Corpus, frame: pd.DataFrame, id: str | None = None) -> tu
     return laid_over(others.union(Corpus([profile], {profile.id: origin}, knowledge=told)), corpus), profile.id
 
 
-def _open_catalogue(catalogue: Catalogue, progress: bool | None, first_look: bool, follow_links: bool) -> Corpus:
+def _open_catalogue(
+    catalogue: Catalogue, progress: bool | None, first_look: bool, follow_links: bool, csv: str
+) -> Corpus:
     contents = catalogue.load()
     place = catalogue.path if contents.root is None else contents.root
     beside = None if contents.root is None else facts_beside(contents.root)
@@ -246,7 +255,10 @@ def _open_catalogue(catalogue: Catalogue, progress: bool | None, first_look: boo
         return _assembled([], contents, (), kept)
     kept.strict = False
     engine = IN_PLACE if ASKED in contents.sources else None
-    files = discover(contents.root, engine, follow_links=follow_links)
+    if not csv:
+        before = (told_before(source.stamp) for source in contents.sources.values() if source.kind == "csv")
+        csv = next(filter(None, before), "")
+    files = discover(contents.root, engine, follow_links=follow_links, csv=csv)
     if contents.ids is not None:
         files = [file for file in files if file.key in contents.sources]
     return _open_files(contents.root, files, contents, kept, progress, first_look)

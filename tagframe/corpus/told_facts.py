@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -76,7 +76,7 @@ class Told:
         """With the facts of others, the later one of each; of two of one time that which says something."""
         facts = dict(self.facts)
         for other in others:
-            for key, (value, at) in other.facts.items() if other is not self else ():
+            for key, (value, at) in other.facts.items():
                 held = facts.get(key)
                 if held is None or (at, value is not None) > (held[1], held[0] is not None):
                     facts[key] = value, at
@@ -142,30 +142,21 @@ class Told:
             return self
         return Told({key: (value, at) for key, (value, at) in self.facts.items() if value is not None})
 
-    @cached_property
-    def tables(self) -> frozenset[str]:
+    def tables(self) -> set[str]:
         """The ids of all tables that facts are of."""
-        found: set[str] = set()
-        for kind, of in self.facts:
-            if kind == "key":
-                found.update(table for pair in json.loads(of[0]) for table, _ in pair)
-            else:
-                found.update(of[1:] if kind == "statement" else of[:1])
-        return frozenset(found)
+        found = {of[0] for kind, of in self.facts if kind not in ("key", "statement")}
+        found.update(*(of[1:] for kind, of in self.facts if kind == "statement"))
+        keys = [json.loads(of[0]) for kind, of in self.facts if kind == "key"]
+        return found | {table for pairs in keys for pair in pairs for table, _ in pair}
 
-    def to_text(self) -> str:
-        """JSON that :func:`told_in` reads: a line each, for readers."""
-        facts = ([kind, list(of), value, at] for (kind, of), (value, at) in self.facts.items())
-        return "[\n" + ",\n".join(map(json.dumps, facts)) + "]"
+    def to_json(self) -> list[list[Any]]:
+        """Plain values that :meth:`from_json` reads."""
+        return [[kind, list(of), value, at] for (kind, of), (value, at) in self.facts.items()]
 
-
-@lru_cache(maxsize=4)
-def told_in(text: str) -> Told:
-    """Read what :meth:`Told.to_text` wrote; a kind that this version does not know is kept as it is.
-
-    A file of facts and its catalogue have the same text, as a rule, which is read once.
-    """
-    return Told({(kind, tuple(of)): (value, float(at)) for kind, of, value, at in json.loads(text)})
+    @classmethod
+    def from_json(cls, plain: Iterable[Sequence[Any]]) -> Told:
+        """Read what :meth:`to_json` wrote; a kind that this version does not know is kept as it is."""
+        return cls({(kind, tuple(of)): (value, float(at)) for kind, of, value, at in plain})
 
 
 def _together(tables: Sequence[str], ids: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:

@@ -1,25 +1,37 @@
-"""CSV and Parquet files: one table each."""
+"""CSV and Parquet files, one table each, and workbooks, a table for each sheet."""
 
 from __future__ import annotations
 
+import ast
 import codecs
 import csv
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape, file_stamp
 from tagframe.engines.frames import frame_chunk
 from tagframe.engines.rows_only import RowsOnly
-from tagframe.errors import UnreadableTable
+from tagframe.errors import InvalidArgument, NumbersAsTextWarning, UnreadableTable, did_you_mean
 
+CSV_OPTIONS = frozenset(
+    "sep delimiter encoding encoding_errors decimal thousands quotechar quoting doublequote escapechar comment "
+    "skiprows skipinitialspace na_values keep_default_na true_values false_values parse_dates dayfirst date_format "
+    "on_bad_lines".split()
+)
+"""What :func:`pandas.read_csv` may be told of how a file is written; the other options change what a table is."""
+_DATES = ("parse_dates", "dayfirst", "date_format")
+_DATE = re.compile(r"\s*[0-9]{1,4}([./-])[0-9]{1,2}\1[0-9]{1,4}(?![0-9])")
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]+(\.[0-9]{3})*,[0-9]+\s*")
+_THOUSANDS_COMMA = re.compile(r"\s*[+-]?[0-9]{1,3}(,[0-9]{3})+\s*")
 _DELIMITERS = (",", ";", "\t", "|")
 _SNIFFED_BYTES = 2**18
 _SNIFFED_ROWS = 200
@@ -54,15 +66,30 @@ class CSVEngine(_OneTable):
     missing values in them ("NA", "null", …), are nulls. Columns of whole numbers are ``int64`` (``Int64`` beside
     nulls), other numbers ``float64``; numbers written with leading zeros ("00501") stay text, as the zeros would be
     lost. A header that is there twice is read as pandas reads it, ``x`` and ``x.1``.
+
+    Attributes:
+        path: the file.
+        told: options of :func:`pandas.read_csv` that its user gave, of :data:`CSV_OPTIONS`, as the text of a
+            dictionary; "" for none. Where they tell how dates are written and not in which columns, these are the
+            columns whose first cells all look like dates.
     """
 
     path: Path
     kind: str = "csv"
+    told: str = ""
+
+    def fingerprint(self, known: Stamp | None = None) -> Stamp:
+        """Size, time and content of the file, and how it is read."""
+        how = f" {self.told}" if self.told else ""
+        if known is None or how != known.sha256[64:]:
+            known = None
+        stamp = super().fingerprint(known)
+        return stamp if stamp is known else replace(stamp, sha256=stamp.sha256 + how)
 
     def shapes(self) -> list[TableShape]:
         """The table's names and types, from the head of the file."""
         with csv_errors(self.path):
-            header = pd.read_csv(self.path, nrows=0, **csv_options(self.path))
+            header = pd.read_csv(self.path, nrows=0, **self._options(dates=False))
         return [TableShape(self.path.stem, tuple(map(str, header.columns)), ("",) * header.shape[1])]
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
@@ -74,15 +101,17 @@ class CSVEngine(_OneTable):
                 chunksize=CHUNK_ROWS,
                 low_memory=False,
                 dtype_backend="numpy_nullable",
-                **csv_options(self.path),
+                **self._options(),
             ) as reader,
         ):
-            for frame in reader:
+            for number, frame in enumerate(reader):
+                if number == 0 and "decimal" not in self._told:
+                    self._notice_commas(frame)
                 yield frame_chunk(frame)
 
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """The rows of the one table, in the file's order."""
-        options: dict[str, Any] = {"nrows": limit, "low_memory": False, **csv_options(self.path)}
+        options: dict[str, Any] = {"nrows": limit, "low_memory": False, **self._options()}
         with csv_errors(self.path):
             frame = pd.read_csv(self.path, dtype_backend="numpy_nullable", **options)
             frame = frame if columns is None else frame[list(columns)]
@@ -95,9 +124,41 @@ class CSVEngine(_OneTable):
         numbers = [name for name in frame.columns if pd.api.types.is_numeric_dtype(frame[name].dtype)]
         if not numbers or not (options["encoding"] == "utf-16" or self._may_be_padded()):
             return frame.iloc[:, :0]
-        text: pd.DataFrame = pd.read_csv(self.path, dtype=str, **options)
+        plain = {name: value for name, value in options.items() if name not in _DATES}
+        text: pd.DataFrame = pd.read_csv(self.path, dtype=str, **plain)
         padded = [name for name in numbers if any(map(PADDED.match, text[name].dropna()))]
         return text[padded]
+
+    @property
+    def _told(self) -> dict[str, Any]:
+        return ast.literal_eval(self.told or "{}")  # type: ignore[no-any-return]
+
+    def _options(self, *, dates: bool = True) -> dict[str, Any]:
+        """How pandas has to read the file."""
+        told = self._told
+        found = {**csv_options(self.path, told.get("encoding"), told.pop("delimiter", None)), **told}
+        if not dates or not any(name in told for name in _DATES):
+            return {name: value for name, value in found.items() if name not in _DATES}
+        if "parse_dates" not in told:
+            plain = {name: value for name, value in found.items() if name not in _DATES}
+            head = pd.read_csv(self.path, dtype=str, nrows=_SNIFFED_ROWS, **plain)
+            cells = {name: head[name].dropna() for name in head.columns}
+            found["parse_dates"] = [name for name, seen in cells.items() if len(seen) and all(map(_DATE.match, seen))]
+        return found
+
+    def _notice_commas(self, rows: pd.DataFrame) -> None:
+        """Say which columns of text are numbers that are written with decimal commas."""
+        for name in rows.columns:
+            cells = rows[name].dropna().head(_SNIFFED_ROWS)
+            if len(cells) == 0 or not isinstance(cells.dtype, pd.StringDtype):
+                continue
+            if all(map(_DECIMAL_COMMA.fullmatch, cells)) and not all(map(_THOUSANDS_COMMA.fullmatch, cells)):
+                warnings.warn(
+                    f"the numbers of column {str(name)!r} in {self.path} have decimal commas ({cells.iloc[0]!r}) and "
+                    "are read as text; csv={'decimal': ','} reads them as numbers (in the shell: --csv decimal=,)",
+                    NumbersAsTextWarning,
+                    stacklevel=2,
+                )
 
     def _may_be_padded(self) -> bool:
         """Whether any cell may start with a zero: a look at the bytes that spares most files a second reading."""
@@ -109,19 +170,48 @@ class CSVEngine(_OneTable):
         return False
 
 
-def csv_options(path: Path) -> dict[str, Any]:
-    """How pandas has to read the file: its delimiter and its encoding.
+def told_of_csv(csv: Mapping[str, Any] | None) -> str:
+    """What a user says of how CSV files are written, checked, as :attr:`CSVEngine.told`.
+
+    Raises:
+        InvalidArgument: an option that pandas has not, or that would change what a table is.
+    """
+    if csv is None:
+        return ""
+    if not isinstance(csv, Mapping):
+        raise InvalidArgument(f"csv= is a mapping such as {{'decimal': ','}}; got {csv!r}")
+    for name in csv:
+        if name not in CSV_OPTIONS:
+            raise InvalidArgument(
+                f"csv= takes options of pandas.read_csv that say how a file is written; {name!r} is none of them: "
+                + did_you_mean(str(name), sorted(CSV_OPTIONS))
+            )
+    try:
+        if ast.literal_eval(repr(dict(csv))) == csv:
+            return repr(dict(sorted(csv.items())))
+    except (ValueError, SyntaxError):
+        pass  # a function, say, which no catalogue can remember
+    raise InvalidArgument(f"csv= takes texts, numbers, lists and dictionaries of them; got {csv!r}")
+
+
+def told_before(stamp: Stamp | None) -> str:
+    """What the user of a CSV file said of it when it was read last, as its stamp knows."""
+    return "" if stamp is None else stamp.sha256[65:]
+
+
+def csv_options(path: Path, encoding: str | None = None, delimiter: str | None = None) -> dict[str, Any]:
+    """How pandas has to read the file: its delimiter and its encoding, where they are not told.
 
     Raises:
         UnreadableTable: it is no text.
     """
     with path.open("rb") as file:
         start = file.read(_SNIFFED_BYTES)
-    encoding = _encoding(path, start)
-    if encoding != "utf-16" and b"\x00" in start:
+    encoding = encoding or _encoding(path, start)
+    if not encoding.lower().startswith(("utf-16", "utf-32")) and b"\x00" in start:
         raise UnreadableTable(f"{path} is not a text file: it holds zero bytes")
     text = codecs.getincrementaldecoder(encoding)("replace").decode(start)
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else sniff_delimiter(text)
+    delimiter = delimiter or ("\t" if path.suffix.lower() == ".tsv" else sniff_delimiter(text))
     # Without index_col=False pandas would take the first column for an index where rows end with a delimiter.
     return {"sep": delimiter, "encoding": encoding, "index_col": False}
 
@@ -136,7 +226,7 @@ def csv_errors(path: Path) -> Iterator[None]:
             yield
     except UnreadableTable:
         raise
-    except (ValueError, OSError, csv.Error, pd.errors.ParserWarning) as error:
+    except (ValueError, TypeError, LookupError, OSError, csv.Error, pd.errors.ParserWarning) as error:
         raise UnreadableTable(f"{path} cannot be read as CSV: {str(error).strip()}") from error
 
 
@@ -193,7 +283,8 @@ def plain_dtype(column: pd.Series) -> pd.Series:
         return column.astype("float64")
     if column.isna().all():
         return pd.Series([None] * len(column), index=column.index, dtype=object)
-    return column if column.isna().any() else column.astype(dtype.numpy_dtype)
+    is_plain = isinstance(dtype, np.dtype) or not hasattr(dtype, "numpy_dtype")
+    return column if is_plain or column.isna().any() else column.astype(dtype.numpy_dtype)
 
 
 @dataclass(frozen=True)
@@ -262,3 +353,63 @@ def from_arrow(table: Any) -> pd.DataFrame:
             width = pd.UInt64Dtype() if pa.types.is_unsigned_integer(field.type) else pd.Int64Dtype()
             frame[field.name] = frame.iloc[:, position].astype(width)
     return frame
+
+
+@dataclass(frozen=True)
+class WorkbookEngine(RowsOnly):
+    """An Excel or OpenDocument workbook: a database named after the file, with a table for each sheet that has rows.
+
+    A sheet's first row has the names of its columns. Cells are read as ``python-calamine`` gives them.
+    """
+
+    path: Path
+    kind: str = "workbook"
+    is_database = True
+
+    @property
+    def identity(self) -> str:
+        """The file."""
+        return str(self.path)
+
+    def fingerprint(self, known: Stamp | None = None) -> Stamp:
+        """Size, time and content of the file."""
+        return file_stamp([self.path], known)
+
+    def shapes(self) -> list[TableShape]:
+        """The sheets that have a header."""
+        return [
+            TableShape(name, tuple(frame.columns), ("",) * frame.shape[1])
+            for name, frame in self._sheets(None).items()
+            if frame.shape[1]
+        ]
+
+    def chunks(self, shape: TableShape) -> Iterator[Chunk]:
+        """The rows of a sheet, at once: a sheet has at most 1,048,576."""
+        yield frame_chunk(self._sheets(shape.name)[shape.name])
+
+    def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
+        """The rows of a sheet, in its order."""
+        frame = self._sheets(table)[table]
+        frame = frame if columns is None else frame[list(columns)]
+        return frame if limit is None else frame.head(limit)
+
+    def _sheets(self, sheet: str | None) -> dict[str, pd.DataFrame]:
+        try:
+            frames = pd.read_excel(
+                # As objects, so that text in cells stays text: '00501' is no number.
+                self.path,
+                sheet_name=None if sheet is None else [sheet],
+                engine="calamine",
+                dtype=object,
+            )
+        except ImportError as error:
+            raise UnreadableTable(
+                f"{self.path} is a workbook, which python-calamine reads: pip install 'tagframe[excel]'"
+            ) from error
+        except Exception as error:  # calamine has exceptions of its own for files that are damaged or encrypted
+            raise UnreadableTable(f"{self.path} cannot be read as a workbook: {error}") from error
+        named = {str(name): frame.convert_dtypes() for name, frame in frames.items()}
+        return {
+            name: pd.DataFrame({str(column): plain_dtype(frame[column]) for column in frame.columns})
+            for name, frame in named.items()
+        }

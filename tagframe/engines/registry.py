@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tagframe.engines.base import Engine
@@ -11,7 +12,7 @@ from tagframe.engines.duckdb.engine import folder_engine as folder_engine
 from tagframe.engines.duckdb.engine import pattern_engine as pattern_engine
 from tagframe.engines.duckdb.frame_scans import DuckDBFrames
 from tagframe.engines.duckdb.statement import DUCKDB
-from tagframe.engines.files import CSVEngine, ParquetEngine
+from tagframe.engines.files import CSVEngine, ParquetEngine, WorkbookEngine
 from tagframe.engines.frames import FrameEngine
 from tagframe.engines.other_servers.engine import other_server_engine
 from tagframe.engines.passwords import PasswordFrom, keep_source, with_password
@@ -25,6 +26,7 @@ ENGINES: dict[tuple[str, ...], Callable[[Path], Engine]] = {
     (".sqlite", ".sqlite3", ".db", ".db3"): SQLiteEngine,
     (".csv", ".tsv"): CSVEngine,
     (".parquet", ".pq"): ParquetEngine,
+    (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"): WorkbookEngine,
 }
 
 IN_PLACE = "duckdb"
@@ -44,12 +46,13 @@ FRAMES: dict[str | None, type[FrameEngine]] = {None: FrameEngine, IN_PLACE: Duck
 SUFFIXES = tuple(suffix for suffixes in ENGINES for suffix in suffixes)
 
 
-def engine_of(file: Path, *, look_inside: bool = False) -> Engine | None:
+def engine_of(file: Path, *, look_inside: bool = False, csv: str = "") -> Engine | None:
     """What reads the file; None where nothing does.
 
     Args:
         file: its ending tells its format.
         look_inside: whether a file of any ending is read as SQLite where it begins as such files do.
+        csv: how CSV files are written (:attr:`~tagframe.engines.files.CSVEngine.told`).
 
     Raises:
         OSError: the file cannot be looked into.
@@ -57,13 +60,18 @@ def engine_of(file: Path, *, look_inside: bool = False) -> Engine | None:
     if look_inside and is_sqlite_file(file):
         return SQLiteEngine(file)
     suffix = file.suffix.lower()
-    return next((engine(file) for suffixes, engine in ENGINES.items() if suffix in suffixes), None)
+    engine = next((engine(file) for suffixes, engine in ENGINES.items() if suffix in suffixes), None)
+    return replace(engine, told=csv) if isinstance(engine, CSVEngine) else engine
 
 
 NO_URL = (
     "a server is given as postgresql://user:password@host:port/database, or dialect+driver://…; what was given is no "
     "such URL and no file, and it is not shown, as a password may be in it"
 )
+
+
+ADDRESSES = frozenset("abfs abfss adl az ftp gcs gs hdfs hf http https oss s3 s3a sftp ssh webdav".split())
+"""Schemes of addresses that hold files, as fsspec names them."""
 
 
 def is_url(source: object) -> bool:
@@ -86,6 +94,12 @@ def server_of(url: str, schemas: Sequence[str] | None, password_from: PasswordFr
     scheme = url.partition("://")[0].partition("+")[0].strip().lower()
     if not re.fullmatch(r"[a-z][a-z0-9_.-]*", scheme):
         raise InvalidArgument(NO_URL)
+    if scheme in ADDRESSES:
+        raise InvalidArgument(
+            f"files at {scheme}:// are not read where they are. Copy the folder and open the copy, as fsspec does: "
+            f"fsspec.filesystem({scheme!r}).get(address, 'data/', recursive=True); or give frames by name, as "
+            f"{{'sales': pandas.read_parquet(address)}}"
+        )
     url = url.strip()
     if password_from is not None:
         url = with_password(url, password_from)

@@ -135,16 +135,11 @@ def _declared(tables: Sequence[TableProfile], *, given: bool) -> list[KeyPair]:
     return found
 
 
-_RAN = Evidence(origin="given", name=1.0, reason="joined so by statements that were run")
 _TOLD = (
     Evidence(origin="declared", name=1.0, reason="declared by the source"),
     Evidence(origin="given", name=1.0, reason="given by the user"),
-    _RAN,
+    Evidence(origin="given", name=1.0, reason="joined so by statements that were run"),
 )
-_NOT_RUN = 0.12
-"""What the odds are multiplied by of a pair that no statement joined, whose left column others joined with another one:
-by 228 such pairs of spider_train's databases to fit on, beside 30 statements of each. That statements join its tables
-on other columns, or its right column with another one, tells nothing on other databases."""
 
 
 def given_keys(tables: Sequence[TableProfile]) -> list[KeyPair]:
@@ -260,8 +255,7 @@ def _by_database(tables: Sequence[TableProfile]) -> list[list[TableProfile]]:
 
 def with_told(pairs: Sequence[KeyPair], tables: Sequence[TableProfile], *, declared: bool = True) -> list[KeyPair]:
     """Inferred pairs with those that the user gave and, with ``declared``, those that the sources declare: these score
-    1. Those that the user forbade are left out, those whose left side statements joined with something else are less
-    likely. Best first."""
+    1. Those that the user forbade are left out. Best first."""
     found = {pair: pair for pair in pairs}
     for pair in [*(_declared(tables, given=False) if declared else []), *_declared(tables, given=True)]:
         known = found.pop(pair, None) or found.pop(pair.reversed(), None)
@@ -271,21 +265,7 @@ def with_told(pairs: Sequence[KeyPair], tables: Sequence[TableProfile], *, decla
             pair = replace(pair, evidence=replace(known.evidence, origin=told.origin, reason=reason))
         found[pair] = pair
     forbidden = _forbidden(tables)
-    ran = [pair for pair in _declared(tables, given=True) if pair.evidence is _RAN]
-    joined = {(pair.left_table, pair.left_columns) for key in ran for pair in (key, key.reversed())}
-    every = (pair for pair in found.values() if pair not in forbidden)
-    return _best_first(
-        _joined_elsewhere(pair) if (pair.left_table, pair.left_columns) in joined else pair for pair in every
-    )
-
-
-def _joined_elsewhere(pair: KeyPair) -> KeyPair:
-    """A pair that no statement joined, whose left side others joined with something else."""
-    if pair.evidence.origin != "inferred":
-        return pair
-    odds = _NOT_RUN * pair.score
-    reason = f"{pair.evidence.reason}, statements that were run join it elsewhere".removeprefix(", ")
-    return replace(pair, score=round(odds / (1 - pair.score + odds), 6), evidence=replace(pair.evidence, reason=reason))
+    return _best_first(pair for pair in found.values() if pair not in forbidden)
 
 
 def infer_key_pairs(

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 import tagframe as tf
 from tag_bench.server import Request, Server
-from tag_bench.sql import command
+from tag_bench.sql import command, gold_rows
 from tagframe.cli import main
 
 TABLES = {
@@ -148,3 +148,15 @@ def test_sql_is_written_elsewhere_and_brought_back(data, tmp_path):
     assert (second["questions"], second["compared"], second["not_run"]) == (2, 2, 1)
     assert second["execution_accuracy"] == 50.0
     assert second["tables"]["R"] == 75.0
+
+
+def test_gold_statements_run_as_they_are_and_stop_in_time(tmp_path):
+    file = tmp_path / "rooms.sqlite"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("CREATE TABLE room (name TEXT)")
+        connection.executemany("INSERT INTO room VALUES (?)", [("hall",), (b"caf\xe9",)])
+        connection.commit()
+    assert gold_rows(file, 'SELECT count(*) FROM room WHERE name = "hall"') == [(1,)]
+    assert gold_rows(file, "SELECT nothing FROM nowhere") is None
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+    assert gold_rows(file, endless, seconds=0.2) is None

@@ -130,7 +130,7 @@ class TestBadSources:
 
     def test_unknown_format(self, tmp_path):
         (tmp_path / "notes.txt").write_text("hello")
-        with pytest.raises(UnreadableTable, match=r"notes\.txt is neither SQLite, CSV nor Parquet"):
+        with pytest.raises(UnreadableTable, match=r"notes\.txt is neither SQLite, CSV, Parquet nor a workbook"):
             tf.open_corpus(tmp_path / "notes.txt")
 
     def test_a_sqlite_file_of_any_ending(self, bank):

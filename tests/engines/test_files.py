@@ -104,6 +104,7 @@ def test_sniffing(text, delimiter):
     assert sniff_delimiter(text) == delimiter
 
 
+@pytest.mark.filterwarnings("ignore::tagframe.errors.NumbersAsTextWarning")
 def test_tab_separated(csv):
     assert csv("a\tb\n1,5\t2\n", "loan.tsv").read("loan").to_dict("list") == {"a": ["1,5"], "b": [2]}
 

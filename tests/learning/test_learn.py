@@ -12,7 +12,6 @@ import pytest
 import tagframe as tf
 from tagframe.corpus.knowledge import facts_folder
 from tagframe.errors import InvalidArgument, SourceNotFound, UnreadableTable
-from tagframe.keys import infer_key_pairs
 
 SHOP = """
 CREATE TABLE orders (id INTEGER, buyer INTEGER, st INTEGER, "total due" REAL);
@@ -100,32 +99,6 @@ def test_a_join_that_was_run_is_a_key_unless_it_is_forbidden(shop: tf.Corpus):
     shop.keys.forget("lines.number = customers.boss")
     assert shop.forget(odd) == 1
     assert shop.learned.empty
-
-
-def test_a_candidate_whose_column_statements_join_elsewhere_is_less_likely(sqlite_file: Callable[..., Path]):
-    place = sqlite_file(
-        """CREATE TABLE client (id INTEGER PRIMARY KEY, name TEXT);
-        CREATE TABLE old_client (id INTEGER PRIMARY KEY, name TEXT);
-        CREATE TABLE card (card_id INTEGER PRIMARY KEY, client_id INTEGER);
-        INSERT INTO client VALUES (7, 'Ann'), (8, 'Bo'), (9, 'Cy');
-        INSERT INTO old_client VALUES (7, 'Ann'), (8, 'Bo'), (9, 'Cy');
-        INSERT INTO card VALUES (1, 7), (2, 8), (3, 9), (4, 7);""",
-        "bank.sqlite",
-    )
-    corpus = tf.open_corpus(place)
-
-    def score(sides: str) -> float:
-        keys = infer_key_pairs(corpus.profiles, min_score=0.0)
-        return {f"{key.left} = {key.right}": key.score for key in keys}.get(sides, 0.0)
-
-    old, new = "bank.card.client_id = bank.old_client.id", "bank.card.client_id = bank.client.id"
-    before = score(new)
-    assert before > 0
-    corpus.learn("SELECT * FROM card JOIN old_client o ON card.client_id = o.id")
-    assert score(old) == 1.0
-    assert score(new) == pytest.approx(0.12 * before / (1 - before + 0.12 * before), rel=1e-3)
-    corpus.forget()
-    assert score(new) == before
 
 
 def test_literals_are_not_kept_unless_they_are_asked_for(place: Path, shop: tf.Corpus):

@@ -7,39 +7,15 @@ statement orders them, and with columns in any order; BIRD (Li et al., NeurIPS 2
 from __future__ import annotations
 
 import itertools
-import sqlite3
-import time
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import closing
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
-
-from tagframe.engines.sqlite.engine import connect_readonly
 
 Rows: TypeAlias = Sequence[tuple[Any, ...]]
 Rule: TypeAlias = Literal["spider", "bird"]
 
-SECONDS = 30.0
-"""A gold statement may take so long."""
 _MOST_COLUMNS = 8
 """With more columns only their given order is tried: there are too many others."""
-_STEPS = 100_000
-
-
-def gold_rows(file: Path, sql: str, seconds: float = SECONDS) -> list[tuple[Any, ...]] | None:
-    """The rows of a benchmark's own statement; None where it fails or takes too long.
-
-    It is not passed through the guard: a fifth of Spider's statements put text in double quotes.
-    """
-    with closing(connect_readonly(file)) as connection:
-        connection.text_factory = lambda data: data.decode("utf-8", "replace")
-        until = time.monotonic() + seconds
-        connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
-        try:
-            return connection.execute(sql).fetchall()
-        except sqlite3.Error:
-            return None
 
 
 def is_ordered(sql: str) -> bool:

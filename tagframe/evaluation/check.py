@@ -1,0 +1,165 @@
+"""``tagframe check``: whether tables and keys are still what they were, for a job that runs every night."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tagframe.corpus import ColumnProfile, Corpus
+from tagframe.corpus.corpus import knowledge_of
+from tagframe.corpus.told import ToldKey
+from tagframe.errors import InvalidArgument, JoinError
+from tagframe.joins import plan_tables
+from tagframe.keys import KeyPair
+from tagframe.merging import run_plan
+
+BOUND = 0.1
+"""How far a share may move: of nulls, of distinct values, of rows, and of rows whose key has a partner."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What :func:`check` found.
+
+    Attributes:
+        findings: what is not as it was, a sentence each.
+        tables, keys: how many of each were looked at.
+        is_first: whether there was nothing to compare with, so that only keys were looked at.
+    """
+
+    findings: tuple[str, ...]
+    tables: int
+    keys: int
+    is_first: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """As ``tagframe check --json`` prints it."""
+        return asdict(self)
+
+    def __repr__(self) -> str:
+        s = "" if self.tables == 1 else "s"
+        looked = f"{self.tables:,} table{s} and {self.keys:,} told or learned key{'' if self.keys == 1 else 's'}: "
+        if self.is_first:
+            looked += "written down for the next time; "
+        return "\n".join([looked + ("these have changed:" if self.findings else "nothing is amiss")] + [
+            f"  {finding}" for finding in self.findings
+        ])  # fmt: skip
+
+
+def check(corpus: Corpus, baseline: str | Path, *, bound: float = BOUND, accept: bool = False) -> Check:
+    """Compare the tables and keys of a corpus with what they were.
+
+    A key that was told (``corpus.keys.add``) or learned holds where at least one row of it finds its partner, no fewer
+    rows do than did before, by ``bound``, and rows that it repeats none of before are still not repeated. Inferred keys
+    are not looked at.
+
+    Args:
+        corpus: as it is now.
+        baseline: a JSON file with what it was, without any cell; it is written where there is none.
+        bound: how far a share may move, in [0, 1]; row counts may fall or grow by that share.
+        accept: write the file anew: what is now is what is to be.
+
+    Raises:
+        InvalidArgument: the file is no such file, or ``bound`` no share.
+        OSError: it cannot be read or written.
+    """
+    if not 0 <= bound <= 1:
+        raise InvalidArgument(f"bound is a share from 0 to 1; got {bound!r}")
+    path = Path(baseline)
+    told = _told(corpus)
+    is_first = accept or not path.exists()
+    now = {
+        "tables": {profile.id: _shape(profile.rows, profile.columns) for profile in corpus.profiles},
+        "keys": {str(key): _held(corpus, key) for key in told},
+    }
+    then = now if is_first else _read(path)
+    findings = [*_changes(then["tables"], now["tables"], bound), *_broken(then["keys"], now["keys"], bound)]
+    if is_first:
+        path.write_text(json.dumps(now, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    return Check(tuple(findings), len(corpus), len(told), is_first)
+
+
+def _told(corpus: Corpus) -> list[ToldKey]:
+    """What a user said or statements ran: also of tables that are gone, once each."""
+    known = knowledge_of(corpus).known
+    return list({key.sides: key for key in (*known.ran, *known.keys)}.values())
+
+
+def _shape(rows: int | None, columns: tuple[ColumnProfile, ...]) -> dict[str, Any]:
+    def shares(column: ColumnProfile) -> dict[str, Any]:
+        filled = (column.rows or 0) - (column.nulls or 0)
+        distinct = column.distinct / filled if column.distinct is not None and filled else None
+        return {"type": column.family, "null": column.null_share, "distinct": distinct}
+
+    return {"rows": rows, "columns": {column.name: shares(column) for column in columns if not column.hidden}}
+
+
+def _held(corpus: Corpus, key: ToldKey) -> dict[str, float | str]:
+    """The share of rows with a key that find their partner, and how often a row is repeated; or why there is none."""
+    for table, columns in ((key.left_table, key.left_columns), (key.right_table, key.right_columns)):
+        if table not in corpus:
+            return {"problem": f"{table} is gone"}
+        for column in columns:
+            if all(one.name != column for one in corpus.profile(table).columns):
+                return {"problem": f"{table}.{column} is gone"}
+    ends = [key.left_table, key.right_table]
+    pair = KeyPair(key.left_table, key.left_columns, key.right_table, key.right_columns)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            plan = plan_tables(corpus, ends, anchor=ends[0], given=[pair], stack_unions=False)
+            _, report = run_plan(plan, corpus, how="left", on_fanout="allow", on_loss="allow", on_ambiguous="allow",
+                                 columns=[])  # fmt: skip
+    except JoinError as error:
+        return {"problem": str(error).splitlines()[0]}
+    (step,) = report.steps
+    keyed = step.rows_in - step.null_keys
+    return {"matched": step.matched / keyed if keyed else 1.0, "fan_out": step.fan_out}
+
+
+def _read(path: Path) -> dict[str, dict[str, Any]]:
+    try:
+        read = json.loads(path.read_text(encoding="utf-8"))
+        return {"tables": dict(read["tables"]), "keys": dict(read["keys"])}
+    except (ValueError, KeyError, TypeError) as error:
+        raise InvalidArgument(f"{path} is no file that `tagframe check` wrote: {error!r}") from error
+
+
+def _changes(then: Mapping[str, Any], now: Mapping[str, Any], bound: float) -> list[str]:
+    found = []
+    for table, old in then.items():
+        if table not in now:
+            found.append(f"table {table} is gone")
+            continue
+        rows, before = now[table]["rows"], old["rows"]
+        if rows is not None and before is not None and abs(rows - before) > bound * before:
+            found.append(f"{table} has {rows:,} rows; it had {before:,}")
+        for column, was in old["columns"].items():
+            held = now[table]["columns"].get(column)
+            if held is None:
+                found.append(f"column {table}.{column} is gone")
+                continue
+            if held["type"] != was["type"]:
+                found.append(f"{table}.{column} holds {held['type']} values; it held {was['type']} ones")
+            for share, called in (("null", "empty"), ("distinct", "distinct")):
+                if None not in (held[share], was[share]) and abs(held[share] - was[share]) > bound:
+                    found.append(f"{held[share]:.0%} of {table}.{column} are {called}; it was {was[share]:.0%}")
+    return found
+
+
+def _broken(then: Mapping[str, Any], now: Mapping[str, Any], bound: float) -> list[str]:
+    found = []
+    for key, held in now.items():
+        was = then.get(key, held)
+        if "problem" in held:
+            found.append(f"the key {key} does not hold: {held['problem']}")
+        elif held["matched"] == 0 or held["matched"] < was.get("matched", 0) - bound:
+            before = f"; it was {was['matched']:.0%}" if was is not held and "matched" in was else ""
+            found.append(f"{held['matched']:.0%} of the rows find a partner by the key {key}{before}")
+        elif held["fan_out"] > 1 >= was.get("fan_out", held["fan_out"]):
+            found.append(f"the key {key} repeats rows: {held['fan_out']:.2f} for one; it repeated none")
+    return found

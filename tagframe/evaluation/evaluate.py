@@ -1,0 +1,149 @@
+"""``tagframe eval``: recall, joins and execution accuracy on questions of one's own."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+from tagframe.answer import exec_sql
+from tagframe.answer.asking import automatic
+from tagframe.corpus import Corpus
+from tagframe.corpus.statements import Statement
+from tagframe.errors import InvalidArgument, TagframeError, UnreadStatement
+from tagframe.evaluation.match import is_ordered, match
+from tagframe.evaluation.scores import scores_of
+from tagframe.learning.reading import Names, read_statement
+from tagframe.progress import shown
+from tagframe.retrieval import retrieve_tables
+
+_MEANS = {"precision": "P", "recall": "R", "complete": "CR", "exact": "exact", "joins": "joins", "right": "EX"}
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What :func:`evaluate` found.
+
+    Attributes:
+        questions: a row for each, with ``question``, ``needed`` and ``found`` (lists of ids), ``precision``,
+            ``recall``, ``complete``, ``exact``; ``joins``, the share of the joins of its SQL that were found with the
+            tables; ``right``, whether the answer's rows are those of its SQL; and ``problem``, why a figure is
+            missing. What could not be told is null.
+    """
+
+    questions: pd.DataFrame
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """The mean of each figure in percent, over the questions that have it."""
+        known = {short: self.questions[name].dropna().astype(float) for name, short in _MEANS.items()}
+        return {short: round(100 * float(values.mean()), 2) for short, values in known.items() if len(values)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """As ``tagframe eval --json`` prints it."""
+        rows = self.questions.astype(object).where(self.questions.notna(), None)
+        return {"scores": self.scores, "questions": rows.to_dict("records")}
+
+    def __repr__(self) -> str:
+        lines = [f"{len(self.questions):,} questions: " + ", ".join(f"{of} {mean}" for of, mean in self.scores.items())]
+        for row in self.questions.to_dict("records"):
+            missing = [table for table in row["needed"] if table not in row["found"]]
+            said = [f"not found: {', '.join(missing)}"] if missing and not row["problem"] else []
+            said += [row["problem"]] if row["problem"] else []
+            said += ["other rows than those of the SQL"] if row["right"] is False else []
+            if said:
+                lines.append(f"  {row['question']}\n    " + "; ".join(said))
+        return "\n".join(lines)
+
+
+def evaluate(
+    corpus: Corpus,
+    questions: pd.DataFrame | str | Path,
+    *,
+    k: int | Literal["auto"] = "auto",
+    answers: bool = False,
+) -> Evaluation:
+    """Hold what is found for questions against the tables that they need, and answers against their SQL.
+
+    Args:
+        corpus: to search.
+        questions: a frame, or a CSV file, with ``question`` and ``sql`` or ``tables`` (names, separated by commas or
+            spaces); ``sql`` stands above ``tables``.
+        k: how many tables are retrieved.
+        answers: whether the model that is set is asked for each question, too, and its rows are compared with those of
+            the SQL, as Spider's test suite does (any order but where the SQL orders them, columns in any order).
+
+    Raises:
+        InvalidArgument: no such columns, or no questions.
+        NotConfigured: ``answers`` without a model.
+    """
+    frame = questions if isinstance(questions, pd.DataFrame) else pd.read_csv(questions, dtype=str)
+    if "question" not in frame or not {"sql", "tables"} & set(frame.columns) or frame.empty:
+        raise InvalidArgument(
+            f"questions stand in a column 'question', and what they need in 'sql' or 'tables'; there are {len(frame)} "
+            f"rows with {list(frame.columns)}"
+        )
+    names = Names(corpus)
+    dialect = next((engine.dialect.name for engine in map(corpus.engine, corpus.ids) if engine is not None), "sqlite")
+    rows = []
+    for row in shown(((1, row) for row in frame.to_dict("records")), len(frame), "Judging", "question"):
+        rows.append(_judged(corpus, {str(key): value for key, value in row.items()}, names, dialect, k, answers))
+    return Evaluation(pd.DataFrame(rows))
+
+
+def _judged(
+    corpus: Corpus, row: Mapping[str, Any], names: Names, dialect: str, k: int | Literal["auto"], answers: bool
+) -> dict[str, Any]:
+    question = str(row["question"])
+    sql, tables = (value if isinstance(value, str) else "" for value in (row.get("sql"), row.get("tables")))
+    judged: dict[str, Any] = {"question": question, "needed": [], "found": [], **dict.fromkeys(_MEANS), "problem": ""}
+    try:
+        needed = read_statement(sql, names, (dialect, "")) if sql.strip() else _of_tables(tables, names)
+        judged["needed"] = list(needed.tables)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = retrieve_tables(question, corpus, k=k)
+            judged["found"] = list(found.ids)
+            scores = scores_of(found.ids, needed.tables)
+            judged.update(
+                precision=scores.precision, recall=scores.recall, complete=scores.complete, exact=scores.exact
+            )
+            if needed.joins:
+                seen = frozenset[object]().union(*(_sides(key) for key in found.joins))
+                joined = [side for key in needed.joins for side in key.sides]
+                judged["joins"] = sum(side in seen for side in joined) / len(joined)
+            if answers and sql.strip():
+                theirs = _plain(exec_sql(corpus)(sql))
+                ours = _plain(replace(automatic(corpus), gen=None)(question).rows)
+                judged["right"] = match(ours, theirs, "spider", ordered=is_ordered(sql))
+    except UnreadStatement as error:
+        judged["problem"] = f"not compared: {error}"
+    except TagframeError as error:
+        judged["problem"] = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+        judged["right"] = False if answers and judged["found"] else None
+    return judged
+
+
+def _of_tables(text: str, names: Names) -> Statement:
+    """Tables that are named, as a statement that reads them."""
+    from sqlglot import exp
+
+    given = [exp.to_table(name) for name in re.split(r"[\s,;|]+", text.strip()) if name]
+    if not given:
+        raise UnreadStatement("neither SQL nor tables are given")
+    return Statement(tuple(sorted(set(names.tables(given).values()))))
+
+
+def _sides(key: Any) -> frozenset[object]:
+    pairs = zip(key.left_columns, key.right_columns, strict=True)
+    both = [((key.left_table, left), (key.right_table, right)) for left, right in pairs]
+    return frozenset(min((one, other), (other, one)) for one, other in both)
+
+
+def _plain(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
+    return list(frame.astype(object).where(frame.notna(), None).itertuples(index=False, name=None))

@@ -1,0 +1,78 @@
+"""What tagframe keeps on this machine: where it is, how large it is, and how to be rid of it."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from tagframe.errors import InvalidArgument, did_you_mean
+
+_WHAT = {
+    "catalogues": "profiles and vectors of the tables that were opened, with samples of their cells",
+    "rows": "vectors of rows, for sem_search and its like",
+    "responses.db": "answers of models, which were paid for; `tagframe lm purge` removes some of them",
+    "encoders": "the encoder's files",
+}
+_TOLD = "facts"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A file or folder of ours.
+
+    Attributes:
+        name: what it is called.
+        place: its path.
+        bytes, files: how large it is, and of how many files.
+        what: is in it.
+    """
+
+    name: str
+    place: Path
+    bytes: int
+    files: int
+    what: str
+
+
+def kept_files() -> list[Kept]:
+    """What lies in the user's cache folder and, of what the user told of data, in the folder for data."""
+    cache, data = platformdirs.user_cache_path("tagframe"), platformdirs.user_data_path("tagframe")
+    places = [*sorted(cache.iterdir() if cache.is_dir() else ()), *([data / _TOLD] if (data / _TOLD).is_dir() else [])]
+    found = []
+    for place in places:
+        if place.name.endswith(("-wal", "-shm", "-journal")):
+            continue  # of the database whose name they begin with
+        files = [file for file in place.rglob("*") if file.is_file()] if place.is_dir() else [place, *_beside(place)]
+        what = "what was told of the data, such as hidden columns" if place.name == _TOLD else _WHAT.get(place.name, "")
+        found.append(Kept(place.name, place, sum(file.stat().st_size for file in files), len(files), what))
+    return found
+
+
+def remove_kept(name: str) -> None:
+    """Remove a file or folder that :func:`kept_files` lists.
+
+    Raises:
+        InvalidArgument: nothing is called so, or it cannot be made again: it is what the user told.
+        OSError: it cannot be removed.
+    """
+    held = {one.name: one.place for one in kept_files()}
+    if name not in held:
+        raise InvalidArgument(f"nothing called {name!r} is kept: {did_you_mean(name, held)}")
+    if name == _TOLD:
+        raise InvalidArgument(
+            f"{held[name]} holds what was told of the data: without it, hidden columns are shown again. Whoever wants "
+            "that removes the folder by hand"
+        )
+    if held[name].is_dir():
+        shutil.rmtree(held[name])
+    else:
+        for file in (held[name], *_beside(held[name])):
+            file.unlink()
+
+
+def _beside(file: Path) -> list[Path]:
+    """What SQLite has beside a database."""
+    return [found for end in ("-wal", "-shm", "-journal") if (found := file.with_name(file.name + end)).exists()]
