@@ -250,7 +250,7 @@ def test_a_file_without_a_table_is_a_line(tmp_path):
 
 
 def test_errors_name_the_options_of_the_shell(tmp_path):
-    (tmp_path / "a.csv").write_text("id,x\n1,1\n2,2\n")
+    (tmp_path / "a.csv").write_text("id,x\n1,1\n1,2\n2,2\n")
     (tmp_path / "b.csv").write_text("b_id,id\n1,1\n2,1\n3,2\n")
     said = run("merge", tmp_path, "a", "b", "--on", "a.id = b.id", status=1)
     assert "--on-fanout allow" in said
