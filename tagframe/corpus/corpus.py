@@ -387,8 +387,8 @@ class Corpus:
         Raises:
             TableNotFound: no such table, or several of that bare name.
         """
-        if id in self._by_id:
-            return self._by_id[id]
+        if (known := self._by_id.get(id)) is not None:
+            return known
         wanted = str(id).casefold()
         for nameable in ("id", "name"):
             found = [profile for profile in self.profiles if getattr(profile, nameable).casefold() == wanted]

@@ -274,7 +274,7 @@ class Pushdown(ABC):
         from sqlglot import exp
 
         column = exp.column(exp.to_identifier(test.column[1], quoted=True), table="t")
-        return self.test(column, table, test).sql(dialect=self.dialect)
+        return exp.paren(self.test(column, table, test)).sql(dialect=self.dialect)
 
     def as_bytes(self, text: str) -> str:
         """A text that is compared by its bytes, whatever its column says."""

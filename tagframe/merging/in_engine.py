@@ -74,13 +74,14 @@ class _EngineMerge:
     def __init__(self, asked: Asked, place: Pushdown) -> None:
         self.asked, self.plan, self.place = asked, asked.plan, place
         self._aliases = {table: f"t{number}" for number, table in enumerate(self.plan.tables)}
+        self._names = {table: asked.corpus.source_table(table) for table in self.plan.tables}
         self._ordered: tuple[str, ...] = ()
         self._unique: dict[str, bool] = {}
         self.joined = Joined(self.plan, asked.how, self)
 
     def name(self, table: str) -> str:
         """What the engine calls a table."""
-        return self.asked.corpus.source_table(table)
+        return self._names[table]
 
     # --- tables in statements -----------------------------------------------------------------------------------------
 
@@ -335,7 +336,7 @@ class _EngineMerge:
         frame, sql = self._rows() if found is None else found
         for name, (table, column) in asked.wanted.items():
             # As pandas has it where rows of a table are missing.
-            if frame[name].dtype == object and self.place.cell_kind(self.name(table), column) == "boolean":
+            if self.place.cell_kind(self.name(table), column) == "boolean" and frame[name].dtype == object:
                 frame[name] = frame[name].astype("boolean")
         frame.index = pd.RangeIndex(len(frame))
         self._ordered = ()

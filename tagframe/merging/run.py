@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -239,19 +239,15 @@ def as_hidden_now(plan: JoinPlan, corpus: Corpus) -> JoinPlan:
 def _now(source: PlanTable, corpus: Corpus) -> PlanTable:
     parts = tuple(_now(part, corpus) for part in source.parts)
     ids = [id for id in (source.id, *(part.id for part in parts)) if id in corpus]
+    if not ids:
+        return replace(source, parts=parts) if parts != source.parts else source
     columns = [column for id in ids for column in corpus.profile(id).columns]
     hidden = {column.name for column in columns if column.hidden}
     unprompted = {column.name for column in columns if column.unprompted}
-    return replace(
-        source,
-        parts=parts,
-        hidden=_in_order(source, {*hidden} if ids else {*source.hidden}),
-        unprompted=_in_order(source, unprompted if ids else {*source.unprompted}),
-    )
-
-
-def _in_order(source: PlanTable, names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(column for column in source.columns if column in names)
+    kept = tuple(tuple(filter(names.__contains__, source.columns)) for names in (hidden, unprompted))
+    if (parts, *kept) == (source.parts, source.hidden, source.unprompted):
+        return source
+    return replace(source, parts=parts, hidden=kept[0], unprompted=kept[1])
 
 
 def unprompted_names(plan: JoinPlan, names: Mapping[ColumnKey, str]) -> frozenset[str]:

@@ -239,7 +239,7 @@ class RetrievedTables:
             raise InvalidArgument("pass on= or a plan, not both: plan.use(…) gives a plan with another key")
         if plan is None:
             is_plain = on is None and stack is not False and not aggregate
-            plan = self.join_plan if is_plain else self._planned(on, stack is not False, aggregate or ())
+            plan = self._plan_then if is_plain else self._planned(on, stack is not False, aggregate or ())
             if stack is None:
                 say_stacked(plan, on)
         frame, report = run_plan(

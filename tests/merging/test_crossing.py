@@ -225,6 +225,22 @@ def test_a_table_of_the_same_engine_chooses_rows_there(sources):
     assert {moved.table: moved.rows for moved in report.moved}["public.fact"] <= len(frame) + 3
 
 
+@pytest.mark.parametrize("key", ["n", "t"])
+def test_a_condition_that_nulls_fit_too_leaves_out_what_the_others_do(tmp_path, key):
+    near = pd.DataFrame(
+        {"n": range(40), "t": [f"t{n}" for n in range(40)], "v": [[1, None, 2][n % 3] for n in range(40)]}
+    )
+    far = pd.DataFrame({"n": range(40), "t": [f"t{n}" for n in range(40)], "w": [n // 10 for n in range(40)]})
+    with closing(sqlite3.connect(tmp_path / "a.sqlite")) as file:
+        near.to_sql("near", file, index=False)
+    corpus = tf.open_corpus(tmp_path / "a.sqlite", progress=False).union(tf.open_corpus({"b.far": far}))
+    named = [NamedTable.of(profile) for profile in corpus.profiles]
+    plan = plan_tables(corpus, ["a.near", "b.far"], anchor="a.near", given=keys_on(f"near.{key} = far.{key}", named))
+    _, report = run_plan(plan, corpus, where={"v": [1, None], "w": 0}, by="across", **QUIET)
+    (moved,) = report.moved
+    assert (report.rows, moved.rows, moved.keys) == (7, 7, 10)
+
+
 NEAR = [
     (["ROME", "Oslo"], ["rome", "Oslo", "Lima"]),
     (["007", "12"], ["7", "12", "13"]),
