@@ -1,4 +1,4 @@
-"""A local server that speaks OpenAI's chat completions: for tests (scripted answers, faults) and benches (lean).
+"""A local server that speaks OpenAI's chat completions and embeddings: for tests (answers, faults) and benches.
 
 Plain asyncio, so that it costs little beside what is measured, and so that it can misbehave at will: hang, drop the
 connection, break its JSON. In a thread of the test's process::
@@ -53,6 +53,12 @@ class Request:
         """The messages of the prompt."""
         messages: list[dict[str, Any]] = self.body["messages"]
         return messages
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts to be embedded."""
+        texts: list[str] = self.body["input"]
+        return texts
 
     @property
     def prompt(self) -> str:
@@ -237,7 +243,7 @@ class Server:
         self.rounds += not self.in_flight
         self.in_flight += 1
         self.max_in_flight = max(self.max_in_flight, self.in_flight)
-        asked = json.dumps(body["messages"])
+        asked = json.dumps(body["messages"] if "messages" in body else body["input"])
         if self._history:
             self._attempts[asked] += 1
         request = Request(body, headers, self.count, self._attempts[asked], self.in_flight)
@@ -281,7 +287,7 @@ class Server:
         elif reply.status != 200:
             body = json.dumps({"error": {"message": reply.text, "type": "scripted", "code": reply.code}}).encode()
         else:
-            completion = _completion(request, reply)
+            completion = _embeddings(request, reply) if "input" in request.body else _completion(request, reply)
             usage = completion["usage"]  # which a script may have replaced, by parts of it or by none
             counts = usage if isinstance(usage, dict) else {}
             self.tokens += counts.get("prompt_tokens", 0) + counts.get("completion_tokens", 0)
@@ -320,6 +326,18 @@ def _completion(request: Request, reply: Reply) -> dict[str, Any]:
         "choices": [choice],
         "usage": usage | {"total_tokens": sum(usage.values())},
     } | dict(reply.changes)
+
+
+def _embeddings(request: Request, reply: Reply) -> dict[str, Any]:
+    """A vector a text, by the words that it has: texts that share words are near to each other."""
+    vectors = [[0.0] * 64 for _ in request.texts]
+    for vector, text in zip(vectors, request.texts, strict=True):
+        for word in re.findall(r"\w+", text.lower()) or [text]:
+            vector[zlib.crc32(word.encode()) % 64] += 1.0
+    data = [{"object": "embedding", "index": n, "embedding": vector} for n, vector in enumerate(vectors)]
+    tokens = sum(len(text) // 4 + 1 for text in request.texts)
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return {"object": "list", "data": data[::-1], "model": request.body["model"], "usage": usage} | dict(reply.changes)
 
 
 def _send(

@@ -64,8 +64,9 @@ class Settings:
         lm: a litellm model name (``"openai/gpt-4o-mini"``), ``"replay:STORE"``, or an :class:`~tagframe.lm.LM`.
         api_base: the URL of an OpenAI-compatible server, ending in ``/v1`` as a rule.
         api_key: its key; where None, the provider's own environment variable is read.
-        embedder: a sentence-transformers model name or folder, an :class:`~tagframe.embed.Embedder`, or None for the
-            default.
+        embedder: a provider's model by its litellm name (``"openai/text-embedding-3-small"``; ``api_base`` and
+            ``api_key`` are its, too, where ``lm`` is of the same provider or not set), a sentence-transformers model by
+            name or folder, an :class:`~tagframe.embed.Embedder`, or None for the default.
         corpus: what ``df.tag.retrieve_tables`` and ``tagframe.ask`` search where no corpus is given.
         store: the response store's file, ``"default"`` (the user's cache folder), or None for no store.
         budget: a limit in calls, tokens or dollars, see :class:`~tagframe.lm.Budget`; a bare number is dollars, in an

@@ -10,7 +10,7 @@ from tagframe import results
 from tagframe.answer.metering import as_step, metered
 from tagframe.answer.step_models import QuotingModels, driver
 from tagframe.errors import RowsFailed
-from tagframe.lm import Prompt, Quote, QuoteEnds
+from tagframe.lm import Prompt, Quote, QuoteEnds, quoted_embeddings
 from tagframe.operators import run
 
 _GUESS = '{"text": "an answer of some twenty words, with a name and a number in it", "values": ["a name"]}'
@@ -35,14 +35,14 @@ def quote_of(query: Any, execute: Any, gen: Any = None, question: str = "") -> Q
     """
     quoting = QuotingModels(_guess)
     stages: tuple[Any, ...] = ()
-    with contextlib.suppress(QuoteEnds, RowsFailed):
+    with contextlib.suppress(QuoteEnds, RowsFailed), quoted_embeddings() as embedded:
         rows = run(as_step(execute, query), driver(quoting))
         execution = results.recall(rows, "execution")
         # What an audit would find is not known before it is paid.
         stages = () if execution is None else tuple(replace(stage, remarks=()) for stage in execution.stages)
         if gen is not None:
             run(metered(as_step(gen, question, rows), "gen", question, lambda use: None), driver(quoting))
-    return replace(quoting.quote, query=query, stages=stages)
+    return replace(sum(embedded, quoting.quote), query=query, stages=stages)
 
 
 def _guess(prompt: Prompt) -> str:

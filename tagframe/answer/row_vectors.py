@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.corpus.catalogue import VERSION, Catalogue
-from tagframe.embed import ANONYMOUS
+from tagframe.embed import ANONYMOUS, expect
 from tagframe.errors import CatalogueWarning, UnreadableCatalogue
 from tagframe.progress import shown
 
@@ -56,6 +56,7 @@ def vectors_of_rows(
     for digest, vector in known.items():
         vectors[position[digest]] = vector
     missing = sorted(wanted.keys() - known.keys(), key=lambda digest: (-len(wanted[digest]), position[digest]))
+    expect(embedder, [wanted[digest] for digest in missing])
     chunks = [missing[start : start + _CHUNK] for start in range(0, len(missing), _CHUNK)]
     work = ((len(chunk), chunk) for chunk in chunks)
     for chunk in shown(work, len(missing), f"reading the rows of {of}", "row"):

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tagframe.corpus.catalogue import Catalogue
 from tagframe.corpus.documents import column_document, table_document
 from tagframe.corpus.profile import TableProfile
-from tagframe.embed import ANONYMOUS
+from tagframe.embed import ANONYMOUS, expect
 from tagframe.errors import CatalogueWarning, UnreadableCatalogue
 from tagframe.progress import shown
 
@@ -193,6 +193,7 @@ def _encoded(
     They are put into the catalogue as the work goes on, so that a process that is killed has not worked in vain.
     """
     ordered = sorted(documents, key=len, reverse=True)
+    expect(embedder, ordered)
     chunks = [ordered[start : start + _CHUNK] for start in range(0, len(ordered), _CHUNK)]
     vectors = np.empty((len(ordered), embedder.dimension), dtype=np.float32)
     done = stored = 0

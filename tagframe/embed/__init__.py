@@ -6,7 +6,7 @@ installed, else from the model hub.
 
 from tagframe.embed.choice import forget, get_embedder
 from tagframe.embed.minilm import DEFAULT_MODEL, WITHOUT_A_HUB, MiniLM, packaged_folder
-from tagframe.embed.protocol import ANONYMOUS, Embedder, TextVectors, encode_words, vocabulary
+from tagframe.embed.protocol import ANONYMOUS, Embedder, TextVectors, encode_words, expect, vocabulary
 from tagframe.embed.sentence_transformer import SentenceTransformerEmbedder
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "SentenceTransformerEmbedder",
     "TextVectors",
     "encode_words",
+    "expect",
     "forget",
     "get_embedder",
     "packaged_folder",

@@ -18,6 +18,7 @@ from tagframe.embed.minilm import DEFAULT_MODEL, default_model
 from tagframe.embed.protocol import ANONYMOUS, Embedder, unit
 from tagframe.embed.sentence_transformer import SentenceTransformerEmbedder
 from tagframe.errors import EmbedderNotFound, EmbedderWarning, InvalidArgument
+from tagframe.lm import EmbeddingModel, embeds_for
 
 
 class _ObjectEmbedder:
@@ -46,7 +47,7 @@ class _ObjectEmbedder:
 
 
 _lock = threading.Lock()
-_by_model: dict[str, Embedder] = {}
+_by_model: dict[tuple[str | None, ...], Embedder] = {}
 _objects: list[_ObjectEmbedder] = []
 
 
@@ -58,21 +59,18 @@ def get_embedder(settings: Settings | None = None) -> Embedder | None:
 
     Raises:
         EmbedderNotFound: a model that was named cannot be loaded.
-        InvalidArgument: an ``embedder`` that is no name, folder or object with ``encode``.
+        NotConfigured: one of a provider was named that needs a key or a URL, and none is set.
+        InvalidArgument: a name that a folder and a provider's model have, or an ``embedder`` that is no name, folder or
+            object with ``encode``.
     """
     wanted: Any = (current() if settings is None else settings).embedder
     if wanted is None or wanted == DEFAULT_MODEL:
         with _lock:
             return _default()
     if isinstance(wanted, str | Path):
-        with _lock:
-            if str(wanted) not in _by_model:
-                embedder = SentenceTransformerEmbedder(wanted)
-                embedder.load()
-                _by_model[str(wanted)] = embedder
-            return _by_model[str(wanted)]
+        return _named(wanted, settings or current())
     # In this order: to look for the protocol's members is to ask for the dimension, and so to load a lazy model.
-    if isinstance(wanted, (SentenceTransformerEmbedder, Embedder)):
+    if isinstance(wanted, (SentenceTransformerEmbedder, EmbeddingModel, Embedder)):
         return wanted
     if not callable(getattr(wanted, "encode", None)):
         raise InvalidArgument(
@@ -85,6 +83,37 @@ def get_embedder(settings: Settings | None = None) -> Embedder | None:
                 return known
         _objects.append(_ObjectEmbedder(wanted, number=len(_objects) + 1))
         return _objects[-1]
+
+
+def _named(wanted: str | Path, settings: Settings) -> Embedder:
+    connection: tuple[str | None, str | None] = (None, None)
+    of_provider = isinstance(wanted, str) and embeds_for(wanted)
+    if of_provider:
+        if Path(wanted).expanduser().is_dir():
+            raise InvalidArgument(
+                f"embedder={wanted!r} is a folder here, and a model of the provider {str(wanted).partition('/')[0]!r}:"
+                f" say './{wanted}' for the folder, or tagframe.lm.EmbeddingModel({wanted!r}) for the provider's"
+            )
+        connection = _connection(str(wanted), settings)
+    key = (str(wanted), *connection)
+    with _lock:
+        if key not in _by_model:
+            if of_provider:
+                api_base, api_key = connection
+                _by_model[key] = EmbeddingModel(str(wanted), api_base=api_base, api_key=api_key)
+            else:
+                embedder = SentenceTransformerEmbedder(wanted)
+                embedder.load()
+                _by_model[key] = embedder
+        return _by_model[key]
+
+
+def _connection(model: str, settings: Settings) -> tuple[str | None, str | None]:
+    """The ``api_base`` and ``api_key`` of an embedding model: those of ``lm`` where both are of one provider, or where
+    no ``lm`` is named; a key goes to nobody else."""
+    lm = settings.lm
+    same = lm is None or (isinstance(lm, str) and lm.partition("/")[0] == model.partition("/")[0])
+    return (settings.api_base, settings.api_key) if same else (None, None)
 
 
 def forget() -> None:

@@ -62,6 +62,13 @@ def encode_words(embedder: Embedder, text: str, spans: Sequence[tuple[int, int]]
     return found
 
 
+def expect(embedder: Embedder, texts: Sequence[str]) -> None:
+    """Tell an embedder of texts that are about to be encoded part by part, so that it can say what they cost."""
+    told = getattr(embedder, "expect", None)
+    if told is not None:
+        told(texts)
+
+
 def vocabulary(embedder: Embedder | None) -> Sequence[str]:
     """The words that an embedder's tokenizer knows, the most common first; none where it cannot say."""
     known = getattr(embedder, "vocabulary", None)

@@ -3,6 +3,7 @@
 from tagframe.lm.batch import Import, export_requests, import_answers, recorded_by
 from tagframe.lm.budget import Budget
 from tagframe.lm.call import Arrived, Batch, Bound
+from tagframe.lm.embeddings import EmbeddingModel, embeds_for, quoted_embeddings
 from tagframe.lm.model import LM, get_lm
 from tagframe.lm.pricing import Price
 from tagframe.lm.prompt import (
@@ -32,6 +33,7 @@ __all__ = [
     "Budget",
     "Completion",
     "Completions",
+    "EmbeddingModel",
     "Import",
     "Label",
     "Message",
@@ -48,10 +50,12 @@ __all__ = [
     "Usage",
     "about",
     "default_path",
+    "embeds_for",
     "export_requests",
     "get_lm",
     "import_answers",
     "open_store",
+    "quoted_embeddings",
     "recorded_by",
     "total_usage",
     "usage",

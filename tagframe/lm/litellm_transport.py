@@ -9,7 +9,7 @@ from typing import Any
 
 from tagframe.errors import ConnectionFailed, LMRequestFailed, MalformedResponse, RequestTimedOut
 from tagframe.lm.prompt import Parameters, Prompt
-from tagframe.lm.transport import Reply, error_message, failure, read_reply
+from tagframe.lm.transport import Reply, error_message, failure, read_reply, read_vectors
 from tagframe.quiet import quiet
 
 _LOCAL_PRICES = "LITELLM_LOCAL_MODEL_COST_MAP"
@@ -33,30 +33,31 @@ class LiteLLM:
 
     async def send(self, prompt: Prompt, parameters: Parameters, timeout: float) -> Reply:
         """See :meth:`tagframe.lm.transport.Transport.send`."""
+        response = await self._call("acompletion", timeout, messages=prompt.to_dicts(), **parameters.to_dict())
+        return read_reply(response.model_dump(warnings=False), _headers(response))
+
+    async def embed(self, texts: list[str], timeout: float) -> Reply:
+        """See :meth:`tagframe.lm.openai_http.OpenAIHTTP.embed`."""
+        response = await self._call("aembedding", timeout, input=texts)
+        return read_vectors(response.model_dump(warnings=False), len(texts), _headers(response))
+
+    async def _call(self, function: str, timeout: float, **fields: Any) -> Any:
         try:
             async with asyncio.timeout(timeout):
-                response = await self._litellm.acompletion(
+                return await getattr(self._litellm, function)(
                     model=self.model,
-                    messages=prompt.to_dicts(),
                     api_base=self._api_base,
                     api_key=self._api_key,
                     timeout=timeout,
                     num_retries=0,  # retries are ours, alike for both transports
                     max_retries=0,
                     drop_params=True,
-                    **parameters.to_dict(),
+                    **fields,
                 )
         except TimeoutError as error:
             raise RequestTimedOut(f"no answer within {timeout:g} s from {self.endpoint}") from error
         except Exception as error:  # litellm passes on what its providers' clients raise
             raise self._failure(error, timeout) from None  # whose messages may show the key
-        # The provider's own headers, under names with a prefix.
-        hidden = getattr(response, "_hidden_params", None) or {}
-        headers = {
-            str(name).lower().removeprefix("llm_provider-"): str(value)
-            for name, value in (hidden.get("additional_headers") or {}).items()
-        }
-        return read_reply(response.model_dump(warnings=False), headers)
 
     def _failure(self, error: Exception, timeout: float) -> LMRequestFailed:
         """The same error that the direct transport would have raised.
@@ -87,6 +88,13 @@ class LiteLLM:
         # litellm reads the key from the environment itself, so every such variable may be echoed.
         names = [name for name in os.environ if name.endswith(("_API_KEY", "_TOKEN"))]
         return tuple(value for value in (self._api_key, *(os.environ[name] for name in names)) if value)
+
+
+def _headers(response: Any) -> dict[str, str]:
+    """The provider's own headers, which litellm gives under names with a prefix."""
+    hidden = getattr(response, "_hidden_params", None) or {}
+    told = hidden.get("additional_headers") or {}
+    return {str(name).lower().removeprefix("llm_provider-"): str(value) for name, value in told.items()}
 
 
 def _chain(error: BaseException | None) -> list[BaseException]:

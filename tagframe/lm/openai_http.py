@@ -7,13 +7,14 @@ import base64
 import contextlib
 import json
 import urllib.request
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 from tagframe.errors import ConnectionFailed, InvalidArgument, MalformedResponse, RequestTimedOut, ResponseTooLong
 from tagframe.lm import background
 from tagframe.lm.prompt import Parameters, Prompt
-from tagframe.lm.transport import Reply, error_message, failure, read_reply
+from tagframe.lm.transport import Reply, error_message, failure, read_reply, read_vectors
 
 if TYPE_CHECKING:
     import aiohttp
@@ -64,7 +65,7 @@ class OpenAIHTTP:
         host = parts.netloc.rpartition("@")[2]
         self.model = model
         self.endpoint = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
-        self._url = urlunsplit((parts.scheme, host, parts.path.rstrip("/") + "/chat/completions", parts.query, ""))
+        self._base = (parts.scheme, host, parts.path.rstrip("/"), parts.query)
         self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
         self._secrets = tuple(secret for secret in (api_key, parts.password) if secret)
         if parts.username and not api_key:
@@ -86,15 +87,38 @@ class OpenAIHTTP:
 
     async def send(self, prompt: Prompt, parameters: Parameters, timeout: float) -> Reply:
         """See :meth:`tagframe.lm.transport.Transport.send`."""
+        most = MAX_RESPONSE * (LOGPROBS_TIMES if parameters.logprobs else 1)
+        body, headers = await self._post("/chat/completions", self.body(prompt, parameters), timeout, most)
+        return read_reply(body, headers)
+
+    async def embed(self, texts: list[str], timeout: float) -> Reply:
+        """The vectors of texts, as :func:`tagframe.lm.transport.read_vectors` gives them.
+
+        Raises:
+            LMRequestFailed: as :meth:`send`.
+        """
+        fields = {"model": self.model, "input": texts, "encoding_format": "float"}
+        body, headers = await self._post("/embeddings", fields, timeout, MAX_RESPONSE)
+        return read_vectors(body, len(texts), headers)
+
+    async def _post(
+        self, path: str, fields: dict[str, Any], timeout: float, most: int
+    ) -> tuple[Any, Mapping[str, str]]:
+        """The body and the headers of the response."""
         import aiohttp
 
-        data = json.dumps(self.body(prompt, parameters)).encode()
+        scheme, host, base, query = self._base
         limit = aiohttp.ClientTimeout(total=timeout, sock_connect=min(CONNECT_SECONDS, timeout))
         try:
             async with _session().post(
-                self._url, data=data, headers=self._headers, timeout=limit, proxy=self._proxy, allow_redirects=False
+                urlunsplit((scheme, host, base + path, query, "")),
+                data=json.dumps(fields).encode(),
+                headers=self._headers,
+                timeout=limit,
+                proxy=self._proxy,
+                allow_redirects=False,
             ) as response:
-                raw = await _read(response, MAX_RESPONSE * (LOGPROBS_TIMES if parameters.logprobs else 1))
+                raw = await _read(response, most)
         except TimeoutError as error:
             raise RequestTimedOut(f"no answer within {timeout:g} s from {self.endpoint}") from error
         except (aiohttp.ClientError, OSError) as error:
@@ -102,10 +126,9 @@ class OpenAIHTTP:
         if response.status != 200:
             raise failure(response.status, error_message(raw), response.headers, self._secrets)
         try:
-            body = json.loads(raw)
+            return json.loads(raw), response.headers
         except ValueError as error:
             raise MalformedResponse(f"the server's answer is no JSON: {raw[:200]!r}", 200) from error
-        return read_reply(body, response.headers)
 
 
 async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:

@@ -15,6 +15,10 @@ BYTES_PER_TOKEN = 3
 """UTF-8 bytes a token, on the low side: English has about 4, so that an estimate is rather too high."""
 TOKENS_PER_MESSAGE = 5
 TEMPLATE_TOKENS = 30
+_WITHOUT_PRICES = {
+    "hosted_vllm", "huggingface", "infinity", "litellm_proxy", "lm_studio", "ollama", "ollama_chat", "openai_like",
+    "text-embedding-inference", "xinference",
+}  # fmt: skip
 ASSUMED_ANSWER = 256
 """Answer tokens assumed where they are not limited and nothing was measured."""
 
@@ -63,6 +67,13 @@ def provider_of(model: str) -> str | None:
     """litellm's provider of a model that is named without one, as ``"gpt-4o-mini"``; None where unknown."""
     entry = _table().get(model)
     return entry.get("litellm_provider") if isinstance(entry, dict) else None
+
+
+@lru_cache(maxsize=1)
+def providers() -> frozenset[str]:
+    """The names of providers, as models begin with them: those of litellm's table, and those that have no entry."""
+    named = {entry.get("litellm_provider") for entry in _table().values() if isinstance(entry, dict)}
+    return frozenset({str(name) for name in named if name} | _WITHOUT_PRICES)
 
 
 def _entry(model: str, field: str) -> dict[str, Any] | None:

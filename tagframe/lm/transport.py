@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import re
@@ -10,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Protocol
+
+import numpy as np
 
 from tagframe.errors import (
     AnswerWithheld,
@@ -108,6 +111,27 @@ def read_reply(body: Any, headers: Mapping[str, str] | None = None) -> Reply:
         _logprobs(choice.get("logprobs")),
         limits_of(headers) if headers else None,
     )
+
+
+def read_vectors(body: Any, texts: int, headers: Mapping[str, str] | None = None) -> Reply:
+    """The vectors in an embedding response's body, as Base64 of float32 (rows, d), trusting none of its types.
+
+    Raises:
+        MalformedResponse: where it has not one finite vector a text, all of one length.
+    """
+    try:
+        rows = sorted(body["data"], key=lambda row: row["index"])
+        vectors = np.array([row["embedding"] for row in rows], dtype="<f4")
+    except (LookupError, TypeError, ValueError) as error:
+        raise MalformedResponse(f"the server's answer has no vectors: {shorten(repr(body)[:2000])}", 200) from error
+    if vectors.ndim != 2 or len(vectors) != texts or not vectors.size or not np.isfinite(vectors).all():
+        raise MalformedResponse(
+            f"the server gave vectors of shape {vectors.shape} for {texts} texts, or no numbers", 200
+        )
+    usage = body.get("usage")
+    tokens = _count(usage.get("prompt_tokens")) if isinstance(usage, dict) else None
+    text = base64.b64encode(vectors.tobytes()).decode()
+    return Reply(text, tokens_in=tokens, tokens_out=0, limits=limits_of(headers) if headers else None)
 
 
 def _is_reasoning(text: str) -> bool:

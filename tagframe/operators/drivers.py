@@ -111,12 +111,12 @@ def quote(step: Step[Any], lm: LM, guess: Callable[[Prompt], str]) -> Quote:
         lm: who would answer; answers that its store has are used.
         guess: an answer for each prompt that the store has none for, such as the model would give.
     """
-    from tagframe.lm import QuoteEnds, QuotingLM
+    from tagframe.lm import QuoteEnds, QuotingLM, quoted_embeddings
 
     quoting = QuotingLM(lm, guess)
-    with contextlib.suppress(QuoteEnds, RowsFailed):
+    with contextlib.suppress(QuoteEnds, RowsFailed), quoted_embeddings() as embedded:
         run(step, quoting)
-    return quoting.quote
+    return sum(embedded, quoting.quote)
 
 
 def _resume(step: Step[T], stream: Stream, arrived: Arrived | None, waiting: dict[Batch[Any], set[int]]) -> T | None:

@@ -21,7 +21,7 @@ import pandas as pd
 
 from tagframe import config
 from tagframe.errors import InvalidArgument, NameUnknown, did_you_mean
-from tagframe.lm import Quote, get_lm
+from tagframe.lm import Quote, QuoteEnds, get_lm, quoted_embeddings
 from tagframe.operators.batches import aover_batches, are_batches, over_batches
 from tagframe.operators.drivers import arun
 from tagframe.operators.operator import OPERATORS, Operator
@@ -82,10 +82,17 @@ def function(operator: Operator[...]) -> Callable[..., Any]:
         given = _Call.of(operator, frame, args, kwargs)
         with given.embedding():
             if not given.asks:
-                return Quote() if given.quotes else without_model(given.step(None))
+                return _quoted(given.step(None)) if given.quotes else without_model(given.step(None))
             return (operator.quote if given.quotes else operator.run)(given.lm(), *given.arguments, **given.options)
 
     return _dressed(call, operator, operator.name, "tagframe", _function_signature(operator))
+
+
+def _quoted(step: Step[pd.DataFrame]) -> Quote:
+    """What a step that asks no model would cost: the vectors of its texts, where those are a provider's."""
+    with contextlib.suppress(QuoteEnds), quoted_embeddings() as embedded:
+        without_model(step)
+    return sum(embedded, Quote())
 
 
 @functools.cache

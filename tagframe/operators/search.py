@@ -163,6 +163,8 @@ def nearest(
     """
     import faiss
 
+    from tagframe.embed import expect
+
     embedder = _embedder()
     places: dict[str, list[int]] = {}
     for place, text in enumerate(texts):
@@ -170,8 +172,10 @@ def nearest(
             places.setdefault(text, []).append(place)
     if not places or not queries:
         return [np.empty(0, dtype=np.float32)] * len(queries), [np.empty(0, dtype=np.intp)] * len(queries)
-    index = faiss.IndexFlatIP(embedder.dimension)
-    index.add(embedder.encode(list(places)))
+    expect(embedder, [*places, *queries])
+    vectors = embedder.encode(list(places))
+    index = faiss.IndexFlatIP(vectors.shape[1])
+    index.add(vectors)
     scores, found = index.search(embedder.encode(list(queries)), min(k, len(places)))
     members = list(places.values())
     all_scores, all_places = [], []

@@ -161,13 +161,17 @@ def retrieve_tables(
 
 
 def _quoted(search: Callable[..., RetrievedTables]) -> Quote:
-    from tagframe.lm import QuoteEnds, QuotingLM, get_lm
+    from tagframe.lm import Quote, QuoteEnds, QuotingLM, get_lm, quoted_embeddings
     from tagframe.retrieval.refine import guess
 
-    quoting = QuotingLM(get_lm("retrieve"), guess)
-    with contextlib.suppress(QuoteEnds):
+    model = config.current().model("retrieve")
+    quoting = None if model is None else QuotingLM(get_lm("retrieve"), guess)
+    with contextlib.suppress(QuoteEnds), quoted_embeddings() as embedded:
         search(lm=quoting)
-    return quoting.quote
+    if embedded:  # vectors that a provider would be asked for: what else would be asked is known without them
+        with contextlib.suppress(QuoteEnds):
+            search(lm=quoting, by_words=True)
+    return sum(embedded, Quote() if quoting is None else quoting.quote)
 
 
 def _retrieved(
@@ -183,6 +187,7 @@ def _retrieved(
     refine: bool,
     decompose: bool,
     lm: LM | None = None,
+    by_words: bool = False,
 ) -> RetrievedTables:
     chosen = _method(method)
     size = _size(k, chosen)
@@ -192,7 +197,7 @@ def _retrieved(
     asked = Question.of(question)
     if not corpus.profiles:
         raise EmptyCorpus("there is no table to search: the corpus, or what is left of its catalogue, is empty")
-    embedder = _configured_embedder()
+    embedder = None if by_words else _configured_embedder()
     anchor = None if anchor is None else corpus.profile(anchor).id
     index = index_of(corpus, embedder, anchor)
     anchored = None if anchor is None else index.position(anchor)

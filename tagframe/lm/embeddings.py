@@ -1,0 +1,295 @@
+"""Embedding models of providers and servers: texts in, vectors out, under the same rules as prompts.
+
+A batch of texts is one request. It passes through :meth:`tagframe.lm.LM.complete`, so that retries, rates, budgets,
+faults and :func:`tagframe.usage` are those of every other call; each text's vector is kept in the response store.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import math
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tagframe.config import current
+from tagframe.errors import InvalidArgument, LMRequestFailed, ReplayMiss
+from tagframe.lm.budget import dollars_of
+from tagframe.lm.model import LM
+from tagframe.lm.pricing import estimate_tokens, price_of, providers
+from tagframe.lm.prompt import Message, Parameters, Prompt, request_keys
+from tagframe.lm.quote import ASSUMED_SECONDS, Quote, QuoteEnds
+from tagframe.lm.replay import REPLAY
+from tagframe.lm.store import ResponseStore, StoredAnswer, open_store
+from tagframe.lm.stored_answers import recall
+from tagframe.lm.stream import warn_of_store
+from tagframe.lm.transport import Reply, Transport
+
+BATCH = 64
+"""Texts of a request at most; a server that takes fewer is asked for half as many, from then on."""
+BATCH_BYTES = 100_000
+"""UTF-8 bytes of a request's texts, about 30,000 tokens, unless one text alone has more."""
+_REFUSED = (400, 413, 422)
+_AT_ONCE = 64
+"""Requests after which what came back is kept, before more are sent."""
+
+_quoted: ContextVar[list[Quote] | None] = ContextVar("quoted", default=None)
+
+
+@contextlib.contextmanager
+def quoted_embeddings() -> Iterator[list[Quote]]:
+    """Within the block embedding models send nothing.
+
+    What the texts would cost that no store has a vector of is added to the list, and
+    :class:`~tagframe.lm.QuoteEnds` raised: made-up vectors would be kept as others are.
+    """
+    quotes: list[Quote] = []
+    token = _quoted.set(quotes)
+    try:
+        yield quotes
+    finally:
+        _quoted.reset(token)
+
+
+def embeds_for(model: str) -> bool:
+    """Whether a name is one of a provider that litellm knows, as ``"openai/text-embedding-3-small"``.
+
+    >>> embeds_for("openai/text-embedding-3-small"), embeds_for("BAAI/bge-small-en-v1.5")
+    (True, False)
+    """
+    provider, slash, name = model.partition("/")
+    return bool(slash and name) and provider in providers()
+
+
+class EmbeddingModel:
+    """An embedding model of a provider or of a server of one's own; an embedder as :func:`tagframe.configure` takes it.
+
+    ``store``, ``budget``, ``concurrency``, ``rpm`` and ``tpm`` are those in force at each call, unless given here.
+
+    Args:
+        model: a litellm model name, as ``"openai/text-embedding-3-small"`` or ``"ollama/nomic-embed-text"``.
+        api_base: the URL of an OpenAI-compatible server.
+        api_key: its key; the provider's environment variable where None.
+        options: as :class:`tagframe.lm.LM` takes them: ``timeout``, ``retry``, ``price``, ``budget``, ``rpm``, …
+
+    Attributes:
+        name: the model's, with the server where ``api_base`` names one: what its vectors are kept under.
+
+    Raises:
+        InvalidArgument: for a value that cannot be used.
+        NotConfigured: where a key or a URL is needed and none is set.
+
+    >>> EmbeddingModel("openai/text-embedding-3-small", api_key="secret")
+    EmbeddingModel('openai/text-embedding-3-small')
+    """
+
+    def __init__(self, model: str, *, api_base: str | None = None, api_key: str | None = None, **options: Any) -> None:
+        self._lm = _AskedForVectors(model, api_base=api_base, api_key=api_key, **options)
+        self.model, self._batch, self._size = model, BATCH, 0
+        self._parameters = Parameters(extra={"embedding": model})
+        endpoint = self._lm.transport.endpoint
+        self.name = model if api_base is None else f"{model} at {endpoint}"
+
+    def __repr__(self) -> str:
+        return f"EmbeddingModel({self.name!r})"
+
+    @property
+    def dimension(self) -> int:
+        """The length of a vector; a text is embedded to learn it.
+
+        Raises:
+            LMError: as :meth:`encode`.
+        """
+        return self._size or self.encode(["dimension"]).shape[1]
+
+    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """The vectors of ``texts``: shape (n, dimension), float32, rows of length 1, zeros for a text of nothing.
+
+        A text is sent once, and never where the response store has its vector.
+
+        Raises:
+            LMError: a request failed for good, or the budget is spent; what was paid for is kept.
+            ReplayMiss: a store is replayed (``lm="replay:STORE"``) and lacks a vector.
+            InvalidArgument: for what are no texts.
+        """
+        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+            raise InvalidArgument(f"texts is a list of texts; got {texts!r:.200}")
+        asked = [_sendable(text) for text in texts]
+        distinct = list(dict.fromkeys(text for text in asked if text))
+        lm = current().lm
+        replayed = lm.removeprefix(REPLAY) if isinstance(lm, str) and lm.startswith(REPLAY) else None
+        store = self._lm.open_store() if replayed is None else open_store(replayed)
+        vectors = self._stored(distinct, store, anywhere=replayed is not None)
+        missing = [text for text in distinct if text not in vectors]
+        quotes = _quoted.get()
+        if missing and quotes is not None:
+            quotes.append(self._quote(len(texts), len(distinct), missing))
+            raise QuoteEnds(f"a quote cannot go on without the vectors of {len(missing)} texts; so far: {quotes}")
+        if missing and replayed is not None:
+            raise ReplayMiss(
+                f"{replayed!r} has no vector of {self.name} for {len(missing)} of {len(distinct)} texts, the first"
+                f" {missing[0]!r:.80}; nothing is sent while a store is replayed"
+            )
+        vectors.update(self._sent(missing, store))
+        sizes = {len(vector) for vector in vectors.values()} | ({self._size} if self._size else set())
+        if len(sizes) > 1:
+            raise InvalidArgument(f"{self.name} gives vectors of several lengths: {sorted(sizes)}")
+        self._size = min(sizes, default=0)
+        nothing = np.zeros(self.dimension, dtype=np.float32)
+        rows = [vectors.get(text, nothing) for text in asked]
+        return np.stack(rows) if rows else np.empty((0, len(nothing)), dtype=np.float32)
+
+    def expect(self, texts: Sequence[str]) -> None:
+        """Told of texts that are about to be embedded part by part: a quote counts them all.
+
+        Raises:
+            QuoteEnds: within :func:`quoted_embeddings`, where some have no vector yet.
+        """
+        if _quoted.get() is not None:
+            self.encode(texts)
+
+    def _stored(
+        self, texts: Sequence[str], store: ResponseStore | None, *, anywhere: bool
+    ) -> dict[str, npt.NDArray[np.float32]]:
+        if store is None or not texts:
+            return {}
+        prompts, keys = [Prompt.of(text) for text in texts], self._keys(texts)
+        where = (None, None) if anywhere else (self._lm.transport.endpoint, self.model)
+        try:
+            known = recall(store, keys, prompts, self._parameters, *where)
+        except sqlite3.Error as error:
+            warn_of_store(f"the response store {str(store.path)!r} cannot be read: {error}")
+            return {}
+        return {text: _vectors(known[key].text, 1)[0] for key, text in zip(keys, texts, strict=True) if key in known}
+
+    def _sent(self, texts: Sequence[str], store: ResponseStore | None) -> dict[str, npt.NDArray[np.float32]]:
+        """The vectors of texts that no store has; batches that the server refuses are sent again in halves."""
+        keep = self._keeper(store)
+        lm = self._lm.using(store=None, progress=False)
+        vectors: dict[str, npt.NDArray[np.float32]] = {}
+        work = [(text, text) for text in texts]  # a text, and what of it is sent
+        while work:
+            batches = _batches(work, self._batch)[:_AT_ONCE]
+            work = work[sum(map(len, batches)) :]
+            prompts = [Prompt(tuple(Message("user", part) for _, part in batch)) for batch in batches]
+            failed: Exception | None = None
+            for batch, completion in zip(batches, lm.complete(prompts, max_tokens=1, description="embed"), strict=True):
+                (text, sent), *others = batch
+                if completion.text is not None and completion.ok:
+                    found = dict(zip([text for text, _ in batch], _vectors(completion.text, len(batch)), strict=True))
+                    keep(found, completion.usage.tokens_in // len(batch))
+                    vectors.update(found)
+                elif _is_too_much(completion.error) and others:
+                    self._batch = max(1, min(self._batch, len(batch) // 2))
+                    work += batch
+                elif _is_too_much(completion.error) and len(sent) > 1:
+                    work.append((text, sent[: len(sent) // 2]))
+                else:
+                    failed = failed or completion.error
+            if failed is not None:
+                raise failed
+        return vectors
+
+    def _keeper(self, store: ResponseStore | None) -> Callable[[dict[str, npt.NDArray[np.float32]], int], None]:
+        """What puts vectors into the store, with the tokens that each text had."""
+        if store is None or not store.writable:
+            return lambda vectors, tokens: None
+        try:
+            source = store.source(self._lm.transport.endpoint, self.model, self.model)
+        except sqlite3.Error as error:
+            warn_of_store(f"the response store {str(store.path)!r} cannot be written: {error}")
+            return lambda vectors, tokens: None
+
+        def keep(vectors: dict[str, npt.NDArray[np.float32]], tokens: int) -> None:
+            answers = [StoredAnswer(_text(vector), None, tokens, 0) for vector in vectors.values()]
+            rows = [(key, source, answer) for key, answer in zip(self._keys(vectors), answers, strict=True)]
+            if not store.put_now(rows):
+                store.put(rows)
+
+        return keep
+
+    def _keys(self, texts: Iterable[str]) -> list[bytes]:
+        """What vectors are stored under; the model is in it, so that no replay mixes those of two."""
+        return request_keys([Prompt.of(text) for text in texts], self._parameters)
+
+    def _quote(self, rows: int, distinct: int, missing: Sequence[str]) -> Quote:
+        tokens = sum(estimate_tokens(Prompt.of(text)) for text in missing)
+        calls = len(_batches([(text, text) for text in missing], self._batch))
+        price = self._lm.price or price_of(self.model)
+        return Quote(
+            rows=rows,
+            calls=calls,
+            deduplicated=rows - distinct,
+            stored=distinct - len(missing),
+            tokens_in=tokens,
+            dollars=dollars_of(price, tokens, 0) if missing else 0.0,
+            seconds=math.ceil(calls / self._lm.settings().concurrency) * ASSUMED_SECONDS,
+            calls_at_most=calls,
+            calls_of_all=calls,
+            whole=False,
+        )
+
+
+class _AskedForVectors(LM):
+    """A model whose prompts are batches of texts, and whose answers are their vectors in Base64."""
+
+    @property
+    def transport(self) -> Transport:
+        """The connection, as prompts are sent through it."""
+        return _Vectors(super().transport)
+
+
+class _Vectors:
+    """A transport that takes a prompt's messages for texts to be embedded."""
+
+    def __init__(self, inner: Any) -> None:
+        self.endpoint: str = inner.endpoint
+        self._inner = inner
+
+    async def send(self, prompt: Prompt, parameters: Parameters, timeout: float) -> Reply:
+        """See :meth:`tagframe.lm.transport.Transport.send`."""
+        reply: Reply = await self._inner.embed([str(message.content) for message in prompt.messages], timeout)
+        return reply
+
+
+def _batches(work: Sequence[tuple[str, str]], most: int) -> list[list[tuple[str, str]]]:
+    batches: list[list[tuple[str, str]]] = []
+    size = 0
+    for pair in work:
+        more = len(pair[1].encode())
+        if not batches or len(batches[-1]) >= most or size + more > BATCH_BYTES:
+            batches.append([])
+            size = 0
+        batches[-1].append(pair)
+        size += more
+    return batches
+
+
+def _is_too_much(error: Exception | None) -> bool:
+    """Whether a server refused a batch for what is in it: too many texts, or one that is too long."""
+    return isinstance(error, LMRequestFailed) and error.status in _REFUSED
+
+
+def _sendable(text: str) -> str:
+    """The text without half characters, which no JSON takes; "" where it has nothing to read."""
+    return text.encode("utf-8", "replace").decode().strip()
+
+
+def _text(vector: npt.NDArray[np.float32]) -> str:
+    return base64.b64encode(vector.astype("<f4").tobytes()).decode()
+
+
+def _vectors(text: str, rows: int) -> npt.NDArray[np.float32]:
+    """The reverse of :func:`_text`, for the rows of an answer: shape (rows, d), of length 1."""
+    vectors = np.frombuffer(base64.b64decode(text), dtype="<f4").reshape(rows, -1)
+    return np.array([_unit(vector) for vector in vectors], dtype=np.float32)
+
+
+def _unit(vector: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    length = float(np.linalg.norm(vector.astype(np.float64)))
+    return vector / length if length else vector
