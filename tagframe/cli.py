@@ -14,7 +14,7 @@ import pandas as pd
 
 import tagframe
 from tagframe import config
-from tagframe.errors import FanOut, TagframeError
+from tagframe.errors import FanOut, TagframeError, counted
 
 
 class _Group(click.Group):
@@ -144,7 +144,7 @@ def index(corpus: Path, output: Path) -> None:
     opened = _opened(corpus)
     index_of(opened, get_embedder())
     opened.save(output)
-    click.echo(f"{len(opened)} tables of {corpus} in {output}")
+    click.echo(f"{counted(len(opened), 'table')} of {corpus} in {output}")
 
 
 @main.command()

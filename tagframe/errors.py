@@ -480,6 +480,15 @@ def place(source: object) -> str:
     return repr(text)
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, for messages.
+
+    >>> counted(1, "row"), counted(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def did_you_mean(name: str, known: Iterable[Any]) -> str:
     """The end of a "not found" message: what is there, and the nearest name.
 

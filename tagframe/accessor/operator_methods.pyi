@@ -41,7 +41,7 @@ class OperatorMethods:
         response_format: Any = None, knowledge: bool = False, suffix: str = '_output', on_error: OnError = 'raise',
         quote: Literal[False] = False, **settings: Unpack[CallSettings]
     ) -> pd.DataFrame:
-        """Answer one request from all rows, or from those of each group.
+        """Answer one request from all rows, or from the rows of each group.
 
         Rows that do not fit into one prompt are answered in parts, and the partial answers combined, round by round, each
         group at its own pace. A prompt holds about 10,000 tokens of rows, and no more than fits the model's window: that of
@@ -49,9 +49,9 @@ class OperatorMethods:
         row that alone is too long is cut, and the group's outcome says so. Parts carry their numbers of rows; a mean, a sum
         or a share is better computed by pandas, from what :func:`sem_score` or :func:`sem_map` says of each row.
 
-        The model is asked to name the rows that its answer rests on, by the numbers that they are shown with; numbers that
-        there are not make it answer once more. Of an answer that names none, all rows that were shown are the sources, and
-        its outcome says so.
+        The model is asked to name the rows that its answer rests on, by the numbers that they are shown with. If it names
+        a number that was not shown, it is asked once more. If it names none, all rows that were shown are the sources, and
+        the outcome says so.
 
         Args:
             instruction: a request that names columns in braces, ``"Summarise the {review}s"``; where it names none, the
@@ -92,16 +92,15 @@ class OperatorMethods:
         suffix: str = '_dedup', on_error: OnError = 'raise', quote: Literal[False] = False,
         **settings: Unpack[SearchSettings]
     ) -> pd.DataFrame:
-        """The rows without those whose text is nearly that of an earlier row.
+        """Drop the rows whose text is nearly the same as that of an earlier row.
 
-        Texts are compared by the embedder, all with all; of texts that are alike, directly or through others, the first
-        row is kept, and so are rows without text.
+        The embedding model compares all texts with each other. Texts that are alike, directly or through others, form a
+        group, and the first row of each group is kept. Rows without text are kept.
 
         Args:
             col_name: the column to compare.
             threshold: the cosine from which texts are alike.
-            border: the model is asked about pairs whose cosine is so near to the threshold, below it or above; 0 asks it
-                nothing.
+            border: pairs whose cosine is at most so far from the threshold are decided by the model; 0 asks it nothing.
             rows_per_call: pairs of one prompt, audited as for :func:`sem_filter`.
             suffix: the beginning of the name of the column of errors.
             on_error: as for :func:`sem_filter`; a row fails whose pair with an earlier one has no answer, and its column
@@ -135,8 +134,8 @@ class OperatorMethods:
     ) -> pd.DataFrame:
         """A value for each row: a text, a number, a truth, a date, one of a few choices, or the fields of a model.
 
-        Rows that show the same are paid once; rows of which every named column is null are not asked about. Where the model
-        says that it does not know, the value is ``<NA>`` and the row's outcome "unsure".
+        Rows that show the same values are asked about once. A row whose named columns are all null is not asked about.
+        Where the model says that it does not know, the value is ``<NA>`` and the row's outcome is "unsure".
 
         Args:
             instruction: what to say of a row, with columns in braces: ``"The sentiment of {review} in one word"``; where
@@ -178,7 +177,7 @@ class OperatorMethods:
         rows_per_call: RowsPerCall = None, suffix: str = '_score', on_error: OnError = 'raise',
         quote: Literal[False] = False, **settings: Unpack[CallSettings]
     ) -> pd.DataFrame:
-        """A degree from 0 to 1 for each row, each scored by itself: a :func:`sem_map` to that range.
+        """A score from 0 to 1 for each row. Each row is scored by itself, as by :func:`sem_map`.
 
         Args:
             instruction: what is scored, with columns in braces: ``"How hopeful is {review}?"``.
@@ -210,14 +209,14 @@ class OperatorMethods:
         suffix: str = '_extract', on_error: OnError = 'raise', quote: Literal[False] = False,
         **settings: Unpack[CallSettings]
     ) -> pd.DataFrame:
-        """What the rows say of a few things, as text columns; ``<NA>`` where a row does not say it.
+        """Extract what the rows say about a few things into text columns; ``<NA>`` where a row does not say it.
 
-        One question a row, whatever the number of things. For numbers, dates and closed sets of values give
-        :func:`sem_map` a pydantic model.
+        Each row takes one question, however many things are extracted. For numbers, dates and closed sets of values, give
+        :func:`sem_map` a pydantic model instead.
 
         Args:
             input_cols: labels of the columns to read, or one label.
-            output_cols: by the name of a column to be: what it is to hold, or None where the name says it.
+            output_cols: from the name of each new column to what it is to hold, or to None where the name says it.
             extract_quotes: columns ``NAME_quote`` with the words that the values are taken from; those that the row does
                 not have are left out, and the row's outcome says so.
             return_explanations: a column ``explanation_extract`` with the model's reasons.
@@ -253,15 +252,16 @@ class OperatorMethods:
         suffix: str = '_filter', on_error: OnError = 'raise', quote: Literal[False] = False,
         **settings: Unpack[CallSettings]
     ) -> pd.DataFrame:
-        """Keep the rows of which the claim is true, or all of several claims.
+        """Keep the rows for which the claim is true; with several claims, those for which all are true.
 
-        Rows of which every shown cell is missing are not asked about and do not pass; neither do rows of which the model
-        cannot say, which are warned of. Rows that show the same values are asked once.
+        Rows that show the same values are asked about once. A row whose shown cells are all missing is not asked about and
+        does not pass. A row for which the model cannot say does not pass either, and a warning counts such rows.
 
-        Of several claims, what is kept is what one filter after the other keeps, for less: all claims are asked of a few
-        rows first; then the one goes first that ends most rows for the least text, and each row is asked only until a claim
-        ends it. Packs are not audited then, and ``return_all`` adds ``filter_label`` and ``filter_ended_by``, the claim
-        that ended the row; ``return_explanations``, ``examples``, ``cascade`` and ``limit`` are for one claim.
+        A list of claims keeps what one filter after the other would keep, for less. All claims are asked about a few rows
+        first. Then the claim goes first that rules out most rows for the least text, and each row is asked only until a
+        claim rules it out. Prompts of several rows are not audited then. ``return_all`` adds ``filter_label`` and
+        ``filter_ended_by``, the claim that ruled the row out. ``return_explanations``, ``examples``, ``cascade`` and
+        ``limit`` are for one claim.
 
         Args:
             instruction: a claim that names columns in braces, ``"{city} lies on a large river"``; where it names none, the
@@ -314,14 +314,14 @@ class OperatorMethods:
         suffix: str = '_join', on_error: OnError = 'raise', quote: Literal[False] = False,
         **settings: Unpack[CallSettings]
     ) -> pd.DataFrame:
-        """Join the rows of two frames of which a claim is true, without asking about every pair.
+        """Join the pairs of rows of two frames for which a claim is true, without asking about every pair.
 
-        Rows that show the same are one. Where asking each pair costs more, the model is asked first whether the claim can
-        be cut into a label of each side ("coat and hat are of one season"). Then each row is labelled once, rows
-        are joined on labels, and a sample of pairs on both sides of the cut is asked directly: where direct answers
-        disagree, the labels are dropped. Claims that no labels carry ("the second replies to the first") are asked of
-        pairs, up to 64 in a prompt; of frames of 128 distinct rows and more only of those that read alike enough, by what
-        some rows that were asked against all others show.
+        Rows that show the same values count as one. Where asking about each pair costs more, the model is asked first
+        whether the claim can be cut into a label of each side ("coat and hat are of one season"). Then each row is
+        labelled once, rows are joined on labels, and a sample of pairs on both sides of the cut is asked directly:
+        where direct answers disagree, the labels are dropped. Claims that no labels carry ("the second replies to the
+        first") are asked about pairs, up to 64 in a prompt. With 128 distinct rows and more, only pairs whose texts are
+        alike enough are asked about. How alike that is, some rows show that were asked about with all others.
 
         Args:
             right: the right frame, or a series with a name.
@@ -373,20 +373,20 @@ class OperatorMethods:
         """Rank the rows by a criterion and keep the first K, best first.
 
         By default the model names the best K of lists of up to 30 rows, as many at once as there are; these go into the
-        next round: 1 request for 30 rows, about 50 in 5 rounds for the top 10 of 1,000. An answer that does not name so
-        many, each once, is asked for once more, and then the list in halves. ``compare="pair"`` asks which of two rows is
-        better, in a knock-out whose losers stay in: about 1.25 requests a row, many at once, each about less, and no surer
-        than lists. Either way the same call asks the same questions, and answers that contradict each other nowhere give
-        the exact order; the remarks of ``.tag.outcomes`` count those that do contradict it. Rows that show the same values
-        are compared once and stay in their order; rows of which every named column is null come last, unasked.
+        next round: 1 request for 30 rows, about 50 in 5 rounds for the top 10 of 1,000. A list whose answer does not name
+        so many rows, each once, is asked about once more, and then in halves. ``compare="pair"`` asks which of two rows is
+        better, in a knock-out whose losers stay in. That takes about 1.25 shorter requests a row, and is no surer than
+        lists. Either way the same call asks the same questions. Answers that never contradict each other give the exact
+        order; the remarks of ``.tag.outcomes`` count contradictions. Rows that show the same values are compared once and
+        stay in their order. Rows whose named columns are all null come last and are not asked about.
 
         Args:
             instruction: a criterion that names columns in braces, ``"Which {title} is most technical?"``.
             K: rows to keep, at least 1; all rows are ranked where there are fewer.
             compare: ``"list"`` or ``"pair"``. Rows too long for lists of more than four are compared in pairs.
             group_by: columns; the first K of each group are kept, groups in order of first appearance.
-            debias: ask everything a second time with the rows the other way round; what the model answers by the place of
-                a row alone then comes out even.
+            debias: ask everything a second time with the rows the other way round, so that a preference for the first
+                place evens out.
             comparisons: requests at most for the rows of a group, beside repairs; the remarks say where they were not
                 enough. None is as many as are needed, for ``compare="pair"`` up to three times those of consistent answers.
             suffix: the end of the name of the error column that ``on_error="keep"`` adds.
@@ -417,7 +417,7 @@ class OperatorMethods:
         return_scores: bool = False, suffix: str = '_sim_score', on_error: OnError = 'raise',
         quote: Literal[False] = False, **settings: Unpack[SearchSettings]
     ) -> pd.DataFrame:
-        """The K rows whose text is nearest to a query, best first; and of those the ``n_rerank`` that the model holds best.
+        """Find the K rows whose text is nearest to a query, best first. With ``n_rerank``, a model ranks them.
 
         Texts are embedded and searched in memory, exactly (FAISS): nothing is indexed beforehand, and no file is written.
         The model is asked only with ``n_rerank``, as by :func:`sem_topk`.
@@ -455,7 +455,7 @@ class OperatorMethods:
         rsuffix: str = '', score_suffix: str = '', keep_index: bool = False, quote: Literal[False] = False,
         **settings: Unpack[SearchSettings]
     ) -> pd.DataFrame:
-        """Each row with the K rows of another frame whose texts are nearest to its own; no model is asked.
+        """Join each row with the K rows of another frame whose texts are nearest to its own. No model is asked.
 
         Args:
             right: the right frame, or a series with a name.
@@ -491,7 +491,7 @@ class OperatorMethods:
         columns: Sequence[str] | None = None, where: Where | None = None, limit: int | None = None,
         aggregate: Aggregate | None = None
     ) -> pd.DataFrame:
-        """Merge frames; ``frame.tag.merge_report`` accounts for every row.
+        """Join frames into one; ``frame.tag.merge_report`` accounts for every row.
 
         >>> import pandas as pd
         >>> loans = pd.DataFrame({"loan_id": [1, 2, 3], "client_id": [20, 10, 20]})
@@ -537,7 +537,7 @@ class OperatorMethods:
     def plan_sem_join(
         self, right: pd.DataFrame | pd.Series, instruction: str, **settings: Unpack[CallSettings]
     ) -> ClaimPlan | NoLabels:
-        """How :func:`sem_join` would cut a claim into labels, for one call: to read, and to change, before it is paid.
+        """Show how :func:`sem_join` would cut a claim into labels, so that you can read and change it before you pay.
 
         The answer is stored, so that the join does not ask again.
 
@@ -547,7 +547,7 @@ class OperatorMethods:
             **settings: those of :func:`tagframe.configure`.
 
         Returns:
-            A plan for ``sem_join(plan=…)``, or that no labels carry the claim.
+            A plan for ``sem_join(plan=…)``. It may say that no labels carry the claim.
 
         Raises:
             LMError: the model gave none.
@@ -589,7 +589,7 @@ class QuoteAccessor:
         response_format: Any = None, knowledge: bool = False, suffix: str = '_output', on_error: OnError = 'raise',
         **settings: Unpack[CallSettings]
     ) -> Quote:
-        """Answer one request from all rows, or from those of each group.
+        """Answer one request from all rows, or from the rows of each group.
 
         Rows that do not fit into one prompt are answered in parts, and the partial answers combined, round by round, each
         group at its own pace. A prompt holds about 10,000 tokens of rows, and no more than fits the model's window: that of
@@ -597,9 +597,9 @@ class QuoteAccessor:
         row that alone is too long is cut, and the group's outcome says so. Parts carry their numbers of rows; a mean, a sum
         or a share is better computed by pandas, from what :func:`sem_score` or :func:`sem_map` says of each row.
 
-        The model is asked to name the rows that its answer rests on, by the numbers that they are shown with; numbers that
-        there are not make it answer once more. Of an answer that names none, all rows that were shown are the sources, and
-        its outcome says so.
+        The model is asked to name the rows that its answer rests on, by the numbers that they are shown with. If it names
+        a number that was not shown, it is asked once more. If it names none, all rows that were shown are the sources, and
+        the outcome says so.
 
         Args:
             instruction: a request that names columns in braces, ``"Summarise the {review}s"``; where it names none, the
@@ -631,16 +631,15 @@ class QuoteAccessor:
         self, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0, rows_per_call: RowsPerCall = 'auto',
         suffix: str = '_dedup', on_error: OnError = 'raise', **settings: Unpack[SearchSettings]
     ) -> Quote:
-        """The rows without those whose text is nearly that of an earlier row.
+        """Drop the rows whose text is nearly the same as that of an earlier row.
 
-        Texts are compared by the embedder, all with all; of texts that are alike, directly or through others, the first
-        row is kept, and so are rows without text.
+        The embedding model compares all texts with each other. Texts that are alike, directly or through others, form a
+        group, and the first row of each group is kept. Rows without text are kept.
 
         Args:
             col_name: the column to compare.
             threshold: the cosine from which texts are alike.
-            border: the model is asked about pairs whose cosine is so near to the threshold, below it or above; 0 asks it
-                nothing.
+            border: pairs whose cosine is at most so far from the threshold are decided by the model; 0 asks it nothing.
             rows_per_call: pairs of one prompt, audited as for :func:`sem_filter`.
             suffix: the beginning of the name of the column of errors.
             on_error: as for :func:`sem_filter`; a row fails whose pair with an earlier one has no answer, and its column
@@ -666,8 +665,8 @@ class QuoteAccessor:
     ) -> Quote:
         """A value for each row: a text, a number, a truth, a date, one of a few choices, or the fields of a model.
 
-        Rows that show the same are paid once; rows of which every named column is null are not asked about. Where the model
-        says that it does not know, the value is ``<NA>`` and the row's outcome "unsure".
+        Rows that show the same values are asked about once. A row whose named columns are all null is not asked about.
+        Where the model says that it does not know, the value is ``<NA>`` and the row's outcome is "unsure".
 
         Args:
             instruction: what to say of a row, with columns in braces: ``"The sentiment of {review} in one word"``; where
@@ -701,7 +700,7 @@ class QuoteAccessor:
         rows_per_call: RowsPerCall = None, suffix: str = '_score', on_error: OnError = 'raise',
         **settings: Unpack[CallSettings]
     ) -> Quote:
-        """A degree from 0 to 1 for each row, each scored by itself: a :func:`sem_map` to that range.
+        """A score from 0 to 1 for each row. Each row is scored by itself, as by :func:`sem_map`.
 
         Args:
             instruction: what is scored, with columns in braces: ``"How hopeful is {review}?"``.
@@ -724,14 +723,14 @@ class QuoteAccessor:
         extract_quotes: bool = False, return_explanations: bool = False, rows_per_call: RowsPerCall = None,
         suffix: str = '_extract', on_error: OnError = 'raise', **settings: Unpack[CallSettings]
     ) -> Quote:
-        """What the rows say of a few things, as text columns; ``<NA>`` where a row does not say it.
+        """Extract what the rows say about a few things into text columns; ``<NA>`` where a row does not say it.
 
-        One question a row, whatever the number of things. For numbers, dates and closed sets of values give
-        :func:`sem_map` a pydantic model.
+        Each row takes one question, however many things are extracted. For numbers, dates and closed sets of values, give
+        :func:`sem_map` a pydantic model instead.
 
         Args:
             input_cols: labels of the columns to read, or one label.
-            output_cols: by the name of a column to be: what it is to hold, or None where the name says it.
+            output_cols: from the name of each new column to what it is to hold, or to None where the name says it.
             extract_quotes: columns ``NAME_quote`` with the words that the values are taken from; those that the row does
                 not have are left out, and the row's outcome says so.
             return_explanations: a column ``explanation_extract`` with the model's reasons.
@@ -758,15 +757,16 @@ class QuoteAccessor:
         cascade: Cascade | None = None, limit: int | None = None, limit_order: LimitOrder = 'rows',
         suffix: str = '_filter', on_error: OnError = 'raise', **settings: Unpack[CallSettings]
     ) -> Quote:
-        """Keep the rows of which the claim is true, or all of several claims.
+        """Keep the rows for which the claim is true; with several claims, those for which all are true.
 
-        Rows of which every shown cell is missing are not asked about and do not pass; neither do rows of which the model
-        cannot say, which are warned of. Rows that show the same values are asked once.
+        Rows that show the same values are asked about once. A row whose shown cells are all missing is not asked about and
+        does not pass. A row for which the model cannot say does not pass either, and a warning counts such rows.
 
-        Of several claims, what is kept is what one filter after the other keeps, for less: all claims are asked of a few
-        rows first; then the one goes first that ends most rows for the least text, and each row is asked only until a claim
-        ends it. Packs are not audited then, and ``return_all`` adds ``filter_label`` and ``filter_ended_by``, the claim
-        that ended the row; ``return_explanations``, ``examples``, ``cascade`` and ``limit`` are for one claim.
+        A list of claims keeps what one filter after the other would keep, for less. All claims are asked about a few rows
+        first. Then the claim goes first that rules out most rows for the least text, and each row is asked only until a
+        claim rules it out. Prompts of several rows are not audited then. ``return_all`` adds ``filter_label`` and
+        ``filter_ended_by``, the claim that ruled the row out. ``return_explanations``, ``examples``, ``cascade`` and
+        ``limit`` are for one claim.
 
         Args:
             instruction: a claim that names columns in braces, ``"{city} lies on a large river"``; where it names none, the
@@ -809,14 +809,14 @@ class QuoteAccessor:
         examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
         suffix: str = '_join', on_error: OnError = 'raise', **settings: Unpack[CallSettings]
     ) -> Quote:
-        """Join the rows of two frames of which a claim is true, without asking about every pair.
+        """Join the pairs of rows of two frames for which a claim is true, without asking about every pair.
 
-        Rows that show the same are one. Where asking each pair costs more, the model is asked first whether the claim can
-        be cut into a label of each side ("coat and hat are of one season"). Then each row is labelled once, rows
-        are joined on labels, and a sample of pairs on both sides of the cut is asked directly: where direct answers
-        disagree, the labels are dropped. Claims that no labels carry ("the second replies to the first") are asked of
-        pairs, up to 64 in a prompt; of frames of 128 distinct rows and more only of those that read alike enough, by what
-        some rows that were asked against all others show.
+        Rows that show the same values count as one. Where asking about each pair costs more, the model is asked first
+        whether the claim can be cut into a label of each side ("coat and hat are of one season"). Then each row is
+        labelled once, rows are joined on labels, and a sample of pairs on both sides of the cut is asked directly:
+        where direct answers disagree, the labels are dropped. Claims that no labels carry ("the second replies to the
+        first") are asked about pairs, up to 64 in a prompt. With 128 distinct rows and more, only pairs whose texts are
+        alike enough are asked about. How alike that is, some rows show that were asked about with all others.
 
         Args:
             right: the right frame, or a series with a name.
@@ -858,20 +858,20 @@ class QuoteAccessor:
         """Rank the rows by a criterion and keep the first K, best first.
 
         By default the model names the best K of lists of up to 30 rows, as many at once as there are; these go into the
-        next round: 1 request for 30 rows, about 50 in 5 rounds for the top 10 of 1,000. An answer that does not name so
-        many, each once, is asked for once more, and then the list in halves. ``compare="pair"`` asks which of two rows is
-        better, in a knock-out whose losers stay in: about 1.25 requests a row, many at once, each about less, and no surer
-        than lists. Either way the same call asks the same questions, and answers that contradict each other nowhere give
-        the exact order; the remarks of ``.tag.outcomes`` count those that do contradict it. Rows that show the same values
-        are compared once and stay in their order; rows of which every named column is null come last, unasked.
+        next round: 1 request for 30 rows, about 50 in 5 rounds for the top 10 of 1,000. A list whose answer does not name
+        so many rows, each once, is asked about once more, and then in halves. ``compare="pair"`` asks which of two rows is
+        better, in a knock-out whose losers stay in. That takes about 1.25 shorter requests a row, and is no surer than
+        lists. Either way the same call asks the same questions. Answers that never contradict each other give the exact
+        order; the remarks of ``.tag.outcomes`` count contradictions. Rows that show the same values are compared once and
+        stay in their order. Rows whose named columns are all null come last and are not asked about.
 
         Args:
             instruction: a criterion that names columns in braces, ``"Which {title} is most technical?"``.
             K: rows to keep, at least 1; all rows are ranked where there are fewer.
             compare: ``"list"`` or ``"pair"``. Rows too long for lists of more than four are compared in pairs.
             group_by: columns; the first K of each group are kept, groups in order of first appearance.
-            debias: ask everything a second time with the rows the other way round; what the model answers by the place of
-                a row alone then comes out even.
+            debias: ask everything a second time with the rows the other way round, so that a preference for the first
+                place evens out.
             comparisons: requests at most for the rows of a group, beside repairs; the remarks say where they were not
                 enough. None is as many as are needed, for ``compare="pair"`` up to three times those of consistent answers.
             suffix: the end of the name of the error column that ``on_error="keep"`` adds.
@@ -894,7 +894,7 @@ class QuoteAccessor:
         return_scores: bool = False, suffix: str = '_sim_score', on_error: OnError = 'raise',
         **settings: Unpack[SearchSettings]
     ) -> Quote:
-        """The K rows whose text is nearest to a query, best first; and of those the ``n_rerank`` that the model holds best.
+        """Find the K rows whose text is nearest to a query, best first. With ``n_rerank``, a model ranks them.
 
         Texts are embedded and searched in memory, exactly (FAISS): nothing is indexed beforehand, and no file is written.
         The model is asked only with ``n_rerank``, as by :func:`sem_topk`.
@@ -923,7 +923,7 @@ class QuoteAccessor:
         self, right: pd.DataFrame | pd.Series, left_on: Hashable, right_on: Hashable, K: int, *, lsuffix: str = '',
         rsuffix: str = '', score_suffix: str = '', keep_index: bool = False, **settings: Unpack[SearchSettings]
     ) -> Quote:
-        """Each row with the K rows of another frame whose texts are nearest to its own; no model is asked.
+        """Join each row with the K rows of another frame whose texts are nearest to its own. No model is asked.
 
         Args:
             right: the right frame, or a series with a name.

@@ -12,7 +12,7 @@ from tagframe.corpus import Corpus, TableProfile, facts_of
 from tagframe.corpus.corpus import knowledge_of, statements_of
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.told_facts import FactKey
-from tagframe.errors import AnswerRejected
+from tagframe.errors import AnswerRejected, counted
 from tagframe.operators.answer_grammar import parse_block
 from tagframe.operators.cells import FENCE_RULE, fence, one_line
 from tagframe.retrieval.links import Links
@@ -53,7 +53,7 @@ class Annotated:
     failed: tuple[tuple[str, str], ...] = ()
 
     def __repr__(self) -> str:
-        lines = [f"a model annotated {self.tables:,} tables and {self.columns:,} columns"]
+        lines = [f"a model annotated {counted(self.tables, 'table')} and {counted(self.columns, 'column')}"]
         return "\n".join([*lines, *(f"  {table} failed: {why}" for table, why in self.failed)])
 
 

@@ -145,7 +145,7 @@ class Answer:
             return None
 
     def correct(self, sql: str) -> None:
-        """Say which statement answers the question: asked again it gives that, and it is an example for others.
+        """Say which statement answers the question. The same question then gives that, and others learn from it.
 
         Its corpus keeps it, with its literals, and says so in ``corpus.learned``.
 
@@ -164,7 +164,7 @@ class Answer:
         tell(reader.corpus, [right_statement(self.question, sql, reader.corpus, reader.engine.dialect.name)])
 
     def accept(self) -> None:
-        """Say that the answer is right: its statement is that of the question from now on; see :meth:`correct`.
+        """Say that the answer is right. The same question then gives its statement; see :meth:`correct`.
 
         Raises:
             FactUnknown: as :meth:`correct`.

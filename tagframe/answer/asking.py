@@ -92,22 +92,22 @@ def ask(
     """Answer a question from the tables of a corpus.
 
     ``syn`` asks the model for one SELECT over the tables: all of them where their schemas fit 8,000 tokens, else the
-    twelve best for the question. ``exec`` runs it under the guard of :mod:`tagframe.answer.guard`. Where it gives no
-    rows, the model is told which condition left none, and may write another one. ``gen`` asks the model to answer from
-    the rows, with a text and with plain values; where ``syn`` says that the rows are the answer themselves, and they
-    are one row or one column, the answer is made of them without another call.
+    twelve best for the question. ``exec`` checks it and runs it under limits (:mod:`tagframe.answer.guard`). If it
+    gives no rows, the model is told which condition left none, and may write another statement. ``gen`` asks the model
+    to answer from the rows, with a text and with plain values. Where ``syn`` says that the rows are the answer, and
+    they are one row or one column, they are taken as the answer without another call.
 
     Args:
         question: in plain language.
-        corpus: where to look; the configured corpus where None. Tables that ``retrieve_tables`` has found are those
-            that are asked.
+        corpus: where to look; the configured corpus where None. The result of ``retrieve_tables`` limits the question
+            to its tables.
         k: how many tables ``syn`` is shown, as in ``retrieve_tables``.
         method: how they are chosen, as in ``retrieve_tables``.
         limits: rows, seconds and memory that a statement may take.
-        on_error: what values do that an LM function of the statement has no answer for: ``"raise"`` once all others
-            are asked, ``"keep"`` as NULL, or ``"drop"`` the rows that have them.
+        on_error: what happens to values for which an LM function of the statement has no answer: ``"raise"`` once all
+            others are asked, ``"keep"`` them as NULL, or ``"drop"`` the rows that have them.
         rows_per_call: values of LM functions in one prompt, as :func:`tagframe.exec_sql` has it; None for one.
-        text: have a text written also where the rows are the answer themselves.
+        text: have the model write a text even where the rows are the answer.
         on_doubt: what is done where something speaks against the answer (:attr:`Answer.doubts`): ``"keep"`` says so on
             the answer, ``"warn"`` warns as well, ``"raise"`` raises.
         quote: give a :class:`~tagframe.lm.Quote` instead: the statement (for which ``syn`` has been asked), what its LM

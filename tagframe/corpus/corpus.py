@@ -37,6 +37,7 @@ from tagframe.errors import (
     SourceNotFound,
     TableNotFound,
     UnreadableTable,
+    counted,
     did_you_mean,
     names_of_before,
 )
@@ -134,9 +135,9 @@ class Corpus:
 
     @property
     def keys(self) -> CorpusKeys:
-        """What its user says of keys: ``corpus.keys.add("orders.buyer = customers.id")``, ``.forbid(…)``.
+        """What you say about keys: ``corpus.keys.add("orders.buyer = customers.id")``, ``.forbid(…)``.
 
-        Kept in the catalogue, like all that is told of a corpus, and known to all corpora that were narrowed from it.
+        It is kept with the other facts that you told of the data, and corpora that were narrowed from this one know it.
         """
         return CorpusKeys(self._knowledge, self.profiles)
 
@@ -184,11 +185,11 @@ class Corpus:
         return None
 
     def hide(self, column: str, *, from_models: bool = False) -> None:
-        """Keep the cells of a column from everybody: no prompt, no log, no sample in a catalogue has them.
+        """Hide the cells of a column from everybody: no prompt, no log and no catalogue has them.
 
-        Tables are read and merged without it, and what the catalogue held of its cells is removed, sketches too. Tables
-        still join on it. It is told of the data, wherever that lies: a copy of the file, or one that was changed a
-        little, is opened without the column, too.
+        Tables are read and merged without the column, and what the catalogue held of its cells is removed, sketches
+        too. Tables still join on it. The fact belongs to the data, wherever that lies: a copy of the file, also one
+        that was changed a little, is opened without the column, too.
         Columns of views, and those that a database computes, are hidden with it where they have its cells or what is
         computed of them; of a view that is made later, once the data is opened again. A view that only filters, joins
         or sorts by it is not.
@@ -229,7 +230,7 @@ class Corpus:
 
     @property
     def hidden(self) -> pd.DataFrame:
-        """What is hidden of these tables: a row for each column, with ``table``, ``column`` and ``hidden_from``.
+        """The hidden columns of these tables: a row for each, with ``table``, ``column`` and ``hidden_from``.
 
         ``hidden_from`` is "everybody" or "models".
         """
@@ -244,7 +245,7 @@ class Corpus:
 
     @property
     def learned(self) -> pd.DataFrame:
-        """What was learned of these tables: a row for each statement, those that were run most often first.
+        """What was learned about these tables: a row for each statement, most often run first.
 
         Columns are question, sql (with ``?`` for literals that are not kept), tables (a list of ids), joins (a list),
         runs (how often it was run), learned_by ("queries", or "user" for corrections) and at (when it was learned).
@@ -282,7 +283,7 @@ class Corpus:
 
     @property
     def unprofiled(self) -> tuple[str, ...]:
-        """The tables of which only names and declared types are known, for a first look; they can be read."""
+        """The tables of a first look that are not profiled yet; they can be read."""
         return tuple(
             profile.id
             for profile in self._found
@@ -290,7 +291,7 @@ class Corpus:
         )
 
     def whole(self, timeout: float | None = None) -> Corpus:
-        """The corpus with everything that is to be known; of a first look, once that is profiled.
+        """The corpus with all tables profiled; after a first look, this waits until they are.
 
         Args:
             timeout: seconds to wait; None for as long as it takes.
@@ -333,7 +334,7 @@ class Corpus:
 
     @property
     def problems(self) -> tuple[UnreadableTable, ...]:
-        """What of the source could not be read; these tables are not in the corpus."""
+        """What could not be read of the source; these tables are not in the corpus."""
         return self._problems
 
     @property
@@ -378,7 +379,7 @@ class Corpus:
     def __repr__(self) -> str:
         databases = {profile.database for profile in self.profiles}
         shown = ", ".join(self.ids[:5]) + (", …" if len(self) > 5 else "")
-        counts = f"{_counted(len(self), 'table')} of {_counted(len(databases), 'database')}"
+        counts = f"{counted(len(self), 'table')} of {counted(len(databases), 'database')}"
         return f"Corpus({counts}: {shown})" if self.profiles else "Corpus(no tables)"
 
     def profile(self, id: str) -> TableProfile:
@@ -592,10 +593,6 @@ def with_whole(corpus: Corpus, whole: Future[Corpus]) -> Corpus:
     """The corpus given, a first look at another that is to come."""
     corpus._whole = whole
     return corpus
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _did_you_mean_table(name: str, profiles: Collection[TableProfile]) -> str:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import NamedTable, find_column, find_table
-from tagframe.errors import ColumnNotFound, InvalidArgument, SourceNotFound, TableNotFound
+from tagframe.errors import ColumnNotFound, InvalidArgument, SourceNotFound, TableNotFound, counted
 
 LONGEST = 500
 """Characters of a description that are kept: prompts have every one of them."""
@@ -38,7 +38,7 @@ class Described:
     unknown: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        lines = [f"described {self.tables:,} tables and {self.columns:,} columns"]
+        lines = [f"described {counted(self.tables, 'table')} and {counted(self.columns, 'column')}"]
         if self.unknown:
             more = ", …" if len(self.unknown) > _LISTED else ""
             lines.append(f"  {len(self.unknown):,} not here: {', '.join(self.unknown[:_LISTED])}{more}")

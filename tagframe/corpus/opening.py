@@ -62,8 +62,8 @@ def open_corpus(
 ) -> Corpus:
     """Open tables to search and to join.
 
-    Files are profiled once: profiles are kept in a catalogue, and what has not changed since (by size and time, else
-    by content) is not read again. Frames are profiled on each call.
+    Files are profiled once. Profiles are kept in a catalogue, and a file that has not changed since (by size and time,
+    else by content) is not read again. Frames are profiled on each call.
 
     Args:
         source: a SQLite file (a database named after it); a folder of SQLite, CSV, Parquet and Excel files (a subfolder
@@ -86,11 +86,11 @@ def open_corpus(
         schemas: of a server, those whose tables are opened; None for all that may be read, and of a server that is
             read through SQLAlchemy for its default one.
         catalogue: the file that keeps the profiles; None for one in the user's cache folder.
-        progress: whether a bar shows the tables being profiled; None for the setting of that name, which
-            unless set shows one in a terminal or notebook where it takes long.
-        first_look: do not wait for what is new or has changed in files: the corpus knows the names and declared types
-            of these tables only, while they are profiled in the background. ``corpus.unprofiled`` has their ids, what
-            is retrieved says so, and ``corpus.whole()`` waits for the corpus with all that is to be known.
+        progress: whether to show a bar while tables are profiled. None takes the setting of that name, whose default
+            shows a bar in a terminal or a notebook where profiling takes long.
+        first_look: do not wait for files that are new or have changed. They are profiled in the background, and until
+            then the corpus knows only the names and declared types of their tables. ``corpus.unprofiled`` has their
+            ids, results of retrieval say so, and ``corpus.whole()`` waits until all is profiled.
         follow_links: read what links in a folder lead to outside of it, and files elsewhere that the log of a Delta or
             Iceberg table names; otherwise they are left out, and such a table is not read.
         password_from: of a server whose URL has no password: the name of a variable of the environment that has it, or
@@ -98,7 +98,7 @@ def open_corpus(
             there, here or, where this is left out, in ``TAGFRAME_PASSWORD`` (PostgreSQL's own ways count, too).
 
     Returns:
-        The corpus. What could not be read is warned of, and in ``corpus.problems``.
+        The corpus. A warning says what could not be read, and ``corpus.problems`` lists it.
 
     Raises:
         SourceNotFound: no such file or folder, no such file of a schema, or no such schema of a server.

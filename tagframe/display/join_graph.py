@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tagframe.display.markup import LETTER, LINE, PAD, escaped, percent, short, svg, svg_text, width_of
+from tagframe.errors import counted
 
 if TYPE_CHECKING:
     from tagframe.joins import JoinPlan, JoinStep
@@ -87,10 +88,10 @@ def _boxes(plan: JoinPlan) -> dict[str, _Box]:
     for table in plan.tables:
         source = plan.source(table)
         title = source.name if names.count(source.name) == 1 else source.id
-        rows = "" if source.rows is None else f"{source.rows:,} rows"
+        rows = "" if source.rows is None else counted(source.rows, "row")
         database = source.database if several and title == source.name else ""
         bridge = "bridge" if source.bridge else ""
-        stacked = f"{len(source.parts)} tables" if source.parts else ""
+        stacked = counted(len(source.parts), "table") if source.parts else ""
         subtitle = ", ".join(part for part in (rows, stacked, bridge, database) if part)
         tooltip = f"{source.id}: {', '.join(source.columns)}"
         found[table] = _Box(title, subtitle, tooltip, list(columns[table]), source.bridge, depth[table])

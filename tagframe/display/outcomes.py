@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tagframe.display.markup import LETTER, escaped, page, percent, small, svg, svg_text, table
+from tagframe.errors import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +54,7 @@ def outcomes_html(outcomes: pd.DataFrame, rows_html: str, remarks: Sequence[str]
         rows = [[f"{len(labels):,}", escaped(labels[0]), escaped(error)] for error, labels in reasons.items()]
         parts.append(table(["rows", "first", "why they failed"], rows[:_MOST_REASONS], words={"why they failed"}))
         parts += [small(f"and {len(rows) - _MOST_REASONS:,} other reasons")] if len(rows) > _MOST_REASONS else []
-    parts.append(f"<details><summary>{len(outcomes):,} rows</summary>{rows_html}</details>")
+    parts.append(f"<details><summary>{counted(len(outcomes), 'row')}</summary>{rows_html}</details>")
     return page("".join(parts))
 
 
@@ -77,4 +78,4 @@ def _bar(counts: dict[str, int]) -> str:
         '<defs><pattern id="tagframe-failed" width="6" height="6" patternUnits="userSpaceOnUse" '
         'patternTransform="rotate(45)"><path d="M0 0 V6" stroke="currentColor" stroke-width="3"/></pattern></defs>'
     )
-    return svg(_BAR + 2, _BAR_HEIGHT + 20, f"Outcomes of {total:,} rows", hatch + "".join(drawn), least=0.5)
+    return svg(_BAR + 2, _BAR_HEIGHT + 20, f"Outcomes of {counted(total, 'row')}", hatch + "".join(drawn), least=0.5)

@@ -34,7 +34,7 @@ def read_batches(
     where: Where | None = None,
     rows: int = BATCH_ROWS,
 ) -> Iterator[pd.DataFrame]:
-    """The rows of Parquet or CSV files as an iterator of frames, in a memory that one batch bounds.
+    """Read the rows of Parquet or CSV files as an iterator of frames, with no more than one batch in memory.
 
     Every operator takes such an iterator in place of a frame: ``tf.sem_filter(tf.read_batches("reviews/"), "…")``.
 
@@ -45,7 +45,7 @@ def read_batches(
         columns: which of them, in this order; None for all.
         where: keeps the rows that fit: from a column to a value, a list of values, None (for null), or a function from
             the column (of one batch) to booleans. Of Parquet files, parts that no row can fit in are not read.
-        rows: of a batch; all but the last have so many.
+        rows: how many rows a batch has; the last one may have fewer.
 
     Returns:
         Frames with the dtypes of :func:`tagframe.open_corpus`'s files: integers beside nulls are ``Int64``, numbers
@@ -56,7 +56,7 @@ def read_batches(
         SourceNotFound: no such file, or none in the folder.
         ColumnNotFound: ``columns`` or ``where`` name no column.
         UnreadableTable: the files are of no known kind, of two kinds, damaged, or do not go together.
-        InvalidArgument: another argument is none.
+        InvalidArgument: another argument has a value that it cannot have.
     """
     if isinstance(columns, str):
         raise InvalidArgument(f"columns is a list of names; got the text {columns!r}, say [{columns!r}]")

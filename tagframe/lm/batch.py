@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tagframe.errors import InvalidArgument, LMRequestFailed
+from tagframe.errors import InvalidArgument, LMRequestFailed, counted
 from tagframe.lm.prompt import Label, Parameters, Prompt, former_keys, request_keys
 from tagframe.lm.store import ResponseStore, StoredAnswer
 from tagframe.lm.store_schema import prompt_of, unlabelled
@@ -43,7 +43,7 @@ class Import:
     def __str__(self) -> str:
         by = ", ".join(f"{count} by {name.removeprefix('by ')}" for name, count in self.recorded_by.items())
         failed = f"; {len(self.failed)} failed and stay missing" if self.failed else ""
-        return f"{self.answers} answers imported{f' ({by})' if by else ''}{failed}"
+        return f"{counted(self.answers, 'answer')} imported{f' ({by})' if by else ''}{failed}"
 
 
 def export_requests(store: str | Path, out: str | Path, model: str = BATCH_MODEL, *, pretty: bool = False) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from tagframe.errors import TagframeError
+from tagframe.errors import TagframeError, counted
 from tagframe.lm.batch import BATCH_MODEL, export_requests, import_answers
 from tagframe.lm.store import default_path, open_store
 
@@ -41,7 +41,7 @@ def export_command(store: Path, out: Path, model: str, pretty: bool) -> None:
         count = export_requests(store, out, model, pretty=pretty)
     except (TagframeError, OSError) as error:
         raise click.ClickException(str(error)) from error
-    click.echo(f"{count} requests written to {out}")
+    click.echo(f"{counted(count, 'request')} written to {out}")
 
 
 @lm.command("import")
@@ -82,4 +82,4 @@ def purge_command(store: Path | None, older_than: float | None, yes: bool) -> No
         count = open_store(path).purge(before)
     except (TagframeError, OSError) as error:
         raise click.ClickException(str(error)) from error
-    click.echo(f"{count} answers deleted from {path}")
+    click.echo(f"{counted(count, 'answer')} deleted from {path}")

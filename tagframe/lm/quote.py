@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from tagframe.config import ModelSettings
-from tagframe.errors import AnswerRejected, LMError
+from tagframe.errors import AnswerRejected, LMError, counted
 from tagframe.lm.budget import dollars_of
 from tagframe.lm.call import Batch, Job
 from tagframe.lm.model import LM
@@ -84,13 +84,21 @@ class Quote:
 
     def __str__(self) -> str:
         dollars = "unknown (the model's price is)" if self.dollars is None else f"${self.dollars:.4f}"
-        free = ", ".join(f"{n} {what}" for n, what in ((self.deduplicated, "duplicates"), (self.stored, "stored")) if n)
+        free = ", ".join(
+            said
+            for n, said in (
+                (self.deduplicated, counted(self.deduplicated, "duplicate")),
+                (self.stored, f"{self.stored} stored"),
+            )
+            if n
+        )
         least = "at least " if not self.whole else "about " if self.calls_at_most > self.calls else ""
         most = f", in the worst case {self.calls_at_most}," if self.calls_at_most > self.calls else ""
         if self.calls < self.calls_of_all < self.calls_at_most:
             most = f", if all rows are asked {self.calls_of_all}{most}"
         return (
-            f"{least}{self.calls} calls{most} for {self.rows} prompts{f' ({free})' if free else ''}, about"
+            f"{least}{counted(self.calls, 'call')}{most} for {counted(self.rows, 'prompt')}"
+            f"{f' ({free})' if free else ''}, about"
             f" {self.tokens_in} tokens in and {self.tokens_out} out, dollars: {dollars}, about {self.seconds:.0f} s"
         )
 

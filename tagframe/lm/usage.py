@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
+from tagframe.errors import counted
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -51,7 +53,7 @@ class Usage:
 
     def __str__(self) -> str:
         dollars = "an unknown number of dollars" if self.dollars is None else f"${self.dollars:.4f}"
-        parts = [f"{self.rows} rows: {self.sent} sent"]
+        parts = [f"{counted(self.rows, 'row')}: {self.sent} sent"]
         for name in ("deduplicated", "stored", "retried", "repaired", "failed"):
             if getattr(self, name):
                 parts.append(f"{getattr(self, name)} {'from the store' if name == 'stored' else name}")

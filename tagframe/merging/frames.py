@@ -32,7 +32,7 @@ from tagframe.merging.run import Where, run_plan
 
 
 def infer_keys(*frames: Frames, similarity: Similarity | None = None, **named: pd.DataFrame) -> list[KeyPair]:
-    """The key pairs between frames that are likelier than not, best first, as :func:`join_plan` sees them.
+    """Find the key pairs between frames that are likelier true than not, best first, as :func:`join_plan` uses them.
 
     >>> import pandas as pd
     >>> loans = pd.DataFrame({"loan_id": [1, 2, 3], "client_id": [20, 10, 20]})
@@ -66,7 +66,7 @@ def join_plan(
     similarity: Similarity | None = None,
     stack: bool = True,
 ) -> JoinPlan:
-    """The plan that joins the frames, from the first one; see :func:`~tagframe.joins.plan_joins`.
+    """Plan how to join the frames, starting from the first; see :func:`~tagframe.joins.plan_joins`.
 
     >>> import pandas as pd
     >>> orders = pd.DataFrame({"order": [1, 2, 3], "buyer": [20, 10, 20]})
@@ -134,7 +134,7 @@ def merge(
     limit: int | None = None,
     aggregate: Aggregate | None = None,
 ) -> pd.DataFrame:
-    """Merge frames; ``frame.tag.merge_report`` accounts for every row.
+    """Join frames into one; ``frame.tag.merge_report`` accounts for every row.
 
     >>> import pandas as pd
     >>> loans = pd.DataFrame({"loan_id": [1, 2, 3], "client_id": [20, 10, 20]})

@@ -20,7 +20,7 @@ from tagframe.merging.given_frames import Frames, GivenFrames
 
 
 def stack(*frames: Frames, columns: Sequence[str] | None = None, source: str | None = ORIGIN) -> pd.DataFrame:
-    """Frames of the same columns on top of each other.
+    """Stack frames that have the same columns on top of each other.
 
     >>> one, two = pd.DataFrame({"id": [1], "sum": [2.5]}), pd.DataFrame({"Sum": [4.0], "ID": [1]})
     >>> stack({"sales_2023": one, "sales_2024": two})

@@ -32,7 +32,7 @@ def sem_agg(
     on_error: OnError = "raise",
     window: int | None = None,
 ) -> Step[pd.DataFrame]:
-    """Answer one request from all rows, or from those of each group.
+    """Answer one request from all rows, or from the rows of each group.
 
     Rows that do not fit into one prompt are answered in parts, and the partial answers combined, round by round, each
     group at its own pace. A prompt holds about 10,000 tokens of rows, and no more than fits the model's window: that of
@@ -40,9 +40,9 @@ def sem_agg(
     row that alone is too long is cut, and the group's outcome says so. Parts carry their numbers of rows; a mean, a sum
     or a share is better computed by pandas, from what :func:`sem_score` or :func:`sem_map` says of each row.
 
-    The model is asked to name the rows that its answer rests on, by the numbers that they are shown with; numbers that
-    there are not make it answer once more. Of an answer that names none, all rows that were shown are the sources, and
-    its outcome says so.
+    The model is asked to name the rows that its answer rests on, by the numbers that they are shown with. If it names
+    a number that was not shown, it is asked once more. If it names none, all rows that were shown are the sources, and
+    the outcome says so.
 
     Args:
         frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.

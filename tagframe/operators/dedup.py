@@ -37,17 +37,16 @@ def sem_dedup(
     on_error: OnError = "raise",
     window: int | None = None,
 ) -> Step[pd.DataFrame]:
-    """The rows without those whose text is nearly that of an earlier row.
+    """Drop the rows whose text is nearly the same as that of an earlier row.
 
-    Texts are compared by the embedder, all with all; of texts that are alike, directly or through others, the first
-    row is kept, and so are rows without text.
+    The embedding model compares all texts with each other. Texts that are alike, directly or through others, form a
+    group, and the first row of each group is kept. Rows without text are kept.
 
     Args:
         frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
         col_name: the column to compare.
         threshold: the cosine from which texts are alike.
-        border: the model is asked about pairs whose cosine is so near to the threshold, below it or above; 0 asks it
-            nothing.
+        border: pairs whose cosine is at most so far from the threshold are decided by the model; 0 asks it nothing.
         rows_per_call: pairs of one prompt, audited as for :func:`sem_filter`.
         suffix: the beginning of the name of the column of errors.
         on_error: as for :func:`sem_filter`; a row fails whose pair with an earlier one has no answer, and its column

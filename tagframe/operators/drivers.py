@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tagframe.errors import BlockingWarning, Interrupted, RowsFailed, RunStopped
+from tagframe.errors import BlockingWarning, Interrupted, RowsFailed, RunStopped, counted
 from tagframe.lm import Batch, Completion, Usage
 from tagframe.operators.steps import Step, caught, together
 from tagframe.stopping import Stopping
@@ -52,7 +52,8 @@ def run(step: Step[T], lm: LM, description: str = "") -> T:
             usage = stream.usage()
             kept = usage.rows - usage.failed - usage.deduplicated
             raise Interrupted(
-                f"{description or 'the call'} was interrupted; {kept:,} answers are kept where a response store is "
+                f"{description or 'the call'} was interrupted; {counted(kept, 'answer')} "
+                f"{'is' if kept == 1 else 'are'} kept where a response store is "
                 "configured: the same call again asks only for the others. What is finished is on this as .frame",
                 _finished_part(whole, waiting, stream.arrived()),
             ) from interrupt

@@ -41,15 +41,15 @@ def sem_extract(
     on_error: OnError = "raise",
     window: int | None = None,
 ) -> Step[pd.DataFrame]:
-    """What the rows say of a few things, as text columns; ``<NA>`` where a row does not say it.
+    """Extract what the rows say about a few things into text columns; ``<NA>`` where a row does not say it.
 
-    One question a row, whatever the number of things. For numbers, dates and closed sets of values give
-    :func:`sem_map` a pydantic model.
+    Each row takes one question, however many things are extracted. For numbers, dates and closed sets of values, give
+    :func:`sem_map` a pydantic model instead.
 
     Args:
         frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
         input_cols: labels of the columns to read, or one label.
-        output_cols: by the name of a column to be: what it is to hold, or None where the name says it.
+        output_cols: from the name of each new column to what it is to hold, or to None where the name says it.
         extract_quotes: columns ``NAME_quote`` with the words that the values are taken from; those that the row does
             not have are left out, and the row's outcome says so.
         return_explanations: a column ``explanation_extract`` with the model's reasons.

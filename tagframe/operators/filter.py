@@ -59,15 +59,16 @@ def sem_filter(
     on_error: OnError = "raise",
     window: int | None = None,
 ) -> Step[pd.DataFrame]:
-    """Keep the rows of which the claim is true, or all of several claims.
+    """Keep the rows for which the claim is true; with several claims, those for which all are true.
 
-    Rows of which every shown cell is missing are not asked about and do not pass; neither do rows of which the model
-    cannot say, which are warned of. Rows that show the same values are asked once.
+    Rows that show the same values are asked about once. A row whose shown cells are all missing is not asked about and
+    does not pass. A row for which the model cannot say does not pass either, and a warning counts such rows.
 
-    Of several claims, what is kept is what one filter after the other keeps, for less: all claims are asked of a few
-    rows first; then the one goes first that ends most rows for the least text, and each row is asked only until a claim
-    ends it. Packs are not audited then, and ``return_all`` adds ``filter_label`` and ``filter_ended_by``, the claim
-    that ended the row; ``return_explanations``, ``examples``, ``cascade`` and ``limit`` are for one claim.
+    A list of claims keeps what one filter after the other would keep, for less. All claims are asked about a few rows
+    first. Then the claim goes first that rules out most rows for the least text, and each row is asked only until a
+    claim rules it out. Prompts of several rows are not audited then. ``return_all`` adds ``filter_label`` and
+    ``filter_ended_by``, the claim that ruled the row out. ``return_explanations``, ``examples``, ``cascade`` and
+    ``limit`` are for one claim.
 
     Args:
         frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.

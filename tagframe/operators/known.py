@@ -12,7 +12,7 @@ from tagframe.operators.public_forms import function
 
 
 def known(instruction: str, dtype: Any = None, **given: Any) -> Any:
-    """One fact of the world, to be compared with all rows: a claim about each row would ask it again for each.
+    """Ask for one fact of the world, to compare all rows with: a claim about each row would ask for it again each time.
 
     >>> import tagframe as tf
     >>> opened = tf.known("the year in which {what} was opened", int, what="the Suez Canal")  # doctest: +SKIP

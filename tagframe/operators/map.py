@@ -43,8 +43,8 @@ def sem_map(
 ) -> Step[pd.DataFrame]:
     """A value for each row: a text, a number, a truth, a date, one of a few choices, or the fields of a model.
 
-    Rows that show the same are paid once; rows of which every named column is null are not asked about. Where the model
-    says that it does not know, the value is ``<NA>`` and the row's outcome "unsure".
+    Rows that show the same values are asked about once. A row whose named columns are all null is not asked about.
+    Where the model says that it does not know, the value is ``<NA>`` and the row's outcome is "unsure".
 
     Args:
         frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
@@ -113,7 +113,7 @@ def sem_score(
     on_error: OnError = "raise",
     window: int | None = None,
 ) -> Step[pd.DataFrame]:
-    """A degree from 0 to 1 for each row, each scored by itself: a :func:`sem_map` to that range.
+    """A score from 0 to 1 for each row. Each row is scored by itself, as by :func:`sem_map`.
 
     Args:
         frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.

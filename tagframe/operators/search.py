@@ -39,7 +39,7 @@ def sem_search(
     on_error: OnError = "raise",
     window: int | None = None,
 ) -> Step[pd.DataFrame]:
-    """The K rows whose text is nearest to a query, best first; and of those the ``n_rerank`` that the model holds best.
+    """Find the K rows whose text is nearest to a query, best first. With ``n_rerank``, a model ranks them.
 
     Texts are embedded and searched in memory, exactly (FAISS): nothing is indexed beforehand, and no file is written.
     The model is asked only with ``n_rerank``, as by :func:`sem_topk`.
@@ -96,7 +96,7 @@ def sem_sim_join(
     score_suffix: str = "",
     keep_index: bool = False,
 ) -> Step[pd.DataFrame]:
-    """Each row with the K rows of another frame whose texts are nearest to its own; no model is asked.
+    """Join each row with the K rows of another frame whose texts are nearest to its own. No model is asked.
 
     Args:
         frame: the left frame; it is not changed.

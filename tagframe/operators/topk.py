@@ -67,12 +67,12 @@ def sem_topk(
     """Rank the rows by a criterion and keep the first K, best first.
 
     By default the model names the best K of lists of up to 30 rows, as many at once as there are; these go into the
-    next round: 1 request for 30 rows, about 50 in 5 rounds for the top 10 of 1,000. An answer that does not name so
-    many, each once, is asked for once more, and then the list in halves. ``compare="pair"`` asks which of two rows is
-    better, in a knock-out whose losers stay in: about 1.25 requests a row, many at once, each about less, and no surer
-    than lists. Either way the same call asks the same questions, and answers that contradict each other nowhere give
-    the exact order; the remarks of ``.tag.outcomes`` count those that do contradict it. Rows that show the same values
-    are compared once and stay in their order; rows of which every named column is null come last, unasked.
+    next round: 1 request for 30 rows, about 50 in 5 rounds for the top 10 of 1,000. A list whose answer does not name
+    so many rows, each once, is asked about once more, and then in halves. ``compare="pair"`` asks which of two rows is
+    better, in a knock-out whose losers stay in. That takes about 1.25 shorter requests a row, and is no surer than
+    lists. Either way the same call asks the same questions. Answers that never contradict each other give the exact
+    order; the remarks of ``.tag.outcomes`` count contradictions. Rows that show the same values are compared once and
+    stay in their order. Rows whose named columns are all null come last and are not asked about.
 
     Args:
         frame: any frame; it is not changed. Or an iterator of frames, see :mod:`tagframe.operators.batches`.
@@ -80,8 +80,8 @@ def sem_topk(
         K: rows to keep, at least 1; all rows are ranked where there are fewer.
         compare: ``"list"`` or ``"pair"``. Rows too long for lists of more than four are compared in pairs.
         group_by: columns; the first K of each group are kept, groups in order of first appearance.
-        debias: ask everything a second time with the rows the other way round; what the model answers by the place of
-            a row alone then comes out even.
+        debias: ask everything a second time with the rows the other way round, so that a preference for the first
+            place evens out.
         comparisons: requests at most for the rows of a group, beside repairs; the remarks say where they were not
             enough. None is as many as are needed, for ``compare="pair"`` up to three times those of consistent answers.
         suffix: the end of the name of the error column that ``on_error="keep"`` adds.

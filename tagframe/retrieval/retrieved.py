@@ -218,7 +218,7 @@ class RetrievedTables:
         limit: int | None = None,
         aggregate: Aggregate | None = None,
     ) -> pd.DataFrame:
-        """The tables joined along the plan; ``frame.tag.merge_report`` accounts for every row.
+        """Join the tables along the plan; ``frame.tag.merge_report`` accounts for every row.
 
         Args:
             plan: how to join them, instead of :attr:`join_plan`.
@@ -258,7 +258,7 @@ class RetrievedTables:
         return frame
 
     def without(self, *tables: str) -> RetrievedTables:
-        """The same without some tables: by id or name, also of a piece of a table in pieces.
+        """Leave out some tables, by id or name; the name of one piece stands for a table in pieces.
 
         Raises:
             TableNotFound: a table is not among these.
@@ -275,7 +275,7 @@ class RetrievedTables:
         return self._by_hand([hit for one in self.tables if (hit := one.without(gone)) is not None])
 
     def only(self, *tables: str) -> RetrievedTables:
-        """Some of the tables, by id or name: all of them are needed then.
+        """Keep only some of the tables, by id or name; all of them count as needed then.
 
         Raises:
             TableNotFound: a table is not among these.
@@ -286,7 +286,7 @@ class RetrievedTables:
         return self._by_hand([hit.needed() for one in self.tables if (hit := one.without(gone)) is not None])
 
     def add(self, *tables: str) -> RetrievedTables:
-        """The same and further tables of the corpus, by id or name. They are needed, also where they are among these.
+        """Add tables of the corpus, by id or name; they count as needed, also if they are here already.
 
         Raises:
             TableNotFound: the corpus has no such table.
@@ -312,7 +312,7 @@ class RetrievedTables:
         return replace(self, tables=tuple(hits), note="the tables were chosen by hand", confidence=None)
 
     def correct(self, tables: Sequence[str]) -> None:
-        """Say which tables the question needs: asked again it gives those, and it is an example for others.
+        """Say which tables the question needs. The same question then gives those, and others learn from it.
 
         Args:
             tables: ids, or bare names.

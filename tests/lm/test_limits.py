@@ -371,7 +371,7 @@ def test_adding_usages():
     one = Usage(rows=1, sent=2, dollars=0.5, seconds=1.0)
     assert one + one == Usage(rows=2, sent=4, dollars=1.0, seconds=2.0)
     assert (one + Usage(rows=1, dollars=None)).dollars is None
-    assert str(one) == "1 rows: 2 sent; 0 tokens in, 0 out, $0.5000, 1.0 s"
+    assert str(one) == "1 row: 2 sent; 0 tokens in, 0 out, $0.5000, 1.0 s"
     assert "unknown" in str(Usage(dollars=None))
 
 
@@ -402,7 +402,7 @@ def test_a_quote_sends_nothing_and_says_what_would_be_sent(server: Server):
     assert quote.dollars == pytest.approx(quote.tokens_in * 0.15e-6 + quote.tokens_out * 0.6e-6)
     assert quote.seconds > 0
     assert not quote.whole
-    assert str(quote).startswith("at least 30 calls for 51 prompts (1 duplicates, 20 stored)")
+    assert str(quote).startswith("at least 30 calls for 51 prompts (1 duplicate, 20 stored)")
 
 
 def test_a_quote_of_several_rounds(server: Server, lm: LM):

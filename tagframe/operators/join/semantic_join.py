@@ -71,14 +71,14 @@ def sem_join(
     on_error: OnError = "raise",
     window: int | None = None,
 ) -> Step[pd.DataFrame]:
-    """Join the rows of two frames of which a claim is true, without asking about every pair.
+    """Join the pairs of rows of two frames for which a claim is true, without asking about every pair.
 
-    Rows that show the same are one. Where asking each pair costs more, the model is asked first whether the claim can
-    be cut into a label of each side ("coat and hat are of one season"). Then each row is labelled once, rows
-    are joined on labels, and a sample of pairs on both sides of the cut is asked directly: where direct answers
-    disagree, the labels are dropped. Claims that no labels carry ("the second replies to the first") are asked of
-    pairs, up to 64 in a prompt; of frames of 128 distinct rows and more only of those that read alike enough, by what
-    some rows that were asked against all others show.
+    Rows that show the same values count as one. Where asking about each pair costs more, the model is asked first
+    whether the claim can be cut into a label of each side ("coat and hat are of one season"). Then each row is
+    labelled once, rows are joined on labels, and a sample of pairs on both sides of the cut is asked directly:
+    where direct answers disagree, the labels are dropped. Claims that no labels carry ("the second replies to the
+    first") are asked about pairs, up to 64 in a prompt. With 128 distinct rows and more, only pairs whose texts are
+    alike enough are asked about. How alike that is, some rows show that were asked about with all others.
 
     Args:
         frame: the left frame; it is not changed.
@@ -254,7 +254,7 @@ def _outcomes(left: Side, decision: Decision) -> list[Outcome]:
 def plan_sem_join(
     frame: pd.DataFrame, right: pd.DataFrame | pd.Series, instruction: str, **settings: Unpack[CallSettings]
 ) -> ClaimPlan | NoLabels:
-    """How :func:`sem_join` would cut a claim into labels, for one call: to read, and to change, before it is paid.
+    """Show how :func:`sem_join` would cut a claim into labels, so that you can read and change it before you pay.
 
     The answer is stored, so that the join does not ask again.
 
@@ -265,7 +265,7 @@ def plan_sem_join(
         **settings: those of :func:`tagframe.configure`.
 
     Returns:
-        A plan for ``sem_join(plan=…)``, or that no labels carry the claim.
+        A plan for ``sem_join(plan=…)``. It may say that no labels carry the claim.
 
     Raises:
         LMError: the model gave none.
