@@ -22,6 +22,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 import warnings
 from pathlib import Path
 from typing import Any
@@ -165,6 +166,12 @@ def test_every_public_name_has_a_page():
     missing = {name for name in public_names() if not any(name == one or name.startswith(f"{one}.") for one in named)}
     assert not missing
     assert not {name for name in tf.__all__ if name.startswith("asem_") and f"`tf.{name}`" not in reference}
+
+
+def test_every_page_is_in_the_navigation():
+    project = tomllib.loads((ROOT / "zensical.toml").read_text("utf-8"))["project"]
+    listed = set(re.findall(r"[\w/-]+\.md", str(project["nav"])))
+    assert listed == {page.relative_to(ROOT / "docs").as_posix() for page in PAGES[1:]}
 
 
 def test_every_command_is_in_the_reference():
