@@ -49,8 +49,10 @@ class Forms(griffe.Extension):
         for name in dir(accessor):
             if name.startswith(("sem_", "plan_sem_")) or name == "merge":
                 pkg["accessor.TagAccessor"].set_member(name, made(name, getattr(accessor, name)))
-        for name in ("annotate", "forget", "learn", "retrieve_tables"):
-            pkg["corpus.corpus.Corpus"].set_member(name, made(name, getattr(tagframe.Corpus, name)))
+        corpus = pkg["corpus.corpus.Corpus"]
+        for name in dir(tagframe.Corpus):
+            if not name.startswith("_") and name not in corpus.members:
+                corpus.set_member(name, made(name, getattr(tagframe.Corpus, name)))
         self._as_markdown(pkg)
 
     def _as_markdown(self, found: griffe.Object) -> None:

@@ -274,7 +274,7 @@ class TestCorpus:
         assert [name for name in dir(corpus) if not name.startswith("_")] == [
             "annotate", "describe", "engine", "forget", "hidden", "hide", "ids", "keys", "learn", "learned", "problems",
             "profile", "profiles", "read", "retrieve_tables", "save", "save_facts", "show", "source_table", "subset",
-            "tables", "union", "unprofiled", "whole",
+            "tables", "tools", "union", "unprofiled", "whole",
         ]  # fmt: skip
         for old in ("encode_more", "promise_vectors", "laid_over", "under", "with_whole", "facts", "text"):
             with pytest.raises(RenamedName, match=rf"Corpus\.{old} is called otherwise now: tagframe\.corpus"):
