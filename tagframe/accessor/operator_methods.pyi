@@ -322,6 +322,8 @@ class OperatorMethods:
         where direct answers disagree, the labels are dropped. Claims that no labels carry ("the second replies to the
         first") are asked about pairs, up to 64 in a prompt. With 128 distinct rows and more, only pairs whose texts are
         alike enough are asked about. How alike that is, some rows show that were asked about with all others.
+        Blocks of pairs that come to nothing are asked in smaller ones, by four times as many prompts as there are blocks;
+        what is left then fails, and ``plan="pairs"`` asks each pair.
 
         Args:
             right: the right frame, or a series with a name.
@@ -817,6 +819,8 @@ class QuoteAccessor:
         where direct answers disagree, the labels are dropped. Claims that no labels carry ("the second replies to the
         first") are asked about pairs, up to 64 in a prompt. With 128 distinct rows and more, only pairs whose texts are
         alike enough are asked about. How alike that is, some rows show that were asked about with all others.
+        Blocks of pairs that come to nothing are asked in smaller ones, by four times as many prompts as there are blocks;
+        what is left then fails, and ``plan="pairs"`` asks each pair.
 
         Args:
             right: the right frame, or a series with a name.

@@ -57,7 +57,6 @@ class Batch(Generic[T]):
             without them too, and goes on without where the server refuses to give any.
         guess: an answer such as a model would give to these prompts, for quotes, or several, in turns; None for that of
             whoever quotes.
-        calls_at_most: that this batch and those that follow from it may take, for quotes; None for its own alone.
         label: what the prompts are part of, which exported requests say.
         bound: that it shares with other batches, for quotes.
         stored: which stored answers do.
@@ -71,7 +70,6 @@ class Batch(Generic[T]):
     temperature: float = 0.0
     max_tokens: int | None = None
     logprobs: Logprobs = False
-    calls_at_most: int | None = None
     guess: str | tuple[str, ...] | None = None
     label: Label = UNLABELLED
     bound: Bound | None = None

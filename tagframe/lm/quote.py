@@ -30,8 +30,8 @@ class Quote:
         rows: prompts that would be asked.
         calls: requests that would be sent, without retries and repairs; where they depend on the answers, about as
             many as for rows in no particular order.
-        calls_at_most: in the worst case, where packs of rows come to nothing and are asked in halves down to single
-            rows; the same as ``calls`` where they do not depend on the answers.
+        calls_at_most: in the worst case, where packs of rows come to nothing and are asked row by row in the end; the
+            same as ``calls`` where they do not depend on the answers.
         calls_of_all: where all rows are asked, since a limit is not reached, and packs are answered as they are meant.
         deduplicated: prompts that another of the same call answers.
         stored: prompts that the response store answers.
@@ -225,7 +225,7 @@ def _bounds(batch: Batch[Any], unknown: int) -> tuple[int, int]:
     """The calls that a batch stands for in the worst case, and where all rows are asked."""
     bound = batch.bound
     if bound is None:
-        return unknown if batch.calls_at_most is None else batch.calls_at_most, unknown
+        return unknown, unknown
     if not unknown or bound.quoted:
         return 0, 0
     bound.quoted = True

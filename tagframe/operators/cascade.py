@@ -20,6 +20,7 @@ from tagframe.operators.asking import Reply
 from tagframe.operators.cascade_plan import Estimate, Floats, Targets, Truths, decide
 from tagframe.operators.chances import calibrated, trained
 from tagframe.operators.embeddings import similarities, vectors_of
+from tagframe.operators.packing import most_asked
 from tagframe.operators.steps import Step, bounded
 
 Proxy: TypeAlias = "str | pd.Series | Sequence[float] | np.ndarray[Any, Any] | Callable[[pd.DataFrame], Any]"
@@ -160,7 +161,7 @@ def decided_by(
     deciding = decide(weights, _estimate(cascade.proxy, own, claim, distinct), targets, cascade.seed)
     verdicts: dict[str, Reply[bool]] = {}
     truths: Truths | None = None
-    bound = Bound(len(distinct) if size == 1 else 2 * len(distinct))
+    bound = Bound(most_asked(len(distinct), size))
     while True:
         try:
             wanted = deciding.send(truths)  # type: ignore[arg-type]  # None begins it

@@ -116,7 +116,6 @@ class Contest:
         limit: prompts that may be asked at most.
         debias: whether every prompt is also asked with its rows the other way round.
         longest: rows of a list.
-        told: the most prompts that it takes, for quotes.
         aside: items that cannot be compared, with the error of each.
         stopped: the error after which nothing more is asked.
         asked: prompts so far.
@@ -130,7 +129,6 @@ class Contest:
     limit: int
     debias: bool
     longest: int
-    told: int
     aside: dict[int, Exception] = field(default_factory=dict)
     stopped: Exception | None = None
     asked: int = 0
@@ -310,10 +308,9 @@ class Contest:
         max_tokens: int = ANSWER_TOKENS,
     ) -> Step[list[Completion[T]]]:
         """The completions; two rows that are too long for the model are cut to half, again and again."""
-        most, self.told = self.told, 0
         self.asked += len(shown)
         prompts = [prompt_of(items) for items in shown]
-        found = yield from gather(Batch(prompts, accept, max_tokens=max_tokens, calls_at_most=most))
+        found = yield from gather(Batch(prompts, accept, max_tokens=max_tokens))
         long = [
             number
             for number, completion in enumerate(found)

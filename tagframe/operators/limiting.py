@@ -12,6 +12,7 @@ from tagframe.errors import InvalidArgument
 from tagframe.lm import Bound
 from tagframe.operators.asking import Reply
 from tagframe.operators.embeddings import similarities
+from tagframe.operators.packing import most_asked
 from tagframe.operators.steps import Step, bounded
 
 LimitOrder: TypeAlias = Literal["rows", "likeliest"]
@@ -51,7 +52,7 @@ def ask_until(
     """
     verdicts: dict[str, Reply[bool]] = {}
     found = 0
-    bound = Bound(len(lines) if least == 1 else 2 * len(lines), -(-len(lines) // least))
+    bound = Bound(most_asked(len(lines), least), -(-len(lines) // least))
     while found < limit and len(verdicts) < len(lines):
         start = len(verdicts)
         batch = list(lines[start : start + next_round(start, found, limit, least)])

@@ -47,6 +47,8 @@ PACK_BYTES = 40_000
 TOKENS_PER_LINE = 12
 """Room for an id, a short answer and markdown."""
 EXPLAINED_TOKENS_PER_LINE = 128
+HALVED = 8
+"""A broken pack of more rows is asked in halves, one of so many or fewer row by row."""
 SAID_ONCE = 24
 """Bytes from which a cell that all rows of a pack have is said once, before them."""
 
@@ -57,6 +59,11 @@ _Pack: TypeAlias = list[tuple[int, str]]
 _Said: TypeAlias = tuple[Any, str | None, str]
 """What a pack says of a row: value, explanation, and the answer as it would read about the row alone."""
 _SPLITTING = (AnswerRejected, AnswerWithheld, ContextTooLong, RequestTimedOut, ResponseTooLong)
+
+
+def most_asked(rows: int, size: int) -> int:
+    """Prompts that rows take at most, in packs of at most ``size``: a broken one of two takes three, no other more."""
+    return rows if size == 1 else rows + rows // 2
 
 
 class Audited(int):
@@ -123,8 +130,9 @@ def ask_audited(question: Question[T], lines: Sequence[str], size: int) -> Step[
     alone, packed_before = yield from together([question.recalled(drawn, "alone"), question.recalled(drawn, "packed")])
     sample = [place for number, place in enumerate(sample) if number in alone or number not in packed_before]
     audited = [lines[place] for place in sample]
-    # Packs of all sizes, each at worst asked down to single rows, where they are halved again and again.
-    asking = bounded(ask_packed(question, audited, size, "packed"), Bound(8 * len(audited), -(-len(audited) // size)))
+    # Broken packs are not asked again, since all of their rows are asked singly anyway.
+    bound = Bound(2 * len(audited), -(-len(audited) // size))  # of all sizes, as of all packs with two rows and more
+    asking = bounded(ask_packed(question, audited, size, "packed", splits=False), bound)
     first, singly = yield from together([asking, question.ask(audited, "alone")])
     remarks: list[str] = []
     notes: list[str | None] = [None] * len(sample)
@@ -137,7 +145,8 @@ def ask_audited(question: Question[T], lines: Sequence[str], size: int) -> Step[
         if len(differing) <= DIFFERING * len(compared):
             break
         size = (size + 1) // 2
-        packed = singly if size == 1 else (yield from ask_packed(question, audited, size, "packed"))
+        if size > 1:
+            packed = yield from bounded(ask_packed(question, audited, size, "packed", splits=False), bound)
     replies = {
         place: replace(reply, note=joined_notes(reply.note, note))
         for place, reply, note in zip(sample, singly, notes, strict=True)
@@ -176,17 +185,20 @@ def _word(value: Any) -> str:
     return "none" if value is None else ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def ask_packed(question: Question[T], lines: Sequence[str], size: int, stored: Stored = "any") -> Step[list[Reply[T]]]:
+def ask_packed(
+    question: Question[T], lines: Sequence[str], size: int, stored: Stored = "any", *, splits: bool = True
+) -> Step[list[Reply[T]]]:
     """The reply on each row, in packs of at most ``size``, like rows together; not audited.
 
     Packs that the store has are taken whole; of the others those rows are asked that it has not, from other packs or
-    alone. A pack that does not come back whole is asked in halves, down to single rows.
+    alone. A pack that does not come back whole is asked in halves, and then row by row.
 
     Args:
         question: what is asked.
         lines: rows, each once.
         size: rows of a pack at most; 1 asks each alone.
         stored: what of the store may answer of a row.
+        splits: False leaves the rows of broken packs without an answer.
     """
     if size == 1:
         return (yield from question.ask(lines, stored))
@@ -196,15 +208,16 @@ def ask_packed(question: Question[T], lines: Sequence[str], size: int, stored: S
     known = yield from question.recalled([packing.shown[place] for place in left], stored)
     packing.replies.update((left[number], reply) for number, reply in known.items())
     left = packing.left()
-    yield from bounded(_ask_left(packing, left, size), Bound(2 * len(left), -(-len(left) // size)))
+    bound = Bound(most_asked(len(left), size), -(-len(left) // size))
+    yield from bounded(_ask_left(packing, left, size, splits), bound)
     return [
         replace(packing.replies[place], note=joined_notes(note, packing.replies[place].note))
         for place, note in enumerate(packing.notes)
     ]
 
 
-def _ask_left(packing: _Packing[Any], left: Sequence[int], size: int) -> Step[None]:
-    """Ask of the rows of which nothing is known; packs that come to nothing in halves."""
+def _ask_left(packing: _Packing[Any], left: Sequence[int], size: int, splits: bool) -> Step[None]:
+    """Ask of the rows of which nothing is known; those of packs that come to nothing again, if wanted."""
     alone: list[int] = []
     split: set[int] = set()
     packs = packing.packs(left, size)
@@ -212,7 +225,9 @@ def _ask_left(packing: _Packing[Any], left: Sequence[int], size: int) -> Step[No
         alone += [place for ((place, _),) in (pack for pack in packs if len(pack) == 1)]
         broken = yield from packing.complete([pack for pack in packs if len(pack) > 1], sends=True)
         split.update(place for pack in broken for place, _ in pack)
-        packs = [half for pack in broken for half in (pack[: len(pack) // 2], pack[len(pack) // 2 :])]
+        packs = [part for pack in broken for part in _parts(pack)] if splits else []
+    if not splits:
+        packing.replies.update((place, Reply(None)) for place in split)
     judged = yield from packing.question.ask([packing.lines[place] for place in alone])
     packing.replies.update(zip(alone, judged, strict=True))
     for place in alone:
@@ -221,6 +236,11 @@ def _ask_left(packing: _Packing[Any], left: Sequence[int], size: int) -> Step[No
         reply = packing.replies[place]
         note = f"asked again in a smaller pack: one of {size} did not come back whole"
         packing.replies[place] = replace(reply, note=joined_notes(reply.note, note), split=True)
+
+
+def _parts(pack: _Pack) -> list[_Pack]:
+    step = len(pack) // 2 if len(pack) > HALVED else 1
+    return [pack[at : at + step] for at in range(0, len(pack), step)]
 
 
 class _Packing(Generic[T]):

@@ -57,21 +57,6 @@ def best(items: Sequence[int], k: int, lister: Lister, otherwise: Otherwise) -> 
     return [item for item in found if item not in lister.aside]
 
 
-def lists_needed(n: int, k: int, longest: int) -> int | None:
-    """Lists that a tournament takes, where all can be put in order; None where it is no tournament."""
-    if n < 2:
-        return 0
-    if n > longest and 2 * k > longest:
-        return None
-    count = 0
-    while True:
-        sizes = [len(one) for one in dealt(range(n), longest)]
-        count += len(sizes)
-        if len(sizes) == 1:
-            return count
-        n = sum(min(k, size) for size in sizes)
-
-
 def dealt(items: Sequence[int], longest: int) -> list[list[int]]:
     """The items as lists of almost one length, dealt out in turn so that neighbours come into different ones."""
     count = math.ceil(len(items) / longest)

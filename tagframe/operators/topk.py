@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import pandas as pd
 
 from tagframe.errors import InvalidArgument
-from tagframe.lm import Prompt
+from tagframe.lm import Bound, Prompt
 from tagframe.operators import knockout, ranked_lists
 from tagframe.operators.cells import encode_rows, shortened
 from tagframe.operators.contest import LIST_TASK, PAIR_TASK, Contest, Item
@@ -20,7 +20,7 @@ from tagframe.operators.groups import group_keys, group_places
 from tagframe.operators.instruction import Instruction
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError, Outcome, check_on_error, finish, refuse_taken
-from tagframe.operators.steps import Step, together
+from tagframe.operators.steps import Step, bounded, together
 
 Compare: TypeAlias = Literal["list", "pair"]
 
@@ -186,18 +186,22 @@ class _Ranking:
         ways, n = 2 if debias else 1, len(alike)
         needed = ways * knockout.comparisons_needed(n, k)
         limit_in_force = PATIENCE * needed if limit is None else limit
-        lists = ranked_lists.lists_needed(n, k, longest) if self._by_list else None
+        pairs = ways * n * (n - 1) // 2
+        # Beside lists and pairs, what could not be read is tried once more, row by row.
+        self._bound = Bound(min(limit_in_force, pairs + 2 * n * self._by_list) + ways * n * (n > 1), None)
         self.contest = Contest(
             [Item(line, found, line if most is None else shortened(line, most)) for line, found in alike.items()],
             criterion,
             limit=limit_in_force,
             debias=debias,
             longest=longest,
-            told=min(limit_in_force, ways * (n * (n - 1) // 2 if lists is None else lists)),
         )
 
     def steps(self) -> Step[None]:
         """Find them."""
+        return (yield from bounded(self._found(), self._bound))
+
+    def _found(self) -> Step[None]:
         items = list(range(len(self.contest.items)))
         if self._by_list:
             order = yield from ranked_lists.best(items, self._k, self.contest, self._by_pairs)

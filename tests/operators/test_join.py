@@ -416,3 +416,20 @@ def test_a_claim_that_reads_the_same_both_ways_is_asked_once_a_pair():
     lm = model(lambda one, other: True)
     sem_join(both, both, "{review:left} answers {review:right}", lm=lm, plan="pairs")
     assert len(set(lm.asked)) == 25
+
+
+def test_a_model_that_reads_no_blocks_costs_no_prompt_a_pair():
+    left, right = frame("review", 60, 60), frame("note", 60, 60, start=100)
+    good = model(alike)
+
+    def answer(message: str) -> str:
+        return "I see no pairs." if "L1 " in message else good.answer(message)
+
+    lm = Scripted(answer)
+    with pytest.raises(RowsFailed, match="60 of 60 left rows"):
+        sem_join(left, right, CLAIM, plan="blocks", lm=lm)
+    assert len(lm.asked) <= 5 * 64 < 60 * 60
+    one = Scripted(lambda message: "No." if "L1 " in message and '"13: the' in message else good.answer(message))
+    pd.testing.assert_frame_equal(
+        sem_join(left, right, CLAIM, plan="blocks", lm=one), sem_join(left, right, CLAIM, plan="blocks", lm=good)
+    )

@@ -19,6 +19,7 @@ from tagframe.operators.join.labels import SAMPLE, Audit, Labels, ask_by_labels,
 from tagframe.operators.join.pair_candidates import ask_candidates
 from tagframe.operators.join.pairs import Block, Judge, Verdicts, packs
 from tagframe.operators.limiting import next_round
+from tagframe.operators.packing import most_asked
 from tagframe.operators.steps import Step, bounded
 
 Way: TypeAlias = Literal["auto", "blocks", "pairs"]
@@ -71,7 +72,22 @@ def check_plan(plan: ClaimPlan | Way) -> None:
 
 
 def decide(judge: Judge, plan: ClaimPlan | Way, recall: float, size: int = 1) -> Step[Decision]:
-    """Decide all pairs of the two sides.
+    """Decide all pairs of the two sides; arguments as of :func:`_decide`."""
+    rows, pairs = len(judge.left) + len(judge.right), len(judge.left) * len(judge.right)
+    with_labels = 1 + rows + SAMPLE
+    if plan == "pairs" or (plan == "auto" and pairs <= with_labels):
+        every = [(one, other) for one in range(len(judge.left)) for other in range(len(judge.right))]
+        verdicts = yield from judge.judge_each(every)
+        return _decided(
+            verdicts, _report(judge, "pairs", prompts=_counted({"pairs": pairs}), matched=len(verdicts.true))
+        )
+    # The plan, labels, the sample and pairs of equal rows; then blocks, where the labels do not carry the claim.
+    labelled = 0 if plan == "blocks" else 1 + most_asked(rows, size) + SAMPLE + min(len(judge.left), len(judge.right))
+    return (yield from bounded(_decide(judge, plan, recall, size), Bound(labelled + judge.allow())))
+
+
+def _decide(judge: Judge, plan: ClaimPlan | Way, recall: float, size: int) -> Step[Decision]:
+    """Decide all pairs by labels or blocks.
 
     Args:
         judge: who asks about pairs.
@@ -79,21 +95,11 @@ def decide(judge: Judge, plan: ClaimPlan | Way, recall: float, size: int = 1) ->
         recall: share of the true pairs to be found, where no labels carry the claim.
         size: rows that are labelled in one prompt.
     """
-    left, right = judge.left, judge.right
-    pairs = len(left) * len(right)
     prompts: dict[str, int] = {}
     found: ClaimPlan | None = plan if isinstance(plan, ClaimPlan) else None
     dropped, audit = "", None
-    with_labels = 1 + len(left) + len(right) + SAMPLE
-    if plan == "pairs" or (plan == "auto" and pairs <= with_labels):
-        every = [(one, other) for one in range(len(left)) for other in range(len(right))]
-        verdicts = yield from judge.judge_each(every)
-        return _decided(
-            verdicts, _report(judge, "pairs", prompts=_counted({"pairs": pairs}), matched=len(verdicts.true))
-        )
     if plan == "auto":
-        blocks = len(packs(range(len(left)), left)) * len(packs(range(len(right)), right))
-        answer = yield from ask_plan(judge.claim, left, right, calls_at_most=with_labels + blocks)
+        answer = yield from ask_plan(judge.claim, judge.left, judge.right)
         prompts["plan"] = 1
         if isinstance(answer, ClaimPlan):
             found = answer
@@ -136,7 +142,7 @@ def decide_some(judge: Judge, limit: int) -> Step[Decision]:
         for number, one in enumerate(lefts)
     ]
     verdicts, done, asked = Verdicts(), 0, 0
-    bound = Bound(2 * sum(map(len, blocks)), len(blocks))
+    bound = Bound(judge.allow(), len(blocks))
     guess = json.dumps([["L1", "R1", *["both say so"] * judge.explained]])
     while done < len(blocks) and len(verdicts.true) < limit:
         several, some = next_round(asked, len(verdicts.true), limit), 0

@@ -119,21 +119,12 @@ def _pairs(pairs: Any, labels: Sequence[str]) -> tuple[tuple[str, str], ...] | N
     return tuple(dict.fromkeys((one, other) for one, other in pairs))
 
 
-def ask_plan(
-    claim: str, left: Side, right: Side, calls_at_most: int | None = None
-) -> Step[ClaimPlan | NoLabels | Exception]:
-    """The model's plan for a claim, or the error that it failed with.
-
-    Args:
-        claim: as it reads in a prompt.
-        left: a side.
-        right: the other one.
-        calls_at_most: that the plan and what follows from it may take, for quotes.
-    """
+def ask_plan(claim: str, left: Side, right: Side) -> Step[ClaimPlan | NoLabels | Exception]:
+    """The model's plan for a claim, as it reads in a prompt, or the error that it failed with."""
     shown = "\n\n".join(f"Some {side.name} rows:\n{fence(_some(side), side.name)}" for side in (left, right))
     prompt = Prompt((Message("system", _TASK), Message("user", f"{shown}\n\nClaim: {claim}")))
     guess = {"left": "Which is it?", "right": "Which is it?", "labels": ["this", "that"], "pairs": "equal"}
-    (completion,) = yield from gather(Batch([prompt], parse_plan, guess=json.dumps(guess), calls_at_most=calls_at_most))
+    (completion,) = yield from gather(Batch([prompt], parse_plan, guess=json.dumps(guess)))
     if completion.value is None:
         assert completion.error is not None
         return completion.error

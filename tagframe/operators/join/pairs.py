@@ -37,6 +37,8 @@ SIDE_ROWS = 8
 """Rows of each side in one prompt, at most: 64 pairs."""
 WAVE = 2_000
 """Prompts that are made at a time: those of a million pairs would fill the memory."""
+PAIRS_ALONE = 8
+"""A broken block of more pairs is asked in halves, one of so many or fewer pair by pair."""
 SIDE_BYTES = 6_000
 """Of the rows of one side in one prompt, unless it is a single one."""
 
@@ -111,6 +113,7 @@ class Judge:
         explained: whether reasons are asked for.
         window: tokens of one request at most, or None.
         examples: solved pairs: lines of a left and a right row, and whether the claim is true of them.
+        again: how many prompts may still be asked of pairs whose block is broken.
     """
 
     claim: str
@@ -119,6 +122,13 @@ class Judge:
     explained: bool = False
     examples: tuple[tuple[str, str, bool], ...] = ()
     window: int | None = None
+    again: list[int] = field(default_factory=lambda: [0])
+
+    def allow(self) -> int:
+        """Allow to ask again of one broken block, or four prompts a block; gives what all may take."""
+        blocks = len(packs(range(len(self.left)), self.left)) * len(packs(range(len(self.right)), self.right))
+        self.again[0] = max(4 * blocks, 2 * SIDE_ROWS**2)  # a row that cannot be read breaks each of its blocks
+        return blocks + min(self.again[0], 2 * len(self.left) * len(self.right))
 
     def ask_each(self, pairs: Sequence[tuple[int, int]], guess: str = "True") -> Step[list[Completion[Any]]]:
         """One prompt a pair; a completion's value is ``(truth, reason)``."""
@@ -162,8 +172,8 @@ class Judge:
     def judge_blocks(self, blocks: Sequence[Block], guess: str = "[]") -> Step[Verdicts]:
         """What the model says of all pairs of the blocks, each block a prompt.
 
-        A block whose answer cannot be read, that is too long or that is withheld, is asked in halves, down to single
-        pairs, which are then asked as such.
+        A block whose answer cannot be read, that is too long or that is withheld, is asked in halves, and then pair by
+        pair, as far as :attr:`again` goes: pair by pair, a join costs 64 times as much, and nobody has asked for that.
 
         Args:
             blocks: of rows.
@@ -196,10 +206,20 @@ class Judge:
                     if completion.value is not None:
                         for (left, right), reason in completion.value.items():
                             verdicts.true[block.left[left], block.right[right]] = reason
-                    elif isinstance(completion.error, AnswerRejected | ContextTooLong | AnswerWithheld):
-                        waiting += halves(block)
+                    elif isinstance(completion.error, AnswerRejected | ContextTooLong | AnswerWithheld) and (
+                        parts := self._parts(block)
+                    ):
+                        waiting += parts
                     else:
                         verdicts.failed.append((block, completion.error))
+
+    def _parts(self, block: Block) -> list[Block]:
+        """What a broken block is asked in; nothing where that is more than may be asked."""
+        parts = halves(block) if len(block) > PAIRS_ALONE else singles(block)
+        if len(parts) > self.again[0]:
+            return []
+        self.again[0] -= len(parts)
+        return parts
 
     def _ask_blocks(self, shape: tuple[int, int], blocks: Sequence[Block], guess: str) -> Step[list[Completion[Any]]]:
         form = _MANY_EXPLAINED if self.explained else _MANY_FORM
@@ -280,6 +300,11 @@ def halves(block: Block) -> list[Block]:
         return [Block(block.left[:middle], block.right), Block(block.left[middle:], block.right)]
     middle = len(block.right) // 2
     return [Block(block.left, block.right[:middle]), Block(block.left, block.right[middle:])]
+
+
+def singles(block: Block) -> list[Block]:
+    """A block, pair by pair."""
+    return [Block((left,), (right,)) for left in block.left for right in block.right]
 
 
 def packs(rows: Iterable[int], side: Side, most: int = SIDE_ROWS) -> list[tuple[int, ...]]:
