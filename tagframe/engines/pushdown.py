@@ -15,9 +15,14 @@ import pandas as pd
 
 from tagframe.engines.base import quoted
 from tagframe.engines.where import CellTest, Kind, can_be_said, said
+from tagframe.errors import UnreadableTable
 
 if TYPE_CHECKING:
     from sqlglot import exp
+
+
+class Refused(UnreadableTable):
+    """A place does not take a statement of ours: the merge takes another way."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import pandas as pd
 from tagframe import results
 from tagframe.corpus import Corpus
 from tagframe.engines.base import Engine
+from tagframe.engines.pushdown import Refused
 from tagframe.errors import InvalidArgument, WayNotPossible
 from tagframe.joins.aggregates import Aggregate
 from tagframe.joins.plan import JoinPlan
@@ -136,7 +137,7 @@ def _merged(asked: Asked, by: By | None) -> tuple[pd.DataFrame, MergeReport]:
                 return merge_in_engine(asked, _only(engines))
             case "across":
                 return merge_across(asked, engines)
-    except LeftToMemory as reason:
+    except (LeftToMemory, Refused) as reason:
         if by is not None:
             raise WayNotPossible(f"the merge cannot run by={by!r}: {reason}. by=None takes the way that can") from None
     return merge_in_memory(asked)

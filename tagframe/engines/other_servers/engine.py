@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,11 +22,13 @@ from tagframe.engines.base import (
 )
 from tagframe.engines.derivations import Derivations
 from tagframe.engines.other_servers.connection import Address
+from tagframe.engines.other_servers.pushdown import OtherServerPushdown, pushdown_on, sqlglot_name
 from tagframe.engines.other_servers.reflection import derivations_of, digest, shape_of, shapes_of
+from tagframe.engines.other_servers.tables import ServerTable
 from tagframe.engines.other_servers.types import column_of, frame_of
 from tagframe.engines.rows_only import RowsOnly
 from tagframe.engines.sampling import distinct_of_sample
-from tagframe.errors import ColumnNotFound, UnreadableTable, did_you_mean
+from tagframe.errors import UnreadableTable
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -37,7 +39,6 @@ SAMPLE, _PLACES = 10_000, 8
 """Rows of a sample, and from how many places of a table they are where a key of one integer tells places."""
 FEW_NUMBERS = 500
 """Rows are picked by so many numbers at once: some servers take no more parameters than two thousand."""
-_INTEGERS = ("INT", "SERIAL")
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class OtherServerEngine(RowsOnly):
     path: None = field(default=None, init=False)
     picks_rows = True
     is_asked = False
-    joins: Joins = ""
+    joins: Joins = "all"
 
     @property
     def identity(self) -> str:
@@ -83,13 +84,13 @@ class OtherServerEngine(RowsOnly):
 
     def _with_state(self, shape: TableShape, schema: str | None) -> TableShape:
         try:
-            counted = self._counted(_Table(shape, schema))
+            counted = self._counted(ServerTable(shape, schema))
         except UnreadableTable:
             counted = None  # it says so itself when it is profiled
         parts = [shape.columns, shape.declared_types, shape.primary_key, shape.comment, shape.column_comments, counted]
         return replace(shape, state=digest(parts))
 
-    def _counted(self, table: _Table) -> list[Any]:
+    def _counted(self, table: ServerTable) -> list[Any]:
         import sqlalchemy as sa
 
         key = table.number
@@ -118,7 +119,7 @@ class OtherServerEngine(RowsOnly):
             except UnreadableTable as error:
                 yield error
 
-    def _statistics(self, table: _Table) -> TableStatistics:
+    def _statistics(self, table: ServerTable) -> TableStatistics:
         import sqlalchemy as sa
 
         rows, *ends = self._counted(table)
@@ -136,7 +137,7 @@ class OtherServerEngine(RowsOnly):
             ),
         )
 
-    def _sample(self, table: _Table, low: int = 0, high: int = 0) -> pd.DataFrame:
+    def _sample(self, table: ServerTable, low: int = 0, high: int = 0) -> pd.DataFrame:
         columns = table.shape.columns
         if table.number is None or low is None:
             return frame_of(self._rows(table.select(columns).limit(SAMPLE), table), columns)
@@ -180,12 +181,22 @@ class OtherServerEngine(RowsOnly):
             raise UnreadableTable(f"table {table!r} of {self.identity} changed while it was read: try again")
         return frame_of([row[1:] for row in rows], columns)
 
-    def _rows(self, query: sa.Select[Any], table: _Table) -> Sequence[Any]:
+    def pushdown(self, tables: Sequence[str]) -> AbstractContextManager[OtherServerPushdown] | None:
+        """Whole joins, in a dialect that is spoken; None in others."""
+        return self._pushdown(tables) if sqlglot_name(self.address.pool().dialect) is not None else None
+
+    @contextmanager
+    def _pushdown(self, tables: Sequence[str]) -> Iterator[OtherServerPushdown]:
+        known = {table: self._table(table) for table in tables}
+        with self.address.reading(f"the tables {', '.join(tables)}") as connection:
+            yield pushdown_on(connection, known)
+
+    def _rows(self, query: sa.Select[Any], table: ServerTable) -> Sequence[Any]:
         with self.address.reading(f"table {table.shape.name!r}") as connection:
             rows: Sequence[Any] = connection.execute(query).fetchall()
         return rows
 
-    def _table(self, name: str) -> _Table:
+    def _table(self, name: str) -> ServerTable:
         """As it is now.
 
         Raises:
@@ -197,52 +208,7 @@ class OtherServerEngine(RowsOnly):
             raise UnreadableTable(
                 f"table {name!r} is not in {self.identity} any more, or was renamed; tagframe.open_corpus looks again"
             )
-        return _Table(found[1], found[0])
-
-
-@dataclass(frozen=True)
-class _Table:
-    """A table of the server in statements."""
-
-    shape: TableShape
-    schema: str | None
-
-    @cached_property
-    def selectable(self) -> sa.TableClause:
-        """After FROM."""
-        import sqlalchemy as sa
-
-        return sa.table(self.shape.called, *map(sa.column, self.shape.columns), schema=self.schema)
-
-    def column(self, name: str) -> sa.ColumnElement[Any]:
-        """One of its columns; raises ColumnNotFound."""
-        if name not in self.shape.columns:
-            raise ColumnNotFound(
-                f"{self.shape.name!r} has no column {name!r} any more: {did_you_mean(name, self.shape.columns)}; "
-                "tagframe.open_corpus looks again"
-            )
-        column: sa.ColumnElement[Any] = self.selectable.c[name]
-        return column
-
-    def select(self, names: Sequence[str]) -> sa.Select[Any]:
-        """Its rows, in these columns."""
-        import sqlalchemy as sa
-
-        columns = [self.column(name).label(f"c{place}") for place, name in enumerate(names)]
-        return sa.select(*(columns or [sa.literal(1)])).select_from(self.selectable)
-
-    @property
-    def number(self) -> str | None:
-        """The primary key, where it is one column of integers."""
-        if len(self.shape.primary_key) != 1:
-            return None
-        (key,) = self.shape.primary_key
-        declared = self.shape.declared_types[self.shape.columns.index(key)].upper()
-        return key if any(word in declared for word in _INTEGERS) else None
-
-    def is_unique(self, name: str) -> bool:
-        """Whether the server lets no value of a column repeat."""
-        return (name,) in (self.shape.primary_key, *self.shape.unique)
+        return ServerTable(found[1], found[0])
 
 
 def _of_sample(cells: pd.Series, nulls: int, filled: int, rows: int, *, is_unique: bool) -> ColumnStatistics:
