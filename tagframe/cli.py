@@ -414,6 +414,39 @@ def cache(remove: tuple[str, ...], as_json: bool) -> None:
         click.echo(f"{one.name:<14}{one.bytes / 1e6:>9,.1f} MB in {one.files:,} files: {one.place}\n  {one.what}")
 
 
+@main.command()
+@click.argument("sources", nargs=-1, required=True)
+@click.option("--to", type=click.Path(path_type=Path), help="A folder in which new Parquet files may be written.")
+@click.option("--ask", is_flag=True, help="Have the model answer questions, within --budget.")
+@click.option("--learn", is_flag=True, help="Keep statements as the answers to questions.")
+@click.option("--budget", type=click.FloatRange(min=0), help="Dollars that the model may cost while this runs.")
+@click.option("--password-from", help="The variable of the environment that has the password of a server.")
+@click.option("--follow-links", is_flag=True, help="Read what links in a folder lead to outside of it.")
+@_lm
+@_api_base
+@_store
+def mcp(
+    sources: tuple[str, ...],
+    to: Path | None,
+    ask: bool,
+    learn: bool,
+    budget: float | None,
+    password_from: str | None,
+    follow_links: bool,
+    **settings: str | None,
+) -> None:
+    """Serve SOURCES to agents over the Model Context Protocol, on standard input and output.
+
+    A source is a file, a folder, a catalogue or the URL of a server. None is written to.
+
+    Example: tagframe mcp bank.sqlite --to exports/
+    """
+    from tagframe.agents.command import serve
+
+    with config.context(**_given(settings)):
+        serve(sources, to, ask, learn, budget, password_from, follow_links)
+
+
 def _given(settings: Mapping[str, object]) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if value is not None}
 

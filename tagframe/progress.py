@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from tagframe.config import current
@@ -13,6 +15,19 @@ T = TypeVar("T")
 
 PATIENCE = 2.0
 """Seconds of local work before a bar comes up that nobody asked for."""
+
+
+_tell: ContextVar[Callable[[str], None] | None] = ContextVar("tagframe_tell", default=None)
+
+
+@contextmanager
+def told_to(tell: Callable[[str], None]) -> Iterator[None]:
+    """A block whose long work says to a function what it is at, in a sentence, with a bar or without."""
+    token = _tell.set(tell)
+    try:
+        yield
+    finally:
+        _tell.reset(token)
 
 
 def is_wanted(progress: bool | None = None) -> bool:
@@ -47,6 +62,8 @@ def shown(
         unit: what is counted.
         progress: as for :func:`is_wanted`.
     """
+    if (tell := _tell.get()) is not None:
+        work = _telling(work, total, description, unit, tell)
     if not is_wanted(progress):
         for _, item in work:
             yield item
@@ -59,3 +76,13 @@ def shown(
             bar.update(units)
     finally:
         bar.close()
+
+
+def _telling(
+    work: Iterable[tuple[int, T]], total: int, description: str, unit: str, tell: Callable[[str], None]
+) -> Iterator[tuple[int, T]]:
+    done = 0
+    for units, item in work:
+        tell(f"{description}: {done:,} of {total:,} {unit}s")
+        yield units, item
+        done += units

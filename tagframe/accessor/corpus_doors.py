@@ -15,7 +15,8 @@ from tagframe.lm import Quote
 from tagframe.retrieval import RetrievedTables, RetrieveOptions
 
 if TYPE_CHECKING:
-    from tagframe.agents import Format, Tools
+    from tagframe.agents.schemas import Format
+    from tagframe.agents.tools import Tools
     from tagframe.answer.annotating import Annotated
     from tagframe.lm import Budget
 
@@ -174,7 +175,7 @@ def tools(
     Raises:
         InvalidArgument: no such format, ``ask`` without a budget, or ``to`` is no folder.
     """
-    from tagframe.agents import Tools
+    from tagframe.agents.tools import Tools
     from tagframe.lm import Budget
 
     account = budget if isinstance(budget, Budget | None) else Budget(dollars=budget)

@@ -80,6 +80,14 @@ class Described(TypedDict):
     cursor: str | None
 
 
+class AllTables(TypedDict):
+    """What :meth:`Tools.all_tables` gives: rows by table id."""
+
+    about: str
+    tables: dict[str, int | None]
+    note: str
+
+
 class CountedJoin(Join):
     """A join with what it does to rows, counted."""
 

@@ -19,6 +19,7 @@ from tagframe.agents.paging import TOKENS, Remembered, offset_of, page_of, rows_
 from tagframe.agents.results import (
     ABOUT_CELLS,
     Account,
+    AllTables,
     Answered,
     Described,
     DescribedColumn,
@@ -89,6 +90,12 @@ _SEARCHED = 500_000
 _PLACES = 50
 
 
+def names_of_tools(may_ask: bool, may_learn: bool) -> list[str]:
+    """The names of the tools that may be used."""
+    always = "find_tables describe_tables plan_joins run_sql merge_tables profile_column search_values".split()
+    return [*always, *["ask"] * may_ask, *["learn"] * may_learn]
+
+
 @dataclass(frozen=True, eq=False)
 class Tools:
     """The tools of a corpus; iterated over, those that may be used. Made by ``corpus.tools()``.
@@ -120,20 +127,7 @@ class Tools:
             raise InvalidArgument(f"to= is a folder that files may be written to; there is none at {self.folder}")
 
     def __iter__(self) -> Iterator[Tool]:
-        tools: list[Tool] = [
-            self.find_tables,
-            self.describe_tables,
-            self.plan_joins,
-            self.run_sql,
-            self.merge_tables,
-            self.profile_column,
-            self.search_values,
-        ]
-        if self.may_ask:
-            tools.append(self.ask)
-        if self.may_learn:
-            tools.append(self.learn)
-        return iter(tools)
+        return (getattr(self, name) for name in names_of_tools(self.may_ask, self.may_learn))
 
     def call(self, name: str, arguments: Mapping[str, Any] | str) -> Any:
         """What a tool gives for arguments that a model wrote: an object, or its JSON text.
@@ -238,6 +232,17 @@ class Tools:
             if column is not None:
                 shown[-1]["columns"].append(column)
         return Described(about=ABOUT_CELLS, dialect=self._dialect, tables=shown, cursor=following)
+
+    def all_tables(self) -> AllTables:
+        """All tables with their rows, or as many as 8,000 tokens have room for; no tool, as find_tables finds them."""
+        room, listed = TOKENS - 200.0, dict[str, int | None]()
+        for profile in self.corpus:
+            room -= tokens_of(profile.id) + 4
+            if room < 0:
+                break
+            listed[profile.id] = profile.rows
+        left = len(self.corpus) - len(listed)
+        return AllTables(about=ABOUT_CELLS, tables=listed, note=f"{left:,} more: ask find_tables" if left else "")
 
     def _head(self, profile: TableProfile) -> DescribedTable:
         around = tables_around(self.corpus, [profile.id])

@@ -14,8 +14,9 @@ import pytest
 from pydantic import TypeAdapter
 
 import tagframe as tf
-from tagframe.agents import Tools, schema_of
 from tagframe.agents.paging import tokens_of
+from tagframe.agents.schemas import schema_of
+from tagframe.agents.tools import Tools
 from tagframe.errors import (
     ColumnNotFound,
     FanOut,
