@@ -14,7 +14,10 @@ for. What type checkers are to see of it stands in the class, under ``TYPE_CHECK
 from __future__ import annotations
 
 import importlib
+import inspect
+import re
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -53,3 +56,25 @@ def with_doors(owner: type[T]) -> type[T]:
     for name, door in _doors[owner.__name__].items():
         setattr(owner, name, door)
     return owner
+
+
+def shown_as(function: Callable[..., Any], *without: str) -> Callable[[T], T]:
+    """A door with the keywords and the ``Args:`` of the function that it calls, below its own first lines.
+
+    Args:
+        function: that it calls.
+        *without: parameters of the function that the door's object stands for, unless the door has them itself.
+    """
+
+    def dressed(door: T) -> T:
+        own = inspect.signature(door).parameters  # type: ignore[arg-type]
+        rest = [one for name, one in inspect.signature(function).parameters.items() if name not in {*without, *own}]
+        kept = [one for one in own.values() if one.kind is not one.VAR_KEYWORD]
+        setattr(door, "__signature__", inspect.Signature(sorted([*kept, *rest], key=lambda one: one.kind)))  # noqa: B010
+        args = inspect.cleandoc(str(function.__doc__)).partition("\nArgs:\n")[2]
+        for gone in {*without} - {*own}:
+            args = re.sub(rf"^    {gone}:.*\n(?:     .*\n)*", "", args, flags=re.MULTILINE)
+        door.__doc__ = f"{inspect.cleandoc(str(door.__doc__))}\n\nArgs:\n{args}"
+        return door
+
+    return dressed

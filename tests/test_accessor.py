@@ -10,7 +10,7 @@ import pytest
 
 import tagframe as tf
 from tag_bench.server import Reply, Request, error
-from tagframe.errors import EmptyQuestion, FactUnknown, NotConfigured, RowsFailed, TableNotFound
+from tagframe.errors import EmptyQuestion, FactUnknown, InvalidArgument, NotConfigured, RowsFailed, TableNotFound
 
 
 def length(request: Request) -> str:
@@ -273,3 +273,17 @@ def test_usage_is_a_frame(live, words):
     used = tf.usage()
     assert len(used) > before or used["rows"].sum() > 0
     assert isinstance(used, pd.DataFrame)
+
+
+def test_the_doors_of_retrieval_show_the_keywords_of_the_function():
+    import inspect
+
+    frame = pd.DataFrame({"a": [1]})
+    whole = inspect.signature(tf.retrieve_tables).parameters
+    for door, gone in ((tf.Corpus.retrieve_tables, {"corpus"}), (frame.tag.retrieve_tables, {"anchor"})):
+        shown = set(inspect.signature(door).parameters) - {"self"}
+        assert shown == set(whole) - gone
+        assert all(f"    {name}: " in str(door.__doc__) for name in shown - {"settings"})
+        assert not any(f"    {name}: " in str(door.__doc__) for name in gone)
+    with pytest.raises(InvalidArgument, match="the frame is it"):
+        frame.tag.retrieve_tables("which a?", anchor="a")

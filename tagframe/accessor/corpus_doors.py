@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from tagframe import config, retrieval
-from tagframe.config import CallSettings, SearchSettings
+from tagframe.config import CallSettings
 from tagframe.corpus import Corpus
+from tagframe.doors import shown_as
 from tagframe.learning import forget, learn
 from tagframe.lm import Quote
 from tagframe.retrieval import RetrievedTables, RetrieveOptions
@@ -40,56 +40,12 @@ def retrieve_tables(
 def retrieve_tables(
     self: Corpus, question: str, *, anchor: str | None = ..., quote: bool, **options: Unpack[RetrieveOptions]
 ) -> RetrievedTables | Quote: ...
+@shown_as(retrieval.retrieve_tables, "corpus")
 def retrieve_tables(
-    self: Corpus,
-    question: str,
-    *,
-    k: int | Literal["auto"] | None = None,
-    method: str | None = None,
-    anchor: str | None = None,
-    decomposition: Sequence[str] | None = None,
-    coarse: Mapping[str, float] | None = None,
-    confidence: float | None = None,
-    refine: bool = False,
-    decompose: bool = False,
-    quote: bool = False,
-    **settings: Unpack[SearchSettings],
+    self: Corpus, question: str, *, anchor: str | None = None, quote: bool = False, **options: Unpack[RetrieveOptions]
 ) -> RetrievedTables | Quote:
-    """The tables of this corpus that answer a question together; see :func:`tagframe.retrieve_tables`.
-
-    Args:
-        question: in plain language.
-        k: how many tables; "auto" (or None) lets the default method say how many the question needs.
-        method: the selector, ``"greedy"``, ``"dense"``, ….
-        anchor: id of a table that is in the set already; the join plan starts from its rows.
-        decomposition: the question's sub-queries (``concept:attribute``), where they are known.
-        coarse: relevance of tables by id, from a scorer of your own.
-        confidence: how sure ``k="auto"`` is to be that nothing that is needed is missing; 0.9 where None.
-        refine: a model's second look at the best candidates: one call, or two where it misses a table.
-        decompose: whether the configured model takes the question apart.
-        quote: what the model's part would cost instead, sending nothing.
-        **settings: as in :func:`tagframe.configure`, for this call.
-
-    Raises:
-        EmptyQuestion: the question has no words.
-        EmptyCorpus: there is no table to search.
-        InvalidArgument: no such keyword, or a value that it cannot have.
-        NotConfigured: a second look or a quote, and no model for it.
-    """
-    with config.of_call(retrieve_tables, settings):
-        return retrieval.retrieve_tables(
-            question,
-            self,
-            k=k,
-            method=method,
-            anchor=anchor,
-            decomposition=decomposition,
-            coarse=coarse,
-            confidence=confidence,
-            refine=refine,
-            decompose=decompose,
-            quote=quote,
-        )
+    """The tables of this corpus that answer a question together, as :func:`tagframe.retrieve_tables` finds them."""
+    return retrieval.retrieve_tables(question, self, anchor=anchor, quote=quote, **options)
 
 
 @overload
