@@ -433,6 +433,10 @@ class UnsureWarning(UserWarning):
     """An operator left out rows of which the model could not say what was asked."""
 
 
+class TooManyRowsWarning(UserWarning):
+    """A statement may give more rows than its limits allow, and is refused if it does."""
+
+
 class DoubtWarning(UserWarning):
     """Something speaks against an answer."""
 

@@ -15,7 +15,7 @@ from scripted import Scripted, shown_rows
 import tagframe as tf
 from tagframe import results
 from tagframe.answer import Execution
-from tagframe.errors import InvalidArgument, LMError, RenamedName, RowsFailed, SQLFailed, UnsafeSQL
+from tagframe.errors import InvalidArgument, LMError, RenamedName, RowsFailed, SQLFailed, TooManyRowsWarning, UnsafeSQL
 from tagframe.lm import Completion, Prompt
 
 FILMS = pd.DataFrame(
@@ -476,3 +476,51 @@ def test_a_budget_stops_before_the_call_that_would_pass_it(corpus, live):
         execute("SELECT title FROM films WHERE sem_filter('{title} is a classic')")
     assert len(live.requests) == 4
     assert len(caught.value.failures) == 8
+
+
+# --- results of too many rows -----------------------------------------------------------------------------------------
+
+FEW = tf.answer.SQLLimits(rows=500)
+
+
+@pytest.mark.parametrize(
+    ("sql", "asked"),
+    [
+        ("SELECT name FROM places WHERE sem_filter('{name} is x')", 64),
+        ("SELECT a.name FROM places a JOIN places b ON a.id = b.id WHERE NOT sem_filter('{a.name} is bad')", 64),
+        ("SELECT sem_map('{name}') FROM places", 0),
+    ],
+)
+def test_a_result_of_too_many_rows_is_refused_before_all_is_paid(lm, sql, asked):
+    corpus = tf.open_corpus({"places": pd.DataFrame({"id": range(2_000), "name": [f"good {n}" for n in range(2_000)]})})
+    lm.answer = lambda message: str("is bad" not in message)
+    with pytest.raises(SQLFailed, match=r"would give about 2,000 rows, of 500 at most.*SQLLimits\(rows=…\)"):
+        run(corpus, sql, limits=FEW)
+    assert len(lm.asked) == asked
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT count(*) FROM places WHERE sem_filter('{name} is x')",
+        "SELECT name FROM places WHERE sem_filter('{name} is x') LIMIT 3",
+        "SELECT DISTINCT n FROM (SELECT id % 5 AS n, name FROM places WHERE sem_filter('{name} is x'))",
+        "SELECT name FROM places WHERE sem_filter('{name} is rare')",
+        "SELECT name FROM places WHERE id < 400 AND sem_filter('{name} is x')",
+    ],
+)
+def test_what_gives_few_rows_is_not_refused(lm, sql):
+    corpus = tf.open_corpus({"places": pd.DataFrame({"id": range(2_000), "name": [f"good {n}" for n in range(2_000)]})})
+    lm.answer = lambda message: str("is rare" not in message or "0" in message)
+    if "is rare" in sql:
+        lm.answer = lambda message: str(int(re.search(r"good (\d+)", message)[1]) % 5 == 0)
+    assert len(run(corpus, sql, limits=FEW)[0]) <= 500
+
+
+def test_a_quote_warns_of_too_many_rows(live):
+    corpus = tf.open_corpus({"places": pd.DataFrame({"name": [f"good {n}" for n in range(2_000)]})})
+    execute = tf.exec_sql(corpus, limits=FEW, rows_per_call=None)
+    with pytest.warns(TooManyRowsWarning, match="may give 2,000 rows"):
+        quote = execute("SELECT name FROM places WHERE sem_filter('{name} is x')", quote=True)
+    assert quote.calls == 2_000
+    assert live.requests == []

@@ -29,6 +29,7 @@ from tagframe.answer.lm_sql.blocks import (
     names_of_call,
     needed,
     read_from,
+    standing_alone,
     undecided,
 )
 from tagframe.answer.lm_sql.calls import call_of, calls_in
@@ -47,6 +48,7 @@ MOST_VALUES = 50_000
 AT_ONCE = 32
 """Values that are asked without looking whether fewer would do."""
 _SAMPLE = 24
+_FORETOLD_BY = 64
 _FIRST = 16
 
 
@@ -85,19 +87,20 @@ class Staged:
     on_error: OnError = "raise"
     rows_per_call: RowsPerCall = "auto"
     _values: dict[tuple[Any, ...], Values] = field(default_factory=dict)
+    _root: exp.Expr | None = None
 
     def steps(self) -> Step[Done]:
         """Run it.
 
         Raises:
             UnsafeSQL: as :func:`check_staged`.
-            SQLFailed: as :func:`check_staged`; it passes its limits; a function would be asked of more than 50,000
-                distinct values.
+            SQLFailed: as :func:`check_staged`; it passes its limits, or would, by what the first answers say; a
+                function would be asked of more than 50,000 distinct values.
             RowsFailed: with ``on_error="raise"``, values have no answer.
         """
         checked = check_staged(self.sql, self.reader)
         root = self.spoken.parsed(checked)
-        blocks = blocks_with_calls(root)
+        blocks, self._root = blocks_with_calls(root), root
         if not blocks:
             return Done(self.reader.run(checked), checked, self.reader, ())
         is_text = _is_text(root)
@@ -128,6 +131,8 @@ class Staged:
         if block.pending and self._takes_first(block):
             yield from self._first_rows(block)
         else:
+            if select is self._root:
+                yield from self._foretell(block)
             for pending in (yield from self._in_order(block)):
                 yield from self._condition(block, pending)
         block.put_back()
@@ -222,6 +227,47 @@ class Staged:
         rows = block.rows([one.columns for one in values], more=[] if free is None else [free])
         yield from self._asked(block.select, values, rows)
         block.answered.append(_with_look_ups(pending, nodes, values))
+
+    def _foretell(self, block: Block) -> Step[None]:
+        """Refuse a result of too many rows as soon as answers of some rows foretell it, before all are paid.
+
+        Raises:
+            SQLFailed: as far as can be told (two standard errors), it has more rows than the limits allow.
+        """
+        select, most = block.select, self.reader.limits.rows
+        wanted = [bare_filter(pending.condition) for pending in block.pending]
+        if (
+            None in wanted
+            or is_grouped(select)
+            or any(select.args.get(part) is not None for part in ("limit", "distinct"))
+        ):
+            return
+        filters = [self._of(select, node) for pending in block.pending for node in _calls_of(pending)]
+        inner = block.rows([one.columns for one in filters])
+        counted = inner.copy().select("1") if not inner.expressions else inner
+        rows = f"({self.spoken.written(counted)}) AS {OWN}rows"
+        count = self._bringing().run(standing_alone(select, f"SELECT count(*) AS n FROM {rows}", self.spoken))
+        total = int(count["n"].iloc[0])
+        if total <= most:
+            return
+        share, error, asked = 1.0, 0.0, 0
+        if filters:
+            names = [name for number, one in enumerate(filters) for name in names_of_call(number, len(one.columns))]
+            some = self._read(select, inner, names, filters[0], distinct=False, first=True)
+            asked = min(_FORETOLD_BY, len(some))
+            some = some.iloc[[position * len(some) // asked for position in range(asked)]]
+            for number, (one, yes) in enumerate(zip(filters, wanted, strict=True)):
+                names = names_of_call(number, len(one.columns))
+                yield from one.ask(_labelled(some[names].drop_duplicates(names[0]), one))
+                some = some[[one.answers.get(key) == int(bool(yes)) for key in some[names[0]]]]
+            share = len(some) / asked
+            error = (share * (1 - share) / asked) ** 0.5
+        if total * (share - 2 * error) > most:
+            told = f": of {asked} rows {share:.0%} pass, whose answers are kept where a store is" if asked else ""
+            raise SQLFailed(
+                f"the SQL would give about {round(total * share):,} rows, of {most:,} at most{told}; narrow it, or "
+                f"raise SQLLimits(rows=…): {self.sql[:200]!r}"
+            )
 
     def _in_order(self, block: Block) -> Step[list[Pending]]:
         """The conditions in the order in which they are asked: first those that cost little and leave little."""
