@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -55,21 +55,38 @@ def mixed(frames: Frames, folder: Path) -> tf.Corpus:
     return first.union(rest)
 
 
-def postgres(url: str, frames: Frames, *, analysed: bool) -> tf.Corpus:
-    """On a server, with its statistics or without."""
+def lake(frames: Frames, folder: Path, *, parts: int = 1) -> tf.Corpus:
+    """Parquet files that DuckDB joins where they are; the first table in so many."""
+    folder.mkdir(parents=True)
+    for place, (name, frame) in enumerate(frames.items()):
+        if place or parts == 1:
+            frame.to_parquet(folder / f"{name}.parquet", index=False)
+            continue
+        (folder / name).mkdir()
+        size = -(-len(frame) // parts)
+        for part in range(parts):
+            frame.iloc[part * size :][:size].to_parquet(folder / name / f"part-{part}.parquet", index=False)
+    return tf.open_corpus(folder, engine="duckdb", progress=False)
+
+
+def postgres(
+    url: str, frames: Frames, *, analysed: bool, schema: str = "public", types: Mapping[str, str] | None = None
+) -> tf.Corpus:
+    """On a server, with its statistics or without; ``types`` are what stands in CREATE TABLE, by table."""
     import psycopg
 
-    types = {"i": "bigint", "f": "double precision", "b": "boolean"}
+    kinds = {"i": "bigint", "f": "double precision", "b": "boolean"}
     with psycopg.connect(url, autocommit=True) as owner:
+        owner.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
         for name, frame in frames.items():
-            columns = ", ".join(f'"{column}" {types.get(frame[column].dtype.kind, "text")}' for column in frame)
-            owner.execute(f'CREATE TABLE "{name}" ({columns})')
-            with owner.cursor() as cursor, cursor.copy(f'COPY "{name}" FROM STDIN') as copy:
+            columns = ", ".join(f'"{column}" {kinds.get(frame[column].dtype.kind, "text")}' for column in frame)
+            owner.execute(f'CREATE TABLE "{schema}"."{name}" ({(types or {}).get(name, columns)})')
+            with owner.cursor() as cursor, cursor.copy(f'COPY "{schema}"."{name}" FROM STDIN') as copy:
                 for row in frame.astype(object).where(frame.notna(), None).itertuples(index=False):
                     copy.write_row(row)
         if analysed:
             owner.execute("ANALYZE")
-    return tf.open_corpus(url, progress=False)
+    return tf.open_corpus(url, schemas=[schema], progress=False)
 
 
 def found_in(corpus: tf.Corpus, names: list[str]) -> RetrievedTables:

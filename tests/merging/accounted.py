@@ -33,3 +33,28 @@ def counts(report: MergeReport) -> dict[str, Any]:
 def plain(frame: pd.DataFrame) -> pd.DataFrame:
     """With one null; of what widths integers are depends on the rows that were read."""
     return frame.astype(object).where(frame.notna(), None)
+
+
+def alike(
+    plan: JoinPlan, corpus: tf.Corpus, *, by: str | None = None, ordered: bool = True, base: Any = None, **options: Any
+) -> tuple[pd.DataFrame, MergeReport]:
+    """The merge, whose rows and counts are those of whole tables in memory.
+
+    Args:
+        plan: how tables are joined.
+        corpus: where they are.
+        by: the way it runs.
+        ordered: whether the rows come in the same order.
+        base: the plan and the corpus in memory, where not of the same tables.
+        **options: of both merges.
+    """
+    frame, report = run_plan(plan, corpus, by=by, **options)  # type: ignore[arg-type]
+    expected, account = by_pandas(*(base or (plan, corpus)), **options)
+    assert (list(frame), account.engine) == (list(expected), "pandas")
+    if ordered:
+        pd.testing.assert_frame_equal(plain(frame), plain(expected), obj=str(options))
+    else:
+        mine, theirs = (sorted(map(repr, plain(one).to_numpy().tolist())) for one in (frame, expected))
+        assert mine == theirs, options
+    assert counts(report) == counts(account), options
+    return frame, report

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from accounted import alike, by_pandas
 
 import tagframe as tf
 from tagframe.errors import FanOut, RowsLost, UnreadableTable
@@ -124,23 +125,17 @@ def test_files_that_do_not_number_their_rows_start_a_merge_too(lake: Path, kind:
 
 def check_alike(corpora: tuple[tf.Corpus, tf.Corpus], tables: str, options: dict[str, Any], plain: bool):
     """That a merge there and one in memory have the same rows, and the same report."""
-    results = []
-    for corpus in corpora:
-        ids = [f"dm.{name}" for name in tables.split()]
-        frame, report = run_plan(plan_tables(corpus, ids).restarted(ids[0]), corpus, **ALLOWED, **options)
-        told = report.to_dict()
-        told.pop("sql", None)
-        for step in told["steps"]:
-            del step["seconds"]
-        results.append((frame, told, told.pop("engine")))
-    (mine, told, engine), (theirs, expected, _) = results
-    if "cust" in mine:  # Int64 where a null is among the rows that were read
-        mine, theirs = mine.astype({"cust": "Int64"}), theirs.astype({"cust": "Int64"})
-    assert mine.dtypes.equals(theirs.dtypes)
-    plain_null = [frame.astype(object).where(frame.notna(), None) for frame in (mine, theirs)]
-    pd.testing.assert_frame_equal(*plain_null)
-    assert told == expected
-    assert engine == ("duckdb" if plain else "pandas")
+    there, here = corpora
+    plans = [
+        plan_tables(corpus, ids := [f"dm.{name}" for name in tables.split()]).restarted(ids[0]) for corpus in corpora
+    ]
+    frame, report = alike(plans[0], there, base=(plans[1], here), **ALLOWED, **options)
+    theirs, _ = by_pandas(plans[1], here, **ALLOWED, **options)
+    for one in (frame, theirs):
+        if "cust" in one:  # Int64 where a null is among the rows that were read
+            one["cust"] = one["cust"].astype("Int64")
+    assert frame.dtypes.equals(theirs.dtypes)
+    assert report.engine == ("duckdb" if plain else "pandas")
 
 
 def test_text_that_matches_only_in_canonical_form_is_left_to_pandas(lake: Path):

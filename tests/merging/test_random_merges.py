@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import random
-import sqlite3
 import warnings
 from collections import Counter
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from tagframe.keys import KeyPair
 from tagframe.keys.key_pair import Evidence
 from tagframe.merging import MergeReport, run_plan
 from tests.draws import DRAWS
+from tests.joins import places as places_of
 
 pytest.importorskip("duckdb")
 Row = dict[str, Any]
@@ -160,39 +159,25 @@ class Places:
         self.folder, self.url = folder, url
 
     def opened(self, case: Case) -> dict[str, tuple[tf.Corpus, dict[str, str]]]:
-        folder = self.folder / f"c{case.seed}"
-        (folder / "lake").mkdir(parents=True)
-        schema = f"c{case.seed}"
-        with closing(sqlite3.connect(folder / "file.sqlite")) as file, psycopg.connect(self.url) as server:
-            server.execute(f"CREATE SCHEMA {schema}")
-            for name, frame in case.tables.items():
-                frame.to_parquet(folder / "lake" / f"{name}.parquet", index=False)
-                rows = list(frame.astype(object).where(frame.notna(), None).itertuples(index=False))
-                kinds = {c: "text" if c == "s" or case.texts.get(c) else "integer" for c in frame}
-                typed = ", ".join(f"{column} {kind}" for column, kind in kinds.items())
-                file.execute(f"CREATE TABLE {name} ({typed})")
-                server.execute(f"CREATE TABLE {schema}.{name} ({typed})")
-                for row in rows:
-                    file.execute(f"INSERT INTO {name} VALUES ({', '.join('?' * len(row))})", row)
-                    server.execute(f"INSERT INTO {schema}.{name} VALUES ({', '.join(['%s'] * len(row))})", row)
-            file.commit()
-        names = list(case.tables)
+        folder, schema, names = self.folder / f"c{case.seed}", f"c{case.seed}", list(case.tables)
         found = {
-            "frames": (
-                tf.open_corpus({f"frames.{n}": f for n, f in case.tables.items()}),
-                dict.fromkeys(names, "frames"),
-            ),
-            "sqlite": (tf.open_corpus(folder / "file.sqlite", progress=False), dict.fromkeys(names, "file")),
-            "duckdb": (tf.open_corpus(folder / "lake", engine="duckdb", progress=False), dict.fromkeys(names, "lake")),
-            "postgres": (tf.open_corpus(self.url, schemas=[schema], progress=False), dict.fromkeys(names, schema)),
+            "frames": (tf.open_corpus({f"frames.{n}": f for n, f in case.tables.items()}), "frames"),
+            "sqlite": (places_of.sqlite(case.tables, folder / "file"), "s"),
+            "duckdb": (places_of.lake(case.tables, folder / "lake"), "lake"),
+            "postgres": (places_of.postgres(self.url, case.tables, analysed=False, schema=schema), schema),
         }
-        homes = {name: case.random.choice(["frames", "file", "lake", schema]) for name in names}
-        of = {"frames": "frames", "file": "sqlite", "lake": "duckdb", schema: "postgres"}
-        parts = [found[of[home]][0].subset([f"{home}.{name}"]) for name, home in homes.items()]
+        homes = {name: case.random.choice([home for _, home in found.values()]) for name in names}
+        parts = [
+            corpus.subset([f"{home}.{name}"])
+            for name in names
+            for corpus, home in found.values()
+            if home == homes[name]
+        ]
         mixed = parts[0]
         for part in parts[1:]:
             mixed = mixed.union(part)
-        return {**found, "mixed": (mixed, homes)}
+        whole = {place: (corpus, dict.fromkeys(names, home)) for place, (corpus, home) in found.items()}
+        return {**whole, "mixed": (mixed, homes)}
 
 
 @pytest.fixture(scope="module")

@@ -97,11 +97,6 @@ class OtherServerPushdown(Pushdown):
         key = self._tables[table].number
         return None if key is None else exp.column(key, table=alias, quoted=True)
 
-    def order(self, table: str) -> str:
-        """By its key of one integer."""
-        key = self._tables[table].number
-        return "" if key is None else f"t.{quoted(key)}"
-
     def rows(
         self,
         query: str,
@@ -135,12 +130,6 @@ class OtherServerPushdown(Pushdown):
         """With its schema."""
         known = self._tables[table]
         return f"{f'{quoted(known.schema)}.' if known.schema else ''}{quoted(known.shape.called)}"
-
-    def one_of(self, table: str, column: str, keys: pd.Index) -> str:
-        """No keys are sent."""
-        raise NotImplementedError
-
-    is_odd = is_dated = one_of  # type: ignore[assignment]
 
     def _run(self, query: str) -> sa.CursorResult[Any]:
         import sqlalchemy as sa
