@@ -7,7 +7,9 @@ class that a caller would have guessed (``KeyError``, ``ValueError``, …), so t
 from __future__ import annotations
 
 import difflib
+import inspect
 import re
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -465,6 +467,18 @@ _SCHEMES = re.compile(
     r"\W*(jdbc:)?(postgres|mysql|maria|mssql|sqlserver|oracle|cockroach|redshift|snowflake|odbc)\w*[^\w.\s]",
     re.IGNORECASE,
 )
+
+
+_BETWEEN = frozenset({"tagframe", "asyncio", "concurrent", "contextlib", "functools", "pandas", "threading"})
+"""Packages whose lines are not the user's: ours, and what stands between ours and his."""
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line of the user's own code from which the library was called."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _BETWEEN:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 def place(source: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import warnings
 
 import pandas as pd
 import pytest
@@ -102,3 +103,13 @@ def test_two_tables_of_one_name_in_two_databases(tmp_path):
     found = corpus.tables.tag.retrieve_tables("What are the sales in the south?", k=1)
     assert found.ids == ["south.sales"]
     assert found.merge()["amount"].tolist() == [2]
+
+
+def test_a_warning_points_at_the_callers_line(tmp_path):
+    (tmp_path / "a.csv").write_text("price;x\n1,5;1\n2,25;2\n")
+    (tmp_path / "empty.csv").write_text("")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        tf.open_corpus(tmp_path, progress=False)
+    assert {type(one.message).__name__ for one in caught} == {"NumbersAsTextWarning", "UnreadableTableWarning"}
+    assert {one.filename for one in caught} == {__file__}

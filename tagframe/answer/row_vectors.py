@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ import numpy.typing as npt
 
 from tagframe.corpus.catalogue import VERSION, Catalogue
 from tagframe.embed import ANONYMOUS, expect
-from tagframe.errors import CatalogueWarning, UnreadableCatalogue
+from tagframe.errors import CatalogueWarning, UnreadableCatalogue, warn
 from tagframe.progress import shown
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ def catalogue_of_rows(source: Path | None, table: str, cache: str | Path | None)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        warnings.warn(f"vectors of rows are kept in memory only: {error}", CatalogueWarning, stacklevel=2)
+        warn(f"vectors of rows are kept in memory only: {error}", CatalogueWarning)
         return None
     name = hashlib.sha256(os.fsencode(source.resolve()) + b"\0" + table.encode("utf-8", "surrogatepass")).hexdigest()
     # A file for each version, as catalogues have.
@@ -135,5 +134,5 @@ class _Kept:
             self._give_up(error)
 
     def _give_up(self, error: Exception) -> None:
-        warnings.warn(f"vectors of rows are kept in memory only: {error}", CatalogueWarning, stacklevel=5)
+        warn(f"vectors of rows are kept in memory only: {error}", CatalogueWarning)
         self._catalogue = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Unpack, overload
@@ -16,7 +15,7 @@ from tagframe.answer.metering import as_step, metered
 from tagframe.answer.query_quote import quote_of
 from tagframe.answer.step_models import driver
 from tagframe.config import SearchSettings
-from tagframe.errors import DoubtedAnswer, DoubtWarning, InvalidArgument, LMError, SQLFailed, names_of_before
+from tagframe.errors import DoubtedAnswer, DoubtWarning, InvalidArgument, LMError, SQLFailed, names_of_before, warn
 from tagframe.lm import Quote
 from tagframe.operators import Step, arun, run, run_many
 
@@ -163,7 +162,7 @@ class TAG:
             told = f"{request!r:.200} is answered by {answer.text!r:.200}, but {'; '.join(map(str, doubted))}"
             if self.on_doubt == "raise":
                 raise DoubtedAnswer(f"{told}: the answer is on this error, as .answer", answer)
-            warnings.warn(told, DoubtWarning, stacklevel=2)
+            warn(told, DoubtWarning)
         return answer
 
     def quoted(self, request: str) -> Step[Quote]:

@@ -6,7 +6,6 @@ import hashlib
 import os
 import sqlite3
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,7 +15,7 @@ from tagframe.corpus.catalogue import VERSION, Catalogue, Contents, IndexedSourc
 from tagframe.corpus.knowledge import FactsFile, Kept, KnowledgeStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.told_facts import Told
-from tagframe.errors import CatalogueWarning, UnreadableCatalogue, UnreadableFacts
+from tagframe.errors import CatalogueWarning, UnreadableCatalogue, UnreadableFacts, warn
 
 PUT_DOWN_EVERY = 2.0
 """Seconds of profiling after which what is done is put into the catalogue."""
@@ -141,7 +140,7 @@ class SourceCatalogue:
         return True
 
     def _warn(self, consequence: str, error: Exception) -> None:
-        warnings.warn(f"{consequence}: {error}", CatalogueWarning, stacklevel=5)
+        warn(f"{consequence}: {error}", CatalogueWarning)
 
 
 def cache_of(path: Path) -> SourceCatalogue:
@@ -165,7 +164,7 @@ def cache_named(title: str, place: bytes, facts: FactsFile) -> SourceCatalogue:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        warnings.warn(f"profiles are kept in memory only: {error}", CatalogueWarning, stacklevel=3)
+        warn(f"profiles are kept in memory only: {error}", CatalogueWarning)
         return SourceCatalogue(None, facts=facts)
     name = f"{title[:40] or 'root'}-{digest}"
     # A file for each version, so that two tagframes on one machine leave each other's alone.

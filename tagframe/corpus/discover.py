@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import os
-import warnings
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +13,15 @@ from tagframe.corpus.catalogue import is_catalogue
 from tagframe.engines.base import Engine
 from tagframe.engines.links import Bounds
 from tagframe.engines.registry import IN_PLACE, SUFFIXES, engine_of, folder_engine, pattern_engine
-from tagframe.errors import EmptyCorpus, InvalidArgument, SourceNotFound, UnreadableTable, UnreadableTableWarning, place
+from tagframe.errors import (
+    EmptyCorpus,
+    InvalidArgument,
+    SourceNotFound,
+    UnreadableTable,
+    UnreadableTableWarning,
+    place,
+    warn,
+)
 
 
 @dataclass(frozen=True)
@@ -131,7 +138,7 @@ def _walk(folder: Path, bounds: Bounds, outside: list[UnreadableTable]) -> Itera
 
 
 def _warn(error: Exception) -> None:
-    warnings.warn(f"left out: {error}", UnreadableTableWarning, stacklevel=2)
+    warn(f"left out: {error}", UnreadableTableWarning)
 
 
 def _engine(file: Path, csv: str) -> Engine | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import threading
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -14,7 +13,7 @@ from tagframe.corpus.catalogue import Catalogue
 from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import digest_of
-from tagframe.errors import CatalogueWarning, UnreadableCatalogue
+from tagframe.errors import CatalogueWarning, UnreadableCatalogue, warn
 
 T = TypeVar("T")
 
@@ -54,10 +53,9 @@ class FactStore:
         try:
             fact = read(found)
         except (ValueError, TypeError, KeyError, IndexError) as error:
-            warnings.warn(
+            warn(
                 f"{kind} of {name} are worked out again: they are damaged in the catalogue ({error})",
                 CatalogueWarning,
-                stacklevel=3,
             )
             return None
         self._remember(kind, name, state, found)
@@ -70,7 +68,7 @@ class FactStore:
         try:
             return self._catalogue.facts(kind, states)
         except UnreadableCatalogue as error:
-            warnings.warn(f"{kind} are worked out again: {error}", CatalogueWarning, stacklevel=3)
+            warn(f"{kind} are worked out again: {error}", CatalogueWarning)
             return {}
 
     def put(self, kind: str, name: str, state: str, value: str) -> None:
@@ -87,7 +85,7 @@ class FactStore:
             try:
                 self._catalogue.add_fact(kind, name, state, value)
             except UnreadableCatalogue as error:
-                warnings.warn(f"{kind} are kept in memory only: {error}", CatalogueWarning, stacklevel=3)
+                warn(f"{kind} are kept in memory only: {error}", CatalogueWarning)
                 self._catalogue = None
 
     @property
@@ -109,7 +107,7 @@ class FactStore:
         try:
             return None if self._catalogue is None else self._catalogue.arrays(state)
         except UnreadableCatalogue as error:
-            warnings.warn(f"{name} is worked out again: {error}", CatalogueWarning, stacklevel=3)
+            warn(f"{name} is worked out again: {error}", CatalogueWarning)
             return None
 
     def older_arrays(self) -> Iterator[dict[str, npt.NDArray[Any]]]:
@@ -127,7 +125,7 @@ class FactStore:
             try:
                 self._catalogue.add_arrays(state, arrays)
             except UnreadableCatalogue as error:
-                warnings.warn(f"{name} is kept in memory only: {error}", CatalogueWarning, stacklevel=3)
+                warn(f"{name} is kept in memory only: {error}", CatalogueWarning)
 
     def known(self) -> list[tuple[str, str, str, str]]:
         """Kind, name, state and value of the facts that this process has used, for a catalogue."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -32,6 +31,7 @@ from tagframe.errors import (
     UnreadableCatalogue,
     UnreadableFacts,
     UnreadableTable,
+    warn,
 )
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class FactsFile:
             try:
                 kept = _read(KeptFile(path))
             except UnreadableFacts as error:
-                warnings.warn(f"whether this is a copy of it is not known: {error}", CatalogueWarning, stacklevel=6)
+                warn(f"whether this is a copy of it is not known: {error}", CatalogueWarning)
                 continue
             if kept is not None and kept.told.facts:
                 yield kept
@@ -205,11 +205,10 @@ class KnowledgeStore:
             if view in self._said:
                 continue
             self._said.add(view)
-            warnings.warn(
+            warn(
                 f"{view} {why}, so that it cannot be told whether it shows cells of what is hidden: "
                 f"corpus.hide({f'{view}.column'!r}) hides a column of it, and corpus.show says that one may be seen",
                 UnclearViewWarning,
-                stacklevel=4,
             )
 
     def _known_of(self, told: Told) -> tuple[Told, Knowledge, list[tuple[str, str]]]:
@@ -299,7 +298,7 @@ class KnowledgeStore:
                 left = (
                     f"; it may hold cells of {', '.join(map('.'.join, hidden))} until it is deleted" if hidden else ""
                 )
-                warnings.warn(f"what was told is not in the catalogue{left}: {error}", CatalogueWarning, stacklevel=4)
+                warn(f"what was told is not in the catalogue{left}: {error}", CatalogueWarning)
 
     def _write(self, change: Callable[[Told], Told]) -> None:
         if self._file is None:
@@ -315,7 +314,7 @@ class KnowledgeStore:
             self._told = self._bare(change(self._told))
             if self._told.facts:
                 where = "to this process" if self._catalogue is None else "to this process and the catalogue"
-                warnings.warn(f"known {where} only: {error}", CatalogueWarning, stacklevel=5)
+                warn(f"known {where} only: {error}", CatalogueWarning)
 
     def _bare(self, told: Told) -> Told:
         """Without values of hidden columns, and of what is computed of them, in statements that were learned."""
@@ -407,11 +406,10 @@ def _server(place: str) -> str:
 
 
 def _say_similar(table: str, column: str, place: str) -> None:
-    warnings.warn(
+    warn(
         f"{table}.{column} is hidden: it was hidden in {place}, of whose table this looks like a copy; "
         f"corpus.show({f'{table}.{column}'!r}) shows it",
         CatalogueWarning,
-        stacklevel=6,
     )
 
 

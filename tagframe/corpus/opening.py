@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -42,6 +41,7 @@ from tagframe.errors import (
     InvalidArgument,
     UnreadableTable,
     UnreadableTableWarning,
+    warn,
 )
 
 FRAMES_DATABASE = "frames"
@@ -247,10 +247,9 @@ def _open_catalogue(
     if contents.root is None:
         return _assembled([], contents, (), kept)
     if not contents.root.exists() and ASKED not in contents.sources:
-        warnings.warn(
+        warn(
             f"{contents.root}, which {catalogue.path} indexes, is not there: its tables can be found but not read",
             CatalogueWarning,
-            stacklevel=3,
         )
         return _assembled([], contents, (), kept)
     kept.strict = False
@@ -314,7 +313,7 @@ def _report(root: str, indexed: Indexed) -> None:
             raise problems[0]
         raise UnreadableTable(f"none of the {len(problems)} files in {root!r} can be read; the first: {problems[0]}")
     for problem in problems:
-        warnings.warn(f"left out: {problem}", UnreadableTableWarning, stacklevel=4)
+        warn(f"left out: {problem}", UnreadableTableWarning)
 
 
 def _assembled(

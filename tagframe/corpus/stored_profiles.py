@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -22,7 +21,7 @@ import numpy.typing as npt
 
 from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
 from tagframe.engines.base import ForeignKey
-from tagframe.errors import CatalogueWarning, UnreadableCatalogue
+from tagframe.errors import CatalogueWarning, UnreadableCatalogue, warn
 
 Hashes = npt.NDArray[np.uint64]
 ReadSketch = Callable[[str], Mapping[int, Hashes]]
@@ -134,10 +133,9 @@ class StoredColumns:
     def _read(self) -> Mapping[int, Hashes]:
         held = self.read(self.digest)
         if not held:
-            warnings.warn(
+            warn(
                 f"values of {self.table} are not compared: the catalogue has a newer state; open the corpus again",
                 CatalogueWarning,
-                stacklevel=6,
             )
         return held
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -17,7 +16,7 @@ from tagframe.corpus.catalogue import Catalogue
 from tagframe.corpus.documents import column_document, table_document
 from tagframe.corpus.profile import TableProfile
 from tagframe.embed import ANONYMOUS, expect
-from tagframe.errors import CatalogueWarning, UnreadableCatalogue
+from tagframe.errors import CatalogueWarning, UnreadableCatalogue, warn
 from tagframe.progress import shown
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ class _Held:
         try:
             documents, vectors, self.read = catalogue.vectors(embedder.name, self.read)
         except UnreadableCatalogue as error:
-            warnings.warn(f"vectors are computed again: {error}", CatalogueWarning, stacklevel=6)
+            warn(f"vectors are computed again: {error}", CatalogueWarning)
             return
         self.add(documents, vectors)
 
@@ -207,7 +206,7 @@ def _encoded(
             try:
                 catalogue.add_vectors(embedder.name, ordered[stored:done], vectors[stored:done])
             except UnreadableCatalogue as error:
-                warnings.warn(f"vectors are kept in memory only: {error}", CatalogueWarning, stacklevel=6)
+                warn(f"vectors are kept in memory only: {error}", CatalogueWarning)
                 catalogue = None
             stored, since = done, time.monotonic()
     return ordered, vectors

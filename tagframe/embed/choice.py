@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import threading
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from tagframe.embed.local import distinct_of
 from tagframe.embed.minilm import DEFAULT_MODEL, default_model
 from tagframe.embed.protocol import ANONYMOUS, Embedder, unit
 from tagframe.embed.sentence_transformer import SentenceTransformerEmbedder
-from tagframe.errors import EmbedderNotFound, EmbedderWarning, InvalidArgument
+from tagframe.errors import EmbedderNotFound, EmbedderWarning, InvalidArgument, warn
 from tagframe.lm import EmbeddingModel, embeds_for
 
 
@@ -127,5 +126,5 @@ def _default() -> Embedder | None:
     try:
         return default_model()
     except EmbedderNotFound as error:
-        warnings.warn(f"tables are found by their words only, not by meaning: {error}", EmbedderWarning, stacklevel=4)
+        warn(f"tables are found by their words only, not by meaning: {error}", EmbedderWarning)
         return None

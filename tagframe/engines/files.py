@@ -20,7 +20,7 @@ import pandas as pd
 from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape, file_stamp
 from tagframe.engines.frames import frame_chunk
 from tagframe.engines.rows_only import RowsOnly
-from tagframe.errors import InvalidArgument, NumbersAsTextWarning, UnreadableTable, did_you_mean
+from tagframe.errors import InvalidArgument, NumbersAsTextWarning, UnreadableTable, did_you_mean, warn
 
 CSV_OPTIONS = frozenset(
     "sep delimiter encoding encoding_errors decimal thousands quotechar quoting doublequote escapechar comment "
@@ -153,11 +153,10 @@ class CSVEngine(_OneTable):
             if len(cells) == 0 or not isinstance(cells.dtype, pd.StringDtype):
                 continue
             if all(map(_DECIMAL_COMMA.fullmatch, cells)) and not all(map(_THOUSANDS_COMMA.fullmatch, cells)):
-                warnings.warn(
+                warn(
                     f"the numbers of column {str(name)!r} in {self.path} have decimal commas ({cells.iloc[0]!r}) and "
                     "are read as text; csv={'decimal': ','} reads them as numbers (in the shell: --csv decimal=,)",
                     NumbersAsTextWarning,
-                    stacklevel=2,
                 )
 
     def _may_be_padded(self) -> bool:

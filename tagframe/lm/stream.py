@@ -10,13 +10,12 @@ import contextlib
 import sqlite3
 import threading
 import time
-import warnings
 from collections.abc import Sequence
 from concurrent.futures import Future
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
-from tagframe.errors import NotStored, StoreWarning
+from tagframe.errors import NotStored, StoreWarning, warn
 from tagframe.lm import background
 from tagframe.lm.call import Arrived, Batch, Call, Job
 from tagframe.lm.dispatch import Run
@@ -271,4 +270,4 @@ class Stream:
 
 def warn_of_store(trouble: str) -> None:
     """Warn that answers are not stored."""
-    warnings.warn(f"{trouble}; the run goes on, and its answers are not stored", StoreWarning, stacklevel=2)
+    warn(f"{trouble}; the run goes on, and its answers are not stored", StoreWarning)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
 import re
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
+from tagframe import errors
 from tagframe.errors import (
     AmbiguousJoin,
     AmbiguousJoinWarning,
@@ -40,7 +38,6 @@ DOUBTFUL = 0.5
 """The score below which a merge warns: scores are chances, and such a step is less likely a key than not."""
 
 _SHOWN = 3
-_PACKAGE = str(Path(__file__).resolve().parents[1])
 
 
 _heard: ContextVar[list[str] | None] = ContextVar("tagframe_advice", default=None)
@@ -62,10 +59,7 @@ def warn(message: str, category: type[Warning]) -> None:
     if (said := _heard.get()) is not None:
         said.append(message)
         return
-    level, frame = 1, inspect.currentframe()
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
+    errors.warn(message, category)
 
 
 def say_doubt(plan: JoinPlan) -> None:

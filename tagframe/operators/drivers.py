@@ -9,11 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tagframe.errors import BlockingWarning, Interrupted, RowsFailed, RunStopped, counted
+from tagframe.errors import BlockingWarning, Interrupted, RowsFailed, RunStopped, counted, warn
 from tagframe.lm import Batch, Completion, Usage
 from tagframe.operators.steps import Step, caught, together
 from tagframe.stopping import Stopping
@@ -159,8 +158,7 @@ def _say_once_that_a_loop_waits(description: str) -> None:
         return
     _said = True
     name = description or "sem_filter"
-    warnings.warn(
+    warn(
         f"{name} holds up the running event loop until all is answered; await tagframe.a{name}(…) lets it go on",
         BlockingWarning,
-        stacklevel=5,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -10,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from tagframe.errors import InvalidArgument, UnsureWarning
+from tagframe.errors import InvalidArgument, UnsureWarning, warn
 from tagframe.operators.answer_grammar import UNSURE, parse_word
 from tagframe.operators.asking import Reply
 from tagframe.operators.cascade import Cascade, decided_by, scores_of
@@ -257,9 +256,8 @@ def _reason(outcome: Outcome) -> str | None:
 def _say_unsure(outcomes: Sequence[Outcome]) -> None:
     unsure = sum(outcome.kind == "unsure" for outcome in outcomes)
     if unsure:
-        warnings.warn(
+        warn(
             f"sem_filter: of {unsure:,} of {len(outcomes):,} rows the model could not say whether the claim is true; "
             'they are left out. .tag.outcomes has them as "unsure", return_all=True keeps them as <NA>.',
             UnsureWarning,
-            stacklevel=2,
         )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tagframe.errors import AnswerRejected
+from tagframe.errors import AnswerRejected, warn
 from tagframe.retrieval.question import Question
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ def taken_apart(lm: LM, question: Question, prompt: str, accept: Callable[[str],
 
     completion = lm.complete([Prompt.of(prompt.format(question=question.text))], accept=accept)[0]
     if completion.value is None:
-        warnings.warn(f"the question was taken apart by rules: {completion.error}", stacklevel=3)
+        warn(f"the question was taken apart by rules: {completion.error}")
         return question
     return question.with_subqueries(completion.value, "model")
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tagframe.corpus.profile import ColumnProfile, TableProfile
-from tagframe.errors import AnswerRejected, EmptyQuestion
+from tagframe.errors import AnswerRejected, EmptyQuestion, warn
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.problem import Floats, best_first
 from tagframe.retrieval.question import Question
@@ -203,7 +202,7 @@ def _ask(index: RetrievalIndex, question: Question, shown: Sequence[int], lm: LM
     prompt = refine_prompt(index, question, shown)
     completion = lm.complete([prompt], accept=lambda text: parse_choice(text, ids))[0]
     if completion.value is None:
-        warnings.warn(f"the second look failed, so that tables are chosen without it: {completion.error}", stacklevel=4)
+        warn(f"the second look failed, so that tables are chosen without it: {completion.error}")
     return completion.value
 
 

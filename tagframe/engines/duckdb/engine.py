@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -34,7 +33,7 @@ from tagframe.engines.duckdb.statistics import statistics_of
 from tagframe.engines.duckdb.tables import LakeTable, has_duckdb, lake_tables, need_duckdb, stamp_of, table_of_pattern
 from tagframe.engines.files import from_arrow
 from tagframe.engines.frames import frame_chunk
-from tagframe.errors import UnreadableTable, UnreadableTableWarning, place
+from tagframe.errors import UnreadableTable, UnreadableTableWarning, place, warn
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -212,11 +211,10 @@ def folder_engine(folder: Path, *, asked: bool, follow_links: bool) -> LakeEngin
     if tables and not has_duckdb():
         for table in tables:
             if table.gathered:
-                warnings.warn(
+                warn(
                     f"{table.place} is one table of several files ({table.format}), which DuckDB reads: "
                     "pip install 'tagframe[duckdb]'; its files are taken for tables of their own",
                     UnreadableTableWarning,
-                    stacklevel=4,
                 )
         return None
     return LakeEngine(folder.absolute(), tuple(tables)) if tables else None

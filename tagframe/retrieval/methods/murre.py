@@ -5,7 +5,6 @@ Multi-Hop Table Retrieval for Open-Domain Text-to-SQL (2024), section 2 and algo
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
@@ -14,7 +13,7 @@ import numpy as np
 
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import TableProfile
-from tagframe.errors import InvalidArgument, NotConfigured
+from tagframe.errors import InvalidArgument, NotConfigured, warn
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.lexical import table_terms
 from tagframe.retrieval.method import Method
@@ -232,7 +231,7 @@ class ModelRewriter:
         completions = self._lm.complete(prompts, accept=parse_completion)
         failed = [completion.error for completion in completions if completion.error is not None]
         if failed:
-            warnings.warn(f"{len(failed)} of {len(lists)} questions were not rewritten: {failed[0]}", stacklevel=2)
+            warn(f"{len(failed)} of {len(lists)} questions were not rewritten: {failed[0]}")
         return [completion.value or None for completion in completions]
 
 
