@@ -498,13 +498,13 @@ def place(source: object) -> str:
     return repr(text)
 
 
-def counted(number: int, noun: str) -> str:
-    """A number with its noun, for messages.
+def counted(number: int, noun: str, nouns: str = "") -> str:
+    """A number with its noun, for messages; ``nouns`` where the plural is not the noun with an s.
 
-    >>> counted(1, "row"), counted(2000, "row")
-    ('1 row', '2,000 rows')
+    >>> counted(1, "row"), counted(2000, "row"), counted(0, "row matches", "rows match")
+    ('1 row', '2,000 rows', '0 rows match')
     """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun if number == 1 else nouns or f'{noun}s'}"
 
 
 def did_you_mean(name: str, known: Iterable[Any]) -> str:

@@ -245,7 +245,7 @@ def test_found_shows_the_ranking_and_the_graph_and_a_merge_changes_nothing_of_it
     assert (repr(found), found._repr_html_()) == (text, page)
     after = Tags(merged.tag.merge_report._repr_html_())
     assert {"fan-out", "match 83%"} <= set(after.words)
-    assert "5 rows in the result; 1 rows of shop.sales are not among them." in after.words
+    assert "5 rows in the result; 1 row of shop.sales is not among them." in after.words
 
 
 def test_the_report_of_a_merge_on_a_plan_of_ones_own_shows_that_plan():

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tagframe.display.join_graph import join_graph
 from tagframe.display.markup import escaped, page, small, table
+from tagframe.errors import counted
 
 if TYPE_CHECKING:
     from tagframe.answer import Answer
@@ -38,7 +39,7 @@ def _last(answer: Answer, name: str) -> int | None:
 
 
 def _took(calls: int, seconds: float) -> str:
-    return f"{calls} call{'s' * (calls != 1)}, {seconds:.2f} s"
+    return f"{counted(calls, 'call')}, {seconds:.2f} s"
 
 
 def _stages(answer: Answer) -> list[str]:
@@ -46,7 +47,7 @@ def _stages(answer: Answer) -> list[str]:
 
 
 def _made_of(answer: Answer) -> str:
-    rows = f"{len(answer.rows):,} row{'s' * (len(answer.rows) != 1)}"
+    rows = counted(len(answer.rows), "row")
     return f"{rows} of {', '.join(answer.tables)}" if answer.tables else rows
 
 

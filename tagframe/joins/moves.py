@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tagframe.errors import counted
 from tagframe.joins.steps import JoinStep, PlanTable
 
 
@@ -27,7 +28,9 @@ class PlannedMove:
 
     def __str__(self) -> str:
         much = (
-            "rows" if self.rows is None or self.size is None else f"at most {self.rows:,} rows (about {_mb(self.size)})"
+            "rows"
+            if self.rows is None or self.size is None
+            else f"at most {counted(self.rows, 'row')} (about {_mb(self.size)})"
         )
         return f"{much} of {self.table} come from {self.place}, chosen by keys of {' and '.join(self.asked_by)}"
 

@@ -257,8 +257,8 @@ def about(column: str, table: str) -> float:
         return 0.45
     if name.key_word == 1.0 and len(entity) == 1 and _stands_for(entity[0], thing):
         return 0.45
-    if name.key_word == 1.0 and _are_short_for(entity, thing):
-        return 0.45
+    if name.key_word == 1.0 and (_are_short_for(entity, thing) or (len(thing) > 1 and entity[-1] == thing[-1])):
+        return 0.45  # a supplier company is one of third party companies
     return 0.0
 
 
@@ -409,6 +409,8 @@ def match(column: str, table: str, other_column: str, other_table: str) -> NameM
         options.append(NameMatch(0.85 if name.key_word else 0.6, f"{shown} is a role of {other_column}", "role"))
     elif len(other.words) == 1 and not other.generic and name.words and _is_role_of_word(name.words, other.words[0]):
         options.append(NameMatch(0.6, f"{shown} is a role of {other_column}", "role"))
+    elif name.key_word and name.entity and not name.generic and _ends(other.words, name.words):
+        options.append(NameMatch(0.6, f"{other_column} is a role of {shown}", "role"))
     listed = not name.key_word and is_plural(column)  # "tags" of a post are many tags, not the key of one
     if means and not listed and home >= 0.55 and (other.key_word or other.entity == name.entity):
         exact = bool(name.key_word) and not other.entity and name.words[len(name.entity) :] == other.words

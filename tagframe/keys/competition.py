@@ -15,6 +15,8 @@ _AT_MOST = -0.2
 """The likeliest pair of a table that nothing links becomes likelier than not only where its values are so telling, as
 log likelihood ratio: two tables that have nothing to do with each other have a likeliest pair, too, and most ids are
 contained in others by accident."""
+_SAID = 0.55
+"""Names that fit so well need no telling values: it is enough that all are found."""
 _NEARLY = -1.5
 """References by name that are so likely speak for each other: all of them may be short of a little."""
 _WHOLE = 0.95
@@ -191,13 +193,15 @@ def _adopt_orphans(candidates: Sequence[Candidate]) -> None:
             and not names.mean_unlike(left.spelt, right.spelt)
             and not {left.owner.id, right.owner.id} <= linked
         ):
-            candidate.logit += math.log(max(1, left.profile.distinct or 1))
+            rarely = math.log(max(1, left.profile.distinct or 1))
+            candidate.logit += rarely
+            candidate.ratio = rarely if candidate.ratio is None else candidate.ratio + rarely
 
 
 def _link_the_unlinked(candidates: Sequence[Candidate]) -> None:
     """Tables of a database are linked, as a rule: the likeliest pair of one that nothing links gains by it.
 
-    Two columns that number the rows of their own tables are no such pair.
+    Two columns that number the rows of their own tables are no such pair, unless a name says so.
     """
     linked = {side.owner.id for c in candidates if c.logit > 0 for side in (c.left, c.right)}
     of_table: dict[str, list[Candidate]] = defaultdict(list)
@@ -217,7 +221,8 @@ def _link_the_unlinked(candidates: Sequence[Candidate]) -> None:
             near = [c for c in group if c.right.key == best.right.key and c.logit > best.logit - _CLEAR]
             chosen.update({(c.left.key, c.right.key): c for c in near if _is_whole(c)})
     for candidate in chosen.values():
-        told_apart = candidate.ratio is not None and candidate.ratio >= _TELLING and _may_be_opaque(candidate)
+        tells = candidate.match.score >= _SAID or (candidate.ratio is not None and candidate.ratio >= _TELLING)
+        told_apart = tells and _may_be_opaque(candidate)
         candidate.logit = min(candidate.logit + UNLINKED, math.inf if told_apart else max(candidate.logit, _AT_MOST))
 
 
@@ -241,4 +246,7 @@ def _may_be_opaque(candidate: Candidate) -> bool:
 
 def _is_whole(candidate: Candidate) -> bool:
     contained, left, right = candidate.contained, candidate.left, candidate.right
-    return contained is not None and contained.share >= _WHOLE and right.unique == 1.0 and not left.is_surrogate
+    if contained is None or contained.share < _WHOLE or right.unique != 1.0:
+        return False
+    # The number of a table's own rows is another's where it is called so: that of supplier addresses among addresses.
+    return not left.is_surrogate or candidate.match.score >= _SAID

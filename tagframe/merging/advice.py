@@ -22,12 +22,13 @@ from tagframe.errors import (
     RowsLostWarning,
     TableLeftOutWarning,
     TablesStackedWarning,
+    counted,
 )
 from tagframe.joins.aggregates import way_to_aggregate
 from tagframe.joins.key_text import On, text_of
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import JoinStep
-from tagframe.keys.column_names import is_attribute, version_column, words
+from tagframe.keys.column_names import GENERIC, KEY_WORDS, is_attribute, version_column, words
 from tagframe.keys.key_columns import has_versions
 from tagframe.keys.key_pair import KeyPair
 from tagframe.keys.terms import CALENDAR, FAINT_NAME
@@ -37,6 +38,8 @@ Reaction = Literal["raise", "warn", "allow"]
 DOUBTFUL = 0.5
 """The score below which a merge warns: scores are chances, and such a step is less likely a key than not."""
 
+_HARDLY = 0.01
+"""Values that are met by accident as rarely as this, relative to how often a key's are, need but a hint of a name."""
 _SHOWN = 3
 
 
@@ -85,7 +88,7 @@ def say_stacked(plan: JoinPlan, on: On | None) -> None:
     said = " ".join(item if isinstance(item, str) else f"{item.left} {item.right}" for item in items)
     for source in plan.sources:
         named = [part.id for part in source.parts if re.search(rf"\b{re.escape(part.name)}\.", said)]
-        parts = [f"{part.id} ({part.rows:,} rows)" if part.rows else part.id for part in source.parts]
+        parts = [f"{part.id} ({counted(part.rows, 'row')})" if part.rows else part.id for part in source.parts]
         if plan.is_anchored and source.id == plan.start and parts:
             what = "the merge is of the rows of all of them"
         elif 0 < len(named) < len(parts):
@@ -116,7 +119,18 @@ def is_unnamed(key: KeyPair) -> bool:
     names = [{column.casefold() for column in columns} for columns in (key.left_columns, key.right_columns)]
     if names[0] == names[1] and not any(map(is_attribute, names[0])):
         return False
-    return key.evidence.chance is not None and key.evidence.name < FAINT_NAME and key.evidence.similarity is None
+    if key.evidence.chance is None or key.evidence.name >= FAINT_NAME or key.evidence.similarity is not None:
+        return False
+    return key.evidence.chance > _HARDLY or not _share_a_word(key)
+
+
+def _share_a_word(key: KeyPair) -> bool:
+    """Whether the names of both sides, each a column's and its table's, have a word in common that says what it is."""
+    mine, theirs = (
+        {word for name in (table.rpartition(".")[2], *columns) for word in words(name)}
+        for table, columns in ((key.left_table, key.left_columns), (key.right_table, key.right_columns))
+    )
+    return any(len(word) > 1 for word in (mine & theirs) - KEY_WORDS - GENERIC)
 
 
 def ways_as_sure(plan: JoinPlan) -> tuple[str, ...]:
@@ -173,9 +187,9 @@ def refuse_inexact(name: str, keys: pd.Series, *, shown: bool = True) -> None:
     if len(rounded):
         such = f", as {rounded[0]:.0f}" if shown else ""
         raise InexactKeys(
-            f"{len(rounded):,} keys of {name} are floats of {limit:,.0f} and more{such}: there {dtype} "
-            "rounds integers, so that unlike keys look alike. Read the column as 'Int64', which has room for missing "
-            "values, or as text"
+            f"{counted(len(rounded), f'key of {name} is a float', f'keys of {name} are floats')} of {limit:,.0f} and "
+            f"more{such}: there {dtype} rounds integers, so that unlike keys look alike. Read the column as 'Int64', "
+            "which has room for missing values, or as text"
         )
 
 
@@ -185,7 +199,8 @@ def say_coercion(step: JoinStep, coerced: int, rows: int, example: tuple[Any, An
     if example is not None:
         such = f", as {example[0]!r} and {example[1]!r}"
     warn(
-        f"{coerced:,} of {rows:,} rows match on {step} only where keys are read alike though written otherwise{such}",
+        f"{coerced:,} of {counted(rows, 'row matches', 'rows match')} on {step} only where keys are read alike though "
+        f"written otherwise{such}",
         CoercedKeysWarning,
     )
 
@@ -194,14 +209,16 @@ def say_written_otherwise(step: JoinStep, alone: int, example: tuple[Any, Any] |
     """Warn of texts without a partner that would have one if they were read as what they may mean."""
     such = "" if example is None else f", as {example[0]!r} and {example[1]!r}"
     warn(
-        f"{alone:,} rows find no partner on {step} by texts that are written otherwise than others which may mean the "
-        f"same{such}. Write them alike where they do",
+        f"{counted(alone, 'row finds', 'rows find')} no partner on {step} by texts that are written otherwise than "
+        f"others which may mean the same{such}. Write them alike where they do",
         DoubtfulJoinWarning,
     )
 
 
 def loss(start: str, lost: int, rows: int) -> str:
     """The sentence that says how many rows of the start table are lost."""
+    if rows == 1:
+        return f"{lost:,} of 1 row of {start} has no partner and is not in the result"
     return f"{lost:,} of {rows:,} rows of {start} have no partner and are not in the result"
 
 
@@ -232,8 +249,8 @@ def fan_out(plan: JoinPlan, step: JoinStep, rows: int, most: int, *, are_all: bo
     """What a step would repeat, and what to do instead; whether the error has all these rows, or the first ones."""
     shown = "They" if are_all else "The first of them"
     message = (
-        f"joining {step.table} on {step} would repeat {rows:,} rows of {plan.start}, {most:,} times at most. {shown} "
-        "are on this error as .rows. Pass on_fanout='allow' if the repetition is meant, or"
+        f"joining {step.table} on {step} would repeat {counted(rows, 'row')} of {plan.start}, {most:,} times at most. "
+        f"{shown} are on this error as .rows. Pass on_fanout='allow' if the repetition is meant, or"
     )
     otherwise = wider or _versions(plan, step)
     if otherwise:

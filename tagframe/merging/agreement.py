@@ -19,7 +19,7 @@ import pandas as pd
 
 from tagframe.corpus import Corpus
 from tagframe.corpus.canonical import canonical_all
-from tagframe.errors import DoubtfulJoinWarning
+from tagframe.errors import DoubtfulJoinWarning, counted
 from tagframe.joins.key_text import text_of
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import JoinStep, PlanTable
@@ -158,7 +158,7 @@ def disagreements(
         if counts is not None:
             differing, rows = counts
             column = one.theirs[1]
-            found.append((one, f"{column} differs in {differing:,} of {rows:,} matched rows on {one.step}"))
+            found.append((one, f"{column} differs in {differing:,} of {counted(rows, 'matched row')} on {one.step}"))
     return found
 
 

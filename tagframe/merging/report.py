@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from tagframe.errors import counted
 from tagframe.joins.aggregates import sentence_of
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import PlanTable
@@ -50,7 +51,8 @@ class StepReport:
         """What of the step to know before using the rows, in words; nothing where each row has its one partner."""
         found = []
         if self.unmatched_left:
-            found.append(f"{self.unmatched_left:,} of {self.rows_in:,} rows have no partner{self._with_nulls()}")
+            rows = counted(self.rows_in, "row has", "rows have")
+            found.append(f"{self.unmatched_left:,} of {rows} no partner{self._with_nulls()}")
         return found + self._changes()
 
     def _with_nulls(self) -> str:
@@ -61,17 +63,19 @@ class StepReport:
         if self.fan_out > 1:
             found.append(f"a matched row becomes {self.fan_out:.2f} rows on average")
         if self.coerced:
-            found.append(f"{self.coerced:,} match only after coercion")
+            found.append(counted(self.coerced, "matches only after coercion", "match only after coercion"))
         return found
 
     def __str__(self) -> str:
-        notes = [f"{self.matched:,} of {self.rows_in:,} rows match"]
+        notes = [f"{self.matched:,} of {counted(self.rows_in, 'row matches', 'rows match')}"]
         if self.unmatched_left:
-            notes.append(f"{self.unmatched_left:,} do not{self._with_nulls()}")
+            notes.append(f"{counted(self.unmatched_left, 'does', 'do')} not{self._with_nulls()}")
         notes += self._changes()
         if self.unmatched_right:
-            notes.append(f"{self.unmatched_right:,} rows of the new table stay unused")
-        return f"{self.left} {self.sign} {self.right}: " + "; ".join(notes) + f"; {self.rows_out:,} rows out."
+            notes.append(
+                counted(self.unmatched_right, "row of the new table stays unused", "rows of the new table stay unused")
+            )
+        return f"{self.left} {self.sign} {self.right}: " + "; ".join(notes) + f"; {counted(self.rows_out, 'row')} out."
 
 
 @dataclass(frozen=True)
@@ -95,8 +99,10 @@ class Moved:
     keys_size: int = 0
 
     def __str__(self) -> str:
-        sent = f", for {self.keys:,} keys sent there ({_bytes(self.keys_size)})" if self.keys else ""
-        return f"{self.rows:,} {self.what} of {self.table} came from {self.engine} ({_bytes(self.size)}){sent}"
+        sent = f", for {counted(self.keys, 'key')} sent there ({_bytes(self.keys_size)})" if self.keys else ""
+        return (
+            f"{counted(self.rows, self.what[:-1])} of {self.table} came from {self.engine} ({_bytes(self.size)}){sent}"
+        )
 
 
 def _bytes(size: int) -> str:
@@ -196,7 +202,7 @@ class MergeReport:
     @property
     def heading(self) -> str:
         """Where the merge started."""
-        return f"Merged from {self.start} ({self.start_rows:,} rows):"
+        return f"Merged from {self.start} ({counted(self.start_rows, 'row')}):"
 
     @property
     def doubts(self) -> list[str]:
@@ -206,15 +212,17 @@ class MergeReport:
     @property
     def ending(self) -> str:
         """What came out."""
-        parts = [f"{self.rows:,} rows in the result"]
+        parts = [f"{counted(self.rows, 'row')} in the result"]
         if self.lost:
-            parts.append(f"{self.lost:,} rows of {self.start} are not among them")
+            parts.append(
+                counted(self.lost, f"row of {self.start} is not among them", f"rows of {self.start} are not among them")
+            )
         if self.filtered:
-            parts.append(f"{self.filtered:,} rows were filtered out by where=")
+            parts.append(counted(self.filtered, "row was filtered out by where=", "rows were filtered out by where="))
         found = "; ".join(parts) + "."
         if self.frame_rows is not None:
             of_them = " of them" * (self.frame_rows < self.rows)
-            found += f" The merge gave {self.rows:,} rows; this frame has {self.frame_rows:,}{of_them}."
+            found += f" The merge gave {counted(self.rows, 'row')}; this frame has {self.frame_rows:,}{of_them}."
         return found
 
     def __repr__(self) -> str:

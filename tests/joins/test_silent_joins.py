@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
 import warnings
+from contextlib import closing
 
 import pandas as pd
 import pytest
 
 import tagframe as tf
 from tagframe.errors import AmbiguousJoin, AmbiguousJoinWarning, DoubtfulJoinWarning, FanOut, InvalidArgument
+from tagframe.joins.infer import keys_between
 
 D = pd.DataFrame
 
@@ -185,3 +188,59 @@ def test_a_refusal_compares_columns_that_several_tables_have():
     on = ["emitted.name = codes.name", "codes.iso3 = gdp.iso3"]
     with pytest.raises(FanOut, match=r"year of 'frames\.emitted' belongs to the key"):
         tf.merge({"emitted": emitted, "codes": codes, "gdp": gdp}, on=on)
+
+
+def test_a_key_has_one_chance_in_the_plan_and_in_the_other_ways():
+    places = range(60)
+    frames = {
+        "track": D({"track_id": places, "media_type_id": [n % 5 + 1 for n in places]}),
+        "customer": D({"customer_id": range(1, 31), "support_rep_id": [n % 3 + 3 for n in range(30)]}),
+        "invoice": D({"invoice_id": range(1, 46), "customer_id": [n % 30 + 1 for n in range(45)]}),
+        "line": D({"line_id": places, "invoice_id": [n % 45 + 1 for n in places], "track_id": places}),
+    }
+    corpus = tf.open_corpus(frames)
+    seen = {key: key.score for key in keys_between(corpus, [table.id for table in corpus]).keys}
+    seen |= {key.reversed(): score for key, score in seen.items()}
+    plan = tf.join_plan(frames)
+    for other in (plan, *plan.alternatives):
+        for step in other.steps:
+            if step.key.evidence.origin == "inferred":
+                assert step.score == seen[step.key]
+            assert {*step.columns, *step.base_columns} != {"media_type_id", "support_rep_id"}
+
+
+def test_an_example_shows_two_values_that_are_written_otherwise():
+    one = D({"place": [19, 20], "code": ["007", "8"], "x": [0, 1]})
+    other = D({"place": [19, 20], "code": [7, 8], "y": [0, 1]})
+    with pytest.warns(tf.errors.CoercedKeysWarning, match=r"2 of 2 rows match .*, as '007' and 7$"):
+        tf.merge(one, other, on=["place", "code"])
+    with pytest.warns(tf.errors.CoercedKeysWarning, match=r"1 of 1 row matches .*, as '007' and 7$"):
+        tf.merge(one.head(1), other.head(1), on=["place", "code"])
+
+
+@pytest.mark.parametrize("where", ["parquet", "parquet and SQLite"])
+def test_a_loss_without_an_anchor_is_said_whatever_engine_runs_the_merge_and_with_a_limit(tmp_path, where):
+    loans = D({"loan_id": range(100), "client_id": [n % 50 + 1 for n in range(100)]})
+    clients = D({"client_id": range(1, 34), "town": [f"t{n}" for n in range(33)]})
+    loans.to_parquet(tmp_path / "loans.parquet")
+    if where == "parquet":
+        clients.to_parquet(tmp_path / "clients.parquet")
+    else:
+        with closing(sqlite3.connect(tmp_path / "bank.sqlite")) as file:
+            clients.to_sql("clients", file, index=False)
+    corpus = tf.open_corpus(tmp_path)
+    found = corpus.tables.tag.retrieve_tables("Which loans have clients of a town?", k=2)
+    for limit in (None, 3):
+        with pytest.warns(tf.errors.RowsLostWarning, match=r"34 of 100 rows of \S*loans have no partner"):
+            found.merge(limit=limit)
+
+
+def test_values_that_are_hardly_met_by_accident_need_but_a_word_that_both_names_share():
+    chips = D({"apt_book_id": [n * 37 + 1001 for n in range(40)], "state": ["a", "b"] * 20})
+    bookings = D({"apt_booking_id": [n * 37 + 1001 for n in range(60)], "guests": [1, 2] * 30})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tf.merge({"units": chips, "bookings": bookings})
+    renamed = {"units": chips.rename(columns={"apt_book_id": "slot_id"}), "bookings": bookings}
+    with pytest.warns(DoubtfulJoinWarning):
+        tf.merge(renamed)

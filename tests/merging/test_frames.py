@@ -25,7 +25,7 @@ def test_frames_in_a_list_are_called_by_their_place():
 
 
 def test_the_first_frame_is_the_anchor():
-    with pytest.raises(Exception, match=r"would repeat 1 rows of frames\.frame_1"):
+    with pytest.raises(Exception, match=r"would repeat 1 row of frames\.frame_1"):
         merged([SHOPS, SALES])
     frame, _ = merged([SHOPS, SALES], on_fanout="allow")
     assert frame["sale_no"].tolist() == [8, 7, 9]

@@ -71,7 +71,7 @@ def test_the_inputs_are_left_as_they_were():
 def test_a_step_that_repeats_rows_of_the_start_is_refused_with_the_rows():
     plan = join_plan({"bank.clients": CLIENTS, "bank.loans": LOANS})
     assert plan.start == "bank.clients"
-    with pytest.raises(FanOut, match=r"would repeat 1 rows of bank\.clients") as refusal:
+    with pytest.raises(FanOut, match=r"would repeat 1 row of bank\.clients") as refusal:
         merged({"bank.clients": CLIENTS, "bank.loans": LOANS})
     assert refusal.value.rows["client_id"].tolist() == [20]
 

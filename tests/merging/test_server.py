@@ -142,7 +142,7 @@ def test_with_a_limit_the_statement_stops_there_and_counts_come_later(corpus, ch
 def test_a_step_that_repeats_rows_is_refused_before(corpus):
     given = keys_on("customer_id", names(corpus))
     plan = plan_tables(corpus, ["shop.customer", "shop.visit"], given=given).restarted("shop.customer")
-    with pytest.raises(FanOut, match=r"would repeat 1 rows of shop\.customer, 2 times at most") as caught:
+    with pytest.raises(FanOut, match=r"would repeat 1 row of shop\.customer, 2 times at most") as caught:
         run_plan(plan, corpus, limit=5)
     assert caught.value.rows["customer_id"].tolist() == [1]
     # Where the repetition is meant, it is accounted for there.

@@ -77,8 +77,13 @@ CLINIC = {
 }  # fmt: skip
 
 
-def test_a_twin_is_found_and_stacked_with_the_other(words):
-    corpus = tf.open_corpus(CLINIC)
+@pytest.mark.parametrize("where", ["frames", "CSV"])
+def test_a_twin_is_found_and_stacked_with_the_other(words, tmp_path, where):
+    if where == "CSV":
+        (tmp_path / "clinic").mkdir()
+        for name, frame in CLINIC.items():
+            frame.to_csv(tmp_path / "clinic" / f"{name.removeprefix('clinic.')}.csv", index=False)
+    corpus = tf.open_corpus(CLINIC if where == "frames" else tmp_path / "clinic")
     found = retrieve_tables("Which drug of visits for which animals?", corpus, k=2, embedder=words)
     (hit,) = (hit for hit in found if hit.parts)
     assert hit.parts == ("clinic.visits_2023", "clinic.visits_2024")
