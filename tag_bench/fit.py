@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from tqdm.auto import tqdm
 
+import tagframe as tf
 from tag_bench import SpreadCommand
 from tag_bench.fit_alone import read_alone
 from tag_bench.fit_examples import Example, read_examples, read_names
@@ -212,16 +213,25 @@ def by_variant(judged: Sequence[Judged]) -> dict[str, list[Judged]]:
     help="A folder for vectors and evidence, so that a second fit takes minutes; it holds pickles, and nobody else may "
     "write there.",
 )
+@click.option("--embedder", help="A provider's model, or a sentence-transformers model by name or folder.")
 @click.option("--weights", type=click.Path(dir_okay=False, path_type=Path), help="Where to write the fitted weights.")
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
-def command(folders: tuple[Path, ...], questions: int, cache: Path | None, weights: Path | None, output: Any) -> None:
+def command(
+    folders: tuple[Path, ...],
+    questions: int,
+    cache: Path | None,
+    embedder: str | None,
+    weights: Path | None,
+    output: Any,
+) -> None:
     """Fit the default method's weights and report them on data that they were not fitted on.
 
     Example: python -m tag_bench fit --data spider bird spider_train spider2 --weights tagframe/retrieval/weights.json
     """
-    examples = [example for folder in folders for example in read_examples(folder, questions, cache)]
-    examples += read_names(folders, questions, cache)
-    examples += [example for folder in folders for example in read_alone(folder, questions, cache)]
+    with tf.context(embedder=embedder):
+        examples = [example for folder in folders for example in read_examples(folder, questions, cache)]
+        examples += read_names(folders, questions, cache)
+        examples += [example for folder in folders for example in read_alone(folder, questions, cache)]
     names = list(dict.fromkeys(example.data for example in examples))
     fold_of = folds(examples)
     out: list[Judged] = []
@@ -247,7 +257,8 @@ def command(folders: tuple[Path, ...], questions: int, cache: Path | None, weigh
     complete, fits = fit_confidence(out or cross)
     given = {"table": final.table, "set": final.set, "complete": complete, "fits": fits}
     if weights is not None:
-        about = f"Made by tag_bench fit from {questions} questions each of {', '.join(names)}."
+        encoder = f" --embedder {embedder}" if embedder else ""
+        about = f"Made by tag_bench fit{encoder} from {questions} questions each of {', '.join(names)}."
         written = {"about": about, **{name: _rounded(part) for name, part in given.items()}}
         weights.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
     report["weights_file"] = None if weights is None else str(weights)

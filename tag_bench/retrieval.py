@@ -21,10 +21,11 @@ from tag_bench.data import Dataset, Question, drawn, of_half, read_coarse, read_
 from tag_bench.kept import Kept, KeptEmbedder
 from tag_bench.lessons import Lesson
 from tag_bench.published import beside, plot
+from tagframe import config
 from tagframe.answer.annotating import annotated
 from tagframe.corpus.corpus import knowledge_of
 from tagframe.corpus.vectors import VectorStore
-from tagframe.embed import SentenceTransformerEmbedder, get_embedder
+from tagframe.embed import get_embedder
 from tagframe.errors import ReplayMiss
 from tagframe.evaluation.scores import scores_of
 from tagframe.lm import LM
@@ -298,7 +299,7 @@ _VARIANTS = "Of JAR, for exact and mip: D without joins, F in full, G with the k
     "--weights", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Of a fit, for --method auto."
 )
 @click.option("--every-question", is_flag=True, help="Count the questions of one table too, as MURRE does.")
-@click.option("--embedder", help="A sentence-transformers model, by name or folder.")
+@click.option("--embedder", help="A provider's model, or a sentence-transformers model by name or folder.")
 @click.option(
     "--cache",
     "kept_in",
@@ -358,7 +359,7 @@ def command(
     several = [question for question in counted if every_question or len(question.gold) > 1][:limit]
     if not several:
         raise click.ClickException(f"none of the {len(counted)} questions needs more than one table")
-    encoder = get_embedder() if embedder is None else SentenceTransformerEmbedder(embedder)
+    encoder = get_embedder(config.current(embedder=embedder))
     if encoder is not None and kept_in is not None:
         encoder = KeptEmbedder(encoder, Kept(kept_in))
     if own_database and (coarse is not None or hide_database):

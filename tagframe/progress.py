@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Callable, Iterable, Iterator
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
@@ -13,8 +15,8 @@ from tagframe.quiet import quiet
 
 T = TypeVar("T")
 
-PATIENCE = 2.0
-"""Seconds of local work before a bar comes up that nobody asked for."""
+PATIENCE = 0.8
+"""Seconds of local work before a bar comes up that nobody asked for: within the first."""
 
 
 _tell: ContextVar[Callable[[str], None] | None] = ContextVar("tagframe_tell", default=None)
@@ -49,11 +51,17 @@ def new_bar(total: int, description: str, unit: str, **options: Any) -> Any:
 
 
 def shown(
-    work: Iterable[tuple[int, T]], total: int, description: str, unit: str, progress: bool | None = None
-) -> Iterator[T]:
+    work: Iterable[tuple[int, T]],
+    total: int,
+    description: str,
+    unit: str,
+    progress: bool | None = None,
+    **options: Any,
+) -> Generator[T, None, None]:
     """What is worked through, with a bar where one is wanted.
 
-    A bar that was not asked for by True comes up after :data:`PATIENCE` seconds only.
+    A bar that was not asked for by True comes up after :data:`PATIENCE` seconds only, and then whether or not a first
+    unit is done.
 
     Args:
         work: pairs of how many units something is, and the thing.
@@ -61,6 +69,7 @@ def shown(
         description: what is done.
         unit: what is counted.
         progress: as for :func:`is_wanted`.
+        options: of tqdm.
     """
     if (tell := _tell.get()) is not None:
         work = _telling(work, total, description, unit, tell)
@@ -69,12 +78,16 @@ def shown(
             yield item
         return
     asked = current().progress if progress is None else progress
-    bar = new_bar(total, description, unit, delay=0 if asked else PATIENCE)
+    bar = new_bar(total, description, unit, delay=0 if asked else PATIENCE, **options)
+    timer = threading.Timer(PATIENCE, _come_up, [bar])
+    timer.daemon = True
+    timer.start()
     try:
         for units, item in work:
             yield item
             bar.update(units)
     finally:
+        timer.cancel()
         bar.close()
 
 
@@ -83,6 +96,21 @@ def _telling(
 ) -> Iterator[tuple[int, T]]:
     done = 0
     for units, item in work:
-        tell(f"{description}: {done:,} of {total:,} {unit}s")
+        tell(f"{description}: {done:,} of {total:,} {unit}s" if unit else description)
         yield units, item
         done += units
+
+
+@contextmanager
+def waiting(description: str) -> Iterator[None]:
+    """For a block of work that has no units: what it is that is waited for, and no trace of it afterwards."""
+    bar = shown([(1, None)], 1, description, "", leave=False, bar_format="{desc} … {elapsed}")
+    with contextlib.closing(bar):
+        next(bar)
+        yield
+
+
+def _come_up(bar: Any) -> None:
+    """Draw a bar that waits for its first unit."""
+    bar.refresh()
+    bar.delay = 0  # or it would not be wiped out

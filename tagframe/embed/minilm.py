@@ -18,6 +18,7 @@ from tagframe.embed.bert import bert_graph
 from tagframe.embed.local import LocalEmbedder
 from tagframe.embed.protocol import unit
 from tagframe.errors import EmbedderNotFound
+from tagframe.progress import waiting
 from tagframe.quiet import quiet
 
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -108,7 +109,8 @@ class MiniLM(LocalEmbedder):
     def _loaded(self) -> tuple[Any, Any]:
         with self._lock:
             if self._model is None:
-                self._model = self._load()
+                with waiting("loading the encoder"):
+                    self._model = self._load()
             return self._model
 
     def _load(self) -> tuple[Any, Any]:

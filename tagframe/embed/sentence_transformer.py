@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from tagframe.embed.local import BATCH_LETTERS, LocalEmbedder
 from tagframe.errors import EmbedderNotFound
+from tagframe.progress import waiting
 from tagframe.quiet import quiet
 
 _LOGGERS = ("sentence_transformers", "transformers", "huggingface_hub")
@@ -72,7 +73,8 @@ class SentenceTransformerEmbedder(LocalEmbedder):
         """
         with self._lock:
             if self._model is None:
-                self._model = self._loaded()
+                with waiting("loading the encoder"):
+                    self._model = self._loaded()
                 self.batch_letters = BATCH_LETTERS if self._model.device.type == "cpu" else _ACCELERATOR_LETTERS
 
     def _forward(self, texts: list[str]) -> npt.NDArray[np.float32]:

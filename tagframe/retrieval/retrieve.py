@@ -17,6 +17,7 @@ from tagframe.corpus.corpus import statements_of
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.vectors import VectorStore
 from tagframe.errors import EmptyCorpus, InvalidArgument, TableNotFound, did_you_mean
+from tagframe.retrieval.calibration import unfitted
 from tagframe.retrieval.cell_values import cells_of
 from tagframe.retrieval.families import twins_of
 from tagframe.retrieval.index import RetrievalIndex
@@ -237,7 +238,8 @@ def _retrieved(
         for rank, position in enumerate(selection.indices)
     )
     hits = _with_twins(hits, corpus, question, anchor)
-    notes = [note for note in (selection.note, second_look) if note]
+    fitted = unfitted(embedder) if chosen.says_k else ""
+    notes = [note for note in (selection.note, second_look, fitted) if note]
     available = len(index.tables) - (anchored is not None)
     if size is not None and size > available:
         notes.append(f"k={size}, and there are {available} tables to choose from: these are all of them")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from tagframe.retrieval.calibration import calibrated
 from tagframe.retrieval.cell_values import ValueHit
 from tagframe.retrieval.learned import Known
 from tagframe.retrieval.names_in_cells import held_names
@@ -135,7 +136,7 @@ class Evidence:
 def gather(index: RetrievalIndex, question: Question) -> Evidence:
     """The evidence for every table of the corpus; sub-queries that say more are covered like the question's words."""
     count = len(index.tables)
-    relevance = index.relevance(question)
+    relevance = calibrated(index.relevance(question), index.embedder)
     stems = question.stems
     dense, words, attributes = relevance.table, relevance.words, relevance.attributes
     lexical = _over_best(index.lexical.scores(question.terms))

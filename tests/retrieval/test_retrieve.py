@@ -6,6 +6,7 @@ import tagframe as tf
 from tagframe.errors import EmptyCorpus, EmptyQuestion, InvalidArgument, NotConnected, TableNotFound
 from tagframe.lm import LM
 from tagframe.retrieval import METHODS, retrieve_tables
+from tagframe.retrieval.calibration import unfitted
 
 QUESTION = "What is the gender of the clients who have a loan?"
 
@@ -153,7 +154,8 @@ def test_k_is_k(schema, words, method):
     corpus = schema(**{f"shop.t{number}": ["id", f"x{number}"] for number in range(60)})
     found = retrieve_tables("How many t3 have an x7?", corpus, k=45, method=method, embedder=words)
     assert len(found) == len(set(found.ids)) == 45
-    assert not found.note
+    assert found.note == (unfitted(words) if method == "auto" else "")
+    assert "tables to choose from" not in found.note
 
 
 def test_auto_says_how_sure_it_is_and_can_be_asked_to_be_surer(bank, words):
