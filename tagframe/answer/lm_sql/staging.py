@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from sqlglot import exp
 
@@ -312,21 +313,23 @@ class Staged:
         rows = self._read(select, block.rows(columns, in_order=True), names, filters[0][1], distinct=False, first=True)
         filters.sort(key=lambda one: rows[names_of_call(one[0], 0)[0]].nunique())
         few = sum(rows[names_of_call(number, 0)[0]].nunique() for number, _, _ in filters) <= _FIRST
-        position, size, passed = 0, len(rows) if few else max(4 * wanted, _FIRST), 0
+        left = rows if select.args.get("order") is not None else _spread(rows, filters, row if merged else None)
+        asked, size, passed = 0, len(rows) if few else max(4 * wanted, _FIRST), 0
         found: set[str] = set()
-        while position < len(rows) and passed < wanted:
-            some = rows.iloc[position : position + size]
-            if merged is not None:
-                some = some[~some[row].isin(list(found))]
+        while len(left) and passed < wanted:
+            some, left = left.iloc[:size], left.iloc[size:]
+            asked += len(some)
             for number, values, yes in filters:
                 names = names_of_call(number, len(values.columns))
                 yield from values.ask(_labelled(some[names].drop_duplicates(names[0]), values))
                 some = some.iloc[[at for at, key in enumerate(some[names[0]]) if values.answers.get(key) == int(yes)]]
-            if merged is not None:
+            if merged is None:
+                passed += len(some)
+            else:
                 found.update(some[row])
-                some = some[:0]
-            position, passed = position + size, passed + len(some) or len({_alike(key) for key in found})
-            size = next_round(position, passed, wanted, _FIRST)
+                left = left[~left[row].isin(list(found))]
+                passed = len({_alike(key) for key in found})
+            size = next_round(asked, passed, wanted, _FIRST)
         if passed < wanted and len(rows) > MOST_VALUES:
             raise _too_many(filters[0][1], "rows")
         for pending in list(block.pending):
@@ -468,6 +471,21 @@ def merged_by(select: exp.Select, is_column: Callable[[str], bool]) -> list[exp.
     known = {key.sql() for key in keys} | {item.alias for item in items if item.unalias() in keys}
     ordered = order.expressions if order is not None else ()
     return keys if all(part.this.sql() in known or part.this.name in known for part in ordered) else None
+
+
+def _spread(rows: pd.DataFrame, filters: Sequence[tuple[int, Values, bool]], row: str | None) -> pd.DataFrame:
+    """The rows in an order in which neither a row of the result nor a value, of several, soon comes again.
+
+    Any rows do where nothing orders them; in the order of a join, all of the first would have one partner.
+    """
+    columns = [name for number, one, _ in filters for name in names_of_call(number, len(one.columns))[1:]]
+    turns = np.zeros(len(rows), dtype=np.intp)
+    if len(columns) > 1 and len(rows):
+        codes, known = pd.factorize(pd.concat([rows[name].astype(str) for name in columns[:2]]))
+        # Diagonals of the pairs: each has every value of both sides once, and a value meets itself in the last one.
+        turns = (codes[len(rows) :] - codes[: len(rows)] - 1) % len(known)
+    before = turns if row is None else rows.groupby(rows[row].astype(str)).cumcount().to_numpy()
+    return rows.iloc[np.lexsort((turns, before))]
 
 
 def _alike(key: str) -> str:
