@@ -12,6 +12,7 @@ from tagframe.corpus import Corpus, TableProfile, facts_of
 from tagframe.corpus.corpus import knowledge_of, statements_of
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.told_facts import FactKey
+from tagframe.display import Shown
 from tagframe.errors import AnswerRejected, counted
 from tagframe.operators.answer_grammar import parse_block
 from tagframe.operators.cells import FENCE_RULE, fence, one_line
@@ -39,8 +40,8 @@ are clear, and those of which you can only guess.
 Reply with one JSON object {{"table": "…", "columns": {{"COLUMN": "…"}}}} and nothing else."""
 
 
-@dataclass(frozen=True)
-class Annotated:
+@dataclass(frozen=True, repr=False)
+class Annotated(Shown):
     """What a model wrote.
 
     Attributes:
@@ -52,7 +53,7 @@ class Annotated:
     columns: int
     failed: tuple[tuple[str, str], ...] = ()
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         lines = [f"a model annotated {counted(self.tables, 'table')} and {counted(self.columns, 'column')}"]
         return "\n".join([*lines, *(f"  {table} failed: {why}" for table, why in self.failed)])
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from tagframe import results
 from tagframe.answer.confidence import confidence_in
+from tagframe.display import Public
 from tagframe.errors import FactUnknown, NotConnected
 from tagframe.lm import Usage
 
@@ -56,7 +57,7 @@ class Generated:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Answer(Public):
     """The answer to one question.
 
     Attributes:
@@ -181,12 +182,14 @@ class Answer:
         return self.text
 
     def __repr__(self) -> str:
+        from tagframe.display import fitted
+
         tables = f" of {', '.join(self.tables)}" if self.tables else ""
         rows = f"{len(self.rows):,} row{'s' * (len(self.rows) != 1)}"
         said = "".join(f"\nassumed: {one}" for one in self.assumptions)
         said += "".join(f"\ndoubt: {one}" for one in self.doubts)
         sure = "" if self.confidence is None else f" (these tables at {self.confidence:.0%})"
-        return f"{self.text}\n{said}\nfrom {rows}{tables}{sure}\nby {self.query}"
+        return fitted(f"{self.text}\n{said}\nfrom {rows}{tables}{sure}\nby {self.query}")
 
     def _repr_html_(self) -> str:
         from tagframe.display import answer_html

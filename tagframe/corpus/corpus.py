@@ -27,6 +27,7 @@ from tagframe.corpus.tables_frame import TablesFrame, tables_frame
 from tagframe.corpus.told import Knowledge
 from tagframe.corpus.told_facts import Told
 from tagframe.corpus.vectors import VectorStore
+from tagframe.display import Shown, rows_html
 from tagframe.doors import with_doors
 from tagframe.engines.base import Engine
 from tagframe.engines.frames import FrameEngine
@@ -45,6 +46,7 @@ from tagframe.errors import (
 if TYPE_CHECKING:
     from tagframe.accessor.corpus_doors import annotate, forget, learn, retrieve_tables, tools
 
+_LISTED = 20
 _BEFORE = {
     "column_texts": "tagframe.corpus.documents.column_document(corpus.profile(id), column)",
     "encode_more": "tagframe.corpus.vectors_of(corpus).encode_more(embedder, texts)",
@@ -59,7 +61,7 @@ _BEFORE = {
 
 
 @with_doors
-class Corpus:
+class Corpus(Shown):
     """Tables to search and to join. Made by :func:`tagframe.open_corpus`; immutable, and cheap to narrow and pickle.
 
     >>> import pandas as pd, tagframe as tf
@@ -376,11 +378,19 @@ class Corpus:
     def __contains__(self, id: object) -> bool:
         return id in self._by_id
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         databases = {profile.database for profile in self.profiles}
         shown = ", ".join(self.ids[:5]) + (", …" if len(self) > 5 else "")
         counts = f"{counted(len(self), 'table')} of {counted(len(databases), 'database')}"
         return f"Corpus({counts}: {shown})" if self.profiles else "Corpus(no tables)"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (one.id, "" if one.rows is None else f"{one.rows:,}", f"{len(one.columns):,}")
+            for one in self.profiles[:_LISTED]
+        ]
+        heading = str(self).partition(":")[0].removeprefix("Corpus(").rstrip(")")
+        return rows_html(heading, ["table", "rows", "columns"], rows, {"table"}, max(0, len(self) - _LISTED))
 
     def profile(self, id: str) -> TableProfile:
         """The profile of a table, by its id, or by its bare name where that is one table's only; case does not count.

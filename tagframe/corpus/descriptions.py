@@ -12,6 +12,7 @@ import pandas as pd
 
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import NamedTable, find_column, find_table
+from tagframe.display import Shown
 from tagframe.errors import ColumnNotFound, InvalidArgument, SourceNotFound, TableNotFound, counted
 
 LONGEST = 500
@@ -24,8 +25,8 @@ Said = tuple[str, str, str]
 """Table and column, "" for the table itself, and what is said of it."""
 
 
-@dataclass(frozen=True)
-class Described:
+@dataclass(frozen=True, repr=False)
+class Described(Shown):
     """What was described.
 
     Attributes:
@@ -37,7 +38,7 @@ class Described:
     columns: int
     unknown: tuple[str, ...] = ()
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         lines = [f"described {counted(self.tables, 'table')} and {counted(self.columns, 'column')}"]
         if self.unknown:
             more = ", …" if len(self.unknown) > _LISTED else ""

@@ -24,6 +24,7 @@ from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import NamedTable, column_pairs
 from tagframe.corpus.told import Knowledge, ToldKey
 from tagframe.corpus.told_facts import Told
+from tagframe.display import Shown, rows_html
 from tagframe.errors import (
     CatalogueWarning,
     ServerGone,
@@ -426,7 +427,7 @@ def read_key(text: str | ToldKey, profiles: Sequence[TableProfile]) -> ToldKey:
     return ToldKey(*column_pairs(text, list(map(NamedTable.of, profiles)), within=True))
 
 
-class CorpusKeys:
+class CorpusKeys(Shown):
     """``corpus.keys``: what its user says of keys.
 
     >>> import pandas as pd, tagframe as tf
@@ -481,7 +482,14 @@ class CorpusKeys:
 
         self._store.tell(without)
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         known = self._store.known
         lines = [*map(str, known.keys), *(f"not {key}" for key in known.forbidden)]
         return "\n  ".join(["keys told of this corpus:", *lines]) if lines else "no keys told of this corpus"
+
+    def _repr_html_(self) -> str:
+        known = self._store.known
+        rows = [(str(key), said) for keys, said in ((known.keys, "a key"), (known.forbidden, "no key")) for key in keys]
+        return rows_html(
+            "keys told of this corpus" if rows else str(self), ["columns", "told as"], rows, {"columns", "told as"}
+        )

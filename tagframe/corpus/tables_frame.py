@@ -21,6 +21,30 @@ class TablesFrame(pd.DataFrame):
     def _constructor(self) -> Callable[..., TablesFrame]:
         return TablesFrame
 
+    def __repr__(self) -> str:
+        # pandas leaves columns in the middle out where it has no room: what ids say already goes, and names are cut.
+        shown = pd.DataFrame(self).drop(columns=["database", "table"], errors="ignore")
+        if "column_names" not in shown or list(shown.columns).count("column_names") > 1:
+            return repr(pd.DataFrame(self))
+        room = (
+            _WIDTH
+            - _BESIDE
+            - min(
+                _CELL,
+                max(
+                    map(
+                        len,
+                        map(str, shown.get("id", [])),
+                    ),
+                    default=0,
+                ),
+            )
+        )
+        texts = [f"[{', '.join(map(str, names))}]" for names in shown["column_names"]]
+        shown["column_names"] = [text if len(text) <= room else f"{text[: room - 1]}…" for text in texts]
+        with pd.option_context("display.width", _WIDTH, "display.max_columns", None, "display.max_colwidth", _CELL):
+            return repr(shown)
+
     def __finalize__(self, other: Any, method: str | None = None, **kwargs: Any) -> TablesFrame:
         super().__finalize__(other, method=method, **kwargs)  # type: ignore[misc]  # not in pandas-stubs
         if method == "concat":
@@ -67,4 +91,6 @@ def corpus_of(frame: pd.DataFrame) -> Corpus | None:
     return corpus.subset(frame["id"].tolist())
 
 
+_WIDTH, _CELL, _BESIDE = 80, 42, 26
+"""Columns of text: of a terminal, of an id at most, and of what stands beside ids and names."""
 _TEXT = pd.Series(["a"]).dtype

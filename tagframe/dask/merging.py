@@ -16,6 +16,7 @@ from dask.dataframe.dispatch import make_meta
 
 from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
 from tagframe.corpus.profiler import SAMPLES, SKETCH_SIZE, profile_table
+from tagframe.display import Shown
 from tagframe.engines.base import TableShape
 from tagframe.engines.frames import frame_chunk
 from tagframe.errors import ColumnNotFound, FactUnknown, FanOut, InvalidArgument, NotConnected, did_you_mean
@@ -26,8 +27,8 @@ _THERE = "__tagframe_there__"
 _KEPT = 256
 
 
-@dataclass(frozen=True)
-class DaskMergeReport:
+@dataclass(frozen=True, repr=False)
+class DaskMergeReport(Shown):
     """What a merge of two frames in partitions did, from aggregates over them.
 
     Attributes:

@@ -8,12 +8,17 @@ from tagframe.display.answer_view import answer_html, answer_text
 from tagframe.display.join_graph import join_graph
 from tagframe.display.notebook import found_html, plan_html, report_html
 from tagframe.display.outcomes import outcomes_html
-from tagframe.display.terminal import alternative_lines, found_text, join_tree, plan_text
+from tagframe.display.shown import Public, Shown, facts_html, rows_html
+from tagframe.display.terminal import alternative_lines, fitted, found_text, join_tree, plan_text
 
 __all__ = [
+    "Public",
+    "Shown",
     "alternative_lines",
     "answer_html",
     "answer_text",
+    "facts_html",
+    "fitted",
     "found_html",
     "found_text",
     "join_graph",
@@ -22,4 +27,5 @@ __all__ = [
     "plan_html",
     "plan_text",
     "report_html",
+    "rows_html",
 ]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING
 
 from tagframe.display.join_graph import join_graph
 from tagframe.display.markup import escaped, page, small, table
+from tagframe.display.terminal import fitted
 from tagframe.errors import counted
 
 if TYPE_CHECKING:
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from tagframe.joins import JoinPlan
 
 _ROWS = 10
-_WIDTH = 120
 
 
 def answer_text(answer: Answer) -> str:
@@ -28,10 +27,10 @@ def answer_text(answer: Answer) -> str:
     for position, step in enumerate(answer.steps):
         lines.append(f"{step.name}: {_took(step.calls, step.usage.seconds)}")
         if position == last_syn:
-            lines += textwrap.wrap(str(answer.query), _WIDTH - 4, initial_indent="    ", subsequent_indent="    ")
+            lines.append(f"    {answer.query}")
         if position == last_exec:
             lines += [f"    {line}" for line in [*_stages(answer), _made_of(answer)]]
-    return "\n".join(lines)
+    return fitted("\n".join(lines))
 
 
 def _last(answer: Answer, name: str) -> int | None:

@@ -19,7 +19,7 @@ _BEND = 40
 _LABEL = 92
 _GAP_Y = 22
 DOUBTFUL = 0.5
-_MARKS = {"many-to-one": "n:1", "one-to-one": "1:1", "one-to-many": "1:n", "many-to-many": "n:n"}
+MARKS = {"many-to-one": "n:1", "one-to-one": "1:1", "one-to-many": "1:n", "many-to-many": "n:n"}
 
 
 @dataclass
@@ -141,7 +141,7 @@ def _lines(boxes: dict[str, _Box], step: JoinStep, share: str, *, heavy: bool = 
     dashes = ' stroke-dasharray="5 4"' if doubtful else ""
     stroke = 'stroke-opacity="1" stroke-width="2.5"' if heavy else 'stroke-opacity="0.6"'
     weight = "bold" if heavy else "normal"
-    mark = f"{'doubtful ' if doubtful else ''}{_MARKS[step.cardinality]}"
+    mark = f"{'doubtful ' if doubtful else ''}{MARKS[step.cardinality]}"
     x1, x2 = left.x + left.width, right.x
     bend = x1 + _BEND
     middle = (x1 + bend) / 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tagframe.display.join_graph import DOUBTFUL, join_graph, shares_of
+from tagframe.display.join_graph import DOUBTFUL, MARKS, join_graph, shares_of
 from tagframe.display.markup import escaped, page, percent, small, table
 from tagframe.display.terminal import alternative_lines, headline, left_out_lines, other_ways, scores_tell
 
@@ -55,6 +55,14 @@ def found_html(found: RetrievedTables, plan: JoinPlan | None, apart: str = "") -
     return page("".join(parts))
 
 
+_SAID = {
+    "many-to-one": "many rows on the left have one and the same on the right",
+    "one-to-one": "each row has one partner at most",
+    "one-to-many": "a row on the left has many on the right, and is repeated",
+    "many-to-many": "rows of either side have many on the other, and both are repeated",
+}
+
+
 def _plan(plan: JoinPlan, report: MergeReport | None) -> str:
     graph = f'<div style="padding:12px 0 6px">{join_graph(plan, report)}</div>'
     return graph + _legend(plan, report) + _alternatives(plan)
@@ -64,7 +72,8 @@ def _legend(plan: JoinPlan, report: MergeReport | None) -> str:
     if not plan.steps:
         return "".join(small(line) for line in left_out_lines(plan))
     shares = {share.split()[0] for share in shares_of(plan, report)}
-    signs = ["n:1 is many-to-one, read from left to right"]
+    there = {step.cardinality for step in plan.steps}
+    signs = [f"{MARKS[kind]}: {said}" for kind, said in _SAID.items() if kind in there]
     if "match" in shares:
         signs.append("match: the share of rows that have a partner")
     if "sure" in shares:

@@ -2,19 +2,63 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from tagframe.display.markup import percent
+from tagframe.display.markup import percent, width_of
 
 if TYPE_CHECKING:
     from tagframe.joins import JoinPlan, JoinStep
     from tagframe.retrieval import RetrievedTables
 
-_TEXT_WIDTH = 120
+WIDTH = 80
+"""Columns of a terminal that text keeps to."""
 _LONGEST_QUESTION = 300
+
+
+def fitted(text: str, width: int = WIDTH) -> str:
+    """The text with its longer lines broken at spaces; what goes on stands to the right of where its line begins.
+
+    Lines of a tree are drawn on. A word that is longer than a line is broken, too.
+
+    >>> print(fitted("├─ orders.buyer = customers.id  (many-to-one, 0.95)", 36))
+    ├─ orders.buyer = customers.id
+    │    (many-to-one, 0.95)
+    """
+    return "\n".join(part for line in text.split("\n") for part in _broken(line, width))
+
+
+_WORD = re.compile(r"( *)(\([^()]{,40}\)[^ ]*|[^ ]+)")
+"""White space and a word, or a short remark in brackets."""
+_TREE = str.maketrans("├└─", "│  ")
+
+
+def _broken(line: str, width: int) -> Iterator[str]:
+    if width_of(line) <= width:
+        yield line
+        return
+    begins = re.match(r"[ │├└─]*(?:\d+\. )?", line)[0]  # type: ignore[index]  # it matches nothing, too
+    goes_on = re.sub(r"[^│]", " ", begins.translate(_TREE)) + "  "
+    if len(goes_on) > width / 2:
+        begins, line, goes_on = "", line.strip(), "  "
+    shown, empty = begins, True
+    for space, word in _WORD.findall(line[len(begins) :]):
+        if not empty and width_of(shown + space + word) > width:
+            yield shown
+            shown, empty, space = goes_on, True, ""
+        empty = False
+        if width_of(shown + space + word) <= width:
+            shown += space + word
+            continue
+        for letter in space + word:
+            if width_of(shown + letter) > width:
+                yield shown
+                shown = goes_on
+            shown += letter
+    yield shown
 
 
 def join_tree(plan: JoinPlan) -> str:
@@ -64,7 +108,7 @@ def plan_text(plan: JoinPlan) -> str:
     lines += [*map(str, plan.moves), *left_out_lines(plan)]
     if plan.alternatives:
         lines += [f"{other_ways(plan)}:", *(f"  {line}" for line in alternative_lines(plan))]
-    return "\n".join(lines)
+    return fitted("\n".join(lines))
 
 
 def found_text(found: RetrievedTables, plan: JoinPlan | None) -> str:
@@ -87,7 +131,7 @@ def found_text(found: RetrievedTables, plan: JoinPlan | None) -> str:
         lines.append("no key pairs connect them")
     if found.note:
         lines.append(f"({found.note})")
-    return "\n".join(lines)
+    return fitted("\n".join(lines))
 
 
 def left_out_lines(plan: JoinPlan) -> list[str]:
@@ -98,7 +142,7 @@ def left_out_lines(plan: JoinPlan) -> list[str]:
 def _filled(reasons: Sequence[str], indent: int) -> list[str]:
     """As many reasons to a line as it has room for; lines break between them."""
     whole = "; ".join(reason.replace(" ", "\xa0") for reason in reasons)
-    lines = textwrap.wrap(whole, _TEXT_WIDTH - indent, break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.wrap(whole, WIDTH - indent, break_long_words=False, break_on_hyphens=False)
     return [" " * indent + line.replace("\xa0", " ") for line in lines]
 
 

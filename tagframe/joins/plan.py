@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tagframe.corpus.references import NamedTable, find_table
+from tagframe.display import Public
 from tagframe.errors import ColumnNotFound, HiddenColumn, InvalidArgument, did_you_mean
 from tagframe.joins.aggregates import Aggregate, aggregated
 from tagframe.joins.key_text import key_of
@@ -18,7 +19,7 @@ from tagframe.keys.key_pair import KeyPair
 
 
 @dataclass(frozen=True)
-class JoinPlan:
+class JoinPlan(Public):
     """A spanning tree of join steps, in the order in which they are made.
 
     Attributes:
@@ -302,9 +303,9 @@ class JoinPlan:
             raise InvalidArgument(f"not the JSON of a join plan: {error!r}") from error
 
     def __str__(self) -> str:
-        from tagframe.display import join_tree
+        from tagframe.display import fitted, join_tree
 
-        return join_tree(self)
+        return fitted(join_tree(self))
 
     def _repr_html_(self) -> str:
         from tagframe.display import plan_html

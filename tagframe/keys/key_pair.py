@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tagframe.display import Shown
+
 Origin = Literal["inferred", "declared", "given", "shared"]
 Sign = Literal["=", "<=", ">=", "<", ">"]
 TURNED: dict[Sign, Sign] = {"=": "=", "<=": ">=", ">=": "<=", "<": ">", ">": "<"}
@@ -51,8 +53,8 @@ def column_id(table: str, columns: tuple[str, ...]) -> str:
     return f"{table}.{columns[0]}" if len(columns) == 1 else f"{table}.({', '.join(columns)})"
 
 
-@dataclass(frozen=True)
-class KeyPair:
+@dataclass(frozen=True, repr=False)
+class KeyPair(Shown):
     """A column (or several) of one table that references another table.
 
     Two key pairs are equal where their columns are, whatever their scores.
@@ -133,7 +135,7 @@ class KeyPair:
             tuple(data.get("signs", ())),
         )
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         why = f" · {self.evidence.reason}" if self.evidence.reason else ""
         sign = "→" if not self.signs else " ".join(self.signs)
         return f"{self.left} {sign} {self.right} ({self.score:.2f}{why})"

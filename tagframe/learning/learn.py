@@ -15,6 +15,7 @@ from tagframe.corpus.corpus import knowledge_of, statements_of
 from tagframe.corpus.statements import Statement, spoken
 from tagframe.corpus.told import ToldKey
 from tagframe.corpus.told_facts import Told
+from tagframe.display import Shown
 from tagframe.errors import InvalidArgument, UnreadStatement
 from tagframe.keys.containment import overlap
 from tagframe.learning.reading import Names, read_statement
@@ -31,8 +32,8 @@ _APART = 0.1
 _LISTED = 10
 
 
-@dataclass(frozen=True)
-class Learned:
+@dataclass(frozen=True, repr=False)
+class Learned(Shown):
     """What :func:`learn` learned.
 
     Attributes:
@@ -51,7 +52,7 @@ class Learned:
     joins: tuple[str, ...] = ()
     doubtful: tuple[str, ...] = ()
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         lines = [
             f"learned {self.learned:,} of {self.distinct:,} distinct statements ({self.read:,} read); "
             f"{len(self.joins):,} new joins"

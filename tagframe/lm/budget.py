@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tagframe.config import Dollars
+from tagframe.display import Shown, rows_html
 from tagframe.errors import BudgetExceeded, InvalidArgument
 from tagframe.lm.pricing import Price
 
@@ -41,7 +42,7 @@ NOTHING = Cost(0, 0, 0.0)
 NOTHING_BUT_A_CALL = Cost(1, 0, 0.0)
 
 
-class Budget:
+class Budget(Shown):
     """An account in calls, tokens or dollars; every call that is made under it draws on it.
 
     Before a request goes out, the most that it can cost is reserved: one call, a token for each byte of the prompt (an
@@ -83,8 +84,13 @@ class Budget:
         self._under_way: Counter[object] = Counter()
         self._waiting: set[asyncio.Future[None]] = set()
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         return f"Budget({self._state()})"
+
+    def _repr_html_(self) -> str:
+        rows = [(name, *(f"{n:,.10g}" for n in (limit, getattr(self._spent, name), self.left[name])))
+                for name, limit in self._limits.items()]  # fmt: skip
+        return rows_html("Budget", ["of", "limit", "spent", "left"], rows, words={"of"})
 
     def __reduce__(self) -> Any:
         raise InvalidArgument(

@@ -31,7 +31,11 @@ class Bar:
             self._bar.update(done - self._done)
             self._done = done
 
-    def close(self) -> None:
-        """Leave the bar as it stands."""
-        if self._bar is not None:
-            self._bar.close()
+    def close(self, failed: int = 0) -> None:
+        """Leave the bar as it stands; red, where prompts failed, and with how many."""
+        if self._bar is None:
+            return
+        if failed:
+            self._bar.colour = "red"
+            self._bar.set_postfix_str(", ".join(part for part in (self._bar.postfix, f"{failed} failed") if part))
+        self._bar.close()

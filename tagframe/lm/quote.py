@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from tagframe.config import ModelSettings
+from tagframe.display import Shown, fitted
 from tagframe.errors import AnswerRejected, LMError, counted
 from tagframe.lm.budget import dollars_of
 from tagframe.lm.call import Batch, Job
@@ -22,8 +23,8 @@ ASSUMED_SECONDS = 1.0
 """Seconds for one request, where none was measured."""
 
 
-@dataclass(frozen=True)
-class Quote:
+@dataclass(frozen=True, repr=False)
+class Quote(Shown):
     """An estimate; quotes add up with ``+``.
 
     Attributes:
@@ -80,7 +81,7 @@ class Quote:
     def __repr__(self) -> str:
         """The statement and what its functions would be asked, where there are such; then the sum."""
         lines = [] if self.query is None else [str(self.query), *(f"  {stage}" for stage in self.stages)]
-        return "\n".join([*lines, f"  {self}" if lines else f"Quote({self})"])
+        return fitted("\n".join([*lines, f"  {self}" if lines else f"Quote({self})"]))
 
     def __str__(self) -> str:
         dollars = "unknown (the model's price is)" if self.dollars is None else f"${self.dollars:.4f}"

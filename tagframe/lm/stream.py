@@ -239,7 +239,7 @@ class Stream:
             sendings = self._sendings
         if self._run is not None:
             self._bar.update(self._run.done, self._run.dollars)
-        self._bar.close()
+        self._bar.close(self._call.usage().failed)
         if self._call.unanswered:
             for sending in sendings:
                 sending.future.cancel()

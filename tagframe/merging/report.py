@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from tagframe.display import Public
 from tagframe.errors import counted
 from tagframe.joins.aggregates import sentence_of
 from tagframe.joins.plan import JoinPlan
@@ -117,7 +118,7 @@ def _bytes(size: int) -> str:
 
 
 @dataclass(frozen=True)
-class MergeReport:
+class MergeReport(Public):
     """What a merge did: a :class:`StepReport` for each join step.
 
     Attributes:
@@ -226,8 +227,10 @@ class MergeReport:
         return found
 
     def __repr__(self) -> str:
+        from tagframe.display import fitted
+
         below = [*map(str, self.steps), *self.doubts, *(f"{moved}." for moved in self.moved), self.ending]
-        return "\n".join([*self.preface, self.heading, *(f"  {line}" for line in below)])
+        return fitted("\n".join([*self.preface, self.heading, *(f"  {line}" for line in below)]))
 
     def _repr_html_(self) -> str:
         from tagframe.display import report_html

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from tagframe.display import Shown
 from tagframe.errors import InvalidArgument
 from tagframe.lm import Bound
 from tagframe.operators.asking import Reply
@@ -72,8 +73,8 @@ class Cascade:
             raise InvalidArgument(f"a cascade's seed is a whole number of at least 0; got {self.seed!r}")
 
 
-@dataclass(frozen=True)
-class CascadeReport:
+@dataclass(frozen=True, repr=False)
+class CascadeReport(Shown):
     """What a cascade did and saved; ``result.tag.cascade``.
 
     Attributes:

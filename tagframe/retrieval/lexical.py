@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tagframe.corpus.mapped_arrays import Arrays, text_array, texts_of
 from tagframe.corpus.profile import TableProfile
+from tagframe.quiet import quiet
 from tagframe.retrieval.overlay import Cut
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.words import terms
@@ -81,7 +82,8 @@ class WordIndex:
     def _weighed(self) -> Any:
         # Its own index() takes documents and counts all of them again: of 6,000 with 60 words each for 0.17 s in place
         # of 0.003 s, each time that a table is laid over or told something else.
-        import bm25s
+        with quiet():  # it loads tqdm, which warns in a notebook without ipywidgets
+            import bm25s
 
         count, having = len(self._lengths), np.diff(self._starts)
         rarity = np.log1p((count - having + 0.5) / (having + 0.5))

@@ -14,6 +14,7 @@ from tagframe.corpus import Corpus
 from tagframe.corpus.once import once
 from tagframe.corpus.references import NamedTable
 from tagframe.corpus.statements import Statement
+from tagframe.display import Public
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
 from tagframe.joins import Aggregate, Components, How, JoinPlan, On, accepted_keys, keys_on, plan_tables
 from tagframe.keys import KeyPair
@@ -99,7 +100,7 @@ class _HitsNow:
 
 
 @dataclass(frozen=True, eq=False)
-class RetrievedTables:
+class RetrievedTables(Public):
     """The tables that answer a question together, best first, and how they join.
 
     A sequence of :class:`TableHit`: ``found[0]``, ``found["bank.loan"]``, ``len(found)``, ``for hit in found``. It

@@ -451,6 +451,25 @@ def test_a_bar_with_rows_rate_and_dollars(server: Server, capsys: pytest.Capture
     assert "$0.00" in written.err
 
 
+def test_a_bar_with_failures_ends_red(server: Server, capsys: pytest.CaptureFixture[str]):
+    lm = LM("openai/gpt-4o-mini", api_base=server.url, progress=True)
+    red = "\x1b[31m"
+    lm.complete(ROWS)
+    assert red not in capsys.readouterr().err
+
+    def accept(text: str) -> str:
+        raise AnswerRejected("no")
+
+    lm.complete(ROWS[:2], accept=accept, temperature=0.5)
+    written = capsys.readouterr().err
+    assert red in written
+    assert "2 failed" in written
+    claims = pd.DataFrame({"title": [f"film {i}" for i in range(40)]})
+    with tf.context(lm=lm):
+        claims.tag.sem_filter("{title} is a film", rows_per_call=1)
+    assert red not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("progress", [False, None])
 def test_no_bar(lm: LM, capsys: pytest.CaptureFixture[str], progress: bool | None):
     lm.using(progress=progress).complete(ROWS)  # standard error is no terminal here

@@ -74,7 +74,7 @@ def test_what_is_coerced_is_warned_of_with_an_example():
         frame, report = merged([left, right], on="k")
     assert said[0].filename == __file__.replace("test_said_not_silent", "accounted"), "it points at the caller's line"
     assert frame["y"].tolist() == [0, 1]
-    assert "2 match only after coercion" in repr(report)
+    assert "2 match only after coercion" in str(report.steps[0])
     padded = pd.DataFrame({"k": ["7", "08"], "y": [0, 1]})
     with pytest.warns(CoercedKeysWarning, match="as '007' and '7'"):
         assert tf.merge(left, padded, on="k")["y"].tolist() == [0, 1]

@@ -14,6 +14,7 @@ from tagframe import results
 from tagframe.answer.lm_sql.calls import Call
 from tagframe.answer.lm_sql.dialects import KEY, OWN
 from tagframe.answer.metering import labelled
+from tagframe.display import Shown
 from tagframe.errors import RowsFailed
 from tagframe.lm import get_lm
 from tagframe.operators import OPERATORS, OnError, RowsPerCall, Step
@@ -23,8 +24,8 @@ GROUP = f"{OWN}group"
 _SUFFIX = f"_{OWN}answer"
 
 
-@dataclass(frozen=True)
-class StageReport:
+@dataclass(frozen=True, repr=False)
+class StageReport(Shown):
     """What one LM function of a statement asked.
 
     Attributes:

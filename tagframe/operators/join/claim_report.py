@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tagframe.display import Shown
 from tagframe.operators.join.label_plan import ClaimPlan
 from tagframe.operators.join.labels import Audit
 
 
-@dataclass(frozen=True)
-class ClaimReport:
+@dataclass(frozen=True, repr=False)
+class ClaimReport(Shown):
     """``result.tag.claim_report`` of ``sem_join``.
 
     Attributes:
@@ -50,5 +51,3 @@ class ClaimReport:
             lines.append(f"Pairs: {self.told}.")
         lines.append(f"Prompts: {', '.join(f'{count:,} {stage}' for stage, count in self.prompts.items()) or 'none'}.")
         return "\n".join(lines)
-
-    __repr__ = __str__

@@ -1,0 +1,81 @@
+"""How small results show themselves: their sentence, in a notebook with a table of what they know."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from tagframe.display.markup import escaped, page, small, table
+from tagframe.display.terminal import WIDTH, fitted
+
+_LISTED = 20
+
+
+class Public:
+    """``dir`` of such an object has its public names only, as has what completes them."""
+
+    __slots__ = ()
+
+    def __dir__(self) -> Iterable[str]:
+        return [name for name in super().__dir__() if not name.startswith("_") or name.endswith("__")]
+
+
+class Shown(Public):
+    """A result whose ``str`` tells it: broken into lines of a terminal, and with its fields in a notebook."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return fitted(str(self), WIDTH - 2)  # in a list, a bracket and a comma stand beside it
+
+    def _repr_html_(self) -> str:
+        return facts_html(str(self), _facts(self))
+
+
+def facts_html(heading: str, facts: Iterable[tuple[str, Any]]) -> str:
+    """Sentences, and a table of names and values."""
+    rows = [(name.replace("_", " "), _text(value)) for name, value in facts]
+    return rows_html(heading, ["what", "value"], rows, words={"what", "value"})
+
+
+def rows_html(
+    heading: str, names: Sequence[str], rows: Sequence[Sequence[str]], words: set[str], left_out: int = 0
+) -> str:
+    """Sentences, and a table.
+
+    Args:
+        heading: a line a sentence.
+        names: of columns.
+        rows: texts.
+        words: names of the columns that hold text, not numbers.
+        left_out: rows that are not shown.
+    """
+    said = "".join(f"<p>{escaped(line)}</p>" for line in heading.split("\n"))
+    shown = table(names, [[escaped(cell) for cell in row] for row in rows], words) if rows else ""
+    return page(said + shown + (small(f"and {left_out:,} more") if left_out else ""))
+
+
+def _facts(result: Any) -> Iterator[tuple[str, Any]]:
+    """The fields of a dataclass that say something, and of dataclasses in them."""
+    for field in dataclasses.fields(result):
+        value = getattr(result, field.name)
+        if dataclasses.is_dataclass(value) and type(value).__str__ is object.__str__:
+            yield from _facts(value)
+        elif value is not None and value != "" and value not in ((), {}, ("", "")):
+            yield field.name, value
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool | str):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.4g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {_text(one)}" for name, one in value.items())
+    if isinstance(value, tuple):
+        more = [f"and {len(value) - _LISTED:,} more"] if len(value) > _LISTED else []
+        return "; ".join([*(_text(one) for one in value[:_LISTED]), *more])
+    return str(value)
