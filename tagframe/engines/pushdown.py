@@ -54,6 +54,30 @@ class Selection:
         return not (self.tests or self.keys or self.within)
 
 
+@dataclass(frozen=True)
+class Statement:
+    """A statement of ours that gives rows.
+
+    Attributes:
+        query: its text.
+        columns: (table, column, name) of what it selects, in order; of what is counted or summed ("", "integer" or
+            "real", name).
+        what: is read, for messages.
+        values: of its placeholders.
+        few: whether few rows come.
+    """
+
+    query: str
+    columns: Sequence[tuple[str, str, str]]
+    what: str
+    values: Mapping[str, Any] | None = None
+    few: bool = False
+
+    def frame(self, made: Callable[[list[str]], pd.DataFrame], rows: int) -> pd.DataFrame:
+        """So many rows, of columns that are made by their names; of none where none are selected."""
+        return made([name for _, _, name in self.columns]) if self.columns else pd.DataFrame(index=pd.RangeIndex(rows))
+
+
 class Pushdown(ABC):
     """One state of some tables of a place.
 
@@ -175,25 +199,8 @@ class Pushdown(ABC):
         return column
 
     @abstractmethod
-    def rows(
-        self,
-        query: str,
-        columns: Sequence[tuple[str, str, str]],
-        what: str,
-        *,
-        values: Mapping[str, Any] | None = None,
-        few: bool = False,
-    ) -> pd.DataFrame:
-        """The rows of a statement of ours.
-
-        Args:
-            query: the statement.
-            columns: (table, column, name) of what it selects, in order; of what is counted or summed ("", "integer" or
-                "real", name).
-            what: is read, for messages.
-            values: of its placeholders.
-            few: whether few rows come.
-        """
+    def rows(self, statement: Statement) -> pd.DataFrame:
+        """What a statement of ours gives."""
 
     @abstractmethod
     def numbers(self, query: str, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -216,7 +223,7 @@ class Pushdown(ABC):
         start, order = f"SELECT {shown} FROM {self.place(table)} AS t", self.order(table)
         tail = f"{f' ORDER BY {order}' * bool(order)}{'' if limit is None else f' LIMIT {int(limit)}'}"
         names = [(table, column, column) for column in columns]
-        found = self.rows(f"{start}{self.where(table, selection)}{tail}", names, f"table {table!r}")
+        found = self.rows(Statement(f"{start}{self.where(table, selection)}{tail}", names, f"table {table!r}"))
         return found, f"{start}{self.where(table, selection, brief=True)}{tail}"
 
     def distinct(self, table: str, column: str, selection: Selection, most: int) -> pd.Index | None:

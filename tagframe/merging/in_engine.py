@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from tagframe.corpus.canonical import canonical_all
 from tagframe.engines.base import Engine
-from tagframe.engines.pushdown import Pushdown
+from tagframe.engines.pushdown import Pushdown, Statement
 from tagframe.engines.where import CellTest, Condition, Either, tests_of
 from tagframe.errors import FanOut, RowsLost
 from tagframe.joins.statement import Joined, kept, made_of, one_row_a_key
@@ -310,7 +310,7 @@ class _EngineMerge:
         found = query([self.joined.column(start, name) for name in names])
         found = found if number is None else found.order_by(number, copy=False)
         sql = found.limit(SHOWN_ROWS, copy=False).sql(dialect=self.place.dialect)
-        return self.place.rows(sql, [(place, name, name) for name in names], f"table {place!r}")
+        return self.place.rows(Statement(sql, [(place, name, name) for name in names], f"table {place!r}"))
 
     # --- the rows -----------------------------------------------------------------------------------------------------
 
@@ -348,7 +348,7 @@ class _EngineMerge:
         columns = [(*self._typed(table, column), name) for name, (table, column) in asked.wanted.items()]
         what = f"the merge of {', '.join(self.plan.tables)}"
         few = asked.limit is not None and asked.limit <= _FEW_ROWS
-        return self.place.rows(sql, columns, what, values=values, few=few), sql
+        return self.place.rows(Statement(sql, columns, what, values, few)), sql
 
     def _typed(self, table: str, column: str) -> tuple[str, str]:
         """The column of the place whose type a column has."""

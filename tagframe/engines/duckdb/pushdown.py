@@ -13,6 +13,7 @@ from tagframe.engines.base import quoted
 from tagframe.engines.duckdb.connection import Lake, Opened, named_errors
 from tagframe.engines.files import from_arrow
 from tagframe.engines.hashing import Form, Forms, bytes_form, float_form, text_form
+from tagframe.engines.pushdown import Statement
 from tagframe.engines.sampled_values import SAMPLED, SampledValues
 from tagframe.engines.where import Kind
 from tagframe.errors import ColumnNotFound, UnreadableTable, did_you_mean
@@ -125,19 +126,10 @@ class LakePushdown(SampledValues):
         taken = {column.name for column in self._opened[table].columns}
         return next(name for n in count() if (name := f"{_NUMBER}{f' {n}' * (n > 0)}") not in taken)
 
-    def rows(
-        self,
-        query: str,
-        columns: Sequence[tuple[str, str, str]],
-        what: str,
-        *,
-        values: Mapping[str, Any] | None = None,
-        few: bool = False,
-    ) -> pd.DataFrame:
+    def rows(self, statement: Statement) -> pd.DataFrame:
         """With the dtypes that :meth:`LakeEngine.scan` gives."""
-        found = self._fetch(query, values)
-        frame = from_arrow(_renamed(found))
-        return frame.set_axis([name for _, _, name in columns], axis="columns") if columns else frame.iloc[:, :0]
+        found = _renamed(self._fetch(statement.query, statement.values))
+        return statement.frame(lambda names: from_arrow(found).set_axis(names, axis="columns"), found.num_rows)
 
     def numbers(self, query: str, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """As they are."""

@@ -15,7 +15,7 @@ import pandas as pd
 from tagframe.engines.base import quoted
 from tagframe.engines.other_servers.tables import ServerTable
 from tagframe.engines.other_servers.types import frame_of
-from tagframe.engines.pushdown import Pushdown, Refused
+from tagframe.engines.pushdown import Pushdown, Refused, Statement
 from tagframe.engines.where import CellTest, Kind
 
 if TYPE_CHECKING:
@@ -97,18 +97,10 @@ class OtherServerPushdown(Pushdown):
         key = self._tables[table].number
         return None if key is None else exp.column(key, table=alias, quoted=True)
 
-    def rows(
-        self,
-        query: str,
-        columns: Sequence[tuple[str, str, str]],
-        what: str,
-        *,
-        values: Mapping[str, Any] | None = None,
-        few: bool = False,
-    ) -> pd.DataFrame:
+    def rows(self, statement: Statement) -> pd.DataFrame:
         """With the dtypes that :meth:`OtherServerEngine.scan` gives."""
-        found = self._run(query).fetchall()
-        return frame_of(found, [name for _, _, name in columns]) if columns else pd.DataFrame(index=range(len(found)))
+        found = self._run(statement.query).fetchall()
+        return statement.frame(lambda names: frame_of(found, names), len(found))
 
     def numbers(self, query: str, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """As they are."""

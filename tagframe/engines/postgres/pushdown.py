@@ -14,7 +14,7 @@ from tagframe.engines.base import quoted
 from tagframe.engines.hashing import Form, Forms, bytes_form, float_form, text_form
 from tagframe.engines.postgres.pg_catalog import ServerColumn, ServerTable, literal
 from tagframe.engines.postgres.types import INTEGERS, TEXTS, is_whole
-from tagframe.engines.pushdown import Selection
+from tagframe.engines.pushdown import Selection, Statement
 from tagframe.engines.sampled_values import SAMPLED, SampledValues
 from tagframe.engines.where import CellTest, Kind
 
@@ -110,23 +110,16 @@ class PostgresPushdown(SampledValues):
         found = exp.table_(known.name, db=known.schema, quoted=True)
         return exp.alias_(found, exp.to_identifier(alias, quoted=True), table=True)
 
-    def rows(
-        self,
-        query: str,
-        columns: Sequence[tuple[str, str, str]],
-        what: str,
-        *,
-        values: Mapping[str, Any] | None = None,
-        few: bool = False,
-    ) -> pd.DataFrame:
+    def rows(self, statement: Statement) -> pd.DataFrame:
         """Inside of what gives its columns the types that travel."""
         shown = [
             replace(self._column(table, column), name=name)
             if table
             else ServerColumn(name, *_MADE[column], None, exact=True, filled=False, comment="")
-            for table, column, name in columns
+            for table, column, name in statement.columns
         ]
-        return self._engine.fetched(self._reads, shown, f"FROM ({query}) AS t", what, few=few)
+        start = f"FROM ({statement.query}) AS t"
+        return self._engine.fetched(self._reads, shown, start, statement.what, few=statement.few)
 
     def numbers(self, query: str, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """In whatever order: the server's workers may share its rows."""

@@ -17,7 +17,7 @@ import pandas as pd
 
 from tagframe.engines.base import quoted
 from tagframe.engines.dtypes import EXACT, typed_frame
-from tagframe.engines.pushdown import Pushdown
+from tagframe.engines.pushdown import Pushdown, Statement
 from tagframe.engines.where import CellTest, Kind, can_be_said, said
 from tagframe.errors import UnreadableTable
 
@@ -150,20 +150,10 @@ class SQLitePushdown(Pushdown):
 
         return exp.Collate(this=column, expression=exp.Var(this="BINARY"))
 
-    def rows(
-        self,
-        query: str,
-        columns: Sequence[tuple[str, str, str]],
-        what: str,
-        *,
-        values: Mapping[str, Any] | None = None,
-        few: bool = False,
-    ) -> pd.DataFrame:
+    def rows(self, statement: Statement) -> pd.DataFrame:
         """See :func:`~tagframe.engines.dtypes.typed_series` for their dtypes."""
-        found = self._fetch(query, values)
-        return (
-            typed_frame(found, [name for _, _, name in columns]) if columns else pd.DataFrame(index=range(len(found)))
-        )
+        found = self._fetch(statement.query, statement.values)
+        return statement.frame(lambda names: typed_frame(found, names), len(found))
 
     def numbers(self, query: str, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """As they are."""
