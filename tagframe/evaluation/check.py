@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from tagframe.corpus import ColumnProfile, Corpus
 from tagframe.corpus.corpus import knowledge_of
+from tagframe.corpus.references import Column
 from tagframe.corpus.told import ToldKey
-from tagframe.errors import InvalidArgument, JoinError
+from tagframe.errors import HiddenColumn, InvalidArgument, JoinError
 from tagframe.joins import plan_tables
 from tagframe.keys import KeyPair
 from tagframe.merging import run_plan
@@ -76,8 +79,9 @@ def check(corpus: Corpus, baseline: str | Path, *, bound: float = BOUND, accept:
         "tables": {profile.id: _shape(profile.rows, profile.columns) for profile in corpus.profiles},
         "keys": {str(key): _held(corpus, key) for key in told},
     }
+    hidden = knowledge_of(corpus).known.hidden
     then = now if is_first else _read(path)
-    findings = [*_changes(then["tables"], now["tables"], bound), *_broken(then["keys"], now["keys"], bound)]
+    findings = [*_changes(then["tables"], now["tables"], bound, hidden), *_broken(then["keys"], now["keys"], bound)]
     if is_first:
         path.write_text(json.dumps(now, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     return Check(tuple(findings), len(corpus), len(told), is_first)
@@ -108,6 +112,8 @@ def _held(corpus: Corpus, key: ToldKey) -> dict[str, float | str]:
                 return {"problem": f"{table}.{column} is gone"}
     ends = [key.left_table, key.right_table]
     pair = KeyPair(key.left_table, key.left_columns, key.right_table, key.right_columns)
+    if key.left_table == key.right_table:
+        return _held_in_itself(corpus, key)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -121,6 +127,20 @@ def _held(corpus: Corpus, key: ToldKey) -> dict[str, float | str]:
     return {"matched": step.matched / keyed if keyed else 1.0, "fan_out": step.fan_out}
 
 
+def _held_in_itself(corpus: Corpus, key: ToldKey) -> dict[str, float | str]:
+    """The same of a table that references itself, which a plan has only once."""
+    try:
+        rows = corpus.read(key.left_table, list(dict.fromkeys([*key.left_columns, *key.right_columns])))
+    except HiddenColumn as error:
+        return {"problem": f"it cannot be looked at: {error}"}
+    ours = pd.MultiIndex.from_frame(rows[list(key.left_columns)].dropna())
+    theirs = pd.MultiIndex.from_frame(rows[list(key.right_columns)].dropna())
+    matched = ours.isin(theirs)
+    found = theirs[theirs.isin(ours)]
+    fan_out = len(found) / max(found.nunique(), 1)
+    return {"matched": float(matched.mean()) if len(ours) else 1.0, "fan_out": fan_out}
+
+
 def _read(path: Path) -> dict[str, dict[str, Any]]:
     try:
         read = json.loads(path.read_text(encoding="utf-8"))
@@ -129,7 +149,7 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
         raise InvalidArgument(f"{path} is no file that `tagframe check` wrote: {error!r}") from error
 
 
-def _changes(then: Mapping[str, Any], now: Mapping[str, Any], bound: float) -> list[str]:
+def _changes(then: Mapping[str, Any], now: Mapping[str, Any], bound: float, hidden: Set[Column]) -> list[str]:
     found = []
     for table, old in then.items():
         if table not in now:
@@ -140,6 +160,8 @@ def _changes(then: Mapping[str, Any], now: Mapping[str, Any], bound: float) -> l
             found.append(f"{table} has {rows:,} rows; it had {before:,}")
         for column, was in old["columns"].items():
             held = now[table]["columns"].get(column)
+            if held is None and (table, column) in hidden:
+                continue
             if held is None:
                 found.append(f"column {table}.{column} is gone")
                 continue

@@ -82,7 +82,10 @@ def evaluate(
         InvalidArgument: no such columns, or no questions.
         NotConfigured: ``answers`` without a model.
     """
-    frame = questions if isinstance(questions, pd.DataFrame) else pd.read_csv(questions, dtype=str)
+    try:
+        frame = questions if isinstance(questions, pd.DataFrame) else pd.read_csv(questions, dtype=str)
+    except (OSError, ValueError) as error:
+        raise InvalidArgument(f"{questions} cannot be read as a CSV file of questions: {error}") from error
     if "question" not in frame or not {"sql", "tables"} & set(frame.columns) or frame.empty:
         raise InvalidArgument(
             f"questions stand in a column 'question', and what they need in 'sql' or 'tables'; there are {len(frame)} "
@@ -99,10 +102,12 @@ def evaluate(
 def _judged(
     corpus: Corpus, row: Mapping[str, Any], names: Names, dialect: str, k: int | Literal["auto"], answers: bool
 ) -> dict[str, Any]:
-    question = str(row["question"])
+    question = row["question"].strip() if isinstance(row["question"], str) else ""
     sql, tables = (value if isinstance(value, str) else "" for value in (row.get("sql"), row.get("tables")))
     judged: dict[str, Any] = {"question": question, "needed": [], "found": [], **dict.fromkeys(_MEANS), "problem": ""}
     try:
+        if not question:
+            raise UnreadStatement("there is no question")
         needed = read_statement(sql, names, (dialect, "")) if sql.strip() else _of_tables(tables, names)
         judged["needed"] = list(needed.tables)
         with warnings.catch_warnings():

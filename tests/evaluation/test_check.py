@@ -45,6 +45,8 @@ def test_no_cell_and_no_hidden_column_is_written_down(folder, tmp_path):
     corpus.hide("customers.secret")
     check(corpus, tmp_path / "then.json")
     assert "secret" not in (tmp_path / "then.json").read_text()
+    corpus.hide("customers.town")
+    assert check(corpus, tmp_path / "then.json").findings == (), "what is hidden is not gone"
 
 
 @pytest.mark.parametrize(
@@ -96,3 +98,25 @@ def test_a_file_that_is_no_baseline_is_refused(folder, tmp_path, text):
 def test_a_bound_is_a_share(folder, tmp_path):
     with pytest.raises(InvalidArgument, match="from 0 to 1"):
         check(opened(folder), tmp_path / "then.json", bound=5)
+
+
+def test_a_table_that_references_itself(tmp_path):
+    (tmp_path / "staff.csv").write_text("id,boss\n1,\n2,1\n3,1\n4,9\n")
+    corpus = tf.open_corpus(tmp_path / "staff.csv", progress=False)
+    corpus.keys.add("staff.boss = staff.id")
+    assert check(corpus, tmp_path / "then.json").findings == ()
+    (tmp_path / "staff.csv").write_text("id,boss\n1,\n2,7\n3,8\n4,9\n")
+    found = check(tf.open_corpus(tmp_path / "staff.csv", progress=False), tmp_path / "then.json").findings
+    assert any("0% of the rows find a partner" in one and "it was 67%" in one for one in found)
+
+
+def test_keys_of_several_columns_and_keys_that_were_learned(tmp_path):
+    frames = {
+        "sale": pd.DataFrame({"y": [2020, 2020, 2021, 2022], "c": ["a", "b", "a", "z"]}),
+        "rate": pd.DataFrame({"y": [2020, 2020, 2021], "c": ["a", "b", "a"], "r": [1.0, 2.0, 3.0]}),
+    }
+    corpus = tf.open_corpus(frames)
+    corpus.learn("SELECT r FROM sale s JOIN rate t ON s.y = t.y AND s.c = t.c")
+    assert check(corpus, tmp_path / "then.json").findings == ()
+    (held,) = json.loads((tmp_path / "then.json").read_text())["keys"].values()
+    assert held == {"matched": 1.0, "fan_out": 1.0}

@@ -79,3 +79,17 @@ def test_a_frame_of_no_questions_is_refused(corpus, frame):
 def test_scores_of_nothing():
     assert scores_of([], ["film"]) == (0, 0, 0, False, False)
     assert scores_of(["film"], []) == (0, 0, 0, True, False)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", None])
+def test_a_file_of_no_questions_is_refused(corpus, tmp_path, content):
+    if content is not None:
+        (tmp_path / "q.csv").write_bytes(content)
+    with pytest.raises(InvalidArgument, match=r"q\.csv cannot be read"):
+        evaluate(corpus, tmp_path / "q.csv")
+
+
+def test_a_row_without_a_question_counts_nowhere(corpus):
+    found = evaluate(corpus, pd.DataFrame({"question": [None, VENUES], "sql": [SQL, SQL]}), k=2)
+    assert "there is no question" in found.questions["problem"][0]
+    assert found.scores["R"] == 100
