@@ -244,10 +244,44 @@ def roads(corpus: Any, before: dict[str, Any], live: Any, folder: Path) -> Itera
     yield "a quote", tried(lambda: str(merged.tag.sem_filter("{city} is in the south", quote=True)))
     yield "rows of rag", tried(lambda: before["rag"].exec(QUESTION).to_csv()) if before["rag"] is not None else ""
     yield "refined", tried(lambda: repr(retrieve(QUESTION, k=2, refine=True)))
+    yield from agent_roads(corpus)
     yield "prompts", "\n".join(json.dumps(request.body) for request in live.requests)
     yield "saved", tried(lambda: corpus.save(folder / "saved.catalogue").read_bytes())
     yield "what was told", corpus.save_facts(folder / "told.toml").read_bytes()
     yield "opened from what was saved", tried(lambda: tf.open_corpus(folder / "saved.catalogue").profiles)
+
+
+AGENT_CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("find_tables", {"question": QUESTION}),
+    ("find_tables", {"question": f"the person {PEOPLE.ssn[3].strip()[-5:]}"}),
+    ("describe_tables", {"tables": ["people", "orders"]}),
+    ("plan_joins", {"tables": ["orders", "people"], "on_fanout": "allow"}),
+    ("plan_joins", {"tables": ["orders", "people"], "on": ["orders.buyer = people.ssn"], "how": "outer"}),
+    ("merge_tables", {"tables": ["orders", "people"], "on_fanout": "allow"}),
+    ("merge_tables", {"tables": ["orders", "people"], "how": "outer", "on_fanout": "allow"}),
+    ("merge_tables", {"tables": ["people", "orders"]}),
+    ("merge_tables", {"tables": ["people"], "columns": ["ssn"]}),
+    ("merge_tables", {"tables": ["people"], "where": {"ssn": "x"}}),
+    ("merge_tables", {"tables": ["people"], "where": "ssn > 'x'"}),
+    ("merge_tables", {"tables": ["orders", "people"], "aggregate": {"people": {"ssn": "min"}}}),
+    ("merge_tables", {"tables": ["orders", "people"], "aggregate": {"people": {"id": "max"}}}),
+    ("profile_column", {"table": "people", "column": "ssn"}),
+    ("profile_column", {"table": "orders", "column": "BUYER"}),
+    ("profile_column", {"table": "people", "column": "code"}),
+    ("search_values", {"text": "0000"}),
+    ("search_values", {"text": "-00003", "tables": ["people", "orders"]}),
+]
+
+
+def agent_roads(corpus: Any) -> Iterator[tuple[str, Any]]:
+    """What the tools give to an agent, errors too."""
+    tools = corpus.tools()
+    hidden = ("SELECT ssn FROM people", "SELECT * FROM people", "SELECT p FROM people p", *STATEMENTS)
+    calls = [*AGENT_CALLS, *(("run_sql", {"sql": sql}) for sql in hidden)]
+    calls += [("describe_tables", {"tables": [id]}) for id in corpus.ids]
+    calls += [("merge_tables", {"tables": [id]}) for id in corpus.ids]
+    for name, arguments in calls:
+        yield f"{name} {arguments}", tried(lambda name=name, given=arguments: json.dumps(tools.call(name, given)))
 
 
 def _rows_of(call: Callable[[], Any]) -> str:
@@ -303,6 +337,19 @@ def test_no_road_shows_a_hidden_cell(make, request, live, tmp_path, monkeypatch,
     for one in warned:
         if where := cells(one.message):
             shown[f"warning {one.category.__name__}"] = where
+    assert shown == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", SOURCES, ids=lambda make: make.__name__)
+def test_no_tool_shows_a_cell_that_is_hidden_from_models(make, request, tmp_path):
+    corpus = make(tmp_path, request)
+    corpus.keys.add("orders.buyer = people.ssn")
+    corpus.hide("people.ssn", from_models=True)
+    corpus.hide("orders.buyer", from_models=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        shown = {name: where for name, thing in agent_roads(corpus) if (where := cells(thing))}
     assert shown == {}
 
 

@@ -31,7 +31,7 @@ from tagframe.progress import told_to
 from tagframe.stopping import Stopped, Stopping
 
 if TYPE_CHECKING:
-    from mcp.server.context import ServerRequestContext
+    from mcp.server.context import CallNext, ServerRequestContext
 
     from tagframe.agents.tools import Tools
 
@@ -81,11 +81,12 @@ class CorpusServer:
     """An MCP server of a corpus that is being opened."""
 
     def __init__(self, open_tools: Callable[[], Tools], allowed: Allowed) -> None:
-        """A server; ``open_tools`` is called in a thread when :meth:`run` begins."""
+        """A server; ``open_tools`` is called in a thread once the client has had its first answer."""
         self._open, self._allowed = open_tools, allowed
         self._tools: Future[Tools] = Future()
         self._opening = "opening the tables"
         self._limiter: anyio.CapacityLimiter | None = None
+        self._has_begun = False
         self.server: Server[Any] = Server(
             "tagframe",
             version=tagframe.__version__,
@@ -99,15 +100,26 @@ class CorpusServer:
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
         )
+        self.server.middleware.append(self._begin_after)
 
     async def run(self) -> None:
         """Serve standard input and output until the client goes."""
-        # A daemon: a client that goes meanwhile is not waited for.
-        threading.Thread(target=self._begin, name="tagframe-open", daemon=True).start()
         async with stdio_server() as (read, write):
             await self.server.run(read, write, self.server.create_initialization_options())
 
+    async def _begin_after(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> Any:
+        """Answer the client first: what opening imports would hold the answer up."""
+        answer = await call_next(ctx)
+        self._begin()
+        return answer
+
     def _begin(self) -> None:
+        if not self._has_begun:
+            self._has_begun = True
+            # A daemon: a client that goes meanwhile is not waited for.
+            threading.Thread(target=self._open_now, name="tagframe-open", daemon=True).start()
+
+    def _open_now(self) -> None:
         def tell(message: str) -> None:
             self._opening = message
 
@@ -166,6 +178,7 @@ class CorpusServer:
 
     async def _worked(self, ctx: ServerRequestContext[Any, Any], work: Callable[[Tools], Any]) -> Any:
         """What the work gives, or why it failed; a client that cancels stops the statement that runs."""
+        self._begin()
         stopping, doing = Stopping(), [""]
         if self._limiter is None:
             self._limiter = anyio.CapacityLimiter(_AT_ONCE)

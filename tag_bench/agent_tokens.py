@@ -1,0 +1,92 @@
+"""``tag_bench agent_tokens``: what an agent reads to answer a question over many databases, beside all their schemas.
+
+The agent is scripted: it calls ``find_tables`` with the question, ``plan_joins`` with the tables that are likelier
+needed than not, and ``run_sql`` with the question's own SQL. Counted are the tokens of what these give, as gpt-4o's
+tokenizer has them, errors too.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import warnings
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import sqlglot
+from sqlglot import exp
+
+import tagframe
+from tagframe.agents.tools import Tools
+from tagframe.errors import TagframeError
+
+
+def tokens(text: str) -> int:
+    """As gpt-4o counts them."""
+    from litellm import token_counter
+
+    return int(token_counter(model="gpt-4o", text=text))
+
+
+def said(tools: Tools, name: str, arguments: dict[str, Any]) -> tuple[Any, int]:
+    """What a tool gives, None where it refuses; and its tokens."""
+    try:
+        given = tools.call(name, arguments)
+    except TagframeError as error:
+        return None, tokens(str(error))
+    return given, tokens(json.dumps(given, ensure_ascii=False, separators=(",", ":")))
+
+
+def in_database(sql: str, database: str) -> str:
+    """A statement with its tables named by their database."""
+    tree = sqlglot.parse_one(sql, read="sqlite")
+    entries = {entry.alias_or_name.casefold() for entry in tree.find_all(exp.CTE)}
+    for table in tree.find_all(exp.Table):
+        if table.name.casefold() not in entries:
+            table.set("db", exp.to_identifier(database, quoted=True))
+    return tree.sql(dialect="sqlite")
+
+
+@click.command("agent_tokens", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("folder", type=click.Path(path_type=Path, exists=True))
+@click.option("--questions", default=60, show_default=True, help="Drawn at random, those of several tables first.")
+@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
+def command(folder: Path, questions: int, output: Any) -> None:
+    """Tokens of tool output a question, over all databases of a FOLDER in Spider's form (dev.json, database/).
+
+    Example: python -m tag_bench agent_tokens ../shared/bench/spider_train
+    """
+    warnings.simplefilter("ignore")
+    corpus = tagframe.open_corpus(folder / "database")
+    tools = corpus.tools()
+    databases = {profile.database for profile in corpus}
+    (path,) = [path for name in ("dev.json", "train.json") if (path := folder / name).is_file()]
+    asked = [one for one in json.loads(path.read_text("utf-8")) if one["db_id"] in databases]
+    drawn = random.Random(0).sample(asked, min(questions, len(asked)))
+    counts: dict[str, list[int]] = {"find_tables": [], "plan_joins": [], "run_sql": [], "all": []}
+    found_all = ran = 0
+    for one in drawn:
+        found, first = said(tools, "find_tables", {"question": one["question"]})
+        likely = [table["id"] for table in found["tables"] if (table["chance"] or 0) >= 0.5]
+        second = said(tools, "plan_joins", {"tables": likely})[1] if len(likely) > 1 else 0
+        sql = in_database(one["sql"] if isinstance(one.get("sql"), str) else one["query"], one["db_id"])
+        rows, third = said(tools, "run_sql", {"sql": sql})
+        needed = {table.name.casefold() for table in sqlglot.parse_one(sql, read="sqlite").find_all(exp.Table)}
+        ids = {id.casefold() for table in found["tables"] for id in table.get("parts", [table["id"]])}
+        found_all += {f"{one['db_id']}.{name}".casefold() for name in needed} <= ids | set(found["bridges"])
+        ran += rows is not None
+        for name, count in zip(counts, (first, second, third, first + second + third), strict=True):
+            counts[name].append(count)
+    schema = "\n".join(f"{table.id}({', '.join(column.name for column in table.columns)})" for table in corpus)
+    figures: dict[str, Any] = {
+        "databases": len(databases), "tables": len(corpus), "questions": len(drawn),
+        "all_names_tokens": tokens(schema), "ran": ran, "all_tables_found": found_all,
+        "at_most_4000": sum(count <= 4_000 for count in counts["all"]),
+    }  # fmt: skip
+    for name, listed in counts.items():
+        figures[name] = {"mean": round(float(np.mean(listed))), "p95": round(float(np.percentile(listed, 95))),
+                         "max": max(listed)}  # fmt: skip
+    json.dump(figures, output, indent=2)
+    output.write("\n")
