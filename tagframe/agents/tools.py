@@ -459,7 +459,10 @@ class Tools:
         execution = results.recall(frame, "execution")
         if not with_behind or execution is None:
             return frame, []
-        sources = execution.sources()
+        # Of the row beyond the limit, which only tells that there are more, nothing is cited.
+        bare = execution.sql.removesuffix(f"\nLIMIT {limit + 1}")
+        cited = execution if bare == execution.sql else replace(execution, sql=f"{bare}\nLIMIT {limit}")
+        sources = cited.sources()
         return frame, rows_behind(sources[sources["row"].isna() | (sources["row"] < limit)])
 
     def _query(self, sql: str) -> Query:
