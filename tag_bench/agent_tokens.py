@@ -40,12 +40,15 @@ def said(tools: Tools, name: str, arguments: dict[str, Any]) -> tuple[Any, int]:
 
 
 def in_database(sql: str, database: str) -> str:
-    """A statement with its tables named by their database."""
+    """A statement with its tables named by their database, and texts in single quotes."""
     tree = sqlglot.parse_one(sql, read="sqlite")
     entries = {entry.alias_or_name.casefold() for entry in tree.find_all(exp.CTE)}
     for table in tree.find_all(exp.Table):
         if table.name.casefold() not in entries:
             table.set("db", exp.to_identifier(database, quoted=True))
+    for column in list(tree.find_all(exp.Column)):
+        if column.this.args.get("quoted") and not column.table:
+            column.replace(exp.Literal.string(column.name))
     return tree.sql(dialect="sqlite")
 
 
@@ -80,9 +83,14 @@ def command(folder: Path, questions: int, output: Any) -> None:
         for name, count in zip(counts, (first, second, third, first + second + third), strict=True):
             counts[name].append(count)
     schema = "\n".join(f"{table.id}({', '.join(column.name for column in table.columns)})" for table in corpus)
+    described, cursor = 0, ""
+    while cursor is not None:
+        page, count = said(tools, "describe_tables", {"tables": list(corpus.ids), "cursor": cursor})
+        described, cursor = described + count, page["cursor"]
     figures: dict[str, Any] = {
         "databases": len(databases), "tables": len(corpus), "questions": len(drawn),
-        "all_names_tokens": tokens(schema), "ran": ran, "all_tables_found": found_all,
+        "all_names_tokens": tokens(schema), "all_described_tokens": described, "ran": ran,
+        "all_tables_found": found_all,
         "at_most_4000": sum(count <= 4_000 for count in counts["all"]),
     }  # fmt: skip
     for name, listed in counts.items():
