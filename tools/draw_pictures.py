@@ -5,8 +5,10 @@ They are SVG with text, on a ground of their own, so that they can be read on li
 
 from __future__ import annotations
 
+import os
 import re
 import sys
+import tempfile
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -74,7 +76,9 @@ def flow(title: str, boxes: Sequence[tuple[str, Sequence[str]]]) -> str:
 
 
 def main() -> None:
-    """Write all of them."""
+    """Write all of them, whatever this user told of the tables."""
+    for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME"):
+        os.environ[name] = tempfile.mkdtemp()
     tf.configure(progress=False)
     corpus = tf.open_corpus(ROOT / "examples" / "data")
     found = corpus.retrieve_tables(QUESTION)
