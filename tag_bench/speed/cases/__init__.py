@@ -3,12 +3,13 @@
 from tag_bench.speed.cases.aggregate import AGG_5K
 from tag_bench.speed.cases.cascade import CASCADE
 from tag_bench.speed.cases.case import Case
-from tag_bench.speed.cases.filter import FILTER_LIMIT, FILTER_PACKED
+from tag_bench.speed.cases.filter import FILTER_LIMIT, FILTER_PACKED, SCORE_PACKED
 from tag_bench.speed.cases.join import JOIN_LABELS
 from tag_bench.speed.cases.topk import TOPK_LIST, TOPK_PAIR
 
 CASES: dict[str, Case] = {
-    case.name: case for case in (TOPK_PAIR, TOPK_LIST, FILTER_PACKED, FILTER_LIMIT, AGG_5K, JOIN_LABELS, CASCADE)
+    case.name: case
+    for case in (TOPK_PAIR, TOPK_LIST, FILTER_PACKED, SCORE_PACKED, FILTER_LIMIT, AGG_5K, JOIN_LABELS, CASCADE)
 }
 
 __all__ = ["CASES", "Case"]

@@ -38,6 +38,8 @@ def run(side: str, case: Case, url: str) -> dict[str, float]:
         "rounds": stats["rounds"],
         "peak_mb": max(0.0, peak_mb() - held),
     }
+    if case.rows is not None:
+        figures |= {"rows_a_second": case.rows / seconds, "tokens_a_row": stats["tokens"] / case.rows}
     if stats["requests"] <= IN_FLIGHT:
         figures["seconds_above_server"] = seconds - stats["rounds"] * case.latency
     return {**figures, **own}

@@ -28,6 +28,7 @@ class Case:
         peer: LOTUS's side, where it can do the same.
         latency: of the server, seconds.
         repeats: at least.
+        rows: that are asked about, where each is; None where not.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Case:
     peer: Setup | None = None
     latency: float = 0.05
     repeats: int = 1
+    rows: int | None = None
 
     @property
     def answers(self) -> str:

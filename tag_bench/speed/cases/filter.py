@@ -9,8 +9,8 @@ from tag_bench.speed.cases.case import Case, Measured, lotus_on, prompt_text, ta
 
 PACKED_ROWS, LIMIT_ROWS, LIMIT = 1_000, 2_000, 5
 CLAIM = "{review} praises the film"
-_NUMBER = re.compile(r"(?:^(\d+) )?\{\"review\": \"Review (\d+):", re.MULTILINE)
-_PLAIN = re.compile(r"Review (\d+):")
+SCORED, MAPPED = "How glad is {review}?", "How glad is it, from 0 to 1"
+_NUMBER = re.compile(r"(?:^(\d+) .*)?Review (\d+):", re.MULTILINE)
 
 
 def is_praise(number: int) -> bool:
@@ -19,10 +19,12 @@ def is_praise(number: int) -> bool:
 
 
 def answer(request: Request) -> str:
-    """The truth about one row, or about each of a pack by its number."""
-    text = prompt_text(request)
-    shown = _NUMBER.findall(text) or [("", number) for number in _PLAIN.findall(text)]
-    said = [(place, str(is_praise(int(number)))) for place, number in shown]
+    """The truth about one row, or about each of a pack by its number; as a score where that is asked for."""
+    scores = "Score" in str(request.messages[0]["content"]) or MAPPED in str(request.messages)
+    said = [
+        (place, str(float(is_praise(int(number))) if scores else is_praise(int(number))))
+        for place, number in _NUMBER.findall(prompt_text(request))
+    ]
     return "\n".join(f"{place}: {word}" if place else word for place, word in said)
 
 
@@ -63,6 +65,40 @@ def peer_singly(url: str) -> Measured:
     return measured
 
 
+def ours_scored(url: str) -> Measured:
+    """``df.tag.sem_score(…, rows_per_call=16)``."""
+    import pandas as pd
+
+    import tagframe as tf
+
+    tagframe_on(url)
+    frame = pd.DataFrame({"review": _reviews(PACKED_ROWS)})
+    frame.head(2).tag.sem_score(SCORED)
+
+    def measured() -> dict[str, float]:
+        with tf.context(store=None):
+            scores = frame.tag.sem_score(SCORED, rows_per_call=16)["_score"]
+        return {"right": float(scores.tolist() == [float(is_praise(n)) for n in range(PACKED_ROWS)])}
+
+    return measured
+
+
+def peer_mapped(url: str) -> Measured:
+    """LOTUS's ``df.sem_map``: it has no scores, and asks of one row at a time."""
+    import pandas as pd
+
+    lotus_on(url)
+    frame = pd.DataFrame({"review": _reviews(PACKED_ROWS)})
+    claim = f"{{review}}: {MAPPED}"
+    frame.head(2).sem_map(claim)  # type: ignore[operator]
+
+    def measured() -> dict[str, float]:
+        frame.sem_map(claim)  # type: ignore[operator]
+        return {}
+
+    return measured
+
+
 def ours_limit(url: str) -> Measured:
     """``df.tag.sem_filter(…, limit=5)``."""
     import pandas as pd
@@ -93,5 +129,6 @@ def peer_all(url: str) -> Measured:
     return measured
 
 
-FILTER_PACKED = Case("filter_packed", ours_packed, answer, peer_singly, repeats=3)
+FILTER_PACKED = Case("filter_packed", ours_packed, answer, peer_singly, repeats=3, rows=PACKED_ROWS)
+SCORE_PACKED = Case("score_packed", ours_scored, answer, peer_mapped, repeats=3, rows=PACKED_ROWS)
 FILTER_LIMIT = Case("filter_limit", ours_limit, answer, peer_all, repeats=3)
