@@ -73,7 +73,8 @@ def _judged(weights: Sequence[float], sets: Sequence[Changed]) -> dict[str, Any]
 
 def _fitted(sets: Sequence[Changed]) -> list[float]:
     features, truth = np.array([values for _, values in sets]), np.array([not change for change, _ in sets])
-    return fit_logistic(features, truth, np.ones(len(sets)))
+    names = list(map(str, range(features.shape[1])))
+    return list(fit_logistic(features, truth, np.ones(len(sets)), names).values())
 
 
 def _gold_rows(sql: str, question: Question, pool: tf.Corpus) -> Any:

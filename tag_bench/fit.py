@@ -36,6 +36,7 @@ from tagframe.retrieval.problem import SelectionProblem
 from tagframe.retrieval.signals import FACTS
 
 FOLDS = 3
+_NONE = Weights({}, {})
 SIZES = (2, 3, 5, 10, 20)
 
 
@@ -115,27 +116,26 @@ def judge(group: Sequence[Example], weights: Weights) -> list[Judged]:
     return [Judged.of(example, weights) for example in tqdm(group, desc="judged", disable=None) if example.reported]
 
 
-def fit_confidence(judged: Sequence[Judged]) -> tuple[dict[str, float], dict[str, float]]:
-    """What the chance of a complete set, and that of a question that fits, are computed from."""
+def fit_confidence(judged: Sequence[Judged], known: Weights = _NONE) -> tuple[dict[str, float], dict[str, float]]:
+    """What the chance of a complete set, and that of a question that fits, are computed from; known weights stay."""
     count = Counter((one.example.data, one.example.variant) for one in judged)
     features, truths, shares = [], [], []
     facts, fits, fit_shares = [], [], []
     for one in judged:
         share = one.example.weight / count[one.example.data, one.example.variant]
-        known, complete = one.sets()
-        features.append(known)
-        truths += complete
-        shares += [share] * len(complete)
+        of_sets, is_complete = one.sets()
+        features.append(of_sets)
+        truths += is_complete
+        shares += [share] * len(is_complete)
         if one.example.elsewhere is not None:
             for found, is_there in ((one.problem.facts, True), (one.example.elsewhere, False)):
                 facts.append([1.0, *(found[name] for name in FACTS)])
                 fits.append(is_there)
                 fit_shares.append(share / one.example.weight)
-    complete_weights = fit_logistic(np.concatenate(features), np.array(truths), np.array(shares))
+    complete = fit_logistic(np.concatenate(features), np.array(truths), np.array(shares), COMPLETE, known.complete)
     if not facts:
-        return dict(zip(COMPLETE, complete_weights, strict=True)), {}
-    fit_weights = fit_logistic(np.array(facts), np.array(fits), np.array(fit_shares))
-    return dict(zip(COMPLETE, complete_weights, strict=True)), dict(zip(("one", *FACTS), fit_weights, strict=True))
+        return complete, dict(known.fits)
+    return complete, fit_logistic(np.array(facts), np.array(fits), np.array(fit_shares), ("one", *FACTS), known.fits)
 
 
 def recalls(judged: Sequence[Judged], sizes: Sequence[int] = SIZES) -> dict[str, dict[str, float]]:
@@ -184,7 +184,7 @@ def _percent(values: Any) -> float:
     return round(100 * float(np.mean(np.asarray(values, dtype=float))), 2) if len(values) else 0.0
 
 
-def _rounded(weights: Mapping[str, float]) -> dict[str, float]:
+def rounded(weights: Mapping[str, float]) -> dict[str, float]:
     """Four digits say all that the data does."""
     return {name: float(f"{value:.4g}") for name, value in weights.items()}
 
@@ -259,7 +259,7 @@ def command(
     if weights is not None:
         encoder = f" --embedder {embedder}" if embedder else ""
         about = f"Made by tag_bench fit{encoder} from {questions} questions each of {', '.join(names)}."
-        written = {"about": about, **{name: _rounded(part) for name, part in given.items()}}
+        written = {"about": about, **{name: rounded(part) for name, part in given.items()}}
         weights.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
     report["weights_file"] = None if weights is None else str(weights)
     json.dump(report, output, indent=2)

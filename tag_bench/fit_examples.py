@@ -20,7 +20,7 @@ from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.methods.weights import Weights
 from tagframe.retrieval.problem import SelectionProblem, best_first
 from tagframe.retrieval.question import Question as Asked
-from tagframe.retrieval.signals import SIGNALS, facts_of, gather, near_duplicates
+from tagframe.retrieval.signals import SIGNALS, facts_of, gather, near_duplicates, rows_of
 
 LIKELY = 80
 """Tables of a question that are kept: those that stand out, and beside them some at random."""
@@ -131,8 +131,8 @@ def read_names(folders: Sequence[Path], count: int, cache: Path | None = None) -
     maker = Maker.of(cache)
     read = [(folder, read_dataset(folder)) for folder in folders]
     read = [(folder, data) for folder, data in read if has_rows(data)]
-    corpus = Corpus(_bare(table) for _, data in read for table in data.corpus.profiles)
-    described = Corpus(_bare(table) for _, data in read for table in data.described.profiles)
+    corpus = Corpus(bare(table) for _, data in read for table in data.corpus.profiles)
+    described = Corpus(bare(table) for _, data in read for table in data.described.profiles)
     found = []
     for folder, data in read:
         asked = Dataset(data.name, corpus, described, data.questions)
@@ -153,13 +153,13 @@ def _reported(folder: Path, data: Dataset) -> frozenset[str] | None:
     return frozenset(question.database.lower() for question in of_half(folder, "report", data.questions))
 
 
-def _bare(table: TableProfile) -> TableProfile:
-    """The table without what its rows have told."""
+def bare(table: TableProfile) -> TableProfile:
+    """The table without what its rows have told, and without keys."""
     columns = (
         ColumnProfile(one.name, one.position, one.family, one.declared_type, description=one.description)
         for one in table.columns
     )
-    return replace(table, columns=tuple(columns), rows=None)
+    return replace(table, columns=tuple(columns), rows=None, primary_key=(), foreign_keys=())
 
 
 @dataclass(frozen=True)
@@ -241,9 +241,7 @@ def _examples(
             tuple(index.tables[table].id.lower() for table in tables),
             SelectionProblem(
                 r=np.zeros(len(kept)),
-                fine=evidence.rows[:, kept],
-                kind=evidence.kind,
-                row_weight=evidence.weight,
+                **rows_of(index, asked, evidence, tables),
                 signals=evidence.signals[kept],
                 source=index.database[kept],
                 link=index.links.matrix(tables),

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import optimize
-from sklearn.linear_model import LogisticRegression
 from tqdm.auto import tqdm
 
 from tag_bench.data import SEED
@@ -79,10 +78,17 @@ def fit_tables(group: Sequence[Example]) -> dict[str, float]:
     return dict(zip(SIGNALS, (minimised(step, len(SIGNALS)) / scale).tolist(), strict=True))
 
 
-def fit_sets(group: Sequence[Example], first_stage: Weights) -> dict[str, float]:
+def fit_sets(
+    group: Sequence[Example], first_stage: Weights, fixed: Mapping[str, float] | None = None
+) -> dict[str, float]:
     """The second stage: the needed set among all small ones, and once more among those of its size.
 
     The first says how many tables are needed, the second which: where a user gives k, only that counts.
+
+    Args:
+        group: the questions.
+        first_stage: its weights.
+        fixed: weights that stay; what they lack is fitted beside them.
     """
     random = np.random.default_rng(SEED)
     parts, needed, kept = [], [], []
@@ -99,11 +105,13 @@ def fit_sets(group: Sequence[Example], first_stage: Weights) -> dict[str, float]
     goal = first + np.array(needed)
     size = every[:, _SIZES] @ np.arange(1, len(_SIZES) + 1)
     alike = size == np.repeat(size[goal], counts)
+    stays = every.astype(np.float64) @ np.array([(fixed or {}).get(name, 0.0) for name in FEATURES])
     scale = every.std(axis=0) + 1e-6
     every = every / scale
+    every[:, [name in (fixed or ()) for name in FEATURES]] = 0.0
 
     def step(weights: Floats) -> _Step:
-        scores = (every @ weights.astype(np.float32)).astype(np.float64)
+        scores = stays + (every @ weights.astype(np.float32)).astype(np.float64)
         odds = np.exp(scores - np.repeat(np.maximum.reduceat(scores, first), counts))
         loss, slope = SET_PENALTY * float(weights @ weights), np.zeros(len(every))
         for among in (odds, np.where(alike, odds, 0.0)):
@@ -113,7 +121,7 @@ def fit_sets(group: Sequence[Example], first_stage: Weights) -> dict[str, float]
         slope[goal] -= 2 * weight
         return loss, (every.T @ slope.astype(np.float32)).astype(np.float64) + 2 * SET_PENALTY * weights
 
-    return dict(zip(FEATURES, (minimised(step, len(FEATURES)) / scale).tolist(), strict=True))
+    return {**dict(zip(FEATURES, (minimised(step, len(FEATURES)) / scale).tolist(), strict=True)), **(fixed or {})}
 
 
 def _sets_of(
@@ -141,11 +149,32 @@ def _sets_of(
     return features[kept], int(np.flatnonzero(kept == goal)[0])
 
 
-def fit_logistic(features: Floats, truth: npt.NDArray[np.bool_], weight: Floats) -> list[float]:
-    """Logistic regression; the first feature is a constant."""
-    scale = features.std(axis=0) + 1e-9
-    scale[0] = 1.0
-    # scikit-learn halves the squares of the weights and multiplies the likelihood by C. The constant is held back too.
-    model = LogisticRegression(C=0.5 / _SOME_PENALTY, fit_intercept=False, solver="lbfgs", tol=1e-8, max_iter=10_000)
-    model.fit(features / scale, truth, sample_weight=weight / weight.sum())
-    return [float(value) for value in model.coef_[0] / scale]
+def fit_logistic(
+    features: Floats,
+    truth: npt.NDArray[np.bool_],
+    weight: Floats,
+    names: Sequence[str],
+    fixed: Mapping[str, float] | None = None,
+) -> dict[str, float]:
+    """Logistic regression, held back by the squares of the weights.
+
+    Args:
+        features: shape (n, len(names)).
+        truth, weight: shape (n,).
+        names: of the features.
+        fixed: weights that stay, by name.
+    """
+    fixed = fixed or {}
+    stays = features @ np.array([fixed.get(name, 0.0) for name in names])
+    scale = features.std(axis=0)
+    scale[scale < 1e-9] = 1.0  # of what is constant
+    rows = np.where([name in fixed for name in names], 0.0, features / scale)
+    share, sign = weight / weight.sum(), np.where(truth, 1.0, -1.0)
+
+    def step(weights: Floats) -> _Step:
+        margin = sign * (stays + rows @ weights)
+        loss = float(share @ np.logaddexp(0.0, -margin)) + _SOME_PENALTY * float(weights @ weights)
+        slope = -(share * sign / (1 + np.exp(np.clip(margin, -700, 700)))) @ rows
+        return loss, slope + 2 * _SOME_PENALTY * weights
+
+    return {**dict(zip(names, (minimised(step, len(names)) / scale).tolist(), strict=True)), **fixed}

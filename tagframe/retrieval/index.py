@@ -48,6 +48,7 @@ from tagframe.retrieval.words import terms
 if TYPE_CHECKING:
     from tagframe.embed import Embedder
 
+_NUMBERS = frozenset({"integer", "real"})
 LAKE = 20_000
 """Columns beyond which all is made at once, while they are at hand, and kept in a file."""
 _NAME = "the index"
@@ -346,6 +347,11 @@ class RetrievalIndex:
         return Links(self.tables, declared=self.declared_keys, facts=self._facts, kept=kept)
 
     @once
+    def has_rows(self) -> npt.NDArray[np.bool_]:
+        """Whether any row is known of each table: shape (n,)."""
+        return np.array([bool(table.rows) for table in self.tables], dtype=bool)
+
+    @once
     def is_key(self) -> npt.NDArray[np.bool_]:
         """Whether each column of the corpus is part of a key pair that links tables: shape (columns,)."""
         if self._kept is not None:
@@ -445,6 +451,22 @@ class RetrievalIndex:
             attributes.astype(np.float64),
             labels,
         )
+
+    def measured(self, question: Question, tables: Sequence[int]) -> Floats:
+        """Cosine of each measure of a question and the nearest number of some tables that is no key: 0 where they have
+        none. Shape (measures, len(tables))."""
+        if self.vectors is None or not question.measures:
+            return np.zeros((0, len(tables)))
+        known = {word.text: row for word, row in zip(question.content, self._question(question).words, strict=True)}
+        asked = np.stack([known[word] for word in question.measures])
+        found = np.zeros((len(asked), len(tables)))
+        for place, table in enumerate(tables):
+            part = slice(self._starts[table], self._starts[table + 1])
+            kinds = [one.family in _NUMBERS for one in self.tables[table].columns]
+            numbers = np.array(kinds, dtype=bool) & ~self.is_key[part]
+            if numbers.any():
+                found[:, place] = np.maximum((asked @ self._columns_of(part)[numbers].T).max(axis=1), 0.0)
+        return found
 
     def vector(self, question: Question) -> Floats | None:
         """The vector of a question: shape (d,); None without an embedder."""

@@ -7,7 +7,7 @@ words it need be no value, and is taken to be held by all of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -69,3 +69,24 @@ def held_names(index: RetrievalIndex, hits: Sequence[ValueHit], named: Mapping[s
             if any(role >= roles.keys() for role in roles.values()):
                 here[list(every)] += 1 / len(every)
     return Held(tuple(hit.text for hit in names), rows, here)
+
+
+def held_terms(index: RetrievalIndex, hits: Sequence[ValueHit], tables: Collection[int]) -> Floats:
+    """Which of some tables hold the values that are no names, as ``jazz``: their rarity, shape (values, len(tables)).
+
+    Args:
+        index: of the corpus.
+        hits: the values of a question.
+        tables: positions, in order.
+    """
+    place = {table: position for position, table in enumerate(tables)}
+    rows = []
+    for hit in hits:
+        if hit.is_name or index.vocabulary.explains(hit.text):
+            continue
+        row = np.zeros(len(place))
+        for table, column in zip(hit.tables, hit.columns, strict=True):
+            if table in place:
+                row[[place[one] for one in (table, *index.joined_on(table, column)) if one in place]] = hit.rarity
+        rows.append(row)
+    return np.array(rows).reshape(-1, len(place))

@@ -37,6 +37,10 @@ class RowKind(IntEnum):
     """A value of the question that is in cells."""
     HELD = 5
     """A name of the question, against the tables that hold it (:mod:`tagframe.retrieval.names_in_cells`)."""
+    TERM = 6
+    """A word of the question that is no name and that no name of a column explains, against those that hold it."""
+    MEASURE = 7
+    """A measure that the question asks for ("total revenue"), against numbers that are no keys."""
 
 
 @dataclass(frozen=True, eq=False)

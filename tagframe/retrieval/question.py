@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Literal
 
 from tagframe.errors import EmptyQuestion
@@ -24,6 +25,12 @@ _TAIL = 3
 """Letters from which what follows an apostrophe is a word: the Brien of O'Brien, not the s of a possessive."""
 _LINKS = frozenset({"of", "for"})
 _BETWEEN = frozenset({"the", "a", "an", "each", "all", "every", "any", "its", "their"})
+_AGGREGATES = frozenset(
+    "total sum average avg mean median maximum max minimum min highest lowest largest smallest overall".split()
+)
+_ON = _BETWEEN | _LINKS | {"and"}
+_COUNTS = frozenset({"number", "count"})
+"""What is counted is no column."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +100,28 @@ class Question:
                     found.append(Word(part, start, start + len(part)))
                 start, is_tail = start + len(part) + 1, True
         return tuple(found)
+
+    @cached_property
+    def measures(self) -> tuple[str, ...]:
+        """What of it is to be added up or compared: the noun of each run of words that such a word stands before.
+
+        >>> Question.of("Total revenue per artist with the highest average unit price?").measures
+        ('revenue', 'price')
+        """
+        content = {word.start: word.text for word in self.content}
+        found: list[str] = []
+        is_open = False
+        for word, following in pairwise((*self.words, Word("", len(self.text), len(self.text)))):
+            text = word.text.lower()
+            goes_on = following.start in content and self.text[word.end : following.start].isspace()
+            if text in _AGGREGATES:
+                is_open = True
+            elif text in _COUNTS or (text in STOP_WORDS and text not in _ON):
+                is_open = False
+            elif is_open and word.start in content and not goes_on:
+                found.append(content[word.start])
+                is_open = False
+        return tuple(dict.fromkeys(found))
 
     @property
     def told(self) -> tuple[str, ...]:

@@ -241,6 +241,8 @@ def _retrieved(
     fitted = unfitted(embedder) if chosen.says_k else ""
     notes = [note for note in (selection.note, second_look, fitted) if note]
     available = len(index.tables) - (anchored is not None)
+    if size is None and selection.confidence is not None and selection.confidence < problem.confidence:
+        notes += _what_helps(index, prepared.tables, statements)
     if size is not None and size > available:
         notes.append(f"k={size}, and there are {available} tables to choose from: these are all of them")
     if unprofiled := len(corpus.unprofiled):
@@ -250,6 +252,18 @@ def _retrieved(
     anchor_id = None if anchored is None else index.tables[anchored].id
     note = "; ".join(notes)
     return RetrievedTables(question, hits, corpus, anchor_id, chosen.name, note, selection.confidence)
+
+
+def _what_helps(index: RetrievalIndex, tables: Sequence[int], statements: Sequence[Statement]) -> list[str]:
+    """What a person can do where names are all that is known."""
+    if index.has_rows.any():
+        return []
+    found = [index.tables[table] for table in tables]
+    described = any(table.description or any(column.description for column in table.columns) for table in found)
+    lacking = {"descriptions": "describe"} if not described else {}
+    lacking |= {"queries known": "learn"} if not statements else {}
+    helps = " and ".join(f"corpus.{door}" for door in reversed(lacking.values()))
+    return [f"no rows, {', '.join(f'no {what}' for what in lacking)}: {helps}"] if lacking else []
 
 
 def _with_twins(hits: tuple[TableHit, ...], corpus: Corpus, question: str, anchor: str | None) -> tuple[TableHit, ...]:

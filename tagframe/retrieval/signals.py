@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tagframe.retrieval.calibration import calibrated
 from tagframe.retrieval.cell_values import ValueHit
 from tagframe.retrieval.learned import Known
-from tagframe.retrieval.names_in_cells import held_names
+from tagframe.retrieval.names_in_cells import held_names, held_terms
 from tagframe.retrieval.problem import Floats, RowKind, best_first
 from tagframe.retrieval.question import Question
 
@@ -86,11 +86,14 @@ What is measured in shares, ranks and standard deviations means the same in a co
 
 _STANDING_OUT = ("dense_apart", "lexical_apart", "words_apart", "named", "database_named")
 
-FACTS = ("log_tables", "dense", "words", "least_word", "known", "length", *_STANDING_OUT)
+FACTS = ("log_tables", "dense", "words", "least_word", "known", "length", *_STANDING_OUT, "held", "bare")
 """What is known of a question as a whole, by name: the log of the number of tables; the best table's ``dense``; of the
 database of the best ``database_words`` that value, the cosine of the word that it covers least, and the share of the
-question's words that it has in names or cells; the number of the question's words; and the best table's value of the
-signals that say how far it stands out."""
+question's words that it has in names or cells; the number of the question's words; the best table's value of the
+signals that say how far it stands out; the names of the question that stand in cells, each by its rarity; and the share
+of tables of which no row is known, where all are of one large database."""
+
+_LARGE = 15  # tables: more than sets are made of
 
 _NEIGHBOURS_OF = 10
 _MULTIWORD = 1.5
@@ -233,8 +236,30 @@ def facts_of(
         min(known, 1.0),
         len(words),
         *apart,
+        sum(_rarity(hit, there) for hit in evidence.values if hit.is_name),
+        1 - index.has_rows[there].mean() if index.one_database and there.sum() >= _LARGE else 0.0,
     )
     return dict(zip(FACTS, map(float, values), strict=True))
+
+
+def _rarity(hit: ValueHit, there: npt.NDArray[np.bool_]) -> float:
+    """As that of the value, of the tables that there are: 0 where none of them holds it."""
+    tables = int(there[list(hit.tables)].sum())
+    return (_MULTIWORD if " " in hit.text else 1.0) / (1 + math.log(tables)) if tables else 0.0
+
+
+def rows_of(index: RetrievalIndex, question: Question, evidence: Evidence, tables: Sequence[int]) -> dict[str, Any]:
+    """What sets of some tables have to cover: ``fine``, ``kind`` and ``row_weight`` of a
+    :class:`~tagframe.retrieval.problem.SelectionProblem`, with the rows that are made for few tables only."""
+    more = {
+        RowKind.TERM: held_terms(index, evidence.values, tables),
+        RowKind.MEASURE: index.measured(question, tables),
+    }
+    return {
+        "fine": np.concatenate([evidence.rows[:, list(tables)], *more.values()]),
+        "kind": np.concatenate([evidence.kind, *(np.full(len(rows), int(kind)) for kind, rows in more.items())]),
+        "row_weight": np.concatenate([evidence.weight, *(np.ones(len(rows)) for rows in more.values())]),
+    }
 
 
 def _of_values(index: RetrievalIndex, hits: Sequence[ValueHit]) -> dict[str, Floats]:

@@ -6,7 +6,7 @@ import pytest
 
 from tagframe.errors import InvalidArgument
 from tagframe.retrieval.methods.auto import KNOWABLE, Posterior, Weights, fitted, posterior
-from tagframe.retrieval.problem import SelectionProblem
+from tagframe.retrieval.problem import RowKind, SelectionProblem
 from tagframe.retrieval.signals import SIGNALS
 
 # One signal counts, every further table costs 1, a link is worth 2.
@@ -74,6 +74,43 @@ def test_a_question_that_nothing_fits_says_so():
     assert "nothing" not in fitting.note
     assert strange.confidence < 0.05 < fitting.confidence
     assert strange.probability.max() < 0.05 < fitting.probability.max()
+
+
+def test_a_name_in_cells_of_the_likeliest_tables_is_not_said_to_fit_nothing():
+    weights = replace(WEIGHTS, fits={"one": -5.0})
+    problem = problem_of([2.0, 0.5, 0.1], [(0, 2)])
+    problem = replace(problem, facts={"held": 1.0})
+
+    def with_name_in(table):
+        row = np.zeros((1, 3))
+        row[0, table] = 1.0
+        return replace(
+            problem,
+            fine=np.concatenate([problem.fine, row]) if problem.fine.size else row,
+            kind=np.append(problem.kind, int(RowKind.HELD)),
+            row_weight=np.append(problem.row_weight, 1.0),
+        )
+
+    likely, unlikely = fitted(with_name_in(0), weights=weights), fitted(with_name_in(1), weights=weights)
+    assert "nothing" not in likely.note
+    assert "nothing" in unlikely.note
+    assert likely.confidence > unlikely.confidence
+
+
+def test_where_no_database_of_the_fit_is_like_this_one_it_is_said_and_surely_less():
+    weights = replace(WEIGHTS, complete={"logit": 1.0}, seen={"log_tables": (2.0, 5.0)}, spread=1.5)
+    problem = problem_of([2.0, 0.5, 0.1], [(0, 2)])
+
+    def found(**facts):
+        return fitted(replace(problem, facts=facts), 2, weights), fitted(replace(problem, facts=facts), None, weights)
+
+    known, automatic = found(bare=1.0, log_tables=4.0)
+    strange, strangely = found(bare=1.0, log_tables=6.0)
+    with_rows, _ = found(bare=0.0, log_tables=6.0)
+    assert with_rows.confidence == known.confidence > strange.confidence > 0
+    assert strange.indices == known.indices
+    assert "may be far off" in strangely.note
+    assert "may be far off" not in automatic.note
 
 
 def test_of_thousands_of_tables_nobody_knows_that_nothing_fits():

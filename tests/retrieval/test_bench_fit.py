@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from tag_bench import fit, fit_stages
+from tag_bench import fit, fit_beside, fit_stages
 from tag_bench.fit_alone import read_alone
 from tag_bench.fit_examples import read_examples, read_names
-from tagframe.retrieval.methods.weights import Weights, read_weights
+from tag_bench.fit_worlds import read_worlds, shortened
+from tagframe.corpus import ColumnProfile, TableProfile
+from tagframe.retrieval.methods.weights import Weights, read_weights, shipped_weights
 from tagframe.retrieval.signals import SIGNALS
 
 pytestmark = pytest.mark.slow
@@ -82,6 +84,50 @@ def test_questions_of_tables_with_rows_are_asked_of_their_database_alone_too(fol
         assert {id.split(".")[0] for id in one.ids} == {one.question.database}
         assert one.elsewhere is not None
         assert one.elsewhere["known"] < one.problem.facts["known"]
+
+
+def test_weights_that_are_lacking_are_fitted_beside_those_that_are_there(folder, tmp_path):
+    other = tmp_path / "other"
+    (other / "database" / "db0").mkdir(parents=True)
+    for file in ("dev.json", "dev_tables.json"):
+        (other / file).write_text((folder / file).read_text())
+    with closing(sqlite3.connect(other / "database" / "db0" / "db0.sqlite")) as connection:
+        connection.execute("CREATE TABLE client (client_id INTEGER, name TEXT)")
+        connection.execute("INSERT INTO client VALUES (1, 'Nobody of this name')")
+        connection.commit()
+    weights, out = tmp_path / "weights.json", tmp_path / "out.json"
+    there = {name: getattr(shipped_weights(), name) for name in ("table", "set", "complete", "fits")}
+    there["complete"] = {name: value for name, value in there["complete"].items() if not name.startswith("bare")}
+    there["set"] = {name: value for name, value in there["set"].items() if name != "cover_measure"}
+    weights.write_text(json.dumps(there))
+    arguments = ["--data", str(folder), "--data", str(other), "--weights", str(weights), "--json", str(out)]
+    assert CliRunner().invoke(fit_beside.command, arguments, catch_exceptions=False).exit_code == 0
+    now = json.loads(weights.read_text())
+    assert now["table"] == there["table"]
+    assert there["set"].items() < now["set"].items()
+    assert there["complete"].items() < now["complete"].items()
+    assert now["set"].keys() - there["set"].keys() == {"cover_measure"}
+    assert set(now["complete"]) - set(there["complete"]) == {"bare", "bare_words"}
+    report = json.loads(out.read_text())["left_out"]
+    assert {"world before", "short after"} <= set(report["other"])
+
+
+def test_names_are_shortened_one_way_and_stay_apart(folder):
+    short = [one for one in read_worlds(folder, 100) if one.variant == "short"]
+    assert {one.variant for one in read_worlds(folder, 100)} == {"world", "short"}
+    assert short
+    table = TableProfile(
+        "a.customers",
+        "a",
+        "customers",
+        tuple(ColumnProfile(name, place, "text", samples=("x",)) for place, name in enumerate(("amount", "AMOUNT"))),
+        rows=3,
+        description="who buys",
+    )
+    changed = shortened(table)
+    assert changed.id == table.id
+    assert len({column.name for column in changed.columns}) == 2
+    assert (changed.rows, changed.description, changed.columns[0].samples) == (None, "", ())
 
 
 def test_the_minimum_is_found():

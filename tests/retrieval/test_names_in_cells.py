@@ -2,6 +2,7 @@ import pandas as pd
 
 import tagframe as tf
 from tagframe.retrieval.index import RetrievalIndex
+from tagframe.retrieval.names_in_cells import held_terms
 from tagframe.retrieval.problem import RowKind
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.retrieve import retrieve_tables
@@ -66,3 +67,19 @@ def test_which_name_stood_where_is_a_reason():
     assert "'Ferrari' is in name, which no other table is known to hold" in reasons["f1.constructors"]
     assert "'Monza' is in location" in reasons["f1.circuits"]
     assert "no other table" not in reasons["f1.circuits"]
+
+
+def test_a_plain_word_is_held_by_the_table_where_it_stands_and_those_that_are_joined_on_its_column():
+    tables = {
+        "shop.kind": pd.DataFrame({"kind": ["jazz", "rock", "folk"], "since": [1900, 1950, 1700]}),
+        "shop.track": pd.DataFrame({"track_id": range(30), "kind": ["jazz", "rock", "folk"] * 10}),
+        "shop.store": pd.DataFrame({"store_id": range(3), "city": ["Porto", "Faro", "Lagos"]}),
+    }
+    index = RetrievalIndex(tf.open_corpus(tables), None)
+    evidence = gather(index, Question.of("How many jazz tracks in Porto since 1950?"))
+    order = [index.position(id) for id in ("shop.kind", "shop.track", "shop.store")]
+    rows = held_terms(index, evidence.values, order)
+    jazz = rows[[hit.text for hit in evidence.values if not hit.is_name].index("jazz")]
+    assert jazz[0] == jazz[1] > 0 == jazz[2]
+    assert evidence.facts["held"] == 1.0  # Porto alone is a name
+    assert held_terms(index, (), order).shape == (0, 3)

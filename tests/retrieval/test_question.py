@@ -101,3 +101,18 @@ def test_other_embedders_encode_the_words_one_by_one(words):
 
 def test_a_question_of_stop_words_has_no_words(words):
     assert vectors(words, "Which of these?").words.shape == (0, 64)
+
+
+@pytest.mark.parametrize(
+    ("text", "measures"),
+    [
+        ("Total revenue per artist", ("revenue",)),
+        ("the average and maximum age of singers", ("age",)),
+        ("Which product has the highest unit price, and of which store?", ("price",)),
+        ("What is the total number of songs?", ()),
+        ("the average O'Brien score", ("score",)),
+        ("Name all artists", ()),
+    ],
+)
+def test_measures_are_what_is_added_up_or_compared(text, measures):
+    assert Question.of(text).measures == measures

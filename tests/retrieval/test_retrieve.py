@@ -7,6 +7,8 @@ from tagframe.errors import EmptyCorpus, EmptyQuestion, InvalidArgument, NotConn
 from tagframe.lm import LM
 from tagframe.retrieval import METHODS, retrieve_tables
 from tagframe.retrieval.calibration import unfitted
+from tagframe.retrieval.index_cache import index_of
+from tagframe.retrieval.question import Question
 
 QUESTION = "What is the gender of the clients who have a loan?"
 
@@ -170,3 +172,28 @@ def test_auto_says_how_sure_it_is_and_can_be_asked_to_be_surer(bank, words):
             retrieve_tables(QUESTION, bank, confidence=wrong, embedder=words)
     with pytest.raises(InvalidArgument, match="'greedy'"):
         retrieve_tables(QUESTION, bank, confidence=0.9, method="greedy", embedder=words)
+
+
+def test_a_measure_is_looked_for_among_numbers_that_are_no_keys(words):
+    music = {
+        "music.artist": pd.DataFrame({"artist_id": range(1, 9), "revenue": [f"Artist {n}" for n in range(8)]}),
+        "music.album": pd.DataFrame({"album_id": range(1, 9), "title": list("abcdefgh"), "artist_id": range(1, 9)}),
+        "music.sale": pd.DataFrame({"sale_id": range(40), "album_id": [1, 2, 3, 4] * 10, "revenue": [9.5, 3.25] * 20}),
+    }
+    index = index_of(tf.open_corpus(music), words)
+    order = [index.position(f"music.{name}") for name in ("artist", "album", "sale")]
+    (row,) = index.measured(Question.of("Total revenue per artist"), order)
+    assert row[2] > row[1] >= row[0] == 0
+    assert index.measured(Question.of("Name all artists"), order).shape == (0, 3)
+
+
+def test_where_names_are_all_that_is_known_it_is_said_what_helps(schema, words):
+    corpus = schema(**{f"dw.t{number}": [f"c{number}", "amt"] for number in range(30)})
+    with tf.context(embedder=words):
+        found = tf.retrieve_tables("total amt of c3 and c4", corpus)
+        assert found.confidence < 0.9
+        assert "no rows, no descriptions, no queries known: corpus.learn and corpus.describe" in found.note
+        corpus.learn("SELECT t3.amt FROM t3")
+        corpus.describe("dw.t3", "amounts")
+        assert "no rows" not in tf.retrieve_tables("total amt of c3 and c4", corpus).note
+        assert "no rows" not in tf.retrieve_tables("total amt of c3 and c4", corpus, k=3).note

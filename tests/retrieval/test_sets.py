@@ -8,6 +8,7 @@ from tagframe.retrieval.problem import RowKind, SelectionProblem, spanning_fores
 from tagframe.retrieval.signals import SIGNALS
 
 PLACES = [0, 2, 3, 4, 5]
+KINDS = [kind for kind in RowKind if kind != RowKind.SUBQUERY]
 
 
 @pytest.fixture
@@ -15,15 +16,15 @@ def problem():
     rng = np.random.default_rng(7)
     n = 6
     link, omega, alike = (np.triu(rng.random((n, n)), 1) for _ in range(3))
-    kind = np.repeat([RowKind.WORD, RowKind.ATTRIBUTE, RowKind.NAME, RowKind.VALUE, RowKind.HELD], [3, 3, 2, 1, 2])
+    kind = np.repeat(KINDS, [3, 3, 2, 1, 2, 1, 2])
     return SelectionProblem(
         r=-rng.random(n),
-        fine=rng.random((11, n)),
+        fine=rng.random((14, n)),
         omega=omega + omega.T,
         link=link + link.T,
         similarity=alike + alike.T,
         kind=kind,
-        row_weight=rng.random(11),
+        row_weight=rng.random(14),
         signals=rng.random((n, len(SIGNALS))),
         source=np.array([0, 0, 0, 1, 1, 2]),
     )
@@ -34,7 +35,7 @@ def naive(problem, tables):
     tables = list(tables)
     found = {f"sum_{name}": problem.signals[tables, place].sum() for place, name in enumerate(SIGNALS)}
     found["sum_prior"], found["least_prior"] = problem.r[tables].sum(), problem.r[tables].min()
-    for kind in (RowKind.WORD, RowKind.ATTRIBUTE, RowKind.NAME, RowKind.VALUE, RowKind.HELD):
+    for kind in KINDS:
         rows = problem.kind == kind
         values = problem.row_weight[rows, None] * problem.fine[rows]
 

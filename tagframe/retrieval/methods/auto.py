@@ -26,9 +26,9 @@ from tagframe.retrieval.methods.posterior import Posterior
 from tagframe.retrieval.methods.sets import LARGEST, set_features, set_masks
 from tagframe.retrieval.methods.weights import Weights, shipped_weights
 from tagframe.retrieval.prepare import Prepared, anchors
-from tagframe.retrieval.problem import Floats, Selection, SelectionProblem, best_first, spanning_forest
+from tagframe.retrieval.problem import Floats, RowKind, Selection, SelectionProblem, best_first, spanning_forest
 from tagframe.retrieval.question import Question
-from tagframe.retrieval.signals import SIGNALS, Evidence, gather, near_duplicates
+from tagframe.retrieval.signals import SIGNALS, Evidence, gather, near_duplicates, rows_of
 
 if TYPE_CHECKING:
     from tagframe.lm import LM
@@ -114,10 +114,10 @@ def fitted(
         return Selection((), note="there is nothing to choose from" if not len(problem.r) else "")
     weights = shipped_weights() if weights is None else weights
     plain = posterior(problem, weights) if known is None else known
-    fits = _fits(problem, weights)
+    likeliest = _positions(plain, int(plain.masks[plain.probability.argmax()]))
+    fits = _fits(problem, weights, likeliest)
     if k is None and fits < UNFIT:  # more tables would not help
-        likeliest = int(plain.masks[plain.probability.argmax()])
-        order, shown = _positions(plain, likeliest & ~_fixed(problem, plain.positions)), plain
+        order, shown = [position for position in likeliest if not problem.anchor[position]], plain
         confidence = confidence_of(problem, plain, weights, [order])[0]
     elif k is None:
         order, confidence = _complete(problem, plain, weights, wanted)
@@ -140,13 +140,16 @@ def fitted(
     exactly = float(plain.probability[plain.masks == plain.mask(together)].sum())
     confidence = min(confidence, share)
     note = _why(problem, chance, order, confidence, fits) if k is None or share < 1 else ""
+    if k is None and weights.unlike({**problem.facts, **doubts(problem.r, plain)}):
+        note += "; none of the databases that this was fitted on is like this one, so that it may be far off"
     return Selection(tuple(order), edges, exactly, chance[order], contributions, chance, note, confidence)
 
 
-def _fits(problem: SelectionProblem, weights: Weights) -> float:
+def _fits(problem: SelectionProblem, weights: Weights, likeliest: Sequence[int]) -> float:
     """The chance that the corpus has what is asked for; what a second look says of the likeliest table counts.
 
-    Where it cannot be known, of a lake or without an embedder, it is taken to.
+    Where it cannot be known, of a lake or without an embedder, it is taken to. Where a name of the question stands in
+    cells of the likeliest tables, it is not said that nothing fits: in one database as many such questions fit as not.
     """
     facts = problem.facts
     is_unknown = facts.get("log_tables", 0.0) > math.log1p(KNOWABLE) or facts.get("dense") == 0.0
@@ -154,7 +157,9 @@ def _fits(problem: SelectionProblem, weights: Weights) -> float:
         return 1.0
     chance = min(max(weights.fit(facts), 1e-9), 1 - 1e-9)
     looked = float(problem.looked.max(initial=-np.inf)) if problem.looked.any() else 0.0
-    return float(1 / (1 + (1 / chance - 1) * np.exp(-looked)))
+    fits = float(1 / (1 + (1 / chance - 1) * np.exp(-looked)))
+    names = problem.fine[problem.kind == RowKind.HELD][:, likeliest]
+    return max(fits, UNFIT) if facts.get("held") and names.any() else fits
 
 
 def of_size(problem: SelectionProblem, known: Posterior, wanted: int) -> list[int]:
@@ -207,6 +212,8 @@ def confidence_of(
     sizes = np.array([len(positions) for positions in sets], dtype=np.float64)
     facts = {**problem.facts, **doubts(problem.r, known)}
     chances = weights.completeness(complete_features(contained, sizes, facts), contained)
+    if weights.unlike(facts):
+        chances = 1 / (1 + (1 / chances - 1) * np.exp(weights.spread))
     return [float(chance) for chance in chances]
 
 
@@ -254,9 +261,7 @@ def among_promising(
     positions = list(tables)
     problem = SelectionProblem(
         r=prior[positions],
-        fine=found.rows[:, positions],
-        kind=found.kind,
-        row_weight=found.weight,
+        **rows_of(index, question, found, tables),
         signals=found.signals[positions],
         source=index.database[positions],
         link=index.links.matrix(tables),

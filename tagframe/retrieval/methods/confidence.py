@@ -9,10 +9,12 @@ import numpy as np
 from tagframe.retrieval.methods.posterior import Posterior
 from tagframe.retrieval.problem import Floats
 
-COMPLETE = ("one", "logit", "size", "entropy", "beyond", "log_tables", "words", "known")
+COMPLETE = ("one", "logit", "size", "entropy", "beyond", "log_tables", "words", "known", "bare", "bare_words")
 """What the chance of a set to be complete is computed from, in order: a constant; the log odds of the posterior's
 chance; the tables of the set; what the posterior doubts (:func:`doubts`); and of the facts of a question those that say
-how much there is to confuse it with, and how well the best fits."""
+how much there is to confuse it with, how well the best fits, and whether names are all that is known of one large
+database, as of a warehouse, where the posterior is too sure. More of the facts together tell no more of a warehouse
+that was left out: how alike its tables are, how many keys link them, or how many are near the best one."""
 
 _LEAST = 1e-3
 
@@ -48,5 +50,6 @@ def complete_features(contained: Floats, sizes: Floats, facts: Mapping[str, floa
         Shape (sets, len(COMPLETE)).
     """
     chance = np.clip(contained, _LEAST, 1 - _LEAST)
+    facts = {**facts, "bare_words": facts.get("bare", 0.0) * facts.get("words", 0.0)}
     columns = {"one": np.ones(len(sizes)), "logit": np.log(chance / (1 - chance)), "size": sizes}
     return np.stack([columns.get(name, np.full(len(sizes), facts.get(name, 0.0))) for name in COMPLETE], axis=1)

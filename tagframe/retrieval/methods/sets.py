@@ -15,7 +15,9 @@ from tagframe.retrieval.signals import SIGNALS
 LARGEST = 5
 """Tables in the largest set that is scored."""
 
-_KINDS = (RowKind.WORD, RowKind.ATTRIBUTE, RowKind.NAME, RowKind.VALUE, RowKind.HELD)
+_KINDS = (
+    RowKind.WORD, RowKind.ATTRIBUTE, RowKind.NAME, RowKind.VALUE, RowKind.HELD, RowKind.TERM, RowKind.MEASURE
+)  # fmt: skip
 
 FEATURES = (
     *(f"sum_{name}" for name in SIGNALS),

@@ -32,6 +32,9 @@ class Weights:
             the corpus has what the question asks for; where none is given, it is taken to.
         learned: of each of :data:`tagframe.retrieval.learned.SIGNALS`, of tables, and of
             :data:`tagframe.retrieval.learned.SETS`; used where statements were learned.
+        seen: of some of what ``complete`` knows the least and the greatest value in the databases without rows that it
+            was fitted on (the fact ``bare``), by name.
+        spread: how far the log odds of a complete set are off in such a database that was left out, as a rule.
 
     Raises:
         InvalidArgument: a name that is none of these.
@@ -42,6 +45,8 @@ class Weights:
     complete: Mapping[str, float] = field(default_factory=dict)
     fits: Mapping[str, float] = field(default_factory=dict)
     learned: Mapping[str, float] = field(default_factory=dict)
+    seen: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    spread: float = 0.0
 
     def __post_init__(self) -> None:
         every = (
@@ -83,6 +88,11 @@ class Weights:
             return contained
         return np.asarray(1 / (1 + np.exp(-features @ np.array([self.complete.get(name, 0.0) for name in COMPLETE]))))
 
+    def unlike(self, facts: Mapping[str, float]) -> bool:
+        """Whether a question is asked in a database without rows, and none of the fit had facts like its own."""
+        ranges = self.seen.items() if facts.get("bare") else ()
+        return any(not least <= facts.get(name, least) <= most for name, (least, most) in ranges)
+
 
 def _chance(logit: float) -> float:
     return float(1 / (1 + np.exp(-logit)))
@@ -91,7 +101,8 @@ def _chance(logit: float) -> float:
 def read_weights(text: str) -> Weights:
     """The weights in the text of a ``weights.json``."""
     given = json.loads(text)
-    return Weights(given["table"], given["set"], *(given.get(part, {}) for part in ("complete", "fits", "learned")))
+    more = {part: given[part] for part in ("complete", "fits", "learned", "seen", "spread") if part in given}
+    return Weights(given["table"], given["set"], **more)
 
 
 @cache
