@@ -42,18 +42,21 @@ def calibrated(relevance: Relevance, embedder: Embedder | None) -> Relevance:
     """The relevance with its cosines on MiniLM's scale; those of MiniLM are as they are, and so is what is 0."""
     if embedder is None or embedder.name == FITTED_WITH:
         return relevance
-    slope, shift = _scale(cast(Hashable, embedder))
-
-    def scaled(cosines: Floats) -> Floats:
-        return np.where(cosines == 0, 0.0, slope * cosines + shift)
-
     return replace(
         relevance,
-        table=scaled(relevance.table),
-        column=scaled(relevance.column),
-        words=scaled(relevance.words),
-        attributes=scaled(relevance.attributes),
+        table=scaled(relevance.table, embedder),
+        column=scaled(relevance.column, embedder),
+        words=scaled(relevance.words, embedder),
+        attributes=scaled(relevance.attributes, embedder),
     )
+
+
+def scaled(cosines: Floats, embedder: Embedder | None) -> Floats:
+    """Cosines on MiniLM's scale; those of MiniLM are as they are, and so is what is 0."""
+    if embedder is None or embedder.name == FITTED_WITH:
+        return cosines
+    slope, shift = _scale(cast(Hashable, embedder))
+    return np.where(cosines == 0, 0.0, slope * cosines + shift)
 
 
 def unfitted(embedder: Embedder | None) -> str:

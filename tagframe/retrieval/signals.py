@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.retrieval.calibration import calibrated
+from tagframe.retrieval.calibration import calibrated, scaled
 from tagframe.retrieval.cell_values import ValueHit
 from tagframe.retrieval.learned import Known
 from tagframe.retrieval.names_in_cells import held_names, held_terms
@@ -253,7 +253,7 @@ def rows_of(index: RetrievalIndex, question: Question, evidence: Evidence, table
     :class:`~tagframe.retrieval.problem.SelectionProblem`, with the rows that are made for few tables only."""
     more = {
         RowKind.TERM: held_terms(index, evidence.values, tables),
-        RowKind.MEASURE: index.measured(question, tables),
+        RowKind.MEASURE: scaled(index.measured(question, tables), index.embedder),
     }
     return {
         "fine": np.concatenate([evidence.rows[:, list(tables)], *more.values()]),
