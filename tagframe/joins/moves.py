@@ -30,13 +30,20 @@ class PlannedMove:
         much = (
             "rows"
             if self.rows is None or self.size is None
-            else f"at most {counted(self.rows, 'row')} (about {_mb(self.size)})"
+            else f"at most {counted(self.rows, 'row')} (about {size_text(self.size)})"
         )
         return f"{much} of {self.table} come from {self.place}, chosen by keys of {' and '.join(self.asked_by)}"
 
 
-def _mb(size: int) -> str:
-    return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.1f} kB"
+def size_text(size: int) -> str:
+    """A size for a reader.
+
+    >>> size_text(900), size_text(45_000), size_text(1_234_567)
+    ('900 bytes', '45.0 kB', '1.2 MB')
+    """
+    if size < 1_000:
+        return f"{size} bytes"
+    return f"{size / 1e3:,.1f} kB" if size < 1_000_000 else f"{size / 1e6:,.1f} MB"
 
 
 def planned_moves(sources: Sequence[PlanTable], steps: Sequence[JoinStep]) -> list[PlannedMove]:

@@ -253,17 +253,7 @@ class JoinPlan(Public):
             "start": self.start,
             "score": self.score,
             "tables": [source.to_json() for source in self.sources],
-            "steps": [
-                {
-                    "table": step.table,
-                    "columns": list(step.columns),
-                    "base": step.base,
-                    "base_columns": list(step.base_columns),
-                    "cardinality": step.cardinality,
-                    "key": step.key.to_json(),
-                }
-                for step in self.steps
-            ],
+            "steps": [{**vars(step), "key": step.key.to_json()} for step in self.steps],
             "alternatives": [plan._plain() for plan in self.alternatives],
             "ambiguous": [plan._plain() for plan in self.ambiguous],
             "is_anchored": self.is_anchored,
@@ -281,17 +271,7 @@ class JoinPlan(Public):
             data = json.loads(text) if isinstance(text, str) else text
             return cls(
                 data["start"],
-                tuple(
-                    JoinStep(
-                        step["table"],
-                        tuple(step["columns"]),
-                        step["base"],
-                        tuple(step["base_columns"]),
-                        step["cardinality"],
-                        KeyPair.from_json(step["key"]),
-                    )
-                    for step in data["steps"]
-                ),
+                tuple(map(JoinStep.from_json, data["steps"])),
                 tuple(map(PlanTable.from_json, data["tables"])),
                 float(data["score"]),
                 tuple(cls.from_json(plan) for plan in data["alternatives"]),

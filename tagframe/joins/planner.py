@@ -119,19 +119,10 @@ def _unique(table: TableProfile) -> tuple[str, ...]:
 
 def _plan_table(table: TableProfile, bridge: bool, stack: Stack | None = None) -> PlanTable:
     columns = tuple(column.name for column in table.columns)
+    plain = PlanTable(table.id, table.database, table.name, columns, table.rows, _unique(table), bridge)
     hidden = tuple(column.name for column in table.columns if column.hidden)
     unprompted = tuple(column.name for column in table.columns if column.unprompted)
-    plain = PlanTable(
-        table.id,
-        table.database,
-        table.name,
-        columns,
-        table.rows,
-        _unique(table),
-        bridge,
-        hidden=hidden,
-        unprompted=unprompted,
-    )
+    plain = replace(plain, hidden=hidden, unprompted=unprompted)
     if stack is None:
         return plain
     return replace(plain, parts=tuple(_plan_table(part, False) for part in stack.parts), origin=stack.origin)
@@ -178,10 +169,6 @@ def _others(
             others.append(plan)
             as_sure += [plan] if is_tie else []
     return others, as_sure
-
-
-def _likely(keys: Iterable[KeyPair]) -> list[KeyPair]:
-    return [key for key in keys if key.score >= ACCEPTED]
 
 
 def _are_rivals(one: KeyPair, other: KeyPair) -> bool:
@@ -234,7 +221,8 @@ def _not_connected(parts: Components[str], keys: Sequence[KeyPair], profiles: Se
             f'on="table.column = other.column", or fewer tables{_unnamed_too(profiles)}'
         )
     names = list(map(NamedTable.of, profiles))
-    pairs = "; ".join(f"{text_of(key, names)} ({key.score:.2f}{_because(key)})" for key in near)
+    told = [", ".join(filter(None, [f"{key.score:.2f}", key.evidence.reason])) for key in near]
+    pairs = "; ".join(f"{text_of(key, names)} ({why})" for key, why in zip(near, told, strict=True))
     return NotConnected(
         f"no key pairs connect the tables: {shown}. Nearest: {pairs}{unions}. If a pair is right, pass it: "
         f'on="{text_of(near[0], names)}"{_unnamed_too(profiles)}'
@@ -244,10 +232,6 @@ def _not_connected(parts: Components[str], keys: Sequence[KeyPair], profiles: Se
 def _unnamed_too(profiles: Sequence[TableProfile]) -> str:
     unnamed = [profile.name for profile in profiles if is_unnamed(profile.name)]
     return f". Names tell keys, and {' and '.join(unnamed)} have none: {NAMED}" if unnamed else ""
-
-
-def _because(key: KeyPair) -> str:
-    return f", {key.evidence.reason}" if key.evidence.reason else ""
 
 
 def _checked(given: Sequence[KeyPair], tables: Iterable[str]) -> Sequence[KeyPair]:
@@ -301,7 +285,11 @@ def plan_joins(
     hints = role_hints or {}
     keys = [*_checked(given, by_id), *(key for key in keys if key.tables not in {pair.tables for pair in given})]
     kept = frozenset(given)
-    stacks = {stack.profile.id: stack for stack in stacks_of(profiles, _likely(keys))} if stack_unions else {}
+    stacks = (
+        {stack.profile.id: stack for stack in stacks_of(profiles, [key for key in keys if key.score >= ACCEPTED])}
+        if stack_unions
+        else {}
+    )
     if stacks:
         renamed = renamed_keys(keys, [*stacks.values()])
         keys, hints = best_of(renamed.values()), renamed_hints(hints, renamed)

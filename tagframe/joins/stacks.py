@@ -60,7 +60,7 @@ def stacks_of(profiles: Sequence[TableProfile], keys: Sequence[KeyPair]) -> list
         while origin in map(str.casefold, group.columns):
             origin += "_"
         columns = [_stacked_column([_called(part, column) for part in parts]) for column in parts[0].columns]
-        rows = None if any(part.rows is None for part in parts) else sum(part.rows or 0 for part in parts)
+        rows = _sum(part.rows for part in parts)
         columns.append(ColumnProfile(origin, len(columns), "text", "", rows, 0, len(parts)))
         found.append(Stack(TableProfile(f"{database}.{name}", database, name, tuple(columns), rows), parts, origin))
         taken.add(f"{database}.{name}")
@@ -108,10 +108,15 @@ def _shared_name(table_names: Sequence[str]) -> str:
     return "_".join(word for word in words[0] if all(word.casefold() in other for other in others))
 
 
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    """Their sum where all are known."""
+    known = [*numbers]
+    return None if None in known else sum(number or 0 for number in known)
+
+
 def _stacked_column(parts: Sequence[ColumnProfile]) -> ColumnProfile:
     """What is known of the column of a stack: distinct values only where the sketches of all parts are whole."""
-    rows = None if any(part.rows is None for part in parts) else sum(part.rows or 0 for part in parts)
-    nulls = None if any(part.nulls is None for part in parts) else sum(part.nulls or 0 for part in parts)
+    rows, nulls = _sum(part.rows for part in parts), _sum(part.nulls for part in parts)
     sketches = [part.sketch for part in parts if part.sketch is not None and part.sketch.complete]
     distinct = None
     if len(sketches) == len(parts):
@@ -119,14 +124,5 @@ def _stacked_column(parts: Sequence[ColumnProfile]) -> ColumnProfile:
     families = {part.family for part in parts} - {"empty"}
     family = families.pop() if len(families) == 1 else "real" if families else "empty"
     hidden, unprompted = any(part.hidden for part in parts), any(part.unprompted for part in parts)
-    return ColumnProfile(
-        parts[0].name,
-        parts[0].position,
-        family,
-        parts[0].declared_type,
-        rows,
-        nulls,
-        distinct,
-        hidden=hidden,
-        unprompted=unprompted,
-    )
+    first = ColumnProfile(parts[0].name, parts[0].position, family, parts[0].declared_type, rows, nulls, distinct)
+    return replace(first, hidden=hidden, unprompted=unprompted)

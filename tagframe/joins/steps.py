@@ -96,6 +96,14 @@ class JoinStep:
     cardinality: Cardinality
     key: KeyPair
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> JoinStep:
+        """Read what :meth:`JoinPlan.to_json` wrote of it."""
+        columns, base_columns = tuple(data["columns"]), tuple(data["base_columns"])
+        return cls(
+            data["table"], columns, data["base"], base_columns, data["cardinality"], KeyPair.from_json(data["key"])
+        )
+
     @property
     def left(self) -> str:
         """``database.table.column`` on the side that is there already."""

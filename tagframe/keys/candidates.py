@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus.profile import Sketch, TableProfile
+from tagframe.corpus.profile import TableProfile
 from tagframe.keys import column_names as names
 from tagframe.keys.key_columns import Column
 
@@ -117,18 +117,16 @@ def _by_name(columns: Sequence[Column], targets: Sequence[int], mentions: Mentio
                 yield left, right
 
 
-def _tells(sketch: Sketch) -> bool:
-    """Whether what is not among its hashes is known not to be in the column."""
-    return not sketch.sampled and len(sketch.hashes) > 0
-
-
 def _by_values(columns: Sequence[Column], targets: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
-    sketched = [position for position in targets if (sketch := columns[position].profile.sketch) and _tells(sketch)]
-    if not sketched:
+    # Of a sample it is not known that what is not among its hashes is not in the column.
+    known = {position: columns[position].profile.sketch for position in targets}
+    sketches = {
+        place: sketch for place, sketch in known.items() if sketch and not sketch.sampled and len(sketch.hashes)
+    }
+    if not sketches:
         return
-    sketches = {position: columns[position].profile.sketch for position in sketched}
-    hashes = np.concatenate([sketch.hashes for sketch in sketches.values() if sketch])
-    owners = np.repeat(np.array(sketched), [len(sketch.hashes) for sketch in sketches.values() if sketch])
+    hashes = np.concatenate([sketch.hashes for sketch in sketches.values()])
+    owners = np.repeat(np.array([*sketches]), [len(sketch.hashes) for sketch in sketches.values()])
     order = np.argsort(hashes, kind="stable")
     values, starts, lengths = np.unique(hashes[order], return_index=True, return_counts=True)
     owners = owners[order]
@@ -138,9 +136,9 @@ def _by_values(columns: Sequence[Column], targets: Sequence[int]) -> Iterator[tu
         return
     # Below a sketch's last hash it is complete; a whole sketch is complete everywhere.
     ends = np.full(len(columns), np.iinfo(np.uint64).max, dtype=np.uint64)
-    for position, sketch in sketches.items():
-        if sketch and not sketch.complete:
-            ends[position] = sketch.hashes[-1]
+    for position, whole in sketches.items():
+        if not whole.complete:
+            ends[position] = whole.hashes[-1]
     for left, column in enumerate(columns):
         sketch = column.profile.sketch
         if sketch is None or not len(sketch.hashes):

@@ -245,8 +245,6 @@ def _may_be_opaque(candidate: Candidate) -> bool:
 
 
 def _is_whole(candidate: Candidate) -> bool:
-    contained, left, right = candidate.contained, candidate.left, candidate.right
-    if contained is None or contained.share < _WHOLE or right.unique != 1.0:
-        return False
     # The number of a table's own rows is another's where it is called so: that of supplier addresses among addresses.
-    return not left.is_surrogate or candidate.match.score >= _SAID
+    is_other = not candidate.left.is_surrogate or candidate.match.score >= _SAID
+    return bool(candidate.contained and candidate.right.unique == 1.0 and is_other and _is_whole_of_left(candidate))

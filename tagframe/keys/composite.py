@@ -71,7 +71,9 @@ def composite_keys(columns: Sequence[Column], known: Sequence[KeyPair], read: Re
             found = _first_key(shared, read if are_few else None)
             other = best.get(frozenset((left.id, right.id)))
             # Of two tables with one key the one whose rows are all found references the other.
-            if found is not None and (other is None or _contained(found) > _contained(other)):
+            if found is not None and (
+                other is None or (found.evidence.contained or 0.0) > (other.evidence.contained or 0.0)
+            ):
                 best[found.tables] = found
     yield from best.values()
 
@@ -79,10 +81,6 @@ def composite_keys(columns: Sequence[Column], known: Sequence[KeyPair], read: Re
 def _suffices(pair: KeyPair) -> bool:
     found = pair.evidence
     return found.uniqueness in (None, 1.0) and (found.contained is None or found.contained >= CONTAINED)
-
-
-def _contained(key: KeyPair) -> float:
-    return key.evidence.contained or 0.0
 
 
 def _is_named_key(column: Column) -> bool:

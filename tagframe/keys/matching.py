@@ -178,10 +178,9 @@ def _codes(left: pd.Series, right: pd.Series) -> tuple[Positions, Positions, npt
 def _equal_numbers(left: pd.Index, right: pd.Index) -> Positions:
     """The position of each left number among the right ones, -1 for none; no integer becomes a float for it."""
     mine, theirs = _plain_numbers(left), _plain_numbers(right)
-    if mine.dtype.kind == "f" and theirs.dtype.kind in "iu":
-        return np.asarray(pd.Index(theirs).get_indexer(pd.Index(_whole(mine))), dtype=np.int64)
-    if mine.dtype.kind in "iu" and theirs.dtype.kind == "f":
-        return np.asarray(pd.Index(_whole(theirs)).get_indexer(pd.Index(mine)), dtype=np.int64)
+    kinds = {mine.dtype.kind, theirs.dtype.kind}
+    if "f" in kinds and kinds & {"i", "u"}:
+        mine, theirs = (_whole(one) if one.dtype.kind == "f" else one for one in (mine, theirs))
     return np.asarray(pd.Index(theirs).get_indexer(pd.Index(mine)), dtype=np.int64)
 
 

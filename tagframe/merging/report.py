@@ -12,6 +12,7 @@ import pandas as pd
 from tagframe.display import Public
 from tagframe.errors import counted
 from tagframe.joins.aggregates import sentence_of
+from tagframe.joins.moves import size_text
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import PlanTable
 
@@ -100,21 +101,9 @@ class Moved:
     keys_size: int = 0
 
     def __str__(self) -> str:
-        sent = f", for {counted(self.keys, 'key')} sent there ({_bytes(self.keys_size)})" if self.keys else ""
-        return (
-            f"{counted(self.rows, self.what[:-1])} of {self.table} came from {self.engine} ({_bytes(self.size)}){sent}"
-        )
-
-
-def _bytes(size: int) -> str:
-    """A size for a reader.
-
-    >>> _bytes(900), _bytes(1_234_567)
-    ('900 bytes', '1.2 MB')
-    """
-    if size < 1_000:
-        return f"{size} bytes"
-    return f"{size / 1e3:,.1f} kB" if size < 1_000_000 else f"{size / 1e6:,.1f} MB"
+        sent = f", for {counted(self.keys, 'key')} sent there ({size_text(self.keys_size)})" if self.keys else ""
+        much = f"{counted(self.rows, self.what[:-1])} of {self.table}"
+        return f"{much} came from {self.engine} ({size_text(self.size)}){sent}"
 
 
 @dataclass(frozen=True)
