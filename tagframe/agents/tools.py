@@ -61,7 +61,15 @@ from tagframe.corpus import Corpus, TableProfile
 from tagframe.corpus.references import NamedTable
 from tagframe.display.terminal import alternative_lines
 from tagframe.embed import get_embedder
-from tagframe.errors import FileNotAllowed, InvalidArgument, NotConfigured, SQLFailed, UnsafeSQL, did_you_mean
+from tagframe.errors import (
+    FileNotAllowed,
+    InvalidArgument,
+    NotConfigured,
+    SourceNotFound,
+    SQLFailed,
+    UnsafeSQL,
+    did_you_mean,
+)
 from tagframe.joins import How, JoinPlan, keys_on, plan_tables
 from tagframe.learning import learn as learn_queries
 from tagframe.lm import Budget
@@ -471,6 +479,8 @@ class Tools:
         It then runs in the engine that holds these, and not in the one that holds most of the corpus.
         """
         names, (_, is_one) = self._names, self._speech
+        if not names:
+            raise SourceNotFound("no rows can be read: only schemas are known here, or the sources are gone")
         if not is_one:
             return Query(sql, names)
         reader = Reader(self.corpus, names)

@@ -24,6 +24,7 @@ from tagframe.errors import (
     HiddenColumn,
     InvalidArgument,
     NotConfigured,
+    SourceNotFound,
     TableNotFound,
     UnsafeSQL,
 )
@@ -275,6 +276,17 @@ def test_what_is_hidden_from_models_is_hidden_from_an_agent():
         ):
             with pytest.raises((HiddenColumn, InvalidArgument)):
                 tools.call(name, arguments)
+
+
+def test_a_schema_without_rows_is_found_and_says_that_there_are_none():
+    tools = tf.open_corpus(schema={"w.loan": ["id", "amount"], "w.client": ["id", "loan_id"]}).tools()
+    assert fits(tools, "find_tables", {"question": "What amount is the loan?"})["tables"][0]["id"] == "w.loan"
+    for name, arguments in (
+        ("run_sql", {"sql": "SELECT * FROM loan"}),
+        ("profile_column", {"table": "loan", "column": "amount"}),
+    ):
+        with pytest.raises(SourceNotFound, match="only schemas are known"):
+            tools.call(name, arguments)
 
 
 def test_what_is_learned_is_found():
