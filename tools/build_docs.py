@@ -6,8 +6,8 @@ Beside each page stands its Markdown, in which names of the reference are their 
 
 from __future__ import annotations
 
-import importlib
 import inspect
+import pydoc
 import re
 import subprocess
 import sys
@@ -23,11 +23,8 @@ sys.path.insert(0, str(ROOT))
 
 def told(path: str) -> str:
     """What a name of the reference is, as Markdown: of a class its methods, of a module its classes."""
-    parts = path.split(".")
-    found: Any = importlib.import_module(parts[0])
-    for depth, part in enumerate(parts[1:], start=2):
-        found = getattr(found, part, None) or importlib.import_module(".".join(parts[:depth]))
-    lines = [f"## `{parts[-1]}{_signature(found)}`", "", inspect.getdoc(found) or ""]
+    found = pydoc.locate(path)
+    lines = [f"## `{path.rpartition('.')[2]}{_signature(found)}`", "", inspect.getdoc(found) or ""]
     for name, member in vars(found).items() if inspect.isclass(found) or inspect.ismodule(found) else ():
         ours = inspect.isfunction(member) or (inspect.isclass(member) and member.__module__ == path)
         if ours and not name.startswith("_"):
