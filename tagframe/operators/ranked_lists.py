@@ -79,8 +79,9 @@ def _tournament(items: list[int], k: int, lister: Lister, otherwise: Otherwise) 
 def _sample_sort(items: list[int], k: int, lister: Lister, otherwise: Otherwise) -> Step[list[int]]:
     step = len(items) / lister.longest
     sample = [items[int(place * step)] for place in range(lister.longest)]
-    ((first, *others),) = yield from lister.rank([sample])
-    if others or len(first) < 2:
+    (chains,) = yield from lister.rank([sample])
+    first = chains[0] if len(chains) == 1 else []
+    if len(first) < 2:
         return (yield from otherwise([item for item in items if item not in lister.aside], k))
     count = min(max(1, lister.longest // SHARED), len(first) - 1)
     pivots = [first[(number + 1) * len(first) // (count + 1)] for number in range(count)]

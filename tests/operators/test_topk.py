@@ -102,6 +102,14 @@ def test_a_list_is_asked_for_its_best_k_alone(debias):
     assert len(lm.asked) == 4 * (1 + debias)
 
 
+@pytest.mark.parametrize("k", [3, 20])
+def test_a_model_that_puts_no_list_in_order_fails_all_rows(k):
+    lm = Scripted(lambda message: "All of them.")
+    with pytest.raises(RowsFailed) as caught:
+        sem_topk(pd.DataFrame({"n": range(100, 170)}), "Which {n} is largest?", k, lm=lm)
+    assert len(caught.value.failures) == 70
+
+
 def test_a_list_of_no_more_than_k_rows_is_put_in_order_whole():
     lm = Scripted(larger)
     sem_topk(pd.DataFrame({"n": range(100, 105)}), "Which {n} is largest?", 5, lm=lm)
