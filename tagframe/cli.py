@@ -87,7 +87,7 @@ def _corpus(command: Callable[..., None]) -> Callable[..., None]:
         callback=lambda ctx, _, given: ctx.meta.update(csv=dict(map(_option, given)) or None),
         help='How CSV files are written, as pandas.read_csv has it: "decimal=," or "dayfirst=true" (several times).',
     )
-    return click.argument("corpus", type=click.Path(path_type=Path))(csv(links(command)))
+    return click.argument("corpus")(csv(links(command)))
 
 
 def _option(text: str) -> tuple[str, Any]:
@@ -98,7 +98,7 @@ def _option(text: str) -> tuple[str, Any]:
     return name.strip(), int(value) if value.isdecimal() else plain
 
 
-def _opened(corpus: Path) -> tagframe.Corpus:
+def _opened(corpus: str) -> tagframe.Corpus:
     given: Mapping[str, Any] = click.get_current_context().meta
     return tagframe.open_corpus(corpus, follow_links=given["follow_links"], csv=given["csv"])
 
@@ -118,7 +118,7 @@ def _print_json(value: Any) -> None:
 @main.command()
 @_corpus
 @_json
-def tables(corpus: Path, as_json: bool) -> None:
+def tables(corpus: str, as_json: bool) -> None:
     """List the tables of CORPUS.
 
     Example: tagframe tables bank.sqlite
@@ -133,7 +133,7 @@ def tables(corpus: Path, as_json: bool) -> None:
 @main.command()
 @_corpus
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The catalogue to write.")
-def index(corpus: Path, output: Path) -> None:
+def index(corpus: str, output: Path) -> None:
     """Profile and embed the tables of CORPUS into one catalogue file, which opens at once.
 
     Example: tagframe index lake/ -o lake.catalogue
@@ -153,7 +153,7 @@ def index(corpus: Path, output: Path) -> None:
 @click.option("--literals", is_flag=True, help="Keep the literals of statements, which are data.")
 @click.option("--dialect", help='Of the statements, as "snowflake"; the source\'s own where none is given.')
 @_json
-def learn(corpus: Path, queries: str, literals: bool, dialect: str | None, as_json: bool) -> None:
+def learn(corpus: str, queries: str, literals: bool, dialect: str | None, as_json: bool) -> None:
     """Learn from QUERIES that were run over CORPUS: a file or folder of SQL, CSV or JSON, or "views".
 
     Example: tagframe learn bank.sqlite queries.sql
@@ -172,7 +172,7 @@ def learn(corpus: Path, queries: str, literals: bool, dialect: str | None, as_js
 @_lm
 @_api_base
 @_store
-def annotate(corpus: Path, **settings: str | None) -> None:
+def annotate(corpus: str, **settings: str | None) -> None:
     """Have a model write what the tables and cryptic columns of CORPUS hold, or those of a schema (a .sql file).
 
     \b
@@ -180,7 +180,7 @@ def annotate(corpus: Path, **settings: str | None) -> None:
         tagframe annotate bank.sqlite --lm replay:answers.db
         tagframe lm export answers.db -o prompts.jsonl
     """
-    is_schema = corpus.suffix.lower() == ".sql"
+    is_schema = corpus.lower().endswith(".sql")
     opened = tagframe.open_corpus(schema=corpus) if is_schema else tagframe.open_corpus(corpus)
     click.echo(repr(opened.annotate(**_given(settings))))
 
@@ -195,7 +195,7 @@ def annotate(corpus: Path, **settings: str | None) -> None:
 @_store
 @_json
 def retrieve(
-    corpus: Path,
+    corpus: str,
     question: str,
     k: HowMany,
     method: str | None,
@@ -234,7 +234,7 @@ def retrieve(
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the rows to this .csv or .parquet file.")
 @_json
 def merge(
-    corpus: Path,
+    corpus: str,
     tables: tuple[str, ...],
     on: tuple[str, ...],
     columns: tuple[str, ...],
@@ -308,7 +308,7 @@ def merge(
 @_store
 @_json
 def ask(
-    corpus: Path,
+    corpus: str,
     question: str,
     k: HowMany,
     method: str | None,
@@ -354,7 +354,7 @@ def look(source: str, port: int, browser: bool) -> None:
 @click.option("--bound", type=click.FloatRange(0, 1), help="How far a share or a row count may move [default: .1].")
 @click.option("--accept", is_flag=True, help="Write the file anew: what is now is what is to be.")
 @_json
-def check(corpus: Path, baseline: Path, bound: float | None, accept: bool, as_json: bool) -> None:
+def check(corpus: str, baseline: Path, bound: float | None, accept: bool, as_json: bool) -> None:
     """Say what of CORPUS is not as it was: exit status 1 where a key, a table, a column or a profile has changed.
 
     Example: tagframe check bank.sqlite --baseline bank.json
@@ -378,7 +378,7 @@ def check(corpus: Path, baseline: Path, bound: float | None, accept: bool, as_js
 @_api_base
 @_store
 @_json
-def evaluate(corpus: Path, questions: Path, k: HowMany, as_json: bool, **settings: str | None) -> None:
+def evaluate(corpus: str, questions: Path, k: HowMany, as_json: bool, **settings: str | None) -> None:
     """Measure retrieval over CORPUS on QUESTIONS, a CSV file with "question" and "sql" or "tables".
 
     With --lm the model answers each question, and its rows are compared with those of the SQL.

@@ -288,3 +288,8 @@ def test_cache_lists_and_removes(tmp_path, monkeypatch):
     assert "did you mean 'catalogues'" in run("cache", "--remove", "catalogs", status=1)
     assert "catalogues" not in run("cache", "--remove", "catalogues")
     assert "facts" in run("cache")
+
+
+def test_a_servers_address_is_taken_as_it_is(database):
+    listed = run("tables", database("CREATE TABLE ship (id int)"))
+    assert "public.ship" in listed
