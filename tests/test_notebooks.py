@@ -40,8 +40,8 @@ def shown(cell: NotebookNode) -> list[str]:
     texts: list[str] = []
     for output in cell.get("outputs", []):
         if output.output_type == "stream":
-            if output.name == "stderr" and re.match(r"\s*[^\n]*\d+%\|", output.text):
-                continue  # a bar, which comes up where a busy machine takes more than seconds
+            if output.name == "stderr" and "\r" in output.text:
+                continue  # a bar, which draws its line again; it comes up where a busy machine takes seconds
             begins = f"{output.name}: "
             if texts and texts[-1].startswith(begins):
                 texts[-1] += output.text

@@ -36,7 +36,7 @@ class Shown(Public):
 def facts_html(heading: str, facts: Iterable[tuple[str, Any]]) -> str:
     """Sentences, and a table of names and values."""
     rows = [(name.replace("_", " "), _text(value)) for name, value in facts]
-    return rows_html(heading, ["what", "value"], rows, words={"what", "value"})
+    return rows_html(heading, ["what", "value"], rows, words={"value"})
 
 
 def rows_html(
