@@ -6,7 +6,7 @@ VENV := .venv
 VENV2 := .venv-pandas2
 BIN := $(VENV)/bin
 BIN2 := $(VENV2)/bin
-MAIN := .[bench,dask,delta,dist,docs,duckdb,excel,iceberg,mip,postgres,sentence-transformers,sqlalchemy,test,lint]
+MAIN := .[bench,dask,delta,dist,docs,duckdb,excel,iceberg,look,mcp,mip,postgres,sentence-transformers,sqlalchemy,test,lint]
 SECOND := .[dask,delta,lotus,postgres,sentence-transformers,test]
 
 # Bytecode is kept, whatever the environment says: tests are rewritten and the library compiled in every process else.
