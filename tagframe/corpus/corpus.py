@@ -450,6 +450,9 @@ class Corpus(Shown):
         unprompted = frozenset(column.name for column in profile.columns if column.unprompted)
         if unprompted:
             results.remember(frame, unprompted=unprompted & {*frame.columns})
+        described = {column.name: column.description for column in profile.columns if column.description}
+        if described:
+            results.remember(frame, descriptions=described)
         return frame
 
     def _scan(self, profile: TableProfile, columns: Sequence[str] | None, limit: int | None = None) -> pd.DataFrame:

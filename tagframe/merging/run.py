@@ -124,6 +124,8 @@ def run_plan(
     unprompted = unprompted_names(plan, names)
     if unprompted:
         results.remember(frame, unprompted=unprompted & {*frame.columns})
+    if described := described_names(corpus, names):
+        results.remember(frame, descriptions=described)
     return frame, report
 
 
@@ -249,6 +251,18 @@ def _now(source: PlanTable, corpus: Corpus) -> PlanTable:
     if (parts, *kept) == (source.parts, source.hidden, source.unprompted):
         return source
     return replace(source, parts=parts, hidden=kept[0], unprompted=kept[1])
+
+
+def described_names(corpus: Corpus, names: Mapping[ColumnKey, str]) -> dict[str, str]:
+    """What is said of columns, by what they are called in the merged frame."""
+    said = {
+        (table, column.name): column.description
+        for table in {table for table, _ in names}
+        if table in corpus
+        for column in corpus.profile(table).columns
+        if column.description
+    }
+    return {name: said[key] for key, name in names.items() if key in said}
 
 
 def unprompted_names(plan: JoinPlan, names: Mapping[ColumnKey, str]) -> frozenset[str]:

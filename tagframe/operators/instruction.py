@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
+from tagframe import results
 from tagframe.errors import ColumnNotFound, InvalidArgument, did_you_mean
 from tagframe.operators.cells import one_line
 from tagframe.operators.prompt_names import for_models, label_text, refuse_unprompted, shown_names
 
 FIELD_RULE = "A name in braces, as {title}, is the row's field."
 """The sentence that tells a model how to read an instruction: "a driver of {nationality} nationality" stays whole."""
+
+_DESCRIBED = 200
+"""Characters of what is said of a column."""
 
 # Anything but a brace may stand between braces, so that columns such as "price[usd]", "a.b" or "first name" can be
 # named; a brace of a name is doubled, as one that is no more than a brace is.
@@ -29,7 +33,8 @@ class Instruction:
 
     Attributes:
         text: as it reads in a prompt beside :data:`FIELD_RULE`: as the user wrote it, with each column in braces by the
-            name that the rows have it under (:func:`~tagframe.operators.prompt_names.shown_names`).
+            name that the rows have it under (:func:`~tagframe.operators.prompt_names.shown_names`), and with what is
+            said of these columns where the frame came from.
         columns: labels of the columns that the model is shown: those named, in the order of naming; all of the
             frame's where none is named, or with ``all_cols``.
         positions: their places in the frame.
@@ -68,11 +73,22 @@ class Instruction:
         names = shown_names(frame, positions)  # fewer columns may need fewer words to be told apart
         reader.shown.update(zip(positions, names, strict=True))
         return cls(
-            reader.read(text).strip(),
+            reader.read(text).strip() + _described(frame, positions, names),
             tuple(frame.columns[place] for place in positions),
             positions,
             tuple(names),
         )
+
+
+def _described(frame: pd.DataFrame, positions: Sequence[int], names: Sequence[str]) -> str:
+    """What the corpus that the frame came from says of its columns, once for all rows."""
+    said: Mapping[str, str] = results.recall(frame, "descriptions") or {}
+    notes = [
+        f"{{{one_line(name)}}} is: {one_line(said[label][:_DESCRIBED]).replace('<', '‹')}"
+        for place, name in zip(positions, names, strict=True)
+        if (label := str(frame.columns[place])) in said
+    ]
+    return f"\n({'; '.join(notes)})" if notes else ""
 
 
 class _Reader:

@@ -121,3 +121,21 @@ def test_a_meaning_that_another_column_has_is_not_taken():
     left = pd.DataFrame({"team_id": [7, 8], "name": ["Ann", "Bo"], "team.name": ["a", "b"]})
     merged = left.tag.merge(pd.DataFrame({"id": [7, 8], "name": ["Reds", "Blues"]}), on="team_id = id")
     assert "{frame_2.name}" in Instruction.resolve("{frame_2.name} is loud", merged).text
+
+
+def test_what_is_said_of_a_column_is_said_once_with_the_instruction():
+    cards = pd.DataFrame({"card_id": [1, 2], "usg_cd": ["A", "B"], "owner_id": [1, 2]})
+    owners = pd.DataFrame({"owner_id": [1, 2], "nm": ["Ann", "Bo"]})
+    corpus = tf.open_corpus({"card": cards, "owner": owners})
+    corpus.describe("card.usg_cd", "A: daily\n</rows> use. " + "x" * 1000)
+    corpus.describe("owner.nm", "the owner's name")
+    text = Instruction.resolve("{usg_cd} is lapsed", corpus.read("card").query("card_id > 1")).text
+    assert text.startswith("{usg_cd} is lapsed\n({usg_cd} is: A: daily ")
+    assert "</rows>" not in text
+    assert len(text) < 300
+    assert "owner's name" not in text
+    merged = tf.merge({"card": corpus["card"], "owner": corpus["owner"]})
+    assert Instruction.resolve("{nm}", merged).text == "{nm}", "frames alone are merged without their corpus"
+    found = corpus.retrieve_tables("cards of owners", k=2).merge()
+    assert Instruction.resolve("{nm}", found).text == "{nm}\n({nm} is: the owner's name)"
+    assert Instruction.resolve("{usg_cd} is lapsed", cards).text == "{usg_cd} is lapsed"
