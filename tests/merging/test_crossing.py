@@ -150,8 +150,8 @@ def test_only_rows_that_match_travel_and_the_report_says_so(sources, tables):
     assert (moved.table, moved.engine, moved.rows, moved.keys) == ("public.fact", "postgres", len(frame), 5)
     assert 0 < moved.rows < 0.02 * ROWS
     assert moved.size < 100 * moved.rows
-    assert f"{moved.rows:,} rows of public.fact came from postgres" in repr(report)
-    assert "for 5 keys sent there (40 bytes)" in repr(report)
+    assert f"{moved.rows:,} rows of public.fact came from postgres" in " ".join(repr(report).split())
+    assert "for 5 keys sent there (40 bytes)" in " ".join(repr(report).split())
     assert "IN (… 5 keys …)" in report.sql
     assert report.to_dict()["moved"][0]["keys_size"] == 40
     assert report.lost == ROWS - len(frame)
@@ -165,7 +165,7 @@ def test_the_plan_says_what_moves(sources):
     assert 30 * ROWS < fact.size < 50 * ROWS
     assert (customer.table, customer.rows, customer.asked_by) == ("lake.customer", 500, ("public.fact",))
     said = "at most 500 rows (about 10.0 kB) of lake.customer come from duckdb, chosen by keys of public.fact"
-    assert said in repr(plan)
+    assert said in " ".join(repr(plan).split())
     assert f"-- {said}\n" in plan.sql()
     assert JoinPlan.from_json(plan.to_json()).moves == plan.moves
     one, _ = planned(sources, fact="postgres", customer="postgres")
