@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import shutil
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -84,8 +85,12 @@ def busy_children() -> list[int]:
 
 
 def test_a_client_lists_and_calls_every_tool(tmp_path: Path):
+    # Of a copy: what is learned stands in the catalogue of the data, which other tests open.
+    shutil.copytree(DEMO, tmp_path / "data")
+    (tmp_path / "out").mkdir()
+
     async def work() -> None:
-        async with serving(str(DEMO), "--to", str(tmp_path), "--learn") as client:
+        async with serving(str(tmp_path / "data"), "--to", str(tmp_path / "out"), "--learn") as client:
             assert "find_tables" in client.instructions
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
             assert set(tools) == {
@@ -115,7 +120,7 @@ def test_a_client_lists_and_calls_every_tool(tmp_path: Path):
             assert "no tool 'ask'" in await refused(client, "ask", {"question": "How many films?"})
 
     run(work())
-    assert len(pd.read_parquet(tmp_path / "said.parquet")) == 23
+    assert len(pd.read_parquet(tmp_path / "out" / "said.parquet")) == 23
 
 
 def test_resources_and_the_prompt():
