@@ -15,6 +15,7 @@ from tagframe.errors import InvalidArgument, NotConfigured, SQLFailed, UnsafeSQL
 from tests.answer import test_hostile_duckdb as lake
 from tests.answer import test_hostile_postgres as server
 from tests.answer import test_hostile_sql as file
+from tests.draws import DRAWS
 
 pytestmark = pytest.mark.slow
 
@@ -52,7 +53,8 @@ def test_a_lake_is_only_read_and_tells_nothing_hidden(tmp_path):
     corpus = lake.lake(folder)
     lake.hide(corpus)
     tools, before = Tools(corpus, limits=lake.LIMITS), lake.listing(folder)
-    for statement in lake.HOSTILE:
+    # The statements themselves have a test each; here they come in by another door.
+    for statement in lake.HOSTILE[:: max(1, 4 // DRAWS)]:
         sql = lake.filled(statement, folder)
         ran, text = said(tools, sql)
         assert not (ran and statement in (*lake.WRITES, *lake.HIDDEN)), sql
