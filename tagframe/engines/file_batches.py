@@ -225,7 +225,6 @@ class _ParquetRows:
                 yield from_arrow(batch)
 
     def empty(self, columns: list[str]) -> pd.DataFrame:
-        """No rows."""
         import pyarrow as pa
 
         fields = [self._dataset.schema.field(name) for name in columns]
@@ -294,7 +293,6 @@ class _CSVRows:
         self._types: dict[str, Any] | None = None
 
     def frames(self, columns: list[str], where: Where, rows: int) -> Iterator[pd.DataFrame]:
-        """These columns."""
         if self._types is None:
             self._types = self._dtypes()
         for file in self._files:
@@ -309,7 +307,6 @@ class _CSVRows:
                 yield pd.DataFrame({name: plain_dtype(column) for name, column in data.items()}, index=frame.index)
 
     def empty(self, columns: list[str]) -> pd.DataFrame:
-        """No rows."""
         types = self._types or {}
         return pd.DataFrame({name: plain_dtype(pd.Series([], dtype=types.get(name, "string"))) for name in columns})
 

@@ -49,7 +49,6 @@ class _OneTable(RowsOnly):
 
     @property
     def identity(self) -> str:
-        """The file."""
         return str(self.path)
 
     def fingerprint(self, known: Stamp | None = None) -> Stamp:
@@ -367,7 +366,6 @@ class WorkbookEngine(RowsOnly):
 
     @property
     def identity(self) -> str:
-        """The file."""
         return str(self.path)
 
     def fingerprint(self, known: Stamp | None = None) -> Stamp:

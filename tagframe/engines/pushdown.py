@@ -151,7 +151,6 @@ class Pushdown(ABC):
         return False
 
     def size(self, table: str) -> int:
-        """Rows of the table."""
         return int(self.numbers(f"SELECT count(*) AS n FROM {self.place(table)}")["n"])
 
     def known(self, table: str, fact: tuple[Any, ...], find: Callable[[], bool]) -> bool:

@@ -115,7 +115,6 @@ class _Sink:
         self._digest = digest
 
     def write(self, data: Any) -> int:
-        """Take the next bytes."""
         self._digest.update(data)
         return len(data)
 

@@ -42,11 +42,9 @@ class RowsOnly(ABC):
         return []
 
     def statistics(self, shapes: Sequence[TableShape]) -> Iterator[TableStatistics | UnreadableTable] | None:
-        """None: rows are read."""
         return None
 
     def numbered(self, table: str, columns: Sequence[str]) -> tuple[RowNumbers, pd.DataFrame] | None:
-        """None: rows cannot be picked."""
         return None
 
     def pick(self, table: str, columns: Sequence[str], numbers: RowNumbers) -> pd.DataFrame:
@@ -54,7 +52,6 @@ class RowsOnly(ABC):
         raise UnreadableTable(f"rows of {table!r} cannot be read one by one")
 
     def derivations(self, columns: Collection[tuple[str, str]]) -> Derivations:
-        """Nothing: these are rows."""
         return Derivations()
 
     def kept_open(self) -> AbstractContextManager[None]:
@@ -62,7 +59,6 @@ class RowsOnly(ABC):
         return nullcontext()
 
     def pushdown(self, tables: Sequence[str]) -> AbstractContextManager[Pushdown] | None:
-        """None: nothing runs here."""
         return None
 
     def execute(
@@ -74,7 +70,6 @@ class RowsOnly(ABC):
         limits: SQLLimits,
         explain: bool = False,
     ) -> pd.DataFrame:
-        """See :meth:`tagframe.engines.base.Engine.execute`."""
         from tagframe.engines.relations import relation
 
         shapes = {shape.name: shape for shape in self.shapes()}

@@ -57,7 +57,6 @@ class Caller:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def next_request(self) -> Request:
-        """Wait for it."""
         request: Request = pickle.loads(self._blocks.get())
         return request
 
@@ -74,7 +73,6 @@ class Caller:
             write_block(self._output, part)
 
     def ready(self) -> None:
-        """The process has started."""
         self._write(READY)
 
     def end(self, is_spent: bool, answer: Answer) -> None:

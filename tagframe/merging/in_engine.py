@@ -86,7 +86,6 @@ class _EngineMerge:
     # --- tables in statements -----------------------------------------------------------------------------------------
 
     def alias(self, table: str) -> str:
-        """What statements call it."""
         return self._aliases[table]
 
     def item(self, table: str) -> exp.Expr:

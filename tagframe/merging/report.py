@@ -191,7 +191,6 @@ class MergeReport(Public):
 
     @property
     def heading(self) -> str:
-        """Where the merge started."""
         return f"Merged from {self.start} ({counted(self.start_rows, 'row')}):"
 
     @property
@@ -201,7 +200,6 @@ class MergeReport(Public):
 
     @property
     def ending(self) -> str:
-        """What came out."""
         parts = [f"{counted(self.rows, 'row')} in the result"]
         if self.lost:
             parts.append(
@@ -278,26 +276,21 @@ class LaterReport(MergeReport):
 
     @property
     def start_rows(self) -> int:  # type: ignore[override]
-        """Counted now."""
         return self.counted().start_rows
 
     @property
     def steps(self) -> tuple[StepReport, ...]:  # type: ignore[override]
-        """Counted now."""
         return self.counted().steps
 
     @property
     def lost(self) -> int:  # type: ignore[override]
-        """Counted now."""
         return self.counted().lost
 
     @property
     def filtered(self) -> int:  # type: ignore[override]
-        """Counted now."""
         return self.counted().filtered
 
     def to_dict(self) -> dict[str, Any]:
-        """As of any report."""
         return self._now().to_dict()
 
     def _now(self) -> MergeReport:

@@ -47,7 +47,6 @@ class CorpusRows:
         return None if source.parts or source.aggregates else self._corpus.engine(table)
 
     def may_pick(self, table: str) -> bool:
-        """Where its engine can."""
         engine = self._engine(table)
         return engine is not None and engine.picks_rows
 

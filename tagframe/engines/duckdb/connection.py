@@ -112,11 +112,9 @@ class Lake:
         self._registered[name] = source
 
     def run(self, sql: str) -> None:
-        """A statement without rows."""
         self.cursor().execute(sql).fetchall()
 
     def close(self) -> None:
-        """Let go of all."""
         self.connection.close()
 
     def opened(self, name: str) -> Opened:

@@ -62,12 +62,10 @@ class LakeEngine:
 
     @property
     def identity(self) -> str:
-        """The folder."""
         return str(self.path)
 
     @property
     def lake(self) -> Lake:
-        """DuckDB over the tables."""
         return lake_of(self.tables)
 
     def holds(self, file: Path) -> bool:

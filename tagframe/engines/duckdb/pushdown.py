@@ -74,14 +74,12 @@ class LakePushdown(SampledValues):
         return found
 
     def key_kind(self, table: str, column: str) -> str:
-        """By the column's type."""
         type = self._type(table, column)
         if type in _INTEGERS:
             return "integer"
         return {"VARCHAR": "text", "UBIGINT": "unsigned", "DATE": "date", "TIMESTAMP": "moment"}.get(type, "")
 
     def cell_kind(self, table: str, column: str) -> Kind:
-        """By the column's type."""
         return _KINDS.get(self._type(table, column).partition("(")[0], "")
 
     def missing(self, column: exp.Expr, kind: Kind) -> exp.Expr:
@@ -132,7 +130,6 @@ class LakePushdown(SampledValues):
         return statement.frame(lambda names: from_arrow(found).set_axis(names, axis="columns"), found.num_rows)
 
     def numbers(self, query: str, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """As they are."""
         (found,) = self._fetch(query, values).to_pylist()
         return dict(found)
 
@@ -147,12 +144,10 @@ class LakePushdown(SampledValues):
         return _matches(text, pattern)
 
     def form(self, table: str, column: str) -> Form | None:
-        """By the column's type."""
         made = _FORMS.get(self._type(table, column).partition("(")[0])
         return None if made is None else made(f"t.{quoted(column)}")
 
     def values(self, sql: str, table: str) -> list[Any]:
-        """As they are."""
         return list(_plain(self._fetch(sql).column(0)).to_pylist())
 
     def stop_after(self, seconds: float) -> None:
@@ -163,7 +158,6 @@ class LakePushdown(SampledValues):
         return "", f" USING SAMPLE reservoir({SAMPLED} ROWS) REPEATABLE (1)"
 
     def place(self, table: str) -> str:
-        """The files."""
         return self._opened[table].source
 
     def one_of(self, table: str, column: str, keys: pd.Index) -> str:

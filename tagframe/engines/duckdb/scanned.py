@@ -26,7 +26,6 @@ class Scanned(ds.Dataset):  # type: ignore[misc]
 
     @property
     def schema(self) -> pa.Schema:
-        """Of all columns."""
         return self._all
 
     def scanner(

@@ -58,7 +58,6 @@ class LakeTable:
 
     @property
     def size(self) -> int:
-        """Bytes of its files."""
         return sum(os.stat(file).st_size for file in self.files)
 
     @property

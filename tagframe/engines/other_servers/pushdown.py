@@ -83,7 +83,6 @@ class OtherServerPushdown(Pushdown):
         return any(unique and {*unique} <= {*columns} for unique in (shape.primary_key, *shape.unique))
 
     def item(self, table: str, alias: str, *, numbered: bool = False, first: int | None = None) -> exp.Expr:
-        """With its schema."""
         from sqlglot import exp
 
         known = self._tables[table]
@@ -103,12 +102,10 @@ class OtherServerPushdown(Pushdown):
         return statement.frame(lambda names: frame_of(found, names), len(found))
 
     def numbers(self, query: str, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """As they are."""
         found = self._run(query)
         return dict(zip(found.keys(), found.one(), strict=True))
 
     def size(self, table: str) -> int:
-        """Counted."""
         return int(self.values(f"SELECT count(*) AS n FROM {self.place(table)} AS t", table)[0])
 
     def values(self, sql: str, table: str) -> list[Any]:
@@ -119,7 +116,6 @@ class OtherServerPushdown(Pushdown):
         return [value for (value,) in self._run(query)]
 
     def place(self, table: str) -> str:
-        """With its schema."""
         known = self._tables[table]
         return f"{f'{quoted(known.schema)}.' if known.schema else ''}{quoted(known.shape.called)}"
 

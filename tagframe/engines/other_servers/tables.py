@@ -25,7 +25,6 @@ class ServerTable:
 
     @cached_property
     def selectable(self) -> sa.TableClause:
-        """After FROM."""
         import sqlalchemy as sa
 
         return sa.table(self.shape.called, *map(sa.column, self.shape.columns), schema=self.schema)

@@ -216,12 +216,10 @@ class Looking(Held):
 
     @classmethod
     def made(cls, server: Server) -> Self:
-        """With rows by name."""
         psycopg = _psycopg()
         return cls(psycopg.connect(server.conninfo, autocommit=True, prepare_threshold=None), server)
 
     def run(self, sql: str) -> None:
-        """Statements without rows."""
         self.connection.execute(sql)
 
     def rows(self, sql: str, what: str = "") -> list[dict[str, Any]]:
@@ -241,7 +239,6 @@ class Reading(Held):
         return cls(_adbc().connect(server.conninfo, autocommit=True), server)
 
     def run(self, sql: str) -> None:
-        """Statements without rows."""
         with self.connection.cursor() as cursor:
             cursor.executescript(sql)
 

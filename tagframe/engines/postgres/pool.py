@@ -51,7 +51,6 @@ class _Pool:
         held.close()
 
     def close(self) -> None:
-        """Close all."""
         with self._lock:
             self._mine()
             gone = [held for free in self._free.values() for held in free]

@@ -67,7 +67,6 @@ class PostgresPushdown(SampledValues):
         return _COMPARED.get(known.base, "")
 
     def cell_kind(self, table: str, column: str) -> Kind:
-        """By the column's type."""
         known = self._column(table, column)
         if is_whole(known):
             return "integer"
@@ -172,11 +171,9 @@ class PostgresPushdown(SampledValues):
         return text_form(f'({here}::text COLLATE "C")', _matches)
 
     def values(self, sql: str, table: str) -> list[Any]:
-        """In the one transaction."""
         return list(self._reads.fetch(sql, f"table {table!r}").column(0).to_pylist())
 
     def stop_after(self, seconds: float) -> None:
-        """By the server."""
         self._reads.limit(seconds)
 
     def sample(self, table: str) -> tuple[str, str]:
@@ -192,7 +189,6 @@ class PostgresPushdown(SampledValues):
         return (f" TABLESAMPLE SYSTEM ({100 * share:.6f}) REPEATABLE (1)" if share < 1 else ""), ""
 
     def place(self, table: str) -> str:
-        """With its schema."""
         known = self._tables[table]
         return f"{quoted(known.schema)}.{quoted(known.name)}"
 

@@ -106,11 +106,9 @@ class Size:
         return Size(self.flat + other.flat, self.bounded + other.bounded, self.own + other.own)
 
     def times(self, factor: float) -> Size:
-        """So often."""
         return Size(self.flat * factor, self.bounded * factor, self.own * factor)
 
     def or_(self, other: Size) -> Size:
-        """The larger one."""
         return Size(max(self.flat, other.flat), max(self.bounded, other.bounded), max(self.own, other.own))
 
 

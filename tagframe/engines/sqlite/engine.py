@@ -98,7 +98,6 @@ class SQLiteEngine:
 
     @property
     def identity(self) -> str:
-        """The file."""
         return str(self.path)
 
     def shapes(self) -> list[TableShape]:

@@ -114,7 +114,6 @@ class SQLitePushdown(Pushdown):
     # --- whole joins --------------------------------------------------------------------------------------------------
 
     def item(self, table: str, alias: str, *, numbered: bool = False, first: int | None = None) -> exp.Expr:
-        """The table itself."""
         from sqlglot import exp
 
         return exp.alias_(exp.table_(table, quoted=True), exp.to_identifier(alias, quoted=True), table=True)
@@ -156,7 +155,6 @@ class SQLitePushdown(Pushdown):
         return statement.frame(lambda names: typed_frame(found, names), len(found))
 
     def numbers(self, query: str, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """As they are."""
         with _named_errors():
             cursor = self._connection.execute(query, values or {})
             return dict(zip([column[0] for column in cursor.description], cursor.fetchone(), strict=True))
@@ -164,7 +162,6 @@ class SQLitePushdown(Pushdown):
     # --- rows of single tables ----------------------------------------------------------------------------------------
 
     def order(self, table: str) -> str:
-        """By their row ids."""
         name = self._row_id(table)
         return "" if name is None else f"t.{name}"
 
@@ -178,11 +175,9 @@ class SQLitePushdown(Pushdown):
         return f"({either})"
 
     def values(self, sql: str, table: str) -> list[Any]:
-        """As they are."""
         return [value for (value,) in self._fetch(sql)]
 
     def place(self, table: str) -> str:
-        """Its name."""
         return quoted(table)
 
     def compared(self, table: str, column: str) -> str:
@@ -190,7 +185,6 @@ class SQLitePushdown(Pushdown):
         return f"t.{quoted(column)} COLLATE BINARY"
 
     def one_of(self, table: str, column: str, keys: pd.Index) -> str:
-        """A list in JSON."""
         name = f"k{len(self._sent)}"
         self._sent[name] = json.dumps(keys.tolist())
         return f"{self.compared(table, column)} IN (SELECT value FROM json_each(:{name}))"
