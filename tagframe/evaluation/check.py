@@ -144,8 +144,18 @@ def _held_in_itself(corpus: Corpus, key: ToldKey) -> dict[str, float | str]:
 def _read(path: Path) -> dict[str, dict[str, Any]]:
     try:
         read = json.loads(path.read_text(encoding="utf-8"))
-        return {"tables": dict(read["tables"]), "keys": dict(read["keys"])}
-    except (ValueError, KeyError, TypeError) as error:
+        tables = {
+            id: {
+                "rows": table["rows"],
+                "columns": {
+                    name: {what: column[what] for what in ("type", "null", "distinct")}
+                    for name, column in table["columns"].items()
+                },
+            }
+            for id, table in read["tables"].items()
+        }
+        return {"tables": tables, "keys": {key: dict(held) for key, held in read["keys"].items()}}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InvalidArgument(f"{path} is no file that `tagframe check` wrote: {error!r}") from error
 
 

@@ -88,7 +88,17 @@ def test_a_key_that_never_held_is_told_of_at_once(folder, tmp_path):
     assert "0% of the rows find a partner" in check(corpus, tmp_path / "then.json").findings[0]
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"tables": 3}', json.dumps({"tables": {}})])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        '{"tables": 3}',
+        '{"tables": {}}',
+        '{"tables": {"shop.orders": {}}, "keys": {}}',
+        '{"tables": {}, "keys": [1]}',
+    ],
+)
 def test_a_file_that_is_no_baseline_is_refused(folder, tmp_path, text):
     (tmp_path / "then.json").write_text(text)
     with pytest.raises(InvalidArgument, match="no file that `tagframe check` wrote"):
