@@ -110,8 +110,8 @@ class CSVEngine(_OneTable):
 
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """The rows of the one table, in the file's order."""
-        options: dict[str, Any] = {"nrows": limit, "low_memory": False, **self._options()}
         with csv_errors(self.path):
+            options: dict[str, Any] = {"nrows": limit, "low_memory": False, **self._options()}
             frame = pd.read_csv(self.path, dtype_backend="numpy_nullable", **options)
             frame = frame if columns is None else frame[list(columns)]
             padded = self._padded(frame, options)
@@ -153,8 +153,8 @@ class CSVEngine(_OneTable):
                 continue
             if all(map(_DECIMAL_COMMA.fullmatch, cells)) and not all(map(_THOUSANDS_COMMA.fullmatch, cells)):
                 warn(
-                    f"the numbers of column {str(name)!r} in {self.path} have decimal commas ({cells.iloc[0]!r}) and "
-                    "are read as text; csv={'decimal': ','} reads them as numbers (in the shell: --csv decimal=,)",
+                    f"the numbers of column {str(name)!r} in {self.path} have decimal commas and are "
+                    "read as text; csv={'decimal': ','} reads them as numbers (in the shell: --csv decimal=,)",
                     NumbersAsTextWarning,
                 )
 
