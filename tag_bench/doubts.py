@@ -28,9 +28,9 @@ from tag_bench.data import Question, drawn
 from tag_bench.fit_stages import fit_logistic
 from tag_bench.retrieval import reliability
 from tag_bench.syn_shown import pooled
-from tagframe.answer.confidence import WEIGHTS, features_of
 from tagframe.answer.doubts import doubts_of
 from tagframe.answer.query import Query
+from tagframe.answer.tables_confidence import WEIGHTS, features_of
 from tagframe.errors import TagframeError
 from tagframe.retrieval import RetrievedTables
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from tagframe.agents.results import Account, CountedJoin, Join, RowsBehind
+from tagframe.agents.tool_results import Account, CountedJoin, Join, RowsBehind
 from tagframe.corpus import ColumnProfile, TableProfile
 from tagframe.embed import get_embedder
 from tagframe.errors import FileNotAllowed, HiddenColumn, InvalidArgument

@@ -16,7 +16,21 @@ import pandas as pd
 from tagframe import config, results
 from tagframe.agents.limits import limited
 from tagframe.agents.paging import TOKENS, Remembered, offset_of, page_of, rows_of, tokens_of
-from tagframe.agents.results import (
+from tagframe.agents.schemas import Format, called, in_format
+from tagframe.agents.telling import (
+    account_of,
+    join_of,
+    left_out,
+    near_columns,
+    note_of,
+    one_line_of,
+    open_column,
+    rounded,
+    rows_behind,
+    visible_columns,
+    write_new,
+)
+from tagframe.agents.tool_results import (
     ABOUT_CELLS,
     Account,
     AllTables,
@@ -35,20 +49,6 @@ from tagframe.agents.results import (
     Rows,
     RowsBehind,
     Value,
-)
-from tagframe.agents.schemas import Format, called, in_format
-from tagframe.agents.telling import (
-    account_of,
-    join_of,
-    left_out,
-    near_columns,
-    note_of,
-    one_line_of,
-    open_column,
-    rounded,
-    rows_behind,
-    visible_columns,
-    write_new,
 )
 from tagframe.agents.waiting import waited_for
 from tagframe.answer import SQLLimits, aask, check_sql, exec_sql
@@ -108,7 +108,7 @@ def names_of_tools(may_ask: bool, may_learn: bool) -> list[str]:
 class Tools:
     """The tools of a corpus; iterated over, those that may be used. Made by ``corpus.tools()``.
 
-    Every tool gives a plain dictionary (:mod:`tagframe.agents.results`), and raises an error of
+    Every tool gives a plain dictionary (:mod:`tagframe.agents.tool_results`), and raises an error of
     :mod:`tagframe.errors` that says the way out. None writes to a source.
 
     Attributes:

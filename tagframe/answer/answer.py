@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from tagframe import results
-from tagframe.answer.confidence import confidence_in
+from tagframe.answer.tables_confidence import confidence_in
 from tagframe.display import Public
 from tagframe.errors import FactUnknown, NotConnected
 from tagframe.lm import Usage
@@ -154,7 +154,7 @@ class Answer(Public):
             UnreadStatement: it cannot be parsed, or reads tables that are not there.
             FactUnknown: the answer was pickled, or its query not run by ``exec_sql``.
         """
-        from tagframe.answer.examples import right_statement
+        from tagframe.answer.learned_statements import right_statement
         from tagframe.learning import tell
 
         reader = None if self.execution is None else self.execution.reader

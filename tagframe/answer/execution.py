@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 import pandas as pd
 
 from tagframe import config, results
+from tagframe.answer.cited_rows import sources_of, why_empty
 from tagframe.answer.doubts import Doubt, doubts_of
 from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql import Staged, StageReport, has_functions
 from tagframe.answer.query import Query, names_of
 from tagframe.answer.query_quote import quote_of
-from tagframe.answer.sources import sources_of, why_empty
 from tagframe.answer.step_models import driver
 from tagframe.config import CallSettings
 from tagframe.engines.base import SQLLimits
@@ -49,7 +49,7 @@ class Execution:
     is_text: bool = False
 
     def sources(self) -> pd.DataFrame:
-        """The rows that the result was made of, by their keys; see :func:`tagframe.answer.sources.sources_of`.
+        """The rows that the result was made of, by their keys; see :func:`tagframe.answer.cited_rows.sources_of`.
 
         Raises:
             FactUnknown: it was pickled.

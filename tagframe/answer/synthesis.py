@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from tagframe.answer.examples import answered, examples_for
 from tagframe.answer.generation import one_value
 from tagframe.answer.guard import Reader
+from tagframe.answer.learned_statements import answered, examples_for
 from tagframe.answer.lm_sql import check_staged, has_functions
 from tagframe.answer.matched_cells import matched_cells
 from tagframe.answer.query import Query, names_in_sql

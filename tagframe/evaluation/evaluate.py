@@ -11,8 +11,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from tagframe.answer import exec_sql
-from tagframe.answer.asking import automatic
+from tagframe.answer import automatic, exec_sql
 from tagframe.corpus import Corpus
 from tagframe.corpus.statements import Statement
 from tagframe.errors import InvalidArgument, TagframeError, UnreadStatement

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.answer.confidence import confidence_in, features_of
 from tagframe.answer.doubts import doubts_of
+from tagframe.answer.tables_confidence import confidence_in, features_of
 from tagframe.errors import DoubtedAnswer, DoubtWarning, InvalidArgument
 from tagframe.retrieval import RetrievedTables, TableHit
 

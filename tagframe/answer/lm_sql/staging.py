@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 from sqlglot import exp
 
+from tagframe.answer.cited_rows import group_keys
 from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql.asked_values import StageReport, Values
 from tagframe.answer.lm_sql.blocks import (
@@ -37,7 +38,6 @@ from tagframe.answer.lm_sql.calls import call_of, calls_in
 from tagframe.answer.lm_sql.checks import check_staged, is_column_of
 from tagframe.answer.lm_sql.dialects import KEY, OWN, Spoken, spoken_of
 from tagframe.answer.lm_sql.select_names import name_calls, write_out
-from tagframe.answer.sources import group_keys
 from tagframe.answer.sql_tree import aggregates, conjuncts, is_aggregate, is_grouped
 from tagframe.engines.base import SQLLimits
 from tagframe.errors import SQLFailed, UnsafeSQL
