@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from tagframe.answer.table_names import named_tables, tables_and_entries, with_known_names
-from tagframe.engines.base import Dialect, Readable, SQLLimits
+from tagframe.engines.base import Dialect, Readable, SQLLimits, UntrustedStatement
 from tagframe.engines.rows_only import RowsOnly
 from tagframe.engines.sqlite.statement import SQLITE
 from tagframe.errors import SourceNotFound, SQLFailed, UnsafeSQL, did_you_mean
@@ -200,7 +200,7 @@ class Reader:
                     self._copies[id] = self._copy(id, profile)
                 others[name] = self._copies[id]
         brought = named_tables(checked, self.brought, engine.dialect)
-        return engine.execute(checked, tables=own, relations={**others, **brought}, limits=limits, explain=explain)
+        return engine.execute(UntrustedStatement(checked, own, {**others, **brought}, limits, explain))
 
     def _copy(self, id: str, profile: TableProfile, limit: int | None = None) -> pa.Table:
         engine = self.corpus.engine(id)

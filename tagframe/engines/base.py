@@ -9,24 +9,23 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tagframe.errors import InvalidArgument
+from tagframe.engines.derivations import Derivations
+from tagframe.errors import InvalidArgument, SQLFailed, UnreadableTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import sqlglot
 
-    from tagframe.engines.derivations import Derivations
     from tagframe.engines.pushdown import Pushdown
-    from tagframe.errors import UnreadableTable
 
 CHUNK_ROWS = 50_000
 
@@ -199,6 +198,76 @@ class Readable:
     hidden: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class UntrustedStatement:
+    """One statement that nobody trusts: it may read what is named, within the limits, and do nothing else.
+
+    Attributes:
+        sql: in the engine's dialect. It is run as it is written: rendered again from its parse, a cast or a function
+            might be another.
+        tables: of the engine, by their names in the statement.
+        relations: tables that the statement brings along, by their names in it.
+        limits: what it may take.
+        explain: compile it only, to find unknown columns before they cost.
+    """
+
+    sql: str
+    tables: Mapping[str, Readable]
+    relations: Mapping[str, pa.Table]
+    limits: SQLLimits
+    explain: bool = False
+
+    @property
+    def shown(self) -> str:
+        """As messages show it."""
+        return f"{self.sql[:200]!r}"
+
+    def check_rows(self, rows: int) -> None:
+        """Refuse a result of more rows than it may have.
+
+        Raises:
+            SQLFailed: it has more.
+        """
+        if rows > self.limits.rows:
+            raise SQLFailed(
+                f"the SQL gives more than {self.limits.rows:,} rows; narrow it, or raise SQLLimits(rows=…): "
+                f"{self.shown}"
+            )
+
+
+class EngineDefaults:
+    """What an engine does unless it can do more: it is no database, and its rows are read whole, by scanning."""
+
+    is_database = False
+    picks_rows = False
+    is_asked = False
+    joins: ClassVar[Joins] = ""
+
+    def closed(self) -> list[UnreadableTable]:
+        """Nothing: a file is read as a whole, or not at all."""
+        return []
+
+    def statistics(self, shapes: Sequence[TableShape]) -> Iterator[TableStatistics | UnreadableTable] | None:
+        return None
+
+    def numbered(self, table: str, columns: Sequence[str]) -> tuple[RowNumbers, pd.DataFrame] | None:
+        return None
+
+    def pick(self, table: str, columns: Sequence[str], numbers: RowNumbers) -> pd.DataFrame:
+        """There is nothing to pick by."""
+        raise UnreadableTable(f"rows of {table!r} cannot be read one by one")
+
+    def derivations(self, columns: Collection[tuple[str, str]]) -> Derivations:
+        return Derivations()
+
+    def kept_open(self) -> AbstractContextManager[None]:
+        """Nothing is to be kept."""
+        return nullcontext()
+
+    def pushdown(self, tables: Sequence[str]) -> AbstractContextManager[Pushdown] | None:
+        return None
+
+
 class Engine(Protocol):
     """One place that holds tables: a file, or a mapping of frames."""
 
@@ -299,24 +368,8 @@ class Engine(Protocol):
     def pushdown(self, tables: Sequence[str]) -> AbstractContextManager[Pushdown] | None:
         """What of a merge of these tables runs in the place, over one state of them; None where nothing does."""
 
-    def execute(
-        self,
-        sql: str,
-        *,
-        tables: Mapping[str, Readable],
-        relations: Mapping[str, pa.Table],
-        limits: SQLLimits,
-        explain: bool = False,
-    ) -> pd.DataFrame:
+    def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """Run one statement that nobody trusts: it can read what is named, within the limits, and do nothing else.
-
-        Args:
-            sql: in the engine's dialect. It is run as it is written: rendered again from its parse, a cast or a
-                function might be another.
-            tables: of the engine, by their names in the statement.
-            relations: tables that the statement brings along, by their names in it.
-            limits: what it may take.
-            explain: compile it only, to find unknown columns before they cost.
 
         Returns:
             Its rows, with the dtypes of :func:`~tagframe.engines.dtypes.typed_series`; of two columns of one name the

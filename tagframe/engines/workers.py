@@ -22,7 +22,8 @@ from typing import Any
 
 import tagframe.engines
 from tagframe.engines import worker_program as protocol
-from tagframe.errors import SQLFailed
+from tagframe.engines.base import UntrustedStatement
+from tagframe.errors import SQLFailed, UnreadableTable, UnsafeSQL, did_you_mean
 from tagframe.stopping import stopped_by
 
 _MOST_IDLE = 2
@@ -273,6 +274,52 @@ class Pool:
                 self._idle.remove(surplus)
         if surplus is not None:
             surplus.kill()
+
+
+def answered(
+    kind: Kind,
+    request: protocol.Request,
+    statement: UntrustedStatement,
+    title: str,
+    *,
+    supply: Supply,
+    more_memory: int = 0,
+    copied: str | None = None,
+) -> tuple[list[Any], list[protocol.Block]]:
+    """What a worker says of a statement that it has run, and the parts that it sent before.
+
+    Args:
+        kind, request, supply, copied: as for :meth:`Pool.run`.
+        statement: of the request.
+        title: of the engine's SQL, for messages.
+        more_memory: bytes that the process may take beside those of the statement.
+
+    Raises:
+        UnsafeSQL, SQLFailed, UnreadableTable: it was not run to its end.
+    """
+    limits, shown = statement.limits, statement.shown
+    memory = limits.memory * 2**20 + more_memory
+    try:
+        (state, *said), parts = pool().run(
+            kind, request, seconds=limits.seconds, memory=memory, supply=supply, copied=copied
+        )
+    except Expired:
+        raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds: {shown}") from None
+    if state == protocol.ROWS:
+        return said, parts
+    reason = str(said[0])
+    if state == protocol.OUT_OF_MEMORY:
+        raise SQLFailed(f"the SQL needs more than SQLLimits(memory={limits.memory}) megabytes: {shown}")
+    if state == protocol.TOO_LARGE:
+        raise SQLFailed(f"the SQL passes SQLLimits(memory={limits.memory}) megabytes: {reason}: {shown}")
+    if state == protocol.REFUSED:
+        raise UnsafeSQL(f"{title} refused the SQL: {reason}: {shown}")
+    if state == protocol.UNREADABLE:
+        raise UnreadableTable(f"the SQL cannot be answered: {reason}; tagframe.open_corpus looks again")
+    if state == protocol.NO_COLUMN:
+        hint = " (text stands in single quotes)" if f'"{reason}"' in statement.sql else ""
+        reason = f"no such column: {reason}{hint} in {did_you_mean(reason.rpartition('.')[2], said[1])}"
+    raise SQLFailed(f"{title} could not run the SQL: {reason}: {shown}")
 
 
 _alive: weakref.WeakSet[Process] = weakref.WeakSet()

@@ -22,7 +22,7 @@ import tagframe as tf
 from tagframe.answer import SQLLimits
 from tagframe.answer.guard import run_sql
 from tagframe.engines import workers
-from tagframe.engines.base import Readable
+from tagframe.engines.base import Readable, UntrustedStatement
 from tagframe.errors import SQLFailed, TagframeError, UnsafeSQL
 
 pytest.importorskip("duckdb")
@@ -293,7 +293,7 @@ def execute(corpus: tf.Corpus, sql: str, limits: SQLLimits = LIMITS) -> pd.DataF
         profile = corpus.profile(name)
         hidden = tuple(column.name for column in profile.columns if column.hidden)
         named[name] = Readable(corpus.source_table(profile.id), hidden)
-    return engine.execute(sql, tables=named, relations={}, limits=limits)
+    return engine.execute(UntrustedStatement(sql, named, {}, limits))
 
 
 @pytest.mark.slow

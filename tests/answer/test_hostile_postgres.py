@@ -23,7 +23,7 @@ from tagframe import results
 from tagframe.answer import SQLLimits, exec_sql
 from tagframe.answer.guard import dry_run, run_sql
 from tagframe.answer.synthesis import Synthesizer
-from tagframe.engines.base import Readable
+from tagframe.engines.base import Readable, UntrustedStatement
 from tagframe.errors import SQLFailed, UnsafeSQL
 
 pytestmark = pytest.mark.slow
@@ -326,7 +326,7 @@ def test_the_engine_holds_without_the_parser(cinema, state, sql):
     before = state()
     tables = {name: Readable(cinema.source_table(id), ("hidden_note",)) for name, id in TABLES.items()}
     try:
-        rows = cinema.engine("public.film").execute(sql, tables=tables, relations={}, limits=LIMITS)
+        rows = cinema.engine("public.film").execute(UntrustedStatement(sql, tables, {}, LIMITS))
     except (UnsafeSQL, SQLFailed):
         rows = None
     assert rows is None or "xyzzy" not in repr(rows.to_dict())

@@ -17,7 +17,7 @@ import pytest
 import tagframe as tf
 from tagframe.answer import SQLLimits
 from tagframe.answer.guard import run_sql
-from tagframe.engines.base import Readable
+from tagframe.engines.base import Readable, UntrustedStatement
 from tagframe.errors import SQLFailed, UnsafeSQL
 
 pytestmark = pytest.mark.slow
@@ -264,7 +264,7 @@ def test_the_engine_holds_without_the_parser(cinema, sql):
     before = path.read_bytes()
     tables = {name: Readable(corpus.source_table(id)) for name, id in TABLES.items()}
     try:
-        rows = corpus.engine("cinema.film").execute(sql, tables=tables, relations={}, limits=LIMITS)
+        rows = corpus.engine("cinema.film").execute(UntrustedStatement(sql, tables, {}, LIMITS))
     except (UnsafeSQL, SQLFailed):
         rows = None
     assert rows is None or "xyzzy" not in repr(rows.to_dict())

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import tagframe
-from tagframe.engines.base import Engine, Readable, SQLLimits
+from tagframe.engines.base import Engine, Readable, SQLLimits, UntrustedStatement
 from tagframe.engines.frames import FrameEngine
 from tagframe.engines.registry import ENGINES, SUFFIXES, engine_of
 from tagframe.errors import SQLFailed, UnreadableTable, UnsafeSQL
@@ -83,7 +83,7 @@ def test_every_engine_runs_one_checked_statement(engine):
     def run(sql: str, hidden: tuple[str, ...] = (), explain: bool = False) -> pd.DataFrame:
         judged = {"judged": pa.table({"id": [1, 3], "risky": ["yes", "no"]})}
         tables = {"our loans": Readable("loan", hidden)}
-        return engine.execute(sql, tables=tables, relations=judged, limits=SQLLimits(rows=3), explain=explain)
+        return engine.execute(UntrustedStatement(sql, tables, judged, SQLLimits(rows=3), explain))
 
     joined = 'SELECT "na me", risky FROM "our loans" JOIN judged USING (id) ORDER BY id'
     assert run(joined).to_dict("list") == {"na me": ["a", "c"], "risky": ["yes", "no"]}

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tagframe as tf
-from tagframe.engines.base import Readable, SQLLimits
+from tagframe.engines.base import Readable, SQLLimits, UntrustedStatement
 from tagframe.engines.duckdb import statistics
 from tagframe.engines.duckdb.connection import Lake
 from tagframe.engines.duckdb.engine import LakeEngine
@@ -621,7 +621,7 @@ def test_hostile_statements_read_nothing_and_write_nothing(shop: Path, tmp_path:
         engine = LakeEngine(shop, tuple(lake_tables(shop)))
         tables = {"o": Readable("orders", ("customer",))}
         with pytest.raises((UnsafeSQL, SQLFailed)):
-            engine.execute(sql, tables=tables, relations={}, limits=SQLLimits())
+            engine.execute(UntrustedStatement(sql, tables, {}, SQLLimits()))
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
     assert len(frame_of_the_caller) == 1
 
@@ -632,7 +632,7 @@ def test_what_a_statement_may_do(engine: LakeEngine):
     relations = {"extra": pa.table({"year": [2023], "label": ["old"]})}
 
     def run(sql: str, **limits: float) -> pd.DataFrame:
-        return engine.execute(sql, tables=tables, relations=relations, limits=SQLLimits(**limits))  # type: ignore[arg-type]
+        return engine.execute(UntrustedStatement(sql, tables, relations, SQLLimits(**limits)))  # type: ignore[arg-type]
 
     whole = run(
         'WITH y AS (SELECT year, count(*) AS n, sum("order") AS total FROM o GROUP BY year) '
@@ -671,5 +671,5 @@ def test_a_statement_that_needs_too_much_memory_is_stopped(tmp_path: Path):
 def test_nothing_stays_in_the_temporary_folder(engine: LakeEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     engine.shapes()  # what is kept open has its own folder, for as long as the process lives
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    engine.execute("SELECT 1 AS n", tables={"o": Readable("orders")}, relations={}, limits=SQLLimits())
+    engine.execute(UntrustedStatement("SELECT 1 AS n", {"o": Readable("orders")}, {}, SQLLimits()))
     assert not [name for name in os.listdir(tmp_path) if name.startswith("tagframe-")]

@@ -17,7 +17,7 @@ import pytest
 
 import tagframe as tf
 from tagframe.engines import workers
-from tagframe.engines.base import Readable, SQLLimits
+from tagframe.engines.base import Readable, SQLLimits, UntrustedStatement
 from tagframe.engines.duckdb.frame_scans import DuckDBFrames
 from tagframe.engines.frames import FrameEngine
 from tagframe.errors import InvalidArgument, SQLFailed
@@ -47,7 +47,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 def execute(sql: str, limits: SQLLimits | None = None, kind: str = "sqlite", **frames: pd.DataFrame) -> pd.DataFrame:
     engine = FrameEngine(frames) if kind == "sqlite" else DuckDBFrames(frames)
     tables = {name: Readable(name) for name in frames}
-    return engine.execute(sql, tables=tables, relations={}, limits=limits or SQLLimits())
+    return engine.execute(UntrustedStatement(sql, tables, {}, limits or SQLLimits()))
 
 
 @pytest.fixture
@@ -191,13 +191,13 @@ def test_what_is_stopped_begins_nothing_more():
 START = """
 import os, signal, sys, threading, time
 from tagframe.engines import workers
-from tagframe.engines.base import SQLLimits
+from tagframe.engines.base import SQLLimits, UntrustedStatement
 from tagframe.engines.duckdb.frame_scans import DuckDBFrames
 from tagframe.engines.frames import FrameEngine
 
 def execute(sql, seconds=600):
     engine = FrameEngine({}) if KIND == "sqlite" else DuckDBFrames({})
-    return engine.execute(sql, tables={}, relations={}, limits=SQLLimits(seconds=seconds))
+    return engine.execute(UntrustedStatement(sql, {}, {}, SQLLimits(seconds=seconds)))
 
 def running():
     return [process.pid for process in workers._alive]

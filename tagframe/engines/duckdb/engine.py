@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -15,17 +14,14 @@ import pandas as pd
 from tagframe.engines.base import (
     CHUNK_ROWS,
     Chunk,
-    Dialect,
-    Joins,
-    Readable,
+    EngineDefaults,
     RowNumbers,
-    SQLLimits,
     Stamp,
     TableShape,
     TableStatistics,
+    UntrustedStatement,
     quoted,
 )
-from tagframe.engines.derivations import Derivations
 from tagframe.engines.duckdb.connection import Lake, Opened, lake_of, named_errors
 from tagframe.engines.duckdb.pushdown import LakePushdown, pushdown_in
 from tagframe.engines.duckdb.statement import DUCKDB, run_statement
@@ -35,12 +31,9 @@ from tagframe.engines.files import from_arrow
 from tagframe.engines.frames import frame_chunk
 from tagframe.errors import UnreadableTable, UnreadableTableWarning, place, warn
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 @dataclass(frozen=True)
-class LakeEngine:
+class LakeEngine(EngineDefaults):
     """Tables of files, queried by DuckDB without being loaded.
 
     Rows of Parquet files are numbered by their places in their files. Integers beside nulls are ``Int64``, as those of
@@ -54,11 +47,10 @@ class LakeEngine:
     path: Path
     tables: tuple[LakeTable, ...]
     kind: str = "duckdb"
-    is_database: ClassVar[bool] = False
-    picks_rows: ClassVar[bool] = True
-    is_asked: ClassVar[bool] = True
-    joins: ClassVar[Joins] = "all"
-    dialect: ClassVar[Dialect] = DUCKDB
+    picks_rows = True
+    is_asked = True
+    joins = "all"
+    dialect = DUCKDB
 
     @property
     def identity(self) -> str:
@@ -99,10 +91,6 @@ class LakeEngine:
             return UnreadableTable(f"{table.place} has more than one column called {', '.join(map(repr, twice))}")
         types = tuple(column.type for column in columns)
         return TableShape(table.name, tuple(names), types, called=table.called, database=table.home, state=state)
-
-    def derivations(self, columns: Collection[tuple[str, str]]) -> Derivations:
-        """Nothing: files have rows only."""
-        return Derivations()
 
     def statistics(self, shapes: Sequence[TableShape]) -> Iterator[TableStatistics | UnreadableTable]:
         """From the footers of Parquet files and the logs of Delta tables, and a bounded sample; see the module."""
@@ -171,26 +159,14 @@ class LakeEngine:
         """Paths, sizes and times of all files; what is in them is not read."""
         return stamp_of(self.tables)
 
-    def kept_open(self) -> AbstractContextManager[None]:
-        """The database is kept as it is."""
-        return nullcontext()
-
     def pushdown(self, tables: Sequence[str]) -> AbstractContextManager[LakePushdown]:
         """Files that are exchanged meanwhile are noticed."""
         return pushdown_in(self.lake, tables)
 
-    def execute(
-        self,
-        sql: str,
-        *,
-        tables: Mapping[str, Readable],
-        relations: Mapping[str, pa.Table],
-        limits: SQLLimits,
-        explain: bool = False,
-    ) -> pd.DataFrame:
+    def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """In a process that can read the named tables' files and nothing else."""
-        opened = {name: (self.lake.opened(readable.table), readable.hidden) for name, readable in tables.items()}
-        return run_statement(sql, tables=opened, relations=relations, limits=limits, explain=explain)
+        tables = statement.tables.items()
+        return run_statement(statement, {name: (self.lake.opened(one.table), one.hidden) for name, one in tables})
 
     def _rows(self, opened: Opened, sql: str) -> pd.DataFrame:
         with named_errors(opened.table):

@@ -8,20 +8,15 @@ there (cells of several types, periods, lists) is text, as it is in SQLite.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from tagframe.engines.base import Dialect, Readable, SQLLimits, TableShape
+from tagframe.engines.base import Dialect, TableShape, UntrustedStatement
 from tagframe.engines.duckdb.readable import readable
 from tagframe.engines.duckdb.statement import DUCKDB, run_statement
 from tagframe.engines.duckdb.tables import need_duckdb
 from tagframe.engines.frames import FrameEngine
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,15 +39,7 @@ class DuckDBFrames(FrameEngine):
                 shapes.append(TableShape(name, tuple(map(str, frame.columns)), tuple(types)))
         return shapes
 
-    def execute(
-        self,
-        sql: str,
-        *,
-        tables: Mapping[str, Readable],
-        relations: Mapping[str, pa.Table],
-        limits: SQLLimits,
-        explain: bool = False,
-    ) -> pd.DataFrame:
+    def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """Over the frames as they are now; see :mod:`tagframe.engines.duckdb.statement`."""
-        frames = {name: readable(self.frames[one.table], one.hidden) for name, one in tables.items()}
-        return run_statement(sql, tables={}, relations={**frames, **relations}, limits=limits, explain=explain)
+        frames = {name: readable(self.frames[one.table], one.hidden) for name, one in statement.tables.items()}
+        return run_statement(replace(statement, tables={}, relations={**frames, **statement.relations}), {})

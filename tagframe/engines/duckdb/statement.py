@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from tagframe.engines import worker_program as worker
-from tagframe.engines.base import Dialect, SQLLimits
+from tagframe.engines.base import Dialect, UntrustedStatement
 from tagframe.engines.dtypes import typed_series
 from tagframe.engines.duckdb.connection import LakeColumn, Opened, columns_types, named_errors
 from tagframe.engines.duckdb.readable import readable
 from tagframe.engines.duckdb.tree import FaithfulDuckDB
 from tagframe.engines.files import from_arrow
 from tagframe.engines.sqlite.statement import unique_names
-from tagframe.engines.workers import Expired, Kind, pool
-from tagframe.errors import SQLFailed, UnreadableTable, UnsafeSQL, did_you_mean
+from tagframe.engines.workers import Kind, answered
+from tagframe.errors import SQLFailed, UnreadableTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -87,68 +87,32 @@ _AT_ONCE = 4 * 2**20
 """Bytes of a relation's rows that are sent at once, about."""
 
 
-def run_statement(
-    sql: str,
-    *,
-    tables: Mapping[str, Table],
-    relations: Mapping[str, pa.Table],
-    limits: SQLLimits,
-    explain: bool = False,
-) -> pd.DataFrame:
+def run_statement(statement: UntrustedStatement, tables: Mapping[str, Table]) -> pd.DataFrame:
     """The rows of one SELECT; see :meth:`tagframe.engines.base.Engine.execute`.
 
     Args:
-        sql: in DuckDB's words.
+        statement: its relations may be datasets of Arrow's, too.
         tables: of files, by their names in the statement.
-        relations: further tables, or datasets of Arrow's, by name.
-        limits: rows, seconds and megabytes.
-        explain: compile it only.
     """
-    shown = f"{sql[:200]!r}"
-    opened = [one for one, _ in tables.values()]
     files = {name: table for name, table in tables.items() if table[0].logged is None}
     sent = {**{name: _Sent(one.logged.source, hidden) for name, (one, hidden) in tables.items() if one.logged},
-            **{name: _Sent(relation) for name, relation in relations.items()}}  # fmt: skip
+            **{name: _Sent(relation) for name, relation in statement.relations.items()}}  # fmt: skip
     request = {
-        "sql": sql,
-        "explain": explain,
-        "rows": limits.rows,
+        "sql": statement.sql,
+        "explain": statement.explain,
+        "rows": statement.limits.rows,
         "tables": {name: (one.source, columns_types(_shown(one, hidden))) for name, (one, hidden) in files.items()},
         "paths": sorted({path for one, _ in files.values() for path in (*one.table.files, *one.table.patterns)}),
         "state": repr(sorted(one.state for one, _ in files.values())),
         "relations": {name: one.schema.serialize().to_pybytes() for name, one in sent.items()},
         "calls": _FUNCTIONS | _OPERATORS,
     }
-    try:
-        with named_errors(*(one.table for one in opened)):
-            (state, *said), parts = pool().run(
-                _worker(bool(sent)), request, seconds=limits.seconds, memory=limits.memory * 2**20, supply=_Supply(sent)
-            )
-    except Expired:
-        raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds: {shown}") from None
-    if state == worker.ROWS:
-        names, rows = (*said, 0)[:2]
-        if explain:
-            return pd.DataFrame({name: typed_series(()) for name in unique_names(names)})
-        if rows > limits.rows:
-            raise SQLFailed(
-                f"the SQL gives more than {limits.rows:,} rows; narrow it, or raise SQLLimits(rows=…): {shown}"
-            )
-        return _frame(parts)
-    reason = str(said[0])
-    if state == worker.OUT_OF_MEMORY:
-        raise SQLFailed(f"the SQL needs more than SQLLimits(memory={limits.memory}) megabytes: {shown}")
-    if state == worker.TOO_LARGE:
-        raise SQLFailed(f"the SQL passes SQLLimits(memory={limits.memory}) megabytes: {reason}: {shown}")
-    if state == worker.REFUSED:
-        raise UnsafeSQL(f"DuckDB refused the SQL: {reason}: {shown}")
-    if state == worker.UNREADABLE:
-        raise UnreadableTable(f"the SQL cannot be answered: {reason}; tagframe.open_corpus looks again")
-    if state == worker.NO_COLUMN:
-        seen = [column.name for one, hidden in tables.values() for column in _shown(one, hidden)]
-        seen += [column for one in sent.values() for column in one.schema.names]
-        reason = f"no such column: {reason} in {did_you_mean(reason, dict.fromkeys(seen))}"
-    raise SQLFailed(f"DuckDB could not run the SQL: {reason}: {shown}")
+    with named_errors(*(one.table for one, _ in tables.values())):
+        (names, *rows), parts = answered(_worker(bool(sent)), request, statement, DUCKDB.title, supply=_Supply(sent))
+    if statement.explain:
+        return pd.DataFrame({name: typed_series(()) for name in unique_names(names)})
+    statement.check_rows(*rows)
+    return _frame(parts)
 
 
 @cache

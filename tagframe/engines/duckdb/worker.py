@@ -72,6 +72,7 @@ class Worker:
         self._views: set[str] = set()
         self._registered: set[str] = set()
         self._system: list[str] = []
+        self._columns: list[str] = []
         self.rest()
         self._at_rest = resident, data = taken()
         # What was mapped once and is free again may be taken again, and is of the bound: it is one for all statements.
@@ -108,7 +109,7 @@ class Worker:
             answer = self._answer(request)
             stays = answer[0] in (ROWS, REFUSED) and (len(answer) < 3 or answer[2] <= request["rows"])
         except (duckdb.Error, pa.ArrowException, OSError, ValueError, RuntimeError) as error:
-            answer = said(error)
+            answer = said(error, self._columns)
             stays = isinstance(error, duckdb.ProgrammingError) and answer[0] in (FAILED, NO_COLUMN)
         except MemoryError:
             pass
@@ -158,6 +159,7 @@ class Worker:
         for name in self._views:
             self._run(f"CREATE OR REPLACE VIEW {quoted(name)} AS SELECT NULL AS nothing")
         self._views, self._registered = set(shapes), set()
+        self._columns = list(dict.fromkeys(column for shown in shapes.values() for column, _ in shown))
         for name, columns in shapes.items():
             shown = ", ".join(f"CAST(NULL AS {type}) AS {quoted(column)}" for column, type in columns)
             self._run(f"CREATE OR REPLACE VIEW {quoted(name)} AS SELECT {shown or 'NULL AS nothing'}")
@@ -237,8 +239,8 @@ def stream_of(batch: pa.RecordBatch) -> Block:
     return memoryview(sink.getvalue())
 
 
-def said(error: Exception) -> Answer:
-    """What went wrong, in DuckDB's words, without the statement again."""
+def said(error: Exception, columns: Sequence[str]) -> Answer:
+    """What went wrong, in DuckDB's words, without the statement again; ``columns`` are those that it may read."""
     text = str(error)
     first = (text.splitlines() or [""])[0]
     reason = first if len(first) <= _LONGEST_REASON else f"{first[:_LONGEST_REASON]}…"
@@ -249,7 +251,7 @@ def said(error: Exception) -> Answer:
     if isinstance(error, duckdb.IOException) or "IO Error" in first:
         return UNREADABLE, reason
     if 'Referenced column "' in first:
-        return NO_COLUMN, first.partition('Referenced column "')[2].partition('"')[0]
+        return NO_COLUMN, first.partition('Referenced column "')[2].partition('"')[0], list(columns)
     return FAILED, reason
 
 

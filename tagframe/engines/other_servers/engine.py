@@ -14,7 +14,6 @@ from tagframe.engines.base import (
     CHUNK_ROWS,
     Chunk,
     ColumnStatistics,
-    Joins,
     RowNumbers,
     Stamp,
     TableShape,
@@ -64,7 +63,7 @@ class OtherServerEngine(RowsOnly):
     path: None = field(default=None, init=False)
     picks_rows = True
     is_asked = False
-    joins: Joins = "all"
+    joins = "all"
 
     @property
     def identity(self) -> str:

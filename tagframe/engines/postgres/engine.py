@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -15,12 +15,11 @@ from tagframe.engines.base import (
     Chunk,
     Dialect,
     Joins,
-    Readable,
     RowNumbers,
-    SQLLimits,
     Stamp,
     TableShape,
     TableStatistics,
+    UntrustedStatement,
     quoted,
 )
 from tagframe.engines.derivations import Derivations
@@ -44,9 +43,6 @@ from tagframe.engines.postgres.statistics import SECONDS, statistics_of
 from tagframe.engines.postgres.types import INTEGERS, MOMENTS, frame_of, out_of_calendar, travels_as
 from tagframe.engines.schema_names import place_of
 from tagframe.errors import ColumnNotFound, SourceNotFound, UnreadableTable, did_you_mean
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _RAN = """
 SELECT query, sum(calls) AS calls FROM pg_stat_statements
@@ -257,32 +253,24 @@ class PostgresEngine:
             reads = stack.enter_context(reading(self.server, snapshot=True))
             yield PostgresPushdown(self, reads, self._all_there(keep(reads, places), tables))
 
-    def execute(
-        self,
-        sql: str,
-        *,
-        tables: Mapping[str, Readable],
-        relations: Mapping[str, pa.Table],
-        limits: SQLLimits,
-        explain: bool = False,
-    ) -> pd.DataFrame:
+    def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """In a transaction of its own that only reads; ``relations`` go along as values."""
-        places = {readable.table: place_of(readable.table) for readable in tables.values()}
+        places = {readable.table: place_of(readable.table) for readable in statement.tables.values()}
         with looking(self.server) as held:
             now = self._all_there(tables_now(held, places.values()), list(places)) if places else {}
             schemas = all_schemas(held)
         columns = {
             name: (now[readable.table], [c.name for c in now[readable.table].columns if c.name not in readable.hidden])
-            for name, readable in tables.items()
+            for name, readable in statement.tables.items()
         }
         return run_statement(
-            sql,
+            statement.sql,
             server=self.server,
             tables=columns,
-            relations=relations,
+            relations=statement.relations,
             schemas=schemas,
-            limits=limits,
-            explain=explain,
+            limits=statement.limits,
+            explain=statement.explain,
         )
 
     def _now(self, reads: Reading, table: str) -> ServerTable:

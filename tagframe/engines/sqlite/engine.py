@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -18,14 +17,12 @@ import pandas as pd
 from tagframe.engines.base import (
     CHUNK_ROWS,
     Chunk,
-    Dialect,
+    EngineDefaults,
     ForeignKey,
-    Joins,
-    Readable,
     RowNumbers,
-    SQLLimits,
     Stamp,
     TableShape,
+    UntrustedStatement,
     file_stamp,
     quoted,
 )
@@ -34,9 +31,6 @@ from tagframe.engines.dtypes import typed_frame, typed_series
 from tagframe.engines.sqlite.pushdown import SQLitePushdown, rowid_name, table_columns
 from tagframe.engines.sqlite.statement import SQLITE, run_statement
 from tagframe.errors import UnreadableTable
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _SPARSE = 0.25
 """Rows are picked one by one where they are fewer than this share of the table; else they are picked from all."""
@@ -81,7 +75,7 @@ def _readonly_uri(path: Path) -> str:
 
 
 @dataclass(frozen=True)
-class SQLiteEngine:
+class SQLiteEngine(EngineDefaults):
     """The tables of one SQLite file; views, virtual tables and SQLite's own tables are left out.
 
     Rows are numbered by their row ids. A table without them (``WITHOUT ROWID``, or all three names taken by columns)
@@ -90,11 +84,10 @@ class SQLiteEngine:
 
     path: Path
     kind: str = "sqlite"
-    is_database: ClassVar[bool] = True
-    picks_rows: ClassVar[bool] = True
-    is_asked: ClassVar[bool] = False
-    joins: ClassVar[Joins] = "few"
-    dialect: ClassVar[Dialect] = SQLITE
+    is_database = True
+    picks_rows = True
+    joins = "few"
+    dialect = SQLITE
 
     @property
     def identity(self) -> str:
@@ -135,13 +128,6 @@ class SQLiteEngine:
             cursor = connection.execute(f"SELECT {', '.join(names)} FROM {quoted(shape.name)} AS t")
             while cells := cursor.fetchmany(rows):
                 yield Chunk(len(cells), list(zip(*cells, strict=True)))
-
-    def closed(self) -> list[UnreadableTable]:
-        """Nothing: a file is read as a whole, or not at all."""
-        return []
-
-    def statistics(self, shapes: Sequence[TableShape]) -> None:
-        """None: rows are read."""
 
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """The rows of a table; see :func:`~tagframe.engines.dtypes.typed_series` for their dtypes."""
@@ -212,21 +198,13 @@ class SQLiteEngine:
             connection.execute("BEGIN")
             yield SQLitePushdown(connection)
 
-    def execute(
-        self,
-        sql: str,
-        *,
-        tables: Mapping[str, Readable],
-        relations: Mapping[str, pa.Table],
-        limits: SQLLimits,
-        explain: bool = False,
-    ) -> pd.DataFrame:
+    def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """The file is read where it is; ``relations`` are copied."""
         try:
             file = _readonly_uri(self.path)
         except OSError as error:
             raise UnreadableTable(f"{self.path} cannot be read: {error}") from error
-        return run_statement(sql, file=file, tables=tables, relations=relations, limits=limits, explain=explain)
+        return run_statement(statement, file=file)
 
     @contextmanager
     def _connection(

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pandas as pd
 
-from tagframe.engines import worker_program as worker
-from tagframe.engines.base import Dialect, Readable, SQLLimits
+from tagframe.engines.base import Dialect, UntrustedStatement
 from tagframe.engines.dtypes import typed_frame
 from tagframe.engines.relations import image_of, relation
 from tagframe.engines.sqlite.tree import FaithfulSQLite
 from tagframe.engines.sqlite.worker import ascii_lower
-from tagframe.engines.workers import Expired, Kind, plain, pool
-from tagframe.errors import SQLFailed, UnsafeSQL, did_you_mean
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from tagframe.engines.workers import Kind, answered, plain
 
 # Functions that compute from their arguments alone. What reads files, loads code or tells of the machine is not here.
 _FUNCTIONS = frozenset(
@@ -34,72 +28,39 @@ SQLITE = Dialect("sqlite", "SQLite", FaithfulSQLite, relation, _FUNCTIONS, ascii
 """How SQLite speaks."""
 
 _WORKER = Kind("tagframe.engines.sqlite.worker")
-_MEGABYTE = 2**20
 
 
-def run_statement(
-    sql: str,
-    *,
-    file: str | None,
-    tables: Mapping[str, Readable],
-    relations: Mapping[str, pa.Table],
-    limits: SQLLimits,
-    explain: bool,
-) -> pd.DataFrame:
+def run_statement(statement: UntrustedStatement, *, file: str | None) -> pd.DataFrame:
     """Run one statement in a process that can be killed; see :meth:`~tagframe.engines.base.Engine.execute`.
 
     Args:
-        sql: the statement.
-        file: the URI of a SQLite file, opened for reading.
-        tables: of the file, by their names in the statement.
-        relations: others, which are copied, by their names in the statement.
-        limits: what it may take.
-        explain: whether it is only compiled.
+        statement: its relations are copied.
+        file: the URI of a SQLite file that has its tables, opened for reading.
     """
-    copied, image = image_of(relations)
+    copied, image = image_of(statement.relations)
     request = {
-        "sql": ("EXPLAIN " if explain else "") + never_text(sql),
+        "sql": ("EXPLAIN " if statement.explain else "") + never_text(statement.sql),
         "file": file,
-        "tables": {name: (readable.table, list(readable.hidden)) for name, readable in tables.items()},
-        "relations": list(relations),
+        "tables": {name: (readable.table, list(readable.hidden)) for name, readable in statement.tables.items()},
+        "relations": list(statement.relations),
         "copied": copied,
         "functions": list(_FUNCTIONS),
-        "rows": limits.rows,
+        "rows": statement.limits.rows,
     }
-    memory = limits.memory * _MEGABYTE + len(image)
-    shown = f"{sql[:200]!r}"
-    try:
-        (state, *said), _ = pool().run(
-            _WORKER,
-            request,
-            seconds=limits.seconds,
-            memory=memory,
-            supply=lambda _image: image,
-            # Beside a file nothing is kept: the file is let go after each statement.
-            copied=copied if file is None else None,
-        )
-    except Expired:
-        raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds: {shown}") from None
-    if state == worker.ROWS:
-        names, parts = said
-        rows = [row for part in parts for row in plain(part)]
-        if len(rows) > limits.rows and not explain:
-            raise SQLFailed(
-                f"the SQL gives more than {limits.rows:,} rows; narrow it, or raise SQLLimits(rows=…): {shown}"
-            )
-        return typed_frame(rows, unique_names(_as_written(names, sql)))
-    reason, *known = said
-    if state == worker.OUT_OF_MEMORY:
-        raise SQLFailed(f"the SQL needs more than SQLLimits(memory={limits.memory}) megabytes: {shown}")
-    if state == worker.TOO_LARGE:
-        raise SQLFailed(f"the SQL passes SQLLimits(memory={limits.memory}) megabytes: {reason}: {shown}")
-    if state == worker.REFUSED:
-        raise UnsafeSQL(f"SQLite refused the SQL: {reason}: {shown}")
-    if state == worker.NO_COLUMN:
-        name = reason.partition(": ")[2]
-        hint = " (text stands in single quotes)" if f'"{name}"' in sql else ""
-        reason += f"{hint} in {did_you_mean(name.rpartition('.')[2], *known)}"
-    raise SQLFailed(f"SQLite could not run the SQL: {reason}: {shown}")
+    (names, parts), _ = answered(
+        _WORKER,
+        request,
+        statement,
+        SQLITE.title,
+        supply=lambda _image: image,
+        more_memory=len(image),
+        # Beside a file nothing is kept: the file is let go after each statement.
+        copied=copied if file is None else None,
+    )
+    rows = [row for part in parts for row in plain(part)]
+    if not statement.explain:
+        statement.check_rows(len(rows))
+    return typed_frame(rows, unique_names(_as_written(names, statement.sql)))
 
 
 def never_text(sql: str) -> str:

@@ -72,7 +72,7 @@ class Worker:
             return TOO_LARGE, str(error)
         except sqlite3.DatabaseError as error:
             if str(error).startswith("no such column"):
-                return NO_COLUMN, str(error), sorted(set().union(*readable.values()))
+                return NO_COLUMN, str(error).partition(": ")[2], sorted(set().union(*readable.values()))
             is_refused = "not authorized" in str(error) or "prohibited" in str(error)
             return (REFUSED if is_refused else FAILED), str(error)
         except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
