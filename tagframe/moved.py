@@ -27,6 +27,7 @@ MOVED = {
     "tagframe.dask.distinct": "tagframe.dask.workers",
     "tagframe.display.answers": "tagframe.display.answer_view",
     "tagframe.engines.batches": "tagframe.engines.file_batches",
+    "tagframe.engines.frames": "tagframe.engines.frame_engine",
     "tagframe.engines.lake": "tagframe.engines.duckdb",
     "tagframe.engines.lake.connection": "tagframe.engines.duckdb.connection",
     "tagframe.engines.lake.engine": "tagframe.engines.duckdb.engine",

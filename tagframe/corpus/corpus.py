@@ -30,7 +30,7 @@ from tagframe.corpus.vectors import VectorStore
 from tagframe.display import Shown, rows_html
 from tagframe.doors import with_doors
 from tagframe.engines.base import Engine
-from tagframe.engines.frames import FrameEngine
+from tagframe.engines.frame_engine import FrameEngine
 from tagframe.errors import (
     ColumnNotFound,
     HiddenColumn,

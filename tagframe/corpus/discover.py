@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tagframe.corpus.catalogue import is_catalogue
 from tagframe.engines.base import Engine
-from tagframe.engines.links import Bounds
+from tagframe.engines.folder_bounds import Bounds
 from tagframe.engines.registry import IN_PLACE, SUFFIXES, engine_of, folder_engine, pattern_engine
 from tagframe.errors import (
     EmptyCorpus,

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape, file_stamp
-from tagframe.engines.frames import frame_chunk
+from tagframe.engines.frame_engine import frame_chunk
 from tagframe.engines.rows_only import RowsOnly
 from tagframe.errors import InvalidArgument, NumbersAsTextWarning, UnreadableTable, did_you_mean, warn
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from tagframe.engines.base import quoted
-from tagframe.engines.where import CellTest, Kind, can_be_said, said
+from tagframe.engines.cell_tests import CellTest, Kind, can_be_said, said
 from tagframe.errors import UnreadableTable
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class Pushdown(ABC):
         return can_be_said(test, self.cell_kind(table, test.column[1]))
 
     def test(self, column: exp.Expr, table: str, test: CellTest, values: dict[str, Any] | None = None) -> exp.Expr:
-        """A test in a statement; see :func:`~tagframe.engines.where.said`."""
+        """A test in a statement; see :func:`~tagframe.engines.cell_tests.said`."""
         kind = self.cell_kind(table, test.column[1])
         return said(column, test, kind, values, self.missing(column, kind))
 

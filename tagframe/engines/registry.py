@@ -13,7 +13,7 @@ from tagframe.engines.duckdb.engine import pattern_engine as pattern_engine
 from tagframe.engines.duckdb.frame_scans import DuckDBFrames
 from tagframe.engines.duckdb.statement import DUCKDB
 from tagframe.engines.files import CSVEngine, ParquetEngine, WorkbookEngine
-from tagframe.engines.frames import FrameEngine
+from tagframe.engines.frame_engine import FrameEngine
 from tagframe.engines.other_servers.engine import other_server_engine
 from tagframe.engines.passwords import PasswordFrom, keep_source, with_password
 from tagframe.engines.postgres.engine import postgres_engine

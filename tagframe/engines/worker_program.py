@@ -1,8 +1,8 @@
 """Run as a process of its own: statements that nobody trusts, one after the other, and their answers back.
 
-This file is a program, started by :mod:`tagframe.engines.workers` and by nothing else; it imports the standard library
-alone, and the one module that knows the engine, whose ``Worker`` answers requests. Nothing else of tagframe is loaded,
-nor pandas, so that a process starts fast and takes little memory of its own.
+This file is a program, started by :mod:`tagframe.engines.worker_pool` and by nothing else; it imports the standard
+library alone, and the one module that knows the engine, whose ``Worker`` answers requests. Nothing else of tagframe is
+loaded, nor pandas, so that a process starts fast and takes little memory of its own.
 
 Requests come on its standard input and answers leave on its standard output, each a pickle of plain values after eight
 bytes of length. In the middle of a request a worker may send parts of its answer, and may ask back for what it has not

@@ -14,7 +14,7 @@ from tagframe.corpus import ColumnProfile, Corpus, TableProfile, facts_of
 from tagframe.corpus.profiler import profile_table
 from tagframe.corpus.sketching import with_whole_sketches
 from tagframe.engines.base import TableShape
-from tagframe.engines.frames import frame_chunk
+from tagframe.engines.frame_engine import frame_chunk
 from tagframe.joins.components import Components
 from tagframe.joins.grain import aside
 from tagframe.joins.placing import placed

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from sqlglot import Dialect, ErrorLevel, UnsupportedError, exp
 from sqlglot.dialects import MySQL
 
-from tagframe.engines.where import literal, one_of, test_of
+from tagframe.engines.cell_tests import literal, one_of, test_of
 from tagframe.errors import InvalidArgument
 from tagframe.joins.steps import How, JoinStep, PlanTable
 

@@ -22,8 +22,8 @@ import pandas as pd
 
 from tagframe.corpus.canonical import canonical_all, plain
 from tagframe.engines.base import Engine
+from tagframe.engines.cell_tests import CellTest
 from tagframe.engines.pushdown import Pushdown, Selection, Within
-from tagframe.engines.where import CellTest
 from tagframe.joins.steps import JoinStep
 from tagframe.keys.matching import Positions
 from tagframe.merging import advice

@@ -18,8 +18,8 @@ from sqlglot import exp
 
 from tagframe.corpus.canonical import canonical_all
 from tagframe.engines.base import Engine
+from tagframe.engines.cell_tests import CellTest, Condition, Either, tests_of
 from tagframe.engines.pushdown import Pushdown, Statement
-from tagframe.engines.where import CellTest, Condition, Either, tests_of
 from tagframe.errors import FanOut, RowsLost
 from tagframe.joins.statement import Joined, kept, made_of, one_row_a_key
 from tagframe.joins.steps import How, JoinStep, PlanTable

@@ -67,7 +67,7 @@ def run_plan(
             ``database.table.column``; all where None.
         where: keeps the joined rows that fit: a mapping from a column, named as for ``columns``, to a value, a list of
             values or a function from the column to booleans; or an expression for :meth:`pandas.DataFrame.query` over
-            the result's columns. What values mean stands in :mod:`tagframe.engines.where`, and is the same in all
+            the result's columns. What values mean stands in :mod:`tagframe.engines.cell_tests`, and is the same in all
             engines. A function sees the column of those rows that fit the values.
         limit: at most so many rows.
         by: where the merge runs, instead of where it is best: "engine", all of it in the one engine that holds the

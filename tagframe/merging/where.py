@@ -1,7 +1,7 @@
 """What is asked of a merge: its ``where=``, read once into tests that engines run, and what only runs in memory.
 
-What a test means stands in :mod:`tagframe.engines.where`. Rows have to fit the tests first; functions see the column of
-those that do, one function after the other.
+What a test means stands in :mod:`tagframe.engines.cell_tests`. Rows have to fit the tests first; functions see the
+column of those that do, one function after the other.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from tagframe.corpus import Corpus
-from tagframe.engines.where import Bound, CellTest, Condition, Either, Every, fits, test_of, tests_of
+from tagframe.engines.cell_tests import Bound, CellTest, Condition, Either, Every, fits, test_of, tests_of
 from tagframe.errors import InvalidArgument
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How

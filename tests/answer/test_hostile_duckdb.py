@@ -21,7 +21,7 @@ import pytest
 import tagframe as tf
 from tagframe.answer import SQLLimits
 from tagframe.answer.guard import run_sql
-from tagframe.engines import workers
+from tagframe.engines import worker_pool
 from tagframe.engines.base import Readable, UntrustedStatement
 from tagframe.errors import SQLFailed, TagframeError, UnsafeSQL
 
@@ -319,7 +319,7 @@ class Peak:
 
     def _watch(self) -> None:
         while not self._ends.wait(0.002):
-            for process in list(workers._alive):
+            for process in list(worker_pool._alive):
                 self.most = max(self.most, peak_of(process.pid))
 
     def close(self) -> None:

@@ -28,7 +28,7 @@ from tagframe.engines.duckdb.statement import DUCKDB, run_statement
 from tagframe.engines.duckdb.statistics import statistics_of
 from tagframe.engines.duckdb.tables import LakeTable, has_duckdb, lake_tables, need_duckdb, stamp_of, table_of_pattern
 from tagframe.engines.files import from_arrow
-from tagframe.engines.frames import frame_chunk
+from tagframe.engines.frame_engine import frame_chunk
 from tagframe.errors import UnreadableTable, UnreadableTableWarning, place, warn
 
 

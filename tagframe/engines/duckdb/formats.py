@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from tagframe.engines.base import quoted
 from tagframe.engines.duckdb.tables import LakeTable
-from tagframe.engines.links import Bounds
+from tagframe.engines.folder_bounds import Bounds
 from tagframe.errors import MissingExtra, UnreadableTable
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from tagframe.engines.base import Dialect, TableShape, UntrustedStatement
 from tagframe.engines.duckdb.readable import readable
 from tagframe.engines.duckdb.statement import DUCKDB, run_statement
 from tagframe.engines.duckdb.tables import need_duckdb
-from tagframe.engines.frames import FrameEngine
+from tagframe.engines.frame_engine import FrameEngine
 
 
 @dataclass(frozen=True, eq=False)

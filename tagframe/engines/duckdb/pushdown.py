@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from tagframe.engines.base import quoted
+from tagframe.engines.cell_tests import Kind
 from tagframe.engines.duckdb.connection import Lake, Opened, named_errors
 from tagframe.engines.files import from_arrow
 from tagframe.engines.hashing import Form, Forms, bytes_form, float_form, text_form
 from tagframe.engines.pushdown import Statement
 from tagframe.engines.sampled_values import SAMPLED, SampledValues
-from tagframe.engines.where import Kind
 from tagframe.errors import ColumnNotFound, UnreadableTable, did_you_mean
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from tagframe.engines.duckdb.readable import readable
 from tagframe.engines.duckdb.tree import FaithfulDuckDB
 from tagframe.engines.files import from_arrow
 from tagframe.engines.sqlite.statement import unique_names
-from tagframe.engines.workers import Kind, answered
+from tagframe.engines.worker_pool import Kind, answered
 from tagframe.errors import SQLFailed, UnreadableTable
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from tagframe.engines.base import Stamp
-from tagframe.engines.links import Bounds
+from tagframe.engines.folder_bounds import Bounds
 from tagframe.errors import MissingExtra, SourceNotFound, UnreadableTable, place
 
 Format = Literal["parquet", "csv", "json", "delta", "iceberg"]

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from tagframe.engines.base import quoted
+from tagframe.engines.cell_tests import CellTest, Kind
 from tagframe.engines.other_servers.tables import ServerTable
 from tagframe.engines.other_servers.types import frame_of
 from tagframe.engines.pushdown import Pushdown, Refused, Statement
-from tagframe.engines.where import CellTest, Kind
 
 if TYPE_CHECKING:
     import sqlalchemy as sa

@@ -23,7 +23,7 @@ from tagframe.engines.base import (
     quoted,
 )
 from tagframe.engines.derivations import Derivations
-from tagframe.engines.frames import frame_chunk
+from tagframe.engines.frame_engine import frame_chunk
 from tagframe.engines.postgres.connection import Held, Reading, Server
 from tagframe.engines.postgres.current import keep, kept, tables_now
 from tagframe.engines.postgres.derived import derivations_of

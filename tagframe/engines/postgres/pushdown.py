@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 
 from tagframe.engines.base import quoted
+from tagframe.engines.cell_tests import CellTest, Kind
 from tagframe.engines.hashing import Form, Forms, bytes_form, float_form, text_form
 from tagframe.engines.postgres.pg_catalog import ServerColumn, ServerTable, literal
 from tagframe.engines.postgres.types import INTEGERS, TEXTS, is_whole
 from tagframe.engines.pushdown import Selection, Statement
 from tagframe.engines.sampled_values import SAMPLED, SampledValues
-from tagframe.engines.where import CellTest, Kind
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from tagframe.engines.base import quoted
+from tagframe.engines.cell_tests import CellTest, Kind, can_be_said, said
 from tagframe.engines.dtypes import EXACT, typed_frame
 from tagframe.engines.pushdown import Pushdown, Statement
-from tagframe.engines.where import CellTest, Kind, can_be_said, said
 from tagframe.errors import UnreadableTable
 
 if TYPE_CHECKING:

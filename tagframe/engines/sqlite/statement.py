@@ -11,7 +11,7 @@ from tagframe.engines.dtypes import typed_frame
 from tagframe.engines.relations import image_of, relation
 from tagframe.engines.sqlite.tree import FaithfulSQLite
 from tagframe.engines.sqlite.worker import ascii_lower
-from tagframe.engines.workers import Kind, answered, plain
+from tagframe.engines.worker_pool import Kind, answered, plain
 
 # Functions that compute from their arguments alone. What reads files, loads code or tells of the machine is not here.
 _FUNCTIONS = frozenset(

@@ -16,10 +16,10 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.engines import workers
+from tagframe.engines import worker_pool
 from tagframe.engines.base import Readable, SQLLimits, UntrustedStatement
 from tagframe.engines.duckdb.frame_scans import DuckDBFrames
-from tagframe.engines.frames import FrameEngine
+from tagframe.engines.frame_engine import FrameEngine
 from tagframe.errors import InvalidArgument, SQLFailed
 from tagframe.stopping import Stopped, Stopping, stopped_by
 
@@ -51,11 +51,11 @@ def execute(sql: str, limits: SQLLimits | None = None, kind: str = "sqlite", **f
 
 
 @pytest.fixture
-def empty() -> workers.Pool:
+def empty() -> worker_pool.Pool:
     """The pool, with no process yet."""
-    workers.pool().close()
-    yield workers.pool()
-    workers.pool().close()
+    worker_pool.pool().close()
+    yield worker_pool.pool()
+    worker_pool.pool().close()
 
 
 def test_a_process_is_kept_warm_and_replaced_where_it_died(empty, kind):
@@ -72,12 +72,12 @@ def test_a_process_is_kept_warm_and_replaced_where_it_died(empty, kind):
 def test_tables_are_copied_to_it_once(empty, monkeypatch):
     frame = pd.DataFrame({"id": range(1000), "name": [f"n{number}" for number in range(1000)]})
     sent = []
-    ask = workers.Process.ask
+    ask = worker_pool.Process.ask
 
     def spy(self, request, seconds, supply):
         return ask(self, request, seconds, lambda *question: sent.append(question) or supply(*question))
 
-    monkeypatch.setattr(workers.Process, "ask", spy)
+    monkeypatch.setattr(worker_pool.Process, "ask", spy)
     for _ in range(2):
         assert execute("SELECT count(*) AS n FROM t", t=frame)["n"].tolist() == [1000]
     assert sent == [("image",)]
@@ -94,10 +94,10 @@ def test_other_tables_of_the_same_size_fit_into_its_memory(empty):
 
 
 def test_a_process_that_dies_in_the_middle_is_a_named_error(empty, kind):
-    known = set(workers._alive)
+    known = set(worker_pool._alive)
     with ThreadPoolExecutor(1) as threads:
         running = threads.submit(execute, ENDLESS[kind], FOR_EVER, kind)
-        while not (begun := set(workers._alive) - known):
+        while not (begun := set(worker_pool._alive) - known):
             time.sleep(0.01)
         begun.pop()._popen.kill()
         with pytest.raises(SQLFailed, match="the process that ran the SQL died"):
@@ -119,7 +119,7 @@ def test_many_threads_at_once(empty, kind):
             threads.map(lambda n: execute(f"SELECT count(*) AS n FROM t WHERE id < {n}", kind=kind, t=frame), range(64))
         )
     assert [frame["n"].tolist() for frame in found] == [[number] for number in range(64)]
-    assert len(empty._idle) <= workers._MOST_IDLE
+    assert len(empty._idle) <= worker_pool._MOST_IDLE
 
 
 def test_as_much_memory_as_there_may_be(empty, kind):
@@ -128,7 +128,7 @@ def test_as_much_memory_as_there_may_be(empty, kind):
 
 def test_nothing_is_unpickled_that_could_act():
     with pytest.raises(SQLFailed, match=r"posix\.system|nt\.system|no plain value"):
-        workers.plain(workers.pickle.dumps(os.system))
+        worker_pool.plain(worker_pool.pickle.dumps(os.system))
 
 
 def test_no_process_to_be_had_is_a_named_error(empty, monkeypatch, kind):
@@ -156,9 +156,9 @@ def test_a_cancelled_task_does_not_wait_for_its_statement(empty, kind):
         return pd.DataFrame()
 
     async def cancelled() -> None:
-        known = set(workers._alive)
+        known = set(worker_pool._alive)
         task = asyncio.create_task(tf.TAG(lambda request: request, asked).awaited("all of it"))
-        while not [process for process in set(workers._alive) - known if process not in empty._idle]:
+        while not [process for process in set(worker_pool._alive) - known if process not in empty._idle]:
             await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -190,17 +190,17 @@ def test_what_is_stopped_begins_nothing_more():
 
 START = """
 import os, signal, sys, threading, time
-from tagframe.engines import workers
+from tagframe.engines import worker_pool
 from tagframe.engines.base import SQLLimits, UntrustedStatement
 from tagframe.engines.duckdb.frame_scans import DuckDBFrames
-from tagframe.engines.frames import FrameEngine
+from tagframe.engines.frame_engine import FrameEngine
 
 def execute(sql, seconds=600):
     engine = FrameEngine({}) if KIND == "sqlite" else DuckDBFrames({})
     return engine.execute(UntrustedStatement(sql, {}, {}, SQLLimits(seconds=seconds)))
 
 def running():
-    return [process.pid for process in workers._alive]
+    return [process.pid for process in worker_pool._alive]
 """
 
 
@@ -287,7 +287,7 @@ execute("SELECT 1")
 child = os.fork()
 mine = execute("SELECT 2 AS n")["n"].tolist()
 if child == 0:
-    workers._end()
+    worker_pool._end()
     os._exit(0 if mine == [2] else 1)
 print(os.waitpid(child, 0)[1], mine, len(running()))
 """,
