@@ -48,7 +48,6 @@ MOVED = {
     "tagframe.keys.names": "tagframe.keys.column_names",
     "tagframe.lm.lane": "tagframe.lm.pacing",
     "tagframe.lm.progress": "tagframe.lm.progress_bar",
-    "tagframe.lm.recall": "tagframe.lm.stored_answers",
     "tagframe.lm.schema": "tagframe.lm.store_schema",
     "tagframe.operators.answers": "tagframe.operators.answer_grammar",
     "tagframe.operators.filters": "tagframe.operators.several_claims",

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from tagframe.errors import InvalidArgument, LMRequestFailed, counted
-from tagframe.lm.prompt import Label, Parameters, Prompt, former_keys, request_keys
+from tagframe.lm.prompt import Label, Parameters, Prompt, request_keys
 from tagframe.lm.store import ResponseStore, StoredAnswer
-from tagframe.lm.store_schema import prompt_of, unlabelled
+from tagframe.lm.store_schema import unlabelled
 from tagframe.lm.transport import read_reply
 
 BY_HAND = "by hand"
@@ -167,11 +167,10 @@ def import_answers(store: str | Path, file: str | Path, recorded_by: str | None 
         opened.put_imported(
             [(model, recorder, key, answer) for (model, recorder), listed in answers.items() for key, answer in listed]
         )
-        # What was missed with its parameters is answered by a line that holds for all parameters, or by one that was
-        # exported when the answer's length was part of its id.
+        # What was missed with its parameters is answered by a line that holds for all parameters.
         answered = {key for listed in answers.values() for key, _ in listed}
         opened.no_longer_missing(
-            [key for key, body, sample in opened.missing() if answered.intersection(_other_keys(body, sample))]
+            [key for key, body, sample in opened.missing() if _messages_key(body["messages"], sample) in answered]
         )
     for (_, recorder), listed in answers.items():
         counts[recorder] = counts.get(recorder, 0) + len(listed)
@@ -237,12 +236,6 @@ def _key(line: dict[str, Any]) -> bytes:
         raise InvalidArgument("it has neither 'custom_id' nor 'messages'")
     parameters = Parameters.from_dict(line["parameters"]) if "parameters" in line else None
     return _messages_key(line["messages"], line.get("sample", 0), parameters)
-
-
-def _other_keys(body: dict[str, Any], sample: int) -> list[bytes]:
-    """The other keys under which an answer to a missing request may have come in."""
-    prompts, parameters = prompt_of(body, sample)
-    return request_keys(prompts, None) + former_keys(prompts, parameters)
 
 
 def _messages_key(messages: list[dict[str, Any]], sample: int, parameters: Parameters | None = None) -> bytes:

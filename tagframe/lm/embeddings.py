@@ -26,7 +26,6 @@ from tagframe.lm.prompt import Message, Parameters, Prompt, request_keys
 from tagframe.lm.quote import ASSUMED_SECONDS, Quote, QuoteEnds
 from tagframe.lm.replay import REPLAY
 from tagframe.lm.store import ResponseStore, StoredAnswer, open_store
-from tagframe.lm.stored_answers import recall
 from tagframe.lm.stream import warn_of_store
 from tagframe.lm.transport import Reply, Transport
 
@@ -158,10 +157,10 @@ class EmbeddingModel:
     ) -> dict[str, npt.NDArray[np.float32]]:
         if store is None or not texts:
             return {}
-        prompts, keys = [Prompt.of(text) for text in texts], self._keys(texts)
+        keys = self._keys(texts)
         where = (None, None) if anywhere else (self._lm.transport.endpoint, self.model)
         try:
-            known = recall(store, keys, prompts, self._parameters, *where)
+            known = store.lookup(keys, *where)
         except sqlite3.Error as error:
             warn_of_store(f"the response store {str(store.path)!r} cannot be read: {error}")
             return {}

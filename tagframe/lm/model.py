@@ -21,7 +21,6 @@ from tagframe.lm.providers import TransportName, connect
 from tagframe.lm.replay import REPLAY, ReplayStream
 from tagframe.lm.retry import RetryPolicy
 from tagframe.lm.store import IMPORTED, ResponseStore, open_store
-from tagframe.lm.stored_answers import recall
 from tagframe.lm.stream import Stream, warn_of_store
 from tagframe.lm.transport import Transport
 
@@ -251,11 +250,9 @@ class LM:
 
         An answer that ``accept`` now rejects is asked for anew. Gives False, with a warning, if nothing can be read.
         """
-        keys, prompts = [job.key for job in jobs], [job.prompt for job in jobs]
+        keys = [job.key for job in jobs]
         try:
-            stored = recall(
-                store, keys, prompts, jobs[0].parameters, self.transport.endpoint, self.model, jobs[0].batch.stored
-            )
+            stored = store.lookup(keys, self.transport.endpoint, self.model, jobs[0].batch.stored)
         except sqlite3.Error as error:
             warn_of_store(f"the response store {str(store.path)!r} cannot be read: {error}")
             return False

@@ -40,10 +40,6 @@ class Message:
     role: Role
     content: Content
 
-    def to_dict(self) -> dict[str, Any]:
-        """As in the body of a chat completion request."""
-        return {"role": self.role, "content": self.content}
-
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
@@ -147,19 +143,8 @@ def request_keys(prompts: Sequence[Prompt], parameters: Parameters | None) -> li
     they fit. Nor are endpoint and model: the store holds them beside it, so that a replay can do without.
     With no parameters it is the key of an answer that holds whatever the parameters are.
     """
-    if parameters is None:
-        return _keys(prompts, None)
-    return _keys(prompts, {name: value for name, value in parameters.to_dict().items() if name not in LENGTHS})
-
-
-def former_keys(prompts: Sequence[Prompt], parameters: Parameters) -> list[bytes]:
-    """The keys of stores of version 1, in which the length of an answer was a part."""
-    lengths = {} if parameters.max_tokens is None else {"max_tokens": parameters.max_tokens}
-    return _keys(prompts, lengths | parameters.to_dict())
-
-
-def _keys(prompts: Sequence[Prompt], fields: Mapping[str, Any] | None) -> list[bytes]:
-    head = hashlib.sha256(_json(fields))
+    fields = None if parameters is None else parameters.to_dict()
+    head = hashlib.sha256(_json(fields and {name: fields[name] for name in fields if name not in LENGTHS}))
     keys = []
     for prompt in prompts:
         digest = head.copy()

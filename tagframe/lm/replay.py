@@ -11,7 +11,6 @@ from tagframe.lm.call import Arrived, Batch, Job
 from tagframe.lm.prompt import Completion, Label, Parameters, Prompt, Stored, question_in_force, request_keys
 from tagframe.lm.store import ResponseStore, StoredAnswer
 from tagframe.lm.store_schema import labelled
-from tagframe.lm.stored_answers import recall
 from tagframe.lm.stream import Stream
 from tagframe.lm.usage import FAILED_IN_STORE
 
@@ -88,7 +87,7 @@ def _find(
         return []
     prompts, parameters = [prompt for prompt, _ in asked], asked[0][1]  # those of one batch are asked alike
     exact = request_keys(prompts, parameters)
-    found = recall(store, exact, prompts, parameters, stored=stored)
+    found = store.lookup(exact, stored=stored)
     without = [i for i, key in enumerate(exact) if key not in found]
     general = dict(zip(without, request_keys([prompts[i] for i in without], None), strict=True))
     found_general = store.lookup(list(general.values()), stored=stored)

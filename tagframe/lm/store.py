@@ -28,7 +28,7 @@ import tenacity
 from tagframe.config import DEFAULT_STORE
 from tagframe.errors import DamagedStore, NotAStore
 from tagframe.lm.prompt import Stored, TokenLogprob
-from tagframe.lm.store_schema import APPLICATION_ID, VERSION, create, is_migrated, migrate, version_of
+from tagframe.lm.store_schema import APPLICATION_ID, VERSION, create, version_of
 from tagframe.lm.writer import LOCK_SECONDS, Write, Writer, is_busy
 
 MAX_BYTES = 2 * 1024**3
@@ -47,7 +47,6 @@ ON CONFLICT (request, source) DO UPDATE SET text = excluded.text, logprobs = exc
     tokens_in = excluded.tokens_in, tokens_out = excluded.tokens_out, seconds = excluded.seconds,
     recorded_at = excluded.recorded_at
 """
-_MOVE = "UPDATE OR IGNORE answers SET request = ? WHERE request = ?"
 _FORGET = "DELETE FROM answers WHERE request = ? AND source = ? AND text = ?"
 _LOG = "INSERT INTO log (request, source, kind, reason, answer, messages, logged_at) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
@@ -67,11 +66,8 @@ class StoredAnswer:
 class ResponseStore:
     """One store file, open; made by :func:`open_store`.
 
-    Attributes:
-        migrated: whether it was of version 1 once, so that answers may stand under the keys of that version.
-
     Raises:
-        NotAStore: for a SQLite file of another program or a later version.
+        NotAStore: for a SQLite file of another program or of another version.
         DamagedStore: for one that cannot be read.
         OSError, sqlite3.Error: where the file cannot be opened or made.
     """
@@ -80,7 +76,6 @@ class ResponseStore:
         self.path = path
         self.max_bytes = max_bytes
         self.read_only = False
-        self.migrated = False
         self.closed = False
         self._lock = threading.Lock()
         self._sources: dict[tuple[str, str, str], int] = {}
@@ -130,12 +125,6 @@ class ResponseStore:
             if not self.read_only:
                 self._create(connection)
             application, version = version_of(connection)
-            if application == APPLICATION_ID and version < VERSION and not self.read_only:
-                self._migrate(connection)
-                version = VERSION
-            if application == APPLICATION_ID and version <= VERSION:
-                self.migrated = is_migrated(connection)
-                return
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
                 raise
@@ -145,10 +134,12 @@ class ResponseStore:
             ) from error
         if application != APPLICATION_ID:
             raise NotAStore(f"{str(self.path)!r} is a SQLite file, but no response store; give another path as store=")
-        raise NotAStore(
-            f"{str(self.path)!r} is a response store of version {version}, made by a newer tagframe; this one reads"
-            f" versions up to {VERSION}: update tagframe, or to begin anew give another path as store="
-        )
+        if version != VERSION:
+            way = "update tagframe" if version > VERSION else "tagframe 0.2 answers from it"
+            raise NotAStore(
+                f"{str(self.path)!r} is a response store of version {version}, and this tagframe reads version"
+                f" {VERSION}: {way}, or to begin anew give another path as store="
+            )
 
     def _create(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -160,12 +151,6 @@ class ResponseStore:
         with _transaction(connection):  # two processes may make the same store at once
             if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 create(connection)
-
-    @staticmethod
-    def _migrate(connection: sqlite3.Connection) -> None:
-        with _transaction(connection):
-            if version_of(connection)[1] < VERSION:  # another process may have been here first
-                migrate(connection)
 
     # --- reading --------------------------------------------------------------------------------------------------
 
@@ -292,10 +277,6 @@ class ResponseStore:
         writes: list[Write] = [(_FORGET, (request, source, text))]
         if not self._writer.write_now(writes):
             self._writer.write(writes)
-
-    def move(self, keys: Iterable[tuple[bytes, bytes]]) -> None:
-        """Have answers under other keys (new, former), soon; one that is there already stays."""
-        self._writer.write([(_MOVE, pair) for pair in keys])
 
     def put_log(
         self, request: bytes, source: int, kind: str, reason: str, answer: str | None, messages: list[dict[str, Any]]

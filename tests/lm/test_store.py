@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import stat
@@ -15,9 +14,8 @@ import pytest
 
 import tagframe as tf
 from tag_bench.server import Request, Server, error
-from tagframe.errors import AnswerRejected, DamagedStore, NotAStore, ReplayMiss, StoreWarning
-from tagframe.lm import LM, Parameters, Prompt, import_answers, open_store
-from tagframe.lm.prompt import former_keys
+from tagframe.errors import AnswerRejected, DamagedStore, NotAStore, StoreWarning
+from tagframe.lm import LM, Parameters, Prompt, open_store
 from tagframe.lm.store import ResponseStore, StoredAnswer
 from tagframe.lm.store_schema import APPLICATION_ID
 
@@ -161,101 +159,15 @@ def test_another_programs_database_is_refused(server: Server, lm: LM, tmp_path: 
     assert path.read_bytes() == before
 
 
-def test_a_store_of_another_version_is_refused(lm: LM, tmp_path: Path):
-    path = tmp_path / "future.db"
-    with sqlite3.connect(path) as future:
-        future.execute("CREATE TABLE answers (id INTEGER)")
-        future.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        future.execute("PRAGMA user_version = 99")
-    future.close()
-    with pytest.raises(NotAStore, match=r"version 99.*update tagframe, or to begin anew"):
+@pytest.mark.parametrize(("version", "way"), [(99, "update tagframe"), (1, "tagframe 0.2 answers from it")])
+def test_a_store_of_another_version_is_refused(lm: LM, tmp_path: Path, version: int, way: str):
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE answers (id INTEGER)")
+        other.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        other.execute(f"PRAGMA user_version = {version}")
+    with pytest.raises(NotAStore, match=rf"version {version}.*{way}, or to begin anew"):
         lm.using(store=path).complete(ROWS[:1])
-
-
-VERSION_1 = """
-CREATE TABLE sources (
-    id INTEGER PRIMARY KEY, endpoint TEXT NOT NULL, model TEXT NOT NULL, recorded_by TEXT NOT NULL,
-    UNIQUE (endpoint, model, recorded_by)
-);
-CREATE TABLE answers (
-    id INTEGER PRIMARY KEY, request BLOB NOT NULL, source INTEGER NOT NULL REFERENCES sources, text TEXT NOT NULL,
-    logprobs TEXT, tokens_in INTEGER, tokens_out INTEGER, seconds REAL, recorded_at REAL NOT NULL,
-    UNIQUE (request, source)
-);
-CREATE TABLE missing (request BLOB PRIMARY KEY, body TEXT NOT NULL, sample INTEGER NOT NULL, noted_at REAL NOT NULL);
-CREATE TABLE log (
-    id INTEGER PRIMARY KEY, request BLOB NOT NULL, source INTEGER NOT NULL REFERENCES sources, kind TEXT NOT NULL,
-    reason TEXT NOT NULL, answer TEXT, messages TEXT NOT NULL, logged_at REAL NOT NULL
-);
-PRAGMA application_id = 1952540524;
-PRAGMA user_version = 1;
-"""
-
-
-def of_version_1(path: Path, lm: LM, answers: dict[bytes, tuple[str, int]], missing: list[bytes] | None = None) -> Path:
-    """A store as the first release wrote it: answers by their keys of then, with their tokens."""
-    with closing(sqlite3.connect(path)) as old:
-        old.executescript(VERSION_1)
-        old.execute("INSERT INTO sources VALUES (1, ?, ?, ?)", (lm.transport.endpoint, lm.model, lm.model))
-        old.executemany(
-            "INSERT INTO answers VALUES (NULL, ?, 1, ?, NULL, 9, ?, 0.1, 1.0)",
-            [(key, text, tokens) for key, (text, tokens) in answers.items()],
-        )
-        for key in missing or ():
-            body = {"messages": ROWS[9].to_dicts(), "temperature": 0.0, "max_tokens": 4}
-            old.execute("INSERT INTO missing VALUES (?, ?, 0, 1.0)", (key, json.dumps(body)))
-        old.commit()
-    return path
-
-
-OLD = [("A", 2), ("B", 3), ("cut", 4), ("D", 900)]
-
-
-def test_a_store_of_version_1_is_migrated_and_nothing_paid_is_lost(server: Server, lm: LM, tmp_path: Path):
-    limited, unlimited = Parameters(max_tokens=4), Parameters()
-    keys = former_keys(ROWS[:3], limited) + former_keys(ROWS[3:4], unlimited)
-    path = of_version_1(tmp_path / "old.db", lm, dict(zip(keys, OLD, strict=True)))
-    old = lm.using(store=path)
-    assert [c.text for c in old.complete(ROWS[:2], max_tokens=4)] == ["A", "B"]
-    assert [c.text for c in old.complete(ROWS[3:4], max_tokens=8)] == ["D"]  # the operators of then set no limit
-    assert server.count == 0
-    assert old.complete(ROWS[2:3], max_tokens=4)[0].text == "True"  # it may have been cut at 4 tokens: asked anew
-    open_store(path).flush()
-    assert [c.text for c in old.complete(ROWS[:2], max_tokens=9)] == ["A", "B"]  # the keys of now stand in the file
-    assert server.count == 1
-    open_store(path).close()
-    with closing(sqlite3.connect(path)) as opened:
-        assert opened.execute("PRAGMA user_version").fetchone() == (2,)
-        assert opened.execute("SELECT count(*) FROM answers").fetchone() == (5,)
-
-
-def test_a_store_of_version_1_is_replayed(lm: LM, tmp_path: Path):
-    keys = former_keys(ROWS[:2], Parameters(max_tokens=4))
-    path = of_version_1(tmp_path / "old.db", lm, {keys[0]: ("A", 2), keys[1]: ("B", 2)})
-    assert [c.text for c in LM(f"replay:{path}").complete(ROWS[:2], max_tokens=4)] == ["A", "B"]
-
-
-def test_a_batch_that_a_store_of_version_1_exported_is_still_its_answer(lm: LM, tmp_path: Path):
-    (key,) = former_keys(ROWS[9:10], Parameters(max_tokens=4))
-    path = of_version_1(tmp_path / "old.db", lm, {}, missing=[key])
-    with pytest.raises(ReplayMiss):
-        LM(f"replay:{path}").complete(ROWS[9:10], max_tokens=4)
-    assert len(open_store(path).missing()) == 1  # noted once, under the key of now
-    answers = tmp_path / "answers.jsonl"
-    answers.write_text(json.dumps({"custom_id": key.hex(), "answer": "late"}))
-    open_store(path).close()
-    import_answers(path, answers)
-    assert LM(f"replay:{path}").complete(ROWS[9:10], max_tokens=4)[0].text == "late"
-    assert open_store(path).missing() == []
-
-
-def test_a_store_of_version_1_that_may_only_be_read(lm: LM, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    (key,) = former_keys(ROWS[:1], Parameters(max_tokens=4))
-    path = of_version_1(tmp_path / "old.db", lm, {key: ("A", 2)})
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
-    assert LM(f"replay:{path}").complete(ROWS[:1], max_tokens=4)[0].text == "A"
-    with closing(sqlite3.connect(path)) as opened:
-        assert opened.execute("PRAGMA user_version").fetchone() == (1,)
 
 
 def test_a_file_that_is_no_database(lm: LM, tmp_path: Path):
