@@ -22,15 +22,19 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextmanager
-def quiet(*loggers: str) -> Iterator[None]:
+def quiet(*loggers: str, **variables: str) -> Iterator[None]:
     """Keep warnings, and what these loggers say below an error, off the user's screen, for the block only.
 
-    Both are the whole process': so it is for loading, which happens once, and such blocks take turns. (Two threads that
+    A library may have to be told to be quiet by variables of the environment, too; these are as they were afterwards.
+
+    All are the whole process': so it is for loading, which happens once, and such blocks take turns. (Two threads that
     set and restored them side by side could leave them off for good.)
     """
     with _turn:
         levels = {name: logging.getLogger(name).level for name in loggers}
+        before = {name: os.environ.pop(name, None) for name in variables}
         try:
+            os.environ.update(variables)
             for name in loggers:
                 logging.getLogger(name).setLevel(logging.ERROR)
             with warnings.catch_warnings():
@@ -39,3 +43,6 @@ def quiet(*loggers: str) -> Iterator[None]:
         finally:
             for name, level in levels.items():
                 logging.getLogger(name).setLevel(level)
+            for name in variables:
+                os.environ.pop(name, None)
+            os.environ.update({name: value for name, value in before.items() if value is not None})

@@ -34,7 +34,6 @@ _PACKAGE_SHA256 = {
     _WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     _TOKENIZER: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
-_NO_TELEMETRY = "ORT_DISABLE_TELEMETRY"
 _MOST_THREADS = 8
 """A batch of some 500 tokens keeps no more busy."""
 
@@ -217,16 +216,8 @@ if hasattr(os, "register_at_fork"):
 def _onnxruntime() -> Any:
     """onnxruntime, which from 1.29 on reports to its makers, keeps an id of the machine, and hangs where a forked
     process ends, unless it is told not to before it is imported."""
-    with quiet():
-        set_by_user = os.environ.get(_NO_TELEMETRY)
-        os.environ[_NO_TELEMETRY] = "1"
-        try:
-            import onnxruntime
-        finally:
-            if set_by_user is None:
-                del os.environ[_NO_TELEMETRY]
-            else:
-                os.environ[_NO_TELEMETRY] = set_by_user
+    with quiet(ORT_DISABLE_TELEMETRY="1"):
+        import onnxruntime
     onnxruntime.disable_telemetry_events()  # where the user's program has imported it before
     return onnxruntime
 

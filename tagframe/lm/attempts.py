@@ -55,30 +55,23 @@ class Route:
     source: int
 
 
+@dataclass(slots=True)
 class Meter:
     """How one job is asked, and what it has cost so far."""
 
-    __slots__ = ("dollars", "parameters", "repaired", "retried", "seconds", "sent", "tokens_in", "tokens_out")
-
-    def __init__(self, parameters: Parameters) -> None:
-        self.parameters = parameters
-        self.sent = self.retried = self.repaired = self.tokens_in = self.tokens_out = 0
-        self.dollars: float | None = 0.0
-        self.seconds = 0.0
+    parameters: Parameters
+    sent: int = 0
+    retried: int = 0
+    repaired: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    dollars: float | None = 0.0
+    seconds: float = 0.0
 
     def usage(self, failed: int = 0) -> Usage:
         """As the usage of one row."""
-        return Usage(
-            rows=1,
-            sent=self.sent,
-            retried=self.retried,
-            repaired=self.repaired,
-            failed=failed,
-            tokens_in=self.tokens_in,
-            tokens_out=self.tokens_out,
-            dollars=self.dollars,
-            seconds=self.seconds,
-        )
+        spent = {name: getattr(self, name) for name in self.__slots__ if name != "parameters"}
+        return Usage(rows=1, failed=failed, **spent)
 
 
 class Attempts:

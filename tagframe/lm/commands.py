@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,7 +15,15 @@ from tagframe.lm.store import default_path, open_store
 _STORE = click.argument("store", type=click.Path(dir_okay=False, path_type=Path))
 
 
-@click.group()
+class _Stores(click.Group):
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (TagframeError, OSError) as error:
+            raise click.ClickException(str(error)) from error
+
+
+@click.group(cls=_Stores)
 def lm() -> None:
     """Response stores: answer requests elsewhere, and forget answers.
 
@@ -37,10 +46,7 @@ def export_command(store: Path, out: Path, model: str, pretty: bool) -> None:
     Example:
         tagframe lm export answers.db -o batch.jsonl
     """
-    try:
-        count = export_requests(store, out, model, pretty=pretty)
-    except (TagframeError, OSError) as error:
-        raise click.ClickException(str(error)) from error
+    count = export_requests(store, out, model, pretty=pretty)
     click.echo(f"{counted(count, 'request')} written to {out}")
 
 
@@ -55,10 +61,7 @@ def import_command(store: Path, answers: Path, recorded_by: str | None) -> None:
     Example:
         tagframe lm import answers.db output.jsonl
     """
-    try:
-        click.echo(str(import_answers(store, answers, recorded_by)))
-    except (TagframeError, OSError) as error:
-        raise click.ClickException(str(error)) from error
+    click.echo(str(import_answers(store, answers, recorded_by)))
 
 
 @lm.command("purge")
@@ -78,8 +81,5 @@ def purge_command(store: Path | None, older_than: float | None, yes: bool) -> No
     if not yes:
         click.confirm(f"Delete the stored answers in {path}?", abort=True)
     before = None if older_than is None else time.time() - older_than * 86_400
-    try:
-        count = open_store(path).purge(before)
-    except (TagframeError, OSError) as error:
-        raise click.ClickException(str(error)) from error
+    count = open_store(path).purge(before)
     click.echo(f"{counted(count, 'answer')} deleted from {path}")

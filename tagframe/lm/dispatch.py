@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tagframe.errors import (
@@ -25,7 +26,7 @@ from tagframe.lm.attempts import HOPELESS, Attempts, Meter, Route
 from tagframe.lm.call import Job
 from tagframe.lm.flights import Landed, flights, rules
 from tagframe.lm.parse import Parsed, Parser
-from tagframe.lm.prompt import Completion, Parameters, Prompt, request_keys
+from tagframe.lm.prompt import Completion, Prompt, request_keys
 from tagframe.lm.store import ResponseStore, StoredAnswer
 from tagframe.lm.transport import shorten
 from tagframe.lm.usage import DUPLICATE
@@ -37,17 +38,15 @@ REJECTED = 20
 what it is asked."""
 
 
+@dataclass(slots=True, eq=False)
 class _Asked:
     """A job on its way: what is asked for it now, its own prompt or one that repairs its answer, and what came."""
 
-    __slots__ = ("job", "key", "landed", "meter", "prompt")
-
-    def __init__(self, job: Job[Any]) -> None:
-        self.job = job
-        self.prompt: Prompt = job.prompt
-        self.key: bytes = job.key
-        self.meter = Meter(job.parameters)
-        self.landed: Landed | None = None
+    job: Job[Any]
+    prompt: Prompt
+    key: bytes
+    meter: Meter
+    landed: Landed | None = None
 
     @property
     def text(self) -> str | None:
@@ -62,21 +61,26 @@ class Run:
         route: where to, and under which rules.
         concurrency: jobs under way at most.
         opened: since when the call is open, by :data:`~tagframe.lm.flights.flights`.
-        ended: told of each job, on the loop, as soon as it has its completion.
+        ended: told of jobs, on the loop, as soon as they have their completion.
 
     Attributes:
+        attempts: the requests.
         done: prompts that have ended, for the progress bar.
     """
 
-    def __init__(self, route: Route, concurrency: int, opened: int, ended: Callable[[Job[Any]], None]) -> None:
+    def __init__(
+        self, route: Route, concurrency: int, opened: int, ended: Callable[[Sequence[Job[Any]]], None]
+    ) -> None:
+        self.attempts = Attempts(route)
         self.done = 0
         self._route = route
         self._concurrency = concurrency
         self._opened = opened
         self._ended = ended
-        self._attempts = Attempts(route)
         self._parser: Parser[_Asked] = Parser(self._parsed)
-        self._rules: tuple[Parameters, int] | None = None
+        # What must be alike for another call's request to do for one of this call.
+        of = (route.transport.endpoint, route.model, route.retry, route.timeout, id(route.rates))
+        self._rules = rules(*of)
         self._waiting: deque[_Asked] = deque()
         self._working = 0
         self._unparsed = 0
@@ -87,11 +91,6 @@ class Run:
         self._answers: list[tuple[bytes, int, StoredAnswer]] = []
         self._on_disk: asyncio.Future[None]
 
-    @property
-    def dollars(self) -> float | None:
-        """What the requests cost; None where the price is unknown."""
-        return self._attempts.dollars
-
     def close(self) -> None:
         """Nothing more is sent; once."""
         self._parser.close()
@@ -101,7 +100,7 @@ class Run:
 
         All jobs of the run wait in one line, so that some of these may end after this, sent by the workers of others.
         """
-        self._waiting.extend(_Asked(job) for job in jobs)
+        self._waiting.extend(_Asked(job, job.prompt, job.key, Meter(job.parameters)) for job in jobs)
         self._wake()
         with self._route.lane.gate.serving(self._concurrency):
             async with asyncio.TaskGroup() as workers:
@@ -158,23 +157,16 @@ class Run:
         store = self._route.store
 
         async def ask() -> Landed:
-            reply = await self._attempts.ask(asked.prompt, asked.meter)
+            reply = await self.attempts.ask(asked.prompt, asked.meter)
             landed = Landed(reply, asked.meter.seconds, store)
             await self._keep(asked.job.key, landed)
             return landed
 
-        landed = await flights.share((self._rules_of(asked.job.parameters), asked.key), self._opened, ask)
+        shared = self._rules, asked.job.parameters.limit, asked.key
+        landed = await flights.share(shared, self._opened, ask)
         if landed.store is not store:
             await self._keep(asked.job.key, landed)
         return landed
-
-    def _rules_of(self, parameters: Parameters) -> int:
-        """What must be alike for another call's request to do for this one; those of one batch have it in common."""
-        if self._rules is None or self._rules[0] is not parameters:
-            route = self._route
-            of = (route.transport.endpoint, route.model, parameters.limit, route.retry, route.timeout, id(route.rates))
-            self._rules = (parameters, rules(*of))
-        return self._rules[1]
 
     # --- how a job ends -------------------------------------------------------------------------------------------
 
@@ -215,23 +207,23 @@ class Run:
     def _fail(self, asked: _Asked, error: LMError) -> None:
         self._log(asked, "failed", error)
         if isinstance(error, LMRequestFailed) and error.stops_run:
-            self._attempts.stop(error)
+            self.attempts.stop(error)
         if isinstance(error, SERVER_IS_ILL):
             self._failed_in_a_row += 1
             if self._failed_in_a_row >= HOPELESS:
-                self._attempts.stop(error)
+                self.attempts.stop(error)
         if isinstance(error, AnswerRejected) and not self._accepted:
             self._rejected += 1
             if self._rejected >= REJECTED:
                 said = shorten(asked.text or "")
                 fact = f"the first {self._rejected} answers were all rejected, the last, {said!r}, since {error}"
-                self._attempts.stop(AnswerRejected(fact))
+                self.attempts.stop(AnswerRejected(fact))
         self._end(asked.job, Completion(asked.text, None, error, asked.meter.usage(failed=1), None, "sent"))
 
     def _end(self, job: Job[Any], completion: Completion[Any]) -> None:
         job.completion = completion
         self.done += 1
-        self._ended(job)
+        self._ended((job,))
 
     # --- the store ------------------------------------------------------------------------------------------------
 
@@ -249,11 +241,9 @@ class Run:
 
     def _hand_over(self, store: ResponseStore) -> None:
         answers, on_disk, self._answers = self._answers, self._on_disk, []
-        if store.put_now(answers):
+        loop = asyncio.get_running_loop()
+        if store.put(answers, lambda: _resolve_soon(loop, on_disk)):
             on_disk.set_result(None)
-        else:
-            loop = asyncio.get_running_loop()
-            store.put(answers, lambda: _resolve_soon(loop, on_disk))
 
     def _forget(self, key: bytes, landed: Landed) -> None:
         store = self._route.store

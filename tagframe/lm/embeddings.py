@@ -9,8 +9,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import math
-import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -26,7 +25,7 @@ from tagframe.lm.prompt import Message, Parameters, Prompt, request_keys
 from tagframe.lm.quote import ASSUMED_SECONDS, Quote, QuoteEnds
 from tagframe.lm.replay import REPLAY
 from tagframe.lm.store import ResponseStore, StoredAnswer, open_store
-from tagframe.lm.stream import warn_of_store
+from tagframe.lm.stream import warned
 from tagframe.lm.transport import Reply, Transport
 
 BATCH = 64
@@ -159,16 +158,13 @@ class EmbeddingModel:
             return {}
         keys = self._keys(texts)
         where = (None, None) if anywhere else (self._lm.transport.endpoint, self.model)
-        try:
+        known: dict[bytes, StoredAnswer] = {}
+        with warned(store, "read"):
             known = store.lookup(keys, *where)
-        except sqlite3.Error as error:
-            warn_of_store(f"the response store {str(store.path)!r} cannot be read: {error}")
-            return {}
         return {text: _vectors(known[key].text, 1)[0] for key, text in zip(keys, texts, strict=True) if key in known}
 
     def _sent(self, texts: Sequence[str], store: ResponseStore | None) -> dict[str, npt.NDArray[np.float32]]:
         """The vectors of texts that no store has; batches that the server refuses are sent again in halves."""
-        keep = self._keeper(store)
         lm = self._lm.using(store=None, progress=False)
         vectors: dict[str, npt.NDArray[np.float32]] = {}
         work = [(text, text) for text in texts]  # a text, and what of it is sent
@@ -181,7 +177,7 @@ class EmbeddingModel:
                 (text, sent), *others = batch
                 if completion.text is not None and completion.ok:
                     found = dict(zip([text for text, _ in batch], _vectors(completion.text, len(batch)), strict=True))
-                    keep(found, completion.usage.tokens_in // len(batch))
+                    self._keep(store, found, completion.usage.tokens_in // len(batch))
                     vectors.update(found)
                 elif _is_too_much(completion.error) and others:
                     self._batch = max(1, min(self._batch, len(batch) // 2))
@@ -194,23 +190,13 @@ class EmbeddingModel:
                 raise failed
         return vectors
 
-    def _keeper(self, store: ResponseStore | None) -> Callable[[dict[str, npt.NDArray[np.float32]], int], None]:
-        """What puts vectors into the store, with the tokens that each text had."""
-        if store is None or not store.writable:
-            return lambda vectors, tokens: None
-        try:
-            source = store.source(self._lm.transport.endpoint, self.model, self.model)
-        except sqlite3.Error as error:
-            warn_of_store(f"the response store {str(store.path)!r} cannot be written: {error}")
-            return lambda vectors, tokens: None
-
-        def keep(vectors: dict[str, npt.NDArray[np.float32]], tokens: int) -> None:
+    def _keep(self, store: ResponseStore | None, vectors: dict[str, npt.NDArray[np.float32]], tokens: int) -> None:
+        """Put vectors into the store, with the tokens that each text had."""
+        if store is not None and store.writable:
             answers = [StoredAnswer(_text(vector), None, tokens, 0) for vector in vectors.values()]
-            rows = [(key, source, answer) for key, answer in zip(self._keys(vectors), answers, strict=True)]
-            if not store.put_now(rows):
-                store.put(rows)
-
-        return keep
+            with warned(store, "written"):
+                source = store.source(self._lm.transport.endpoint, self.model, self.model)
+                store.put([(key, source, answer) for key, answer in zip(self._keys(vectors), answers, strict=True)])
 
     def _keys(self, texts: Iterable[str]) -> list[bytes]:
         """What vectors are stored under; the model is in it, so that no replay mixes those of two."""
@@ -286,9 +272,5 @@ def _text(vector: npt.NDArray[np.float32]) -> str:
 def _vectors(text: str, rows: int) -> npt.NDArray[np.float32]:
     """The reverse of :func:`_text`, for the rows of an answer: shape (rows, d), of length 1."""
     vectors = np.frombuffer(base64.b64decode(text), dtype="<f4").reshape(rows, -1)
-    return np.array([_unit(vector) for vector in vectors], dtype=np.float32)
-
-
-def _unit(vector: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    length = float(np.linalg.norm(vector.astype(np.float64)))
-    return vector / length if length else vector
+    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+    return np.asarray(vectors / np.where(lengths == 0, 1.0, lengths), dtype=np.float32)

@@ -15,8 +15,8 @@ from tagframe.errors import LMRequestFailed
 from tagframe.lm.store import ResponseStore
 from tagframe.lm.transport import Reply
 
-Key: TypeAlias = tuple[int, bytes]
-"""Under what rules a request is sent, see :func:`rules`, and the request's key."""
+Key: TypeAlias = tuple[int, int | None, bytes]
+"""Under what rules a request is sent, see :func:`rules`, with what limit of tokens, and the request's key."""
 
 _KEPT = 100_000
 """Replies that are kept at most for calls that began before they came."""
@@ -122,7 +122,7 @@ _rules: dict[object, int] = {}
 
 
 def rules(*of: object) -> int:
-    """A number for what must be alike for two calls to share a request: endpoint, model, length, patience, …"""
+    """A number for what must be alike for two calls to share a request: endpoint, model, patience, …"""
     return _rules.setdefault(of, len(_rules))
 
 

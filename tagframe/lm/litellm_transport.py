@@ -12,8 +12,6 @@ from tagframe.lm.prompt import Parameters, Prompt
 from tagframe.lm.transport import Reply, error_message, failure, read_reply, read_vectors
 from tagframe.quiet import quiet
 
-_LOCAL_PRICES = "LITELLM_LOCAL_MODEL_COST_MAP"
-
 
 class LiteLLM:
     """One model by its litellm name; keys come from the environment as litellm documents, unless given.
@@ -121,23 +119,13 @@ def _reason(response: Any, error: Exception) -> str:
 
 
 def _litellm() -> Any:
-    with quiet():  # deprecations inside litellm are not the user's; and one thread imports, the others wait
+    # Deprecations inside litellm are not the user's; and one thread imports, the others wait. The import would fetch a
+    # price table from the network.
+    with quiet(LITELLM_LOCAL_MODEL_COST_MAP="True"):
         if "litellm" not in sys.modules:
-            _import_litellm()
-    litellm: Any = sys.modules["litellm"]
-    litellm.suppress_debug_info = True  # it prints advertisements on errors otherwise
-    return litellm
+            import litellm
 
-
-def _import_litellm() -> None:
-    set_by_user = os.environ.get(_LOCAL_PRICES)
-    os.environ[_LOCAL_PRICES] = "True"  # or the import fetches a price table from the network
-    try:
-        import litellm
-
-        litellm.Message(content="")  # builds its pydantic schema now, with its warnings, rather than at first use
-    finally:
-        if set_by_user is None:
-            del os.environ[_LOCAL_PRICES]
-        else:
-            os.environ[_LOCAL_PRICES] = set_by_user
+            litellm.Message(content="")  # builds its pydantic schema now, with its warnings, rather than at first use
+    module: Any = sys.modules["litellm"]
+    module.suppress_debug_info = True  # it prints advertisements on errors otherwise
+    return module

@@ -18,10 +18,10 @@ from tagframe.lm.pacing import lane_of, rates_of
 from tagframe.lm.pricing import Price, price_of, window_of
 from tagframe.lm.prompt import Accept, Completions, Prompt
 from tagframe.lm.providers import TransportName, connect
-from tagframe.lm.replay import REPLAY, ReplayStream
+from tagframe.lm.replay import REPLAY, ReplayStream, take
 from tagframe.lm.retry import RetryPolicy
 from tagframe.lm.store import IMPORTED, ResponseStore, open_store
-from tagframe.lm.stream import Stream, warn_of_store
+from tagframe.lm.stream import Stream, warn_of_store, warned
 from tagframe.lm.transport import Transport
 
 T = TypeVar("T")
@@ -250,16 +250,16 @@ class LM:
 
         An answer that ``accept`` now rejects is asked for anew. Gives False, with a warning, if nothing can be read.
         """
-        keys = [job.key for job in jobs]
-        try:
-            stored = store.lookup(keys, self.transport.endpoint, self.model, jobs[0].batch.stored)
-        except sqlite3.Error as error:
-            warn_of_store(f"the response store {str(store.path)!r} cannot be read: {error}")
-            return False
+        if self.replays:
+            take(jobs, store)
+            return True
+        stored = None
+        with warned(store, "read"):
+            stored = store.lookup([job.key for job in jobs], *self.stored_as, jobs[0].batch.stored)
         for job in jobs:
-            if (answer := stored.get(job.key)) is not None:
+            if stored is not None and (answer := stored.get(job.key)) is not None:
                 job.take_stored(answer)
-        return True
+        return stored is not None
 
     def route(self, store: ResponseStore | None) -> Route:
         """Where the requests of a call go."""
@@ -267,12 +267,11 @@ class LM:
         lane = lane_of(endpoint, self.model)
         source = 0
         if store is not None and store.writable:
-            try:
-                source = store.source(endpoint, self.model, self.model)
-                lane.reasoning = lane.reasoning or store.reasoning(source)
-            except sqlite3.Error as error:
-                warn_of_store(f"the response store {str(store.path)!r} cannot be written: {error}")
-                store = None
+            kept, store = store, None
+            with warned(kept, "written"):
+                source = kept.source(endpoint, self.model, self.model)
+                lane.reasoning = lane.reasoning or kept.reasoning(source)
+                store = kept
         settings = self.settings()
         return Route(
             transport=self.transport,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Unpack
 
 from tagframe.config import ModelSettings
@@ -15,7 +15,6 @@ from tagframe.lm.call import Batch, Job
 from tagframe.lm.model import LM
 from tagframe.lm.pricing import ASSUMED_ANSWER, estimate_tokens, price_of, tokens_of
 from tagframe.lm.prompt import Completion, Prompt, accepted
-from tagframe.lm.replay import take
 from tagframe.lm.stream import Stream
 from tagframe.lm.usage import Usage
 
@@ -61,21 +60,12 @@ class Quote(Shown):
     stages: tuple[Any, ...] = ()
 
     def __add__(self, other: Quote) -> Quote:
-        unknown = self.dollars is None or other.dollars is None
+        summed = (field.name for field in fields(self) if field.name not in ("dollars", "whole", "query"))
         return Quote(
-            self.rows + other.rows,
-            self.calls + other.calls,
-            self.deduplicated + other.deduplicated,
-            self.stored + other.stored,
-            self.tokens_in + other.tokens_in,
-            self.tokens_out + other.tokens_out,
-            None if unknown else (self.dollars or 0.0) + (other.dollars or 0.0),
-            self.seconds + other.seconds,
-            self.whole and other.whole,
-            self.calls_at_most + other.calls_at_most,
-            self.calls_of_all + other.calls_of_all,
-            other.query if self.query is None else self.query,
-            self.stages + other.stages,
+            **{name: getattr(self, name) + getattr(other, name) for name in summed},
+            dollars=None if self.dollars is None or other.dollars is None else self.dollars + other.dollars,
+            whole=self.whole and other.whole,
+            query=other.query if self.query is None else self.query,
         )
 
     def __repr__(self) -> str:
@@ -85,22 +75,17 @@ class Quote(Shown):
 
     def __str__(self) -> str:
         dollars = "unknown (the model's price is)" if self.dollars is None else f"${self.dollars:.4f}"
-        free = ", ".join(
-            said
-            for n, said in (
-                (self.deduplicated, counted(self.deduplicated, "duplicate")),
-                (self.stored, f"{self.stored} stored"),
-            )
-            if n
-        )
+        free = [counted(self.deduplicated, "duplicate")] if self.deduplicated else []
+        free += [f"{self.stored} stored"] if self.stored else []
+        saved = f" ({', '.join(free)})" if free else ""
         least = "at least " if not self.whole else "about " if self.calls_at_most > self.calls else ""
         most = f", in the worst case {self.calls_at_most}," if self.calls_at_most > self.calls else ""
         if self.calls < self.calls_of_all < self.calls_at_most:
             most = f", if all rows are asked {self.calls_of_all}{most}"
         return (
             f"{least}{counted(self.calls, 'call')}{most} for {counted(self.rows, 'prompt')}"
-            f"{f' ({free})' if free else ''}, about"
-            f" {self.tokens_in} tokens in and {self.tokens_out} out, dollars: {dollars}, about {self.seconds:.0f} s"
+            f"{saved}, about {self.tokens_in} tokens in and {self.tokens_out} out, dollars: {dollars},"
+            f" about {self.seconds:.0f} s"
         )
 
 
@@ -163,12 +148,6 @@ class _QuotingStream(Stream):
                 raise self._ends(f"an acceptable guess instead of {text!r} ({rejection})") from rejection
             job.completion = Completion(text, value, None, Usage(rows=1), None, "sent")
         self._call.end(jobs)
-
-    def _take_stored(self, jobs: Sequence[Job[Any]]) -> None:
-        if self._store is not None and self._quoting.replays:
-            take(jobs, self._store)
-        else:
-            super()._take_stored(jobs)
 
     def _keep(self, jobs: Sequence[Job[Any]], answers: Sequence[str]) -> None:
         self._store, store = None, self._store  # guesses are not kept

@@ -45,10 +45,6 @@ class ReplayStream(Stream):
         if missing:
             self._call.wake()
 
-    def _take_stored(self, jobs: Sequence[Job[Any]]) -> None:
-        assert self._store is not None
-        take(jobs, self._store)
-
     def _taken(self) -> Arrived:
         arrived = super()._taken()
         if not arrived and self._missing:

@@ -12,13 +12,12 @@ cost the last transactions, never the file.)
 from __future__ import annotations
 
 import atexit
-import contextlib
 import json
 import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ from tagframe.config import DEFAULT_STORE
 from tagframe.errors import DamagedStore, NotAStore
 from tagframe.lm.prompt import Stored, TokenLogprob
 from tagframe.lm.store_schema import APPLICATION_ID, VERSION, create, version_of
-from tagframe.lm.writer import LOCK_SECONDS, Write, Writer, is_busy
+from tagframe.lm.writer import LOCK_SECONDS, Write, Writer, is_busy, transaction
 
 MAX_BYTES = 2 * 1024**3
 """The size from which the oldest answers are dropped; those that were imported never are."""
@@ -148,7 +147,7 @@ class ResponseStore:
             return
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
-        with _transaction(connection):  # two processes may make the same store at once
+        with transaction(connection):  # two processes may make the same store at once
             if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 create(connection)
 
@@ -264,19 +263,24 @@ class ResponseStore:
         """Whether answers are still kept: not after a failed write, nor where the file or its folder is read-only."""
         return self._writer.trouble is None and not self.read_only
 
-    def put_now(self, answers: Sequence[tuple[bytes, int, StoredAnswer]]) -> bool:
-        """Store answers (request, source, answer); False where that would have to wait for another process."""
-        return self._writer.write_now(_puts(answers))
+    def put(self, answers: Sequence[tuple[bytes, int, StoredAnswer]], then: Callable[[], None] | None = None) -> bool:
+        """Store answers (request, source, answer) now, or where another process is writing, soon.
 
-    def put(self, answers: Sequence[tuple[bytes, int, StoredAnswer]], then: Callable[[], None] | None = None) -> None:
-        """Store answers as soon as may be; ``then`` is called from another thread when they are on disk."""
-        self._writer.write(_puts(answers), then)
+        Returns:
+            Whether they are on disk; where not, ``then`` is called from another thread when they are.
+        """
+        now = time.time()
+        return self._write_now_or_soon([(_PUT, _row(*answer, now)) for answer in answers], then)
 
     def forget(self, request: bytes, source: int, text: str) -> None:
         """Drop an answer that was rejected after it was stored: now, or where another process is writing, soon."""
-        writes: list[Write] = [(_FORGET, (request, source, text))]
-        if not self._writer.write_now(writes):
-            self._writer.write(writes)
+        self._write_now_or_soon([(_FORGET, (request, source, text))])
+
+    def _write_now_or_soon(self, writes: Sequence[Write], then: Callable[[], None] | None = None) -> bool:
+        is_written = self._writer.write_now(writes)
+        if not is_written:
+            self._writer.write(writes, then)
+        return is_written
 
     def put_log(
         self, request: bytes, source: int, kind: str, reason: str, answer: str | None, messages: list[dict[str, Any]]
@@ -325,7 +329,7 @@ class ResponseStore:
         self._transact("DELETE FROM missing WHERE request = ?", [(request,) for request in requests])
 
     def _transact(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
-        with self._lock, _transaction(self._connection):
+        with self._lock, transaction(self._connection):
             self._connection.executemany(statement, rows)
 
     def purge(self, before: float | None = None) -> int:
@@ -351,19 +355,6 @@ class ResponseStore:
         self.closed = True
 
 
-@contextlib.contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All or nothing, with the lock from the start."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-
-
 def _size(connection: sqlite3.Connection) -> int:
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     (page,) = connection.execute("PRAGMA page_size").fetchone()
@@ -377,11 +368,6 @@ def _file_of(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return (stat.st_dev, stat.st_ino)
-
-
-def _puts(answers: Sequence[tuple[bytes, int, StoredAnswer]]) -> list[Write]:
-    now = time.time()
-    return [(_PUT, _row(*answer, now)) for answer in answers]
 
 
 def _row(request: bytes, source: int, answer: StoredAnswer, now: float) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ import contextlib
 import sqlite3
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
@@ -90,14 +90,10 @@ class Stream:
         """Store what was said of rows in packs; a later pack, asked as soon as these are taken, looks them up."""
         store = self._store
         if store is not None and store.writable and jobs:
-            try:
+            with warned(store, "written"):
                 source = store.source(*self._lm.stored_as, PACKED)
-                said = [(job.key, source, StoredAnswer(answers[job.position])) for job in jobs]
-                if not store.put_now(said):
-                    store.put(said)
+                if not store.put([(job.key, source, StoredAnswer(answers[job.position])) for job in jobs]):
                     store.flush()
-            except sqlite3.Error as error:
-                warn_of_store(f"the response store {str(store.path)!r} cannot be written: {error}")
         for job in jobs:
             job.completion = Completion(answers[job.position], None, None, Usage(), None, "pack")
         self._call.end(jobs)
@@ -128,7 +124,7 @@ class Stream:
         if not jobs:
             return
         if self._run is None:
-            self._run = Run(self._lm.route(self._store), self._settings.concurrency, self._opened, self._end)
+            self._run = Run(self._lm.route(self._store), self._settings.concurrency, self._opened, self._call.end)
         self._bar.grow(len(jobs))
         ended = threading.Event()
         with self._lock:
@@ -149,9 +145,6 @@ class Stream:
             await run.send(jobs)
         finally:
             ended.set()
-
-    def _end(self, job: Job[Any]) -> None:
-        self._call.end((job,))
 
     # --- waiting --------------------------------------------------------------------------------------------------
 
@@ -185,7 +178,7 @@ class Stream:
             if sending.future.done():
                 sending.future.result()  # raises what would otherwise be waited for without end
         if self._run is not None:
-            self._bar.update(self._run.done, self._run.dollars)
+            self._bar.update(self._run.done, self._run.attempts.dollars)
         return self._call.take()
 
     def arrived(self) -> Arrived:
@@ -238,7 +231,7 @@ class Stream:
             self._open = False
             sendings = self._sendings
         if self._run is not None:
-            self._bar.update(self._run.done, self._run.dollars)
+            self._bar.update(self._run.done, self._run.attempts.dollars)
         self._bar.close(self._call.usage().failed)
         if self._call.unanswered:
             for sending in sendings:
@@ -266,6 +259,15 @@ class Stream:
             warn_of_store(f"the response store {str(self._store.path)!r} is read-only")
         elif self._store.trouble is not None:
             warn_of_store(self._store.trouble)
+
+
+@contextlib.contextmanager
+def warned(store: ResponseStore, what: str) -> Iterator[None]:
+    """A block that ends with a warning where the store cannot be read, or written."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        warn_of_store(f"the response store {str(store.path)!r} cannot be {what}: {error}")
 
 
 def warn_of_store(trouble: str) -> None:

@@ -142,30 +142,25 @@ def _is_reasoning(text: str) -> bool:
 
 def failure(status: int, message: str, headers: Mapping[str, str], secrets: tuple[str, ...] = ()) -> LMRequestFailed:
     """The error for a response with an error status; ``secrets`` are struck out of the server's message."""
-    error = _failure(status, message, headers, secrets)
-    error.limits = limits_of(headers)
-    return error
-
-
-def _failure(status: int, message: str, headers: Mapping[str, str], secrets: tuple[str, ...]) -> LMRequestFailed:
     for secret in secrets:
         message = message.replace(secret, "***")
-    fact = f"the server answered {status}: {shorten(message) or 'no reason given'}"
+    kind, way = LMRequestFailed, ""
     if status == 401:
-        return AuthenticationFailed(f"{fact}; set the key with api_key= or in the provider's environment variable", 401)
-    if status == 404:
-        return ModelNotFound(f"{fact}; check the model's name and api_base", 404)
-    if status == 408:
-        return RequestTimedOut(fact, 408, retry_after(headers))
-    if status == 429 and "insufficient_quota" in message:
-        return QuotaExhausted(fact, 429)
-    if status == 429:
-        return RateLimited(fact, 429, retry_after(headers))
-    if status == 409 or status >= 500:
-        return ServerFailed(fact, status, retry_after(headers))
-    if status in (400, 413, 422) and _CONTEXT.search(message):
-        return ContextTooLong(f"{fact}; shorten the cells, or take a model with a longer context", status)
-    return LMRequestFailed(fact, status)
+        kind, way = AuthenticationFailed, "; set the key with api_key= or in the provider's environment variable"
+    elif status == 404:
+        kind, way = ModelNotFound, "; check the model's name and api_base"
+    elif status == 408:
+        kind = RequestTimedOut
+    elif status == 429:
+        kind = QuotaExhausted if "insufficient_quota" in message else RateLimited
+    elif status == 409 or status >= 500:
+        kind = ServerFailed
+    elif status in (400, 413, 422) and _CONTEXT.search(message):
+        kind, way = ContextTooLong, "; shorten the cells, or take a model with a longer context"
+    fact = f"the server answered {status}: {shorten(message) or 'no reason given'}{way}"
+    error = kind(fact, status, retry_after(headers) if kind.retryable else None)
+    error.limits = limits_of(headers)
+    return error
 
 
 def error_message(raw: bytes) -> str:

@@ -6,7 +6,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from tagframe.errors import counted
@@ -77,12 +77,16 @@ def total(usages: Iterable[Usage]) -> Usage:
 
 
 class Ledger:
-    """The usage of every call of this process; safe to use from several threads."""
+    """The usage of every call of this process; safe to use from several threads.
+
+    Attributes:
+        total: the sum of all calls.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._calls: deque[tuple[str, str, Usage]] = deque(maxlen=CALLS_KEPT)
-        self._total = Usage()
+        self.total = Usage()
 
     def after_fork(self) -> None:
         """Have a lock that no thread of the parent holds."""
@@ -92,18 +96,13 @@ class Ledger:
         """Add one call."""
         with self._lock:
             self._calls.append((description, model, usage))
-            self._total = total((self._total, usage))
+            self.total = total((self.total, usage))
 
     def reset(self) -> None:
         """Forget all calls."""
         with self._lock:
             self._calls.clear()
-            self._total = Usage()
-
-    @property
-    def total(self) -> Usage:
-        """The sum of all calls."""
-        return self._total
+            self.total = Usage()
 
     def frame(self) -> pd.DataFrame:
         """A row a call, in the order in which they ended."""
@@ -133,8 +132,3 @@ def usage() -> pd.DataFrame:
 def total_usage() -> Usage:
     """The sum of all calls of this process."""
     return ledger.total
-
-
-def timed(usage: Usage, seconds: float) -> Usage:
-    """The same usage with a call's time on the clock."""
-    return replace(usage, seconds=seconds)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeAlias
 
 Write: TypeAlias = tuple[str, tuple[Any, ...]]
 """A statement and its row."""
@@ -22,20 +23,12 @@ LOCK_SECONDS = 30.0
 _WRITES_BETWEEN_UPKEEPS = 1000
 
 
-class _Item:
+class _Item(NamedTuple):
     """Writes that were handed over together, then what to call."""
 
-    __slots__ = ("last", "then", "writes")
-
-    def __init__(
-        self,
-        writes: Sequence[Write],
-        then: Callable[[], None] | None = None,
-        last: bool = False,
-    ) -> None:
-        self.writes = writes
-        self.then = then
-        self.last = last
+    writes: Sequence[Write]
+    then: Callable[[], None] | None = None
+    last: bool = False
 
 
 class Writer:
@@ -150,15 +143,20 @@ def is_busy(error: BaseException) -> bool:
 
 
 def _commit(connection: sqlite3.Connection, writes: Sequence[Write]) -> None:
-    if not writes:
-        return
     if len(writes) == 1:
         connection.execute(*writes[0])
-        return
+    elif writes:
+        with transaction(connection):
+            for statement, row in writes:
+                connection.execute(statement, row)
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All or nothing, with the lock from the start."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for statement, row in writes:
-            connection.execute(statement, row)
+        yield
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
