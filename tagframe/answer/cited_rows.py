@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pandas as pd
 from sqlglot import exp
 
-from tagframe.answer.sql_tree import aggregates, column_of, conjuncts, is_grouped, parsed, source_tables, written
-from tagframe.engines.base import SQLLimits
+from tagframe.answer.lm_sql.checks import is_column_of
+from tagframe.answer.sql_tree import (
+    aggregates,
+    column_of,
+    conjuncts,
+    group_keys,
+    is_grouped,
+    parsed,
+    source_tables,
+    without,
+    written,
+)
 from tagframe.errors import SQLFailed, UnsafeSQL
 
 if TYPE_CHECKING:
@@ -19,6 +31,7 @@ if TYPE_CHECKING:
 CITED = 1_000
 """Rows of a table that are cited at most."""
 _COLUMNS = ["table", "key", "value", "row"]
+_AFTER_WHERE = ("group", "having", "order", "limit", "offset", "windows")
 
 
 def sources_of(sql: str, reader: Reader) -> pd.DataFrame:
@@ -65,15 +78,13 @@ def _key_columns(profile: TableProfile) -> list[str]:
 def _cited(tree: exp.Select, alias: str, keys: Sequence[str], reader: Reader) -> list[tuple[str, int | None]]:
     """Values of a table's key, with the row of the result that each is behind."""
     by_row = not is_grouped(tree) and tree.args.get("distinct") is None
-    block = tree.copy()
-    assert isinstance(block, exp.Select)
     shown = [exp.alias_(column_of(key, alias), f"key_{position}") for position, key in enumerate(keys)]
     if by_row:
         # What follows SELECT stays, since ORDER BY may name it.
+        block = without(tree)
         block.set("expressions", [*shown, *block.expressions])
     else:
-        for clause in ("group", "having", "order", "limit", "offset", "windows"):
-            block.set(clause, None)
+        block = without(tree, *_AFTER_WHERE)
         if (group := _in_result(tree, reader)) is not None:
             block = block.where(group)
         block.set("expressions", shown)
@@ -82,7 +93,7 @@ def _cited(tree: exp.Select, alias: str, keys: Sequence[str], reader: Reader) ->
     columns = ", ".join(f"key_{position}" for position in range(len(keys)))
     cut = f"SELECT {columns} FROM ({inner}) AS cited LIMIT {CITED}"
     try:
-        rows = reader.run(cut, SQLLimits(rows=CITED, seconds=reader.limits.seconds, memory=reader.limits.memory))
+        rows = reader.run(cut, replace(reader.limits, rows=CITED))
     except (SQLFailed, UnsafeSQL):
         return []
     values = [", ".join("NULL" if pd.isna(cell) else str(cell) for cell in row) for row in rows.itertuples(index=False)]
@@ -98,63 +109,20 @@ def _in_result(tree: exp.Select, reader: Reader) -> exp.Expr | None:
     group = tree.args.get("group")
     if group is None or (tree.args.get("having") is None and tree.args.get("limit") is None):
         return None
-    keys = group_keys(tree, lambda name: has_column(tree, name, reader))
+    keys = group_keys(tree, partial(is_column_of, tree, reader))
     if keys is None:
         return None
-    inner = tree.copy()
-    assert isinstance(inner, exp.Select)
-    inner.set("with_", None)
+    inner = without(tree, "with_")
     named = [exp.alias_(key.copy(), f"group_{position}") for position, key in enumerate(keys)]
     inner.set("expressions", [*named, *inner.expressions])
+    # That two values are equal, or both NULL.
+    equal = exp.Is if reader.engine.dialect.name == "sqlite" else exp.NullSafeEQ
     same = [
-        _same(exp.column(f"group_{position}", "in_result"), key.copy(), reader) for position, key in enumerate(keys)
+        equal(this=exp.column(f"group_{position}", "in_result"), expression=key.copy())
+        for position, key in enumerate(keys)
     ]
     found = exp.select("1").from_(inner.subquery("in_result")).where(*same)
     return exp.Exists(this=found)
-
-
-def _same(one: exp.Column, other: exp.Expr, reader: Reader) -> exp.Expr:
-    """That two values are equal, or both NULL."""
-    kind = exp.Is if reader.engine.dialect.name == "sqlite" else exp.NullSafeEQ
-    return kind(this=one, expression=other)
-
-
-def group_keys(tree: exp.Select, is_column: Callable[[str], bool]) -> list[exp.Expr] | None:
-    """What a block groups by, with positions and names of its SELECT written out; None where that cannot be told.
-
-    Args:
-        tree: the block.
-        is_column: whether its tables have a column of that name, which comes before a name of SELECT.
-    """
-    group = tree.args.get("group")
-    keys: list[exp.Expr] = []
-    by_alias = {item.alias.casefold(): item.this for item in tree.expressions if isinstance(item, exp.Alias)}
-    for key in group.expressions if group is not None else []:
-        if isinstance(key, exp.Literal) and not key.is_string:
-            position = int(key.this) - 1
-            if not 0 <= position < len(tree.expressions) or any(
-                item.is_star for item in tree.expressions[: position + 1]
-            ):
-                return None
-            keys.append(tree.expressions[position].unalias())
-        elif isinstance(key, exp.Column) and not key.table and key.name.casefold() in by_alias:
-            keys.append(key if is_column(key.name) else by_alias[key.name.casefold()])
-        else:
-            keys.append(key)
-    return keys
-
-
-def has_column(block: exp.Select, name: str, reader: Reader) -> bool:
-    """Whether the tables of a block have a column of that name."""
-    alone = exp.Select(expressions=[column_of(name)])
-    for clause in ("with_", "from_", "joins"):
-        value = block.args.get(clause)
-        alone.set(clause, [one.copy() for one in value] if isinstance(value, list) else value and value.copy())
-    try:
-        reader.compile(written(alone, reader.engine.dialect.name))
-    except (SQLFailed, UnsafeSQL):
-        return False
-    return True
 
 
 def why_empty(sql: str, reader: Reader) -> str:
@@ -182,10 +150,7 @@ def why_empty(sql: str, reader: Reader) -> str:
 
 
 def _count(tree: exp.Select, where: Sequence[exp.Expr], reader: Reader) -> str:
-    block = tree.copy()
-    assert isinstance(block, exp.Select)
-    for clause in ("where", "group", "having", "order", "limit", "offset", "distinct", "windows"):
-        block.set(clause, None)
+    block = without(tree, "where", "distinct", *_AFTER_WHERE)
     block.set("expressions", [exp.alias_(exp.Literal.number(1), "one")])
     if any(aggregates(part) for part in where):
         return "?"

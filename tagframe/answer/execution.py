@@ -11,7 +11,7 @@ from tagframe import config, results
 from tagframe.answer.cited_rows import sources_of, why_empty
 from tagframe.answer.doubts import Doubt, doubts_of
 from tagframe.answer.guard import Reader
-from tagframe.answer.lm_sql import Staged, StageReport, has_functions
+from tagframe.answer.lm_sql import Done, Staged, StageReport, has_functions
 from tagframe.answer.query import Query, names_of
 from tagframe.answer.query_quote import quote_of
 from tagframe.answer.step_models import driver
@@ -107,14 +107,11 @@ class ExecSQL:
         tables = tuple(dict.fromkeys(reader.named(asked.sql).values()))
         if has_functions(asked.sql):
             done = yield from Staged(asked.sql, reader, self.on_error, self.rows_per_call).steps()
-            rows, execution = (
-                done.rows,
-                Execution(asked, tables, done.sql, done.reader.anew(), done.reports, done.is_text),
-            )
         else:
-            rows, execution = reader.run(asked.sql), Execution(asked, tables, asked.sql, reader.anew())
-        results.remember(rows, execution=execution)
-        return rows
+            done = Done(reader.run(asked.sql), asked.sql, reader)
+        execution = Execution(asked, tables, done.sql, done.reader.anew(), done.reports, done.is_text)
+        results.remember(done.rows, execution=execution)
+        return done.rows
 
     if not TYPE_CHECKING:
         __getattr__ = names_of_before("exec_sql(corpus)", {"quote": "exec_sql(corpus)(statement, quote=True)"})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -15,9 +16,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from tagframe.answer.generation import plain_value
-from tagframe.answer.sql_tree import aggregates, is_grouped, parsed, written
-from tagframe.engines.base import SQLLimits
-from tagframe.errors import CorpusError, SQLFailed, UnsafeSQL
+from tagframe.answer.sql_tree import aggregates, is_grouped, item_at, named_items, parsed, written
+from tagframe.errors import CorpusError, SQLFailed, UnsafeSQL, counted
 
 if TYPE_CHECKING:
     from tagframe.answer.guard import Reader
@@ -47,7 +47,7 @@ def other_readings(sql: str, rows: pd.DataFrame, reader: Reader) -> Iterator[str
 
 
 def _run(tree: exp.Expr, reader: Reader, most: int) -> pd.DataFrame:
-    limits = SQLLimits(rows=most, seconds=min(_SECONDS, reader.limits.seconds), memory=reader.limits.memory)
+    limits = replace(reader.limits, rows=most, seconds=min(_SECONDS, reader.limits.seconds))
     return reader.run(written(tree, reader.engine.dialect.name), limits)
 
 
@@ -94,23 +94,23 @@ def _each_once(tree: exp.Select, rows: pd.DataFrame, reader: Reader) -> Iterator
     if not tree.args.get("joins") or tree.args.get("distinct") is not None:
         return
     if not is_grouped(tree):
-        if tree.args.get("limit") is None and len(rows) > (distinct := len(_counted(rows))):
+        if tree.args.get("limit") is None and len(rows) > (distinct := len(set(_cells(rows)))):
             yield f"the {len(rows):,} rows repeat themselves; each once, there are {distinct:,}"
         return
     other = tree.copy()
-    counted = [
+    counts = [
         node
         for item in other.expressions
         for node in item.find_all(exp.Anonymous)
         if node.name.lower() == "count" and len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Column)
     ]
-    if not counted:
+    if not counts:
         return
-    for node in counted:
+    for node in counts:
         node.set("expressions", [exp.Distinct(expressions=[node.expressions[0].copy()])])
     once = _run(other, reader, max(reader.limits.rows, len(rows)))
     if not _same_rows(once, rows):
-        what = ", ".join(sorted({written(node, reader.engine.dialect.name) for node in counted}))
+        what = ", ".join(sorted({written(node, reader.engine.dialect.name) for node in counts}))
         yield f"what is counted repeats itself; by {what} {_difference(rows, once, 'there would be', 'it would be')}"
 
 
@@ -121,7 +121,7 @@ def _equals_of_last(tree: exp.Select, rows: pd.DataFrame, reader: Reader) -> Ite
         return
     if not isinstance(limit.expression, exp.Literal) or limit.expression.this != str(len(rows)) or not len(rows):
         return
-    by_alias = {item.alias.casefold(): item.this for item in tree.expressions if isinstance(item, exp.Alias)}
+    by_alias = named_items(tree)
     other = tree.copy()
     for position, key in enumerate(order.expressions):
         known = _meant_by(key.this, tree.expressions, by_alias)
@@ -137,16 +137,14 @@ def _equals_of_last(tree: exp.Select, rows: pd.DataFrame, reader: Reader) -> Ite
     behind = len(equal) - 1
     if len(set(equal)) > 1:
         more_than = "" if behind + len(rows) < further else "at least "
-        are = "row is" if behind == 1 else "rows are"
-        yield f"{more_than}{behind:,} further {are} equal to the last of the {len(rows):,} in what the order goes by"
+        further_are = counted(behind, "further row is", "further rows are")
+        yield f"{more_than}{further_are} equal to the last of the {len(rows):,} in what the order goes by"
 
 
 def _meant_by(key: exp.Expr, items: Sequence[exp.Expr], by_alias: dict[str, exp.Expr]) -> exp.Expr | None:
     """What an entry of ORDER BY means: itself, or what SELECT has at its position or under its name."""
     if isinstance(key, exp.Literal) and key.is_int:
-        position = int(key.this) - 1
-        is_known = 0 <= position < len(items) and not any(item.is_star for item in items[: position + 1])
-        return items[position].unalias() if is_known else None
+        return item_at(key, items)
     if isinstance(key, exp.Column) and not key.table:
         return by_alias.get(key.name.casefold(), key)
     has_alias = any(not node.table and node.name.casefold() in by_alias for node in key.find_all(exp.Column))
@@ -154,11 +152,7 @@ def _meant_by(key: exp.Expr, items: Sequence[exp.Expr], by_alias: dict[str, exp.
 
 
 def _same_rows(one: pd.DataFrame, other: pd.DataFrame) -> bool:
-    return len(one) == len(other) and _counted(one) == _counted(other)
-
-
-def _counted(rows: pd.DataFrame) -> Counter[tuple[object, ...]]:
-    return Counter(_cells(rows))
+    return len(one) == len(other) and Counter(_cells(one)) == Counter(_cells(other))
 
 
 def _cells(rows: pd.DataFrame) -> list[tuple[object, ...]]:
@@ -169,8 +163,8 @@ def _cells(rows: pd.DataFrame) -> list[tuple[object, ...]]:
 def _difference(rows: pd.DataFrame, other: pd.DataFrame, there: str, it: str) -> str:
     """How another result differs, in few words."""
     if len(rows) != len(other):
-        return f"{there} {len(other):,} row{'s' * (len(other) != 1)} for {len(rows):,}"
+        return f"{there} {counted(len(other), 'row')} for {len(rows):,}"
     if other.size == 1:
         return f"{it} {plain_value(other.iat[0, 0])} for {plain_value(rows.iat[0, 0])}"
-    changed = sum((_counted(other) - _counted(rows)).values())
+    changed = (Counter(_cells(other)) - Counter(_cells(rows))).total()
     return f"{changed:,} of {len(rows):,} rows would be others"

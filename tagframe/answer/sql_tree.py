@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from sqlglot import exp, parse_one
 
@@ -68,6 +68,48 @@ def is_grouped(select: exp.Select) -> bool:
     """Whether a block makes one row of many."""
     parts = [*select.expressions, select.args.get("having"), select.args.get("order")]
     return select.args.get("group") is not None or any(part is not None and aggregates(part) for part in parts)
+
+
+def group_keys(tree: exp.Select, is_column: Callable[[str], bool]) -> list[exp.Expr] | None:
+    """What a block groups by, with positions and names of its SELECT written out; None where that cannot be told.
+
+    Args:
+        tree: the block.
+        is_column: whether its tables have a column of that name, which comes before a name of SELECT.
+    """
+    group = tree.args.get("group")
+    keys: list[exp.Expr] = []
+    by_alias = named_items(tree)
+    for key in group.expressions if group is not None else []:
+        if isinstance(key, exp.Literal) and not key.is_string:
+            if (item := item_at(key, tree.expressions)) is None:
+                return None
+            keys.append(item)
+        elif isinstance(key, exp.Column) and not key.table and key.name.casefold() in by_alias:
+            keys.append(key if is_column(key.name) else by_alias[key.name.casefold()])
+        else:
+            keys.append(key)
+    return keys
+
+
+def named_items(select: exp.Select) -> dict[str, exp.Expr]:
+    """What SELECT gives a name, by that name in lower case."""
+    return {item.alias.casefold(): item.this for item in select.expressions if isinstance(item, exp.Alias)}
+
+
+def item_at(literal: exp.Literal, items: Sequence[exp.Expr]) -> exp.Expr | None:
+    """What SELECT has at a position that GROUP BY or ORDER BY gives; None where it has none, or a star before it."""
+    position = int(literal.this) - 1
+    is_known = 0 <= position < len(items) and not any(item.is_star for item in items[: position + 1])
+    return items[position].unalias() if is_known else None
+
+
+def without(select: exp.Select, *clauses: str) -> exp.Select:
+    """A copy of a block that lacks some clauses."""
+    copied: exp.Select = select.copy()  # type: ignore[assignment]  # of the same class
+    for clause in clauses:
+        copied.set(clause, None)
+    return copied
 
 
 def with_tables(query: exp.Expr) -> list[exp.CTE]:

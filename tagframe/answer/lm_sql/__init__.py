@@ -1,12 +1,12 @@
 """LM functions in SQL: a statement that calls a model is run in stages, and each stage asks for distinct values only.
 
 ``calls`` finds the functions of a statement, ``checks`` refuses what cannot be staged, ``blocks`` takes a query block
-apart, ``values`` asks the model and keeps its answers, ``staging`` runs the statement.
+apart, ``asked_values`` asks the model and keeps its answers, ``staging`` runs the statement.
 """
 
 from tagframe.answer.lm_sql.asked_values import StageReport
 from tagframe.answer.lm_sql.calls import FUNCTIONS, has_functions
 from tagframe.answer.lm_sql.checks import check_staged
-from tagframe.answer.lm_sql.staging import Staged
+from tagframe.answer.lm_sql.staging import Done, Staged
 
-__all__ = ["FUNCTIONS", "StageReport", "Staged", "check_staged", "has_functions"]
+__all__ = ["FUNCTIONS", "Done", "StageReport", "Staged", "check_staged", "has_functions"]

@@ -9,11 +9,10 @@ from sqlglot import exp
 
 from tagframe.answer.lm_sql.calls import calls_in, visible_tables
 from tagframe.answer.lm_sql.dialects import KEY, OWN, Spoken
-from tagframe.answer.sql_tree import aggregates, conjuncts, is_grouped
+from tagframe.answer.sql_tree import aggregates, conjuncts, is_grouped, without, written
 
 _STRICT = (exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 ARGUMENT = f"{OWN}argument_"
-_ROWS = f"{OWN}rows"
 
 
 def blocks_with_calls(tree: exp.Expr) -> list[exp.Select]:
@@ -155,40 +154,20 @@ class Block:
             columns: of the keys of the groups.
             ordered: whether ORDER BY and LIMIT hold too.
         """
-        built = self.select.copy()
-        assert isinstance(built, exp.Select)
-        built.set("with_", None)
+        built = without(self.select, "with_", "limit", "offset", *(() if ordered else ("order",)))
         named = [item for item in built.expressions if isinstance(item, exp.Alias) and not calls_in(item)]
         built.set("expressions", [exp.alias_(self.spoken.keys(self.spoken.key(columns)), KEY), *named])
         having = [part.copy() for part in conjuncts(built.args.get("having")) if not calls_in(part)]
         built.set("having", exp.Having(this=exp.and_(*having, copy=False)) if having else None)
-        for clause in ("limit", "offset") if ordered else ("order", "limit", "offset"):
-            built.set(clause, None)
         return built.limit(needed(self.select), copy=False) if ordered else built
 
 
-def read_from(
-    block: exp.Select, inner: exp.Select, names: Sequence[str], spoken: Spoken, *, distinct: bool, most: int
-) -> list[str]:
-    """Statements of which the first that runs gives some columns of the rows of a block.
-
-    Args:
-        block: in its statement.
-        inner: its rows.
-        names: of the columns.
-        spoken: the dialect of the statement.
-        distinct: whether each first column comes once.
-        most: rows at most.
-    """
-    rows = f"({spoken.written(inner)}) AS {_ROWS}"
-    ways = spoken.distinct(names, rows) if distinct else [f"SELECT {', '.join(names)} FROM {rows}"]
-    return [standing_alone(block, f"{way} LIMIT {most}", spoken) for way in ways]
-
-
-def standing_alone(block: exp.Expr, sql: str, spoken: Spoken) -> str:
+def standing_alone(block: exp.Expr, sql: str, dialect: str) -> str:
     """A statement with the tables of WITH that a block may read."""
-    tables = [spoken.written(cte) for cte in visible_tables(block)]
-    return f"WITH RECURSIVE {', '.join(tables)} {sql}" if tables else sql
+    tables = visible_tables(block)
+    is_recursive = any(cte.parent is not None and cte.parent.args.get("recursive") for cte in tables)
+    clause = f"WITH {'RECURSIVE ' * is_recursive}{', '.join(written(cte, dialect) for cte in tables)} "
+    return f"{clause if tables else ''}{sql}"
 
 
 def names_of_call(number: int, width: int) -> list[str]:

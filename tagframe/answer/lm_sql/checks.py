@@ -11,7 +11,7 @@ from tagframe.answer.guard import Reader, check_sql
 from tagframe.answer.lm_sql.blocks import blocks_with_calls, standing_alone
 from tagframe.answer.lm_sql.calls import FUNCTIONS, Call, call_of, calls_in, check_places
 from tagframe.answer.lm_sql.dialects import Spoken, spoken_of
-from tagframe.answer.sql_tree import column_of
+from tagframe.answer.sql_tree import column_of, without, written
 from tagframe.errors import SQLFailed, UnsafeSQL
 
 
@@ -41,27 +41,25 @@ def check_staged(sql: str, reader: Reader) -> str:
 
 def is_column_of(block: exp.Select, reader: Reader, name: str) -> bool:
     """Whether the tables of a block have a column of that name."""
-    spoken = spoken_of(reader)
     alone = exp.Select(expressions=[column_of(name)])
     for clause in ("from_", "joins"):
         value = block.args.get(clause)
         alone.set(clause, [one.copy() for one in value] if isinstance(value, list) else value and value.copy())
     for node in calls_in(alone):
         node.replace(exp.Null())
+    dialect = reader.engine.dialect.name
+    sql = standing_alone(block, written(alone, dialect), dialect)
     try:
-        reader.compile(standing_alone(block, spoken.written(alone), spoken))
-    except SQLFailed:
+        reader.compile(sql)
+    except (SQLFailed, UnsafeSQL):
         return False
     return True
 
 
 def _refuse_correlated(block: exp.Select, calls: Sequence[Call], reader: Reader, spoken: Spoken) -> None:
     """Refuse a block whose rows depend on those of another one: it has no values of its own to ask about."""
-    alone = block.copy()
-    assert isinstance(alone, exp.Select)
-    alone.set("with_", None)
     try:
-        reader.compile(standing_alone(block, spoken.written(alone), spoken))
+        reader.compile(standing_alone(block, spoken.written(without(block, "with_")), spoken.name))
     except SQLFailed as error:
         if not spoken.names_no_column(error):
             raise

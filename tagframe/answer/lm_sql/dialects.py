@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
@@ -40,8 +39,8 @@ Kind = Literal["text", "number", "integer", "date", "boolean"]
 """What an answer is."""
 
 
-class Spoken(ABC):
-    """The dialect of one engine; see :data:`SPOKEN`.
+class Spoken:
+    """The dialect of one engine; this one is SQLite's, and others differ from it. See :data:`SPOKEN`.
 
     Attributes:
         name: as sqlglot calls it.
@@ -50,10 +49,11 @@ class Spoken(ABC):
         orders_by_names: whether ORDER BY may name what SELECT does inside an expression, and not only by itself.
     """
 
-    name: str
-    casts: Mapping[str, Any]
-    folds: bool
-    orders_by_names: bool
+    name = "sqlite"
+    casts: Mapping[str, Any] = {"REAL": float, "NUMERIC": float, "INTEGER": int}
+    folds = False
+    orders_by_names = True
+    _quote, _list = "quote", "json_group_array"
 
     def parsed(self, sql: str) -> exp.Query:
         """A statement that the guard has let through.
@@ -78,74 +78,35 @@ class Spoken(ABC):
             whole = exp.DPipe(this=comma, expression=part, safe=True)
         return whole if len(quoted) == 1 else exp.Paren(this=whole)
 
-    _quote: str
-
-    @abstractmethod
-    def true(self) -> exp.Expr:
-        """What always holds."""
-
-    @abstractmethod
     def keys(self, key: exp.Expr) -> exp.Expr:
         """All keys of a group, as a list of JSON."""
-
-    @abstractmethod
-    def distinct(self, names: Sequence[str], rows: str) -> Iterator[str]:
-        """Statements, of which the first that runs gives each first column once, with some of the others."""
-
-    @abstractmethod
-    def lookup(self, table: str, key: exp.Expr, kind: Kind) -> exp.Expr:
-        """The answer for a row, NULL where there is none."""
-
-    @abstractmethod
-    def was_asked(self, table: str, key: exp.Expr) -> exp.Expr:
-        """That there is an answer for a row."""
-
-    @abstractmethod
-    def has_not_failed(self, table: str, key: exp.Expr) -> exp.Expr:
-        """That the answer for a row is not missing."""
-
-    @abstractmethod
-    def table(self, answers: Mapping[str, Any], failed: Collection[str], kind: Kind) -> pa.Table:
-        """The answers by their keys, to be brought along by the statement; ``failed`` are keys of which none came."""
-
-    @abstractmethod
-    def stand_in(self, key: exp.Expr, kind: Kind) -> exp.Expr:
-        """What compiles in the place of a look-up, and names what the key does."""
-
-    @abstractmethod
-    def names_no_column(self, error: SQLFailed) -> bool:
-        """Whether a statement did not compile as it names a column that is not there."""
-
-
-class _SQLite(Spoken):
-    name = "sqlite"
-    casts: Mapping[str, Any] = {"REAL": float, "NUMERIC": float, "INTEGER": int}
-    folds = False
-    orders_by_names = True
-    _quote = "quote"
+        return exp.Anonymous(this=self._list, expressions=[exp.Distinct(expressions=[key])])
 
     def true(self) -> exp.Expr:
+        """What always holds."""
         return exp.Literal.number(1)
 
-    def keys(self, key: exp.Expr) -> exp.Expr:
-        return exp.Anonymous(this="json_group_array", expressions=[exp.Distinct(expressions=[key])])
-
-    def distinct(self, names: Sequence[str], rows: str) -> Iterator[str]:
-        yield f"SELECT {', '.join(names)} FROM {rows} GROUP BY {names[0]}"
+    def distinct(self, names: Sequence[str], rows: str) -> Sequence[str]:
+        """Statements, of which the first that runs gives each first column once, with some of the others."""
+        return [f"SELECT {', '.join(names)} FROM {rows} GROUP BY {names[0]}"]
 
     def lookup(self, table: str, key: exp.Expr, kind: Kind) -> exp.Expr:
+        """The answer for a row, NULL where there is none."""
         return self._found(VALUE, table, key)
 
     def was_asked(self, table: str, key: exp.Expr) -> exp.Expr:
+        """That there is an answer for a row."""
         return exp.In(this=key, query=exp.select(KEY).from_(table).subquery())
 
     def has_not_failed(self, table: str, key: exp.Expr) -> exp.Expr:
+        """That the answer for a row is not missing."""
         return exp.Is(this=self._found(FAILED, table, key), expression=exp.Null()).not_()
 
     def _found(self, column: str, table: str, key: exp.Expr) -> exp.Expr:
         return exp.select(column).from_(table).where(exp.EQ(this=exp.column(KEY), expression=key)).subquery()
 
     def table(self, answers: Mapping[str, Any], failed: Collection[str], kind: Kind) -> pa.Table:
+        """The answers by their keys, to be brought along by the statement; ``failed`` are keys of which none came."""
         frame = pd.DataFrame(
             {
                 KEY: pd.Series(list(answers), dtype=object),
@@ -157,9 +118,11 @@ class _SQLite(Spoken):
         return looked_up_by(relation(frame), KEY)
 
     def stand_in(self, key: exp.Expr, kind: Kind) -> exp.Expr:
+        """What compiles in the place of a look-up, and names what the key does."""
         return key
 
     def names_no_column(self, error: SQLFailed) -> bool:
+        """Whether a statement did not compile as it names a column that is not there."""
         return "no such column" in str(error)
 
 
@@ -173,7 +136,7 @@ class _Postgres(Spoken):
     }
     folds = True
     orders_by_names = False
-    _quote = "quote_nullable"
+    _quote, _list = "quote_nullable", "jsonb_agg"
     _types: Mapping[Kind, str] = {
         "text": "text", "number": "double precision", "integer": "bigint", "date": "date", "boolean": "boolean",
     }  # fmt: skip
@@ -194,14 +157,13 @@ class _Postgres(Spoken):
     def true(self) -> exp.Expr:
         return exp.true()
 
-    def keys(self, key: exp.Expr) -> exp.Expr:
-        return exp.Anonymous(this="jsonb_agg", expressions=[exp.Distinct(expressions=[key])])
-
-    def distinct(self, names: Sequence[str], rows: str) -> Iterator[str]:
+    def distinct(self, names: Sequence[str], rows: str) -> Sequence[str]:
         shown = ", ".join(names)
-        yield f"SELECT {shown} FROM {rows} GROUP BY {shown} ORDER BY {names[0]}"
-        # Values of a type that has no equality, as json: sorted by their keys, which takes longer.
-        yield f"SELECT DISTINCT ON ({names[0]}) {shown} FROM {rows} ORDER BY {names[0]}"
+        return [
+            f"SELECT {shown} FROM {rows} GROUP BY {shown} ORDER BY {names[0]}",
+            # Values of a type that has no equality, as json: sorted by their keys, which takes longer.
+            f"SELECT DISTINCT ON ({names[0]}) {shown} FROM {rows} ORDER BY {names[0]}",
+        ]
 
     def lookup(self, table: str, key: exp.Expr, kind: Kind) -> exp.Expr:
         return exp.cast(self._found(VALUE, table, key), self._types[kind], dialect="postgres")
@@ -231,7 +193,7 @@ class _Postgres(Spoken):
         return (" column " in said and "does not exist" in said) or "FROM-clause entry for table" in said
 
 
-SPOKEN: dict[str, Spoken] = {spoken.name: spoken for spoken in (_SQLite(), _Postgres())}
+SPOKEN: dict[str, Spoken] = {spoken.name: spoken for spoken in (Spoken(), _Postgres())}
 """By the name of an engine's dialect: where LM functions are staged."""
 
 

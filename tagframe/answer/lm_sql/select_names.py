@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from tagframe.answer.lm_sql.calls import calls_in
 from tagframe.answer.lm_sql.dialects import Spoken
-from tagframe.answer.sql_tree import own_nodes
+from tagframe.answer.sql_tree import item_at, own_nodes
 
 _LONGEST = 60
 
@@ -52,9 +52,8 @@ def _positions(tree: exp.Expr, items: list[exp.Expr], clause: str) -> None:
         literal = term.this if clause == "order" else term
         if not isinstance(literal, exp.Literal) or literal.is_string or not str(literal.this).isdigit():
             continue
-        position = int(literal.this) - 1
-        if 0 <= position < len(items) and not any(item.is_star for item in items[: position + 1]):
-            literal.replace(_bracketed(items[position].unalias()))
+        if (item := item_at(literal, items)) is not None:
+            literal.replace(_bracketed(item))
 
 
 def _bracketed(tree: exp.Expr) -> exp.Expr:

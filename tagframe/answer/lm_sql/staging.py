@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -19,7 +19,6 @@ import numpy as np
 import pandas as pd
 from sqlglot import exp
 
-from tagframe.answer.cited_rows import group_keys
 from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql.asked_values import StageReport, Values
 from tagframe.answer.lm_sql.blocks import (
@@ -30,7 +29,6 @@ from tagframe.answer.lm_sql.blocks import (
     count_of,
     names_of_call,
     needed,
-    read_from,
     standing_alone,
     undecided,
 )
@@ -38,8 +36,7 @@ from tagframe.answer.lm_sql.calls import call_of, calls_in
 from tagframe.answer.lm_sql.checks import check_staged, is_column_of
 from tagframe.answer.lm_sql.dialects import KEY, OWN, Spoken, spoken_of
 from tagframe.answer.lm_sql.select_names import name_calls, write_out
-from tagframe.answer.sql_tree import aggregates, conjuncts, is_aggregate, is_grouped
-from tagframe.engines.base import SQLLimits
+from tagframe.answer.sql_tree import aggregates, conjuncts, group_keys, is_aggregate, is_grouped
 from tagframe.errors import SQLFailed, UnsafeSQL
 from tagframe.operators import OnError, RowsPerCall, Step, together
 from tagframe.operators.limiting import next_round
@@ -48,6 +45,8 @@ MOST_VALUES = 50_000
 """Distinct values that one function of a statement may be asked of."""
 AT_ONCE = 32
 """Values that are asked without looking whether fewer would do."""
+_Filter = tuple[int, Values, bool]
+"""The number of a condition, its call, and whether rows pass where it is true, or where it is not."""
 _SAMPLE = 24
 _FORETOLD_BY = 64
 _FIRST = 16
@@ -68,7 +67,7 @@ class Done:
     rows: pd.DataFrame
     sql: str
     reader: Reader
-    reports: tuple[StageReport, ...]
+    reports: tuple[StageReport, ...] = ()
     is_text: bool = False
 
 
@@ -103,7 +102,7 @@ class Staged:
         root = self.spoken.parsed(checked)
         blocks, self._root = blocks_with_calls(root), root
         if not blocks:
-            return Done(self.reader.run(checked), checked, self.reader, ())
+            return Done(self.reader.run(checked), checked, self.reader)
         is_text = _is_text(root)
         for select in blocks:
             yield from self._block(select)
@@ -121,7 +120,7 @@ class Staged:
     # --- a block --------------------------------------------------------------------------------------------------
 
     def _block(self, select: exp.Select) -> Step[None]:
-        write_out(select, lambda name: self._is_column(select, name), self.spoken)
+        write_out(select, self._columns_of(select), self.spoken)
         name_calls(select, self.spoken)
         block = Block(select, self.spoken)
         for position, condition in block.outer_conditions:
@@ -137,12 +136,9 @@ class Staged:
             for pending in (yield from self._in_order(block)):
                 yield from self._condition(block, pending)
         block.put_back()
-        if (group := select.args.get("group")) is not None:
-            yield from self._computed(block, calls_in(group))
-        for part in conjuncts(select.args.get("having")):
-            yield from self._computed(block, calls_in(part))
-        if (order := select.args.get("order")) is not None:
-            yield from self._computed(block, calls_in(order))
+        for part in (select.args.get("group"), *conjuncts(select.args.get("having")), select.args.get("order")):
+            if part is not None:
+                yield from self._computed(block, calls_in(part))
         yield from self._computed(block, [node for item in select.expressions for node in calls_in(item)], last=True)
         if self.on_error == "drop":
             for (owner, *_), one in self._values.items():
@@ -156,23 +152,22 @@ class Staged:
         return (
             all(bare_filter(pending.condition) is not None for pending in block.pending)
             and _is_limited(select, distinct=True)
-            and (self._merged_by(select) is not None if merges else not is_grouped(select))
+            and (merged_by(select, self._columns_of(select)) is not None if merges else not is_grouped(select))
         )
 
-    def _merged_by(self, select: exp.Select) -> list[exp.Expr] | None:
-        return merged_by(select, partial(self._is_column, select))
-
-    def _is_column(self, select: exp.Select, name: str) -> bool:
-        return is_column_of(select, self._bringing(), name)
+    def _columns_of(self, select: exp.Select) -> Callable[[str], bool]:
+        """Whether the tables of a block have a column of a name."""
+        return partial(is_column_of, select, self._bringing())
 
     def _of(self, select: exp.Select, node: exp.Expr) -> Values:
         """The answers to a call; calls of a block that are the same share them."""
-        call = call_of(node, select, partial(self._is_column, select), self.spoken)
+        is_column = self._columns_of(select)
+        call = call_of(node, select, is_column, self.spoken)
         identity = (id(select), *call.identity)
         if identity not in self._values:
             columns: Sequence[exp.Expr] = [column for _, column in call.columns]
             if call.function.aggregates:
-                keys = group_keys(select, lambda name: self._is_column(select, name))
+                keys = group_keys(select, is_column)
                 if keys is None:
                     raise UnsafeSQL(f"name the columns that the groups of {call.function.name} are made by in GROUP BY")
                 columns = keys
@@ -193,22 +188,21 @@ class Staged:
         first: bool = False,
     ) -> pd.DataFrame:
         """Rows of a block, of which no more come than may be asked about; ``first`` may leave out those after them."""
-        limits = SQLLimits(MOST_VALUES + 1, self.reader.limits.seconds, self.reader.limits.memory)
-        *ways, last = read_from(select, inner, names, self.spoken, distinct=distinct, most=MOST_VALUES + 1)
-        rows = self._first_that_runs(ways, last, limits)
-        if len(rows) > MOST_VALUES and not first:
-            raise _too_many(what, "distinct values" if distinct else "rows")
-        return rows
-
-    def _first_that_runs(self, ways: Sequence[str], last: str, limits: SQLLimits) -> pd.DataFrame:
+        most, source = MOST_VALUES + 1, f"({self.spoken.written(inner)}) AS {OWN}rows"
+        ways = self.spoken.distinct(names, source) if distinct else [f"SELECT {', '.join(names)} FROM {source}"]
         reader = self._bringing()
         for way in ways:
             try:
-                return reader.run(way, limits)
+                rows = reader.run(
+                    standing_alone(select, f"{way} LIMIT {most}", self.spoken.name), replace(reader.limits, rows=most)
+                )
+                break
             except SQLFailed as error:
-                if "equality operator" not in str(error):
+                if way is ways[-1] or "equality operator" not in str(error):
                     raise
-        return reader.run(last, limits)
+        if len(rows) > MOST_VALUES and not first:
+            raise _too_many(what, "distinct values" if distinct else "rows")
+        return rows
 
     def _asked(self, select: exp.Select, values: Sequence[Values], inner: exp.Select) -> Step[None]:
         """Ask each call of the distinct values in the rows of a statement; all of them at once."""
@@ -243,24 +237,20 @@ class Staged:
             or any(select.args.get(part) is not None for part in ("limit", "distinct"))
         ):
             return
-        filters = [self._of(select, node) for pending in block.pending for node in _calls_of(pending)]
-        inner = block.rows([one.columns for one in filters])
+        filters = self._filters(block)
+        inner = block.rows([one.columns for _, one, _ in filters])
         counted = inner.copy().select("1") if not inner.expressions else inner
         rows = f"({self.spoken.written(counted)}) AS {OWN}rows"
-        count = self._bringing().run(standing_alone(select, f"SELECT count(*) AS n FROM {rows}", self.spoken))
+        count = self._bringing().run(standing_alone(select, f"SELECT count(*) AS n FROM {rows}", self.spoken.name))
         total = int(count["n"].iloc[0])
         if total <= most:
             return
         share, error, asked = 1.0, 0.0, 0
         if filters:
-            names = [name for number, one in enumerate(filters) for name in names_of_call(number, len(one.columns))]
-            some = self._read(select, inner, names, filters[0], distinct=False, first=True)
+            names = [name for number, one, _ in filters for name in names_of_call(number, len(one.columns))]
+            some = self._read(select, inner, names, filters[0][1], distinct=False, first=True)
             asked = min(_FORETOLD_BY, len(some))
-            some = some.iloc[[position * len(some) // asked for position in range(asked)]]
-            for number, (one, yes) in enumerate(zip(filters, wanted, strict=True)):
-                names = names_of_call(number, len(one.columns))
-                yield from one.ask(_labelled(some[names].drop_duplicates(names[0]), one))
-                some = some[[one.answers.get(key) == int(bool(yes)) for key in some[names[0]]]]
+            some = yield from _passing(some.iloc[[position * len(some) // asked for position in range(asked)]], filters)
             share = len(some) / asked
             error = (share * (1 - share) / asked) ** 0.5
         if total * (share - 2 * error) > most:
@@ -269,6 +259,13 @@ class Staged:
                 f"the SQL would give about {round(total * share):,} rows, of {most:,} at most{told}; narrow it, or "
                 f"raise SQLLimits(rows=…): {self.sql[:200]!r}"
             )
+
+    def _filters(self, block: Block) -> list[_Filter]:
+        """The conditions, each of which is a filter or NOT of one."""
+        return [
+            (number, self._of(block.select, calls_in(pending.condition)[0]), bool(bare_filter(pending.condition)))
+            for number, pending in enumerate(block.pending)
+        ]
 
     def _in_order(self, block: Block) -> Step[list[Pending]]:
         """The conditions in the order in which they are asked: first those that cost little and leave little."""
@@ -299,13 +296,10 @@ class Staged:
         """Ask about rows in their order until enough pass; of those after it all stays NULL, so that none passes."""
         select = block.select
         wanted = needed(select)
-        filters = []
-        for number, pending in enumerate(block.pending):
-            (node,) = _calls_of(pending)
-            filters.append((number, self._of(select, node), bool(bare_filter(pending.condition))))
+        filters = self._filters(block)
         columns = [values.columns for _, values, _ in filters]
         names = [name for number, values, _ in filters for name in names_of_call(number, len(values.columns))]
-        merged = self._merged_by(select)
+        merged = merged_by(select, self._columns_of(select))
         row = names_of_call(len(filters), 0)[0]
         if merged is not None:  # a row of the result is many rows here: of each, one that passes is enough
             columns.append(merged)
@@ -319,10 +313,7 @@ class Staged:
         while len(left) and passed < wanted:
             some, left = left.iloc[:size], left.iloc[size:]
             asked += len(some)
-            for number, values, yes in filters:
-                names = names_of_call(number, len(values.columns))
-                yield from values.ask(_labelled(some[names].drop_duplicates(names[0]), values))
-                some = some.iloc[[at for at, key in enumerate(some[names[0]]) if values.answers.get(key) == int(yes)]]
+            some = yield from _passing(some, filters)
             if merged is None:
                 passed += len(some)
             else:
@@ -365,7 +356,7 @@ class Staged:
 
     def _are_keys(self, select: exp.Select, nodes: Sequence[exp.Expr], cells: Sequence[Values]) -> bool:
         """Whether calls are over keys of groups, so that they are asked about groups and not about rows."""
-        keys = group_keys(select, lambda name: self._is_column(select, name))
+        keys = group_keys(select, self._columns_of(select))
         if not keys or any(_in_aggregate(node) for node in nodes):
             return False
         grouped = {self.spoken.written(key) for key in keys}
@@ -396,6 +387,15 @@ class Staged:
             rows = rows[rows[KEY].isin(alike.keys())].assign(**{KEY: lambda kept: kept[KEY].map(alike)})
         yield from text.ask(_labelled(rows, text))
         text.share(alike)
+
+
+def _passing(rows: pd.DataFrame, filters: Sequence[_Filter]) -> Step[pd.DataFrame]:
+    """The rows that pass all filters, each of which is asked of those that the ones before it leave."""
+    for number, one, yes in filters:
+        names = names_of_call(number, len(one.columns))
+        yield from one.ask(_labelled(rows[names].drop_duplicates(names[0]), one))
+        rows = rows[[one.answers.get(key) == int(yes) for key in rows[names[0]]]] if len(rows) else rows
+    return rows
 
 
 def _too_many(values: Values, what: str) -> SQLFailed:
@@ -473,7 +473,7 @@ def merged_by(select: exp.Select, is_column: Callable[[str], bool]) -> list[exp.
     return keys if all(part.this.sql() in known or part.this.name in known for part in ordered) else None
 
 
-def _spread(rows: pd.DataFrame, filters: Sequence[tuple[int, Values, bool]], row: str | None) -> pd.DataFrame:
+def _spread(rows: pd.DataFrame, filters: Sequence[_Filter], row: str | None) -> pd.DataFrame:
     """The rows in an order in which neither a row of the result nor a value, of several, soon comes again.
 
     Any rows do where nothing orders them; in the order of a join, all of the first would have one partner.
