@@ -17,11 +17,11 @@ import pandas as pd
 from tagframe.display import Shown
 from tagframe.errors import InvalidArgument
 from tagframe.lm import Bound
-from tagframe.operators.asking import Reply
 from tagframe.operators.cascade_plan import Estimate, Floats, Targets, Truths, decide
 from tagframe.operators.chances import calibrated, trained
 from tagframe.operators.embeddings import similarities, vectors_of
 from tagframe.operators.packing import most_asked
+from tagframe.operators.row_question import Reply
 from tagframe.operators.steps import Step, bounded
 
 Proxy: TypeAlias = "str | pd.Series | Sequence[float] | np.ndarray[Any, Any] | Callable[[pd.DataFrame], Any]"

@@ -9,15 +9,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tagframe.errors import AnswerRejected, BudgetExceeded, ContextTooLong, LMRequestFailed, RunStopped
-from tagframe.lm import Accept, Batch, Completion, Prompt
+from tagframe.errors import AnswerRejected, ContextTooLong
+from tagframe.lm import Batch, Completion, Prompt
 from tagframe.operators.answer_grammar import parse_word, without_reasoning
-from tagframe.operators.cells import FENCE_RULE, fence, shortened
-from tagframe.operators.fitting import SHORTEST, cut_note
+from tagframe.operators.cells import FENCE_RULE, SHORTEST, cut_note, fence, shortened
 from tagframe.operators.instruction import FIELD_RULE
 from tagframe.operators.knockout import Pair
 from tagframe.operators.ranked_lists import Chain
-from tagframe.operators.steps import Step, gather, together
+from tagframe.operators.steps import Step, gather_alike, stops_all
 
 PAIR_TASK = (
     f"You compare two rows of a table by a criterion, from the rows and from what you know of the world. {FENCE_RULE} "
@@ -158,7 +157,7 @@ class Contest:
     def _compare(self, pairs: Sequence[Pair]) -> Step[tuple[list[float | None], list[Exception | None]]]:
         ways = 2 if self.debias else 1
         shown = [turned for pair in pairs for turned in (pair, pair[::-1])[:ways]]
-        completions = yield from self._ask(shown, self._pair_prompt, parse_choice)
+        completions = yield from self._ask(shown, self._pair_batch)
         values: list[float | None] = []
         errors: list[Exception | None] = []
         for number, (first, second) in enumerate(pairs):
@@ -180,9 +179,11 @@ class Contest:
                     known[worse] = known.get(worse, 0.0) + weight
         return values, errors
 
-    def _pair_prompt(self, pair: Sequence[int]) -> Prompt:
-        first, second = (fence(self.items[item].shown) for item in pair)
-        return Prompt.of(f"A:\n{first}\n\nB:\n{second}", f"{PAIR_TASK}\n\nCriterion: {self.criterion}")
+    def _pair_batch(self, pairs: Sequence[Sequence[int]]) -> Batch[str]:
+        system = f"{PAIR_TASK}\n\nCriterion: {self.criterion}"
+        rows = [[fence(self.items[item].shown) for item in pair] for pair in pairs]
+        prompts = [Prompt.of(f"A:\n{first}\n\nB:\n{second}", system) for first, second in rows]
+        return Batch(prompts, parse_choice, max_tokens=ANSWER_TOKENS)
 
     def _find_culprits(self, pairs: Sequence[Pair], errors: Sequence[Exception | None]) -> Step[None]:
         """Set aside what made these comparisons fail."""
@@ -258,17 +259,10 @@ class Contest:
     def _rank(self, lists: Sequence[Sequence[int]], wanted: int | None = None) -> Step[list[Chain | Exception]]:
         ways = 2 if self.debias else 1
         shown = [turned for listed in lists for turned in (list(listed), list(listed)[::-1])[:ways]]
-        by_length: dict[int, list[int]] = {}
-        for number, turned in enumerate(shown):
-            by_length.setdefault(len(turned), []).append(number)
-        answered: dict[int, Completion[tuple[int, ...]]] = {}
-        groups = list(by_length.values())
-        asked = yield from together([self._ask_lists([shown[number] for number in group], wanted) for group in groups])
-        for group, completions in zip(groups, asked, strict=True):
-            answered.update(zip(group, completions, strict=True))
+        completions = yield from self._ask(shown, lambda alike: self._list_batch(alike, wanted))
         chains: list[Chain | Exception] = []
         for number, listed in enumerate(lists):
-            answers = [answered[number * ways + way] for way in range(ways)]
+            answers = completions[number * ways : number * ways + ways]
             error = next((one.error for one in answers if one.error is not None), None)
             if error is not None:
                 chains.append(error)
@@ -284,43 +278,35 @@ class Contest:
             chains.append(sorted(named, key=places.__getitem__)[:wanted])
         return chains
 
-    def _ask_lists(self, lists: Sequence[Sequence[int]], wanted: int | None) -> Step[list[Completion[tuple[int, ...]]]]:
+    def _list_batch(self, lists: Sequence[Sequence[int]], wanted: int | None) -> Batch[tuple[int, ...]]:
+        """The prompts of lists of one length."""
         length = len(lists[0])
         wanted = None if wanted is None or wanted >= length else wanted
         which = "all rows, the row" if wanted is None else f"the best {wanted} rows, the one"
         form = f"{which} that fits the criterion best first, in one line, as 3 > 1 > 2."
         system = f"{LIST_TASK}{form}\n\nCriterion: {self.criterion}"
-
-        def prompt_of(listed: Sequence[int]) -> Prompt:
-            lines = [f"[{number}] {self.items[item].shown}" for number, item in enumerate(listed, start=1)]
-            return Prompt.of(fence(lines, "rows"), system)
-
-        most = ANSWER_TOKENS + TOKENS_PER_NUMBER * length
-        return (yield from self._ask(lists, prompt_of, parse_ranking(length, wanted), most))
+        rows = [[f"[{at}] {self.items[item].shown}" for at, item in enumerate(listed, start=1)] for listed in lists]
+        prompts = [Prompt.of(fence(lines, "rows"), system) for lines in rows]
+        return Batch(prompts, parse_ranking(length, wanted), max_tokens=ANSWER_TOKENS + TOKENS_PER_NUMBER * length)
 
     # --- both -----------------------------------------------------------------------------------------------------
 
     def _ask(
-        self,
-        shown: Sequence[Sequence[int]],
-        prompt_of: Callable[[Sequence[int]], Prompt],
-        accept: Accept[T],
-        max_tokens: int = ANSWER_TOKENS,
+        self, shown: Sequence[Sequence[int]], batch_of: Callable[[Sequence[Sequence[int]]], Batch[T]]
     ) -> Step[list[Completion[T]]]:
         """The completions; two rows that are too long for the model are cut to half, again and again."""
         self.asked += len(shown)
-        prompts = [prompt_of(items) for items in shown]
-        found = yield from gather(Batch(prompts, accept, max_tokens=max_tokens))
+        found = yield from gather_alike(shown, batch_of)
         long = [
             number
             for number, completion in enumerate(found)
             if isinstance(completion.error, ContextTooLong) and len(shown[number]) == 2 and self._cut(shown[number])
         ]
         if long:
-            again = yield from self._ask([shown[number] for number in long], prompt_of, accept, max_tokens)
+            again = yield from self._ask([shown[number] for number in long], batch_of)
             for number, completion in zip(long, again, strict=True):
                 found[number] = completion
-        self.stopped = self.stopped or next((one.error for one in found if _stops_all(one.error)), None)
+        self.stopped = self.stopped or next((one.error for one in found if stops_all(one.error)), None)
         return found
 
     def _cut(self, items: Sequence[int]) -> bool:
@@ -357,8 +343,3 @@ class Contest:
             ranks = [places.get(item, last) for item in chain]
             against += sum(rank > later for at, rank in enumerate(ranks) for later in ranks[at + 1 :])
         return against
-
-
-def _stops_all(error: Exception | None) -> bool:
-    """Whether the run as a whole has stopped, so that another comparison would fare no better."""
-    return isinstance(error, RunStopped | BudgetExceeded) or (isinstance(error, LMRequestFailed) and error.stops_run)

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field, replace
 
 from tagframe.errors import ContextTooLong
 from tagframe.lm import Batch, Completion, Prompt
-from tagframe.operators.cells import FENCE_RULE, encode, fence, shortened
+from tagframe.operators.cells import FENCE_RULE, SHORTEST, encode, fence, pack, room, shortened
 from tagframe.operators.citations import CITE_RULE, Cited, CitedReaders
-from tagframe.operators.fitting import SHORTEST, room
 from tagframe.operators.instruction import FIELD_RULE
-from tagframe.operators.steps import Step, gather, together
+from tagframe.operators.steps import Step, gather_alike, together
 from tagframe.operators.values import Value
 
 PROMPT_TOKENS = 10_000
@@ -162,25 +161,22 @@ class Digest:
             parts = [replace(part, line=self._fitted(part.line, most // least - NUMBERED)) for part in parts]
         limit = PROMPT_TOKENS * BYTES_PER_TOKEN
         sizes = [len(part.line.encode()) + NUMBERED for part in parts]
-        packs = pack(sizes, limit if most is None else min(limit, most), least)
-        return (
-            yield from self._ask([[parts[place] for place in places] for places in packs], of_rows, len(packs) == 1)
-        )
+        packs = pack(sizes, limit if most is None else min(limit, most), least=least)
+        return (yield from self._ask([[parts[at] for at in packed] for packed in packs], of_rows, len(packs) == 1))
 
     def _ask(self, packs: Sequence[Sequence[Part]], of_rows: bool, shaped: bool) -> Step[list[_Found]]:
         style, tag = self.style, "rows" if of_rows else "answers"
         task, readers = style.task(of_rows, shaped), style.of_shape if shaped else style.of_texts
         guess = style.shape.guess if shaped and style.shape is not None else None
-        batches = []
-        for parts in packs:
-            lines = [f"[{number}] {part.line}" for number, part in enumerate(parts, start=1)]
-            batches.append(Batch([Prompt.of(fence(lines, tag), task)], readers.of(len(parts)), guess=guess))
-        answered = yield from together([gather(batch) for batch in batches])
+
+        def prompt(parts: Sequence[Part]) -> Prompt:
+            return Prompt.of(fence([f"[{number}] {part.line}" for number, part in enumerate(parts, 1)], tag), task)
+
+        answered = yield from gather_alike(
+            packs, lambda alike: Batch([prompt(parts) for parts in alike], readers.of(len(alike[0])), guess=guess)
+        )
         settled = yield from together(
-            [
-                self._settle(parts, of_rows, shaped, completion)
-                for parts, (completion,) in zip(packs, answered, strict=True)
-            ]
+            [self._settle(parts, of_rows, shaped, found) for parts, found in zip(packs, answered, strict=True)]
         )
         return [one for listed in settled for one in listed]
 
@@ -217,26 +213,3 @@ class Digest:
         fitted = shortened(line, size)
         self.cut = self.cut or fitted != line
         return fitted
-
-
-def pack(sizes: Sequence[int], limit: int, least: int = 2) -> list[list[int]]:
-    """Places in order, in packs of at most ``limit`` together.
-
-    Args:
-        sizes: of what is packed.
-        limit: of a pack.
-        least: parts that a pack has whatever their sizes (but for the last one): with 2, rounds come to an end.
-
-    >>> pack([3, 2, 1, 4], limit=5)
-    [[0, 1], [2, 3]]
-    """
-    packs: list[list[int]] = []
-    filled = 0
-    for place, size in enumerate(sizes):
-        if packs and (filled + size <= limit or len(packs[-1]) < least):
-            packs[-1].append(place)
-            filled += size
-        else:
-            packs.append([place])
-            filled = size
-    return packs

@@ -11,7 +11,6 @@ import pandas as pd
 
 from tagframe.errors import InvalidArgument, UnsureWarning, warn
 from tagframe.operators.answer_grammar import UNSURE, parse_word
-from tagframe.operators.asking import Reply
 from tagframe.operators.cascade import Cascade, decided_by, scores_of
 from tagframe.operators.cells import encode_rows
 from tagframe.operators.examples import example_turns
@@ -30,6 +29,7 @@ from tagframe.operators.outcome import (
     refuse_taken,
 )
 from tagframe.operators.packing import RowsPerCall, ask_packed, ask_rows, rows_per_call_of
+from tagframe.operators.row_question import Reply
 from tagframe.operators.several_claims import passing_all
 from tagframe.operators.steps import Step
 

@@ -13,7 +13,7 @@ from tagframe.operators.answer_grammar import (
     parse_labelled_word_or_unsure,
     parse_word_or_unsure,
 )
-from tagframe.operators.asking import WORLD, Question
+from tagframe.operators.row_question import WORLD, Question
 
 Truth: TypeAlias = bool | Literal[Unsure.UNSURE]
 

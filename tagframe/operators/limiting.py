@@ -10,9 +10,9 @@ import numpy as np
 
 from tagframe.errors import InvalidArgument
 from tagframe.lm import Bound
-from tagframe.operators.asking import Reply
 from tagframe.operators.embeddings import similarities
 from tagframe.operators.packing import most_asked
+from tagframe.operators.row_question import Reply
 from tagframe.operators.steps import Step, bounded
 
 LimitOrder: TypeAlias = Literal["rows", "likeliest"]

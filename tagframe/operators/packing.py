@@ -24,13 +24,12 @@ from tagframe.errors import (
     RequestTimedOut,
     ResponseTooLong,
 )
-from tagframe.lm import Batch, Bound, Completion, Prompt, Stored
+from tagframe.lm import Batch, Bound, Prompt, Stored
 from tagframe.operators.answer_grammar import Unsure, without_reasoning
-from tagframe.operators.asking import Question, Reply, joined_notes
-from tagframe.operators.cells import DATA_RULE, encode, fence, shortened
-from tagframe.operators.fitting import cut_note, room
+from tagframe.operators.cells import DATA_RULE, cut_note, encode, fence, pack, room, shortened
 from tagframe.operators.instruction import FIELD_RULE
-from tagframe.operators.steps import Step, bounded, gather, together
+from tagframe.operators.row_question import Question, Reply, joined_notes
+from tagframe.operators.steps import Step, bounded, gather_alike, together
 from tagframe.operators.values import SHORT
 
 T = TypeVar("T")
@@ -54,8 +53,8 @@ SAID_ONCE = 24
 
 _LINE = re.compile(r"\s*(?:[-*>#]+\s+)?[*_`]*(?:row\s+)?\[?(\d{1,6})\]?[*_`]*\s*[:.)=|–—-][*_`]*\s*(.*)", re.I)
 _LABEL = re.compile(r"[*_`]*answer[*_`]*\s*[:=]", re.I)
-_Pack: TypeAlias = list[tuple[int, str]]
-"""Rows by their place among those asked, each as it is shown."""
+_Pack: TypeAlias = list[int]
+"""Rows by their positions among those asked."""
 _Said: TypeAlias = tuple[Any, str | None, str]
 """What a pack says of a row: value, explanation, and the answer as it would read about the row alone."""
 _SPLITTING = (AnswerRejected, AnswerWithheld, ContextTooLong, RequestTimedOut, ResponseTooLong)
@@ -205,14 +204,14 @@ def ask_packed(
     packing = _Packing(question, lines)
     yield from packing.complete(packing.packs(packing.left(), size), sends=False)
     left = packing.left()
-    known = yield from question.recalled([packing.shown[place] for place in left], stored)
+    known = yield from question.recalled([packing.shown[row] for row in left], stored)
     packing.replies.update((left[number], reply) for number, reply in known.items())
     left = packing.left()
     bound = Bound(most_asked(len(left), size), -(-len(left) // size))
     yield from bounded(_ask_left(packing, left, size, splits), bound)
+    replies = [packing.replies[row] for row in range(len(lines))]
     return [
-        replace(packing.replies[place], note=joined_notes(note, packing.replies[place].note))
-        for place, note in enumerate(packing.notes)
+        replace(reply, note=joined_notes(note, reply.note)) for reply, note in zip(replies, packing.notes, strict=True)
     ]
 
 
@@ -222,20 +221,20 @@ def _ask_left(packing: _Packing[Any], left: Sequence[int], size: int, splits: bo
     split: set[int] = set()
     packs = packing.packs(left, size)
     while packs:
-        alone += [place for ((place, _),) in (pack for pack in packs if len(pack) == 1)]
-        broken = yield from packing.complete([pack for pack in packs if len(pack) > 1], sends=True)
-        split.update(place for pack in broken for place, _ in pack)
+        alone += [pack[0] for pack in packs if len(pack) == 1]
+        broken = yield from packing.complete(packs, sends=True)
+        split.update(row for pack in broken for row in pack)
         packs = [part for pack in broken for part in _parts(pack)] if splits else []
     if not splits:
-        packing.replies.update((place, Reply(None)) for place in split)
-    judged = yield from packing.question.ask([packing.lines[place] for place in alone])
+        packing.replies.update((row, Reply(None)) for row in split)
+    judged = yield from packing.question.ask([packing.lines[row] for row in alone])
     packing.replies.update(zip(alone, judged, strict=True))
-    for place in alone:
-        packing.notes[place] = None  # what was asked alone says itself how much of it was shown
-    for place in split:
-        reply = packing.replies[place]
+    for row in alone:
+        packing.notes[row] = None  # what was asked alone says itself how much of it was shown
+    for row in split:
+        reply = packing.replies[row]
         note = f"asked again in a smaller pack: one of {size} did not come back whole"
-        packing.replies[place] = replace(reply, note=joined_notes(reply.note, note), split=True)
+        packing.replies[row] = replace(reply, note=joined_notes(reply.note, note), split=True)
 
 
 def _parts(pack: _Pack) -> list[_Pack]:
@@ -250,7 +249,7 @@ class _Packing(Generic[T]):
         lines: of the rows.
         shown: the same as a pack shows them, which may be cut to the model's context.
         notes: how much of each is shown, where that is not all.
-        replies: what is known so far, by place.
+        replies: what is known so far, by row.
     """
 
     def __init__(self, question: Question[T], lines: Sequence[str]) -> None:
@@ -265,67 +264,48 @@ class _Packing(Generic[T]):
 
     def left(self) -> list[int]:
         """The rows without a reply, like ones together: a model is more of one mind about them side by side."""
-        return sorted((place for place in range(len(self.lines)) if place not in self.replies), key=self._likeness)
+        left = (row for row in range(len(self.lines)) if row not in self.replies)
+        return sorted(left, key=lambda row: (self.shown[row].casefold(), row))
 
-    def _likeness(self, place: int) -> tuple[str, int]:
-        return self.shown[place].casefold(), place
-
-    def packs(self, places: Sequence[int], size: int) -> list[_Pack]:
+    def packs(self, rows: Sequence[int], size: int) -> list[_Pack]:
         """These rows in order, in packs of at most ``size`` rows; a row too long to share a prompt stands alone."""
-        packs: list[_Pack] = []
-        held = 0
-        for place in places:
-            weight = len(self.shown[place].encode())
-            if packs and len(packs[-1]) < size and held + weight <= self.limit:
-                packs[-1].append((place, self.shown[place]))
-            else:
-                packs.append([(place, self.shown[place])])
-                held = 0
-            held += weight
-        return packs
+        packs = pack([len(self.shown[row].encode()) for row in rows], self.limit, most=size)
+        return [[rows[position] for position in positions] for positions in packs]
 
     def complete(self, packs: Sequence[_Pack], *, sends: bool) -> Step[list[_Pack]]:
         """Take the replies of packs of several rows, and have the store know them; gives packs to be asked in halves.
 
         Args:
-            packs: rows.
+            packs: rows; what stands alone is left out.
             sends: False takes only those that the store has.
         """
-        alike: dict[int, list[_Pack]] = {}
-        for pack in packs:
-            if len(pack) > 1:
-                alike.setdefault(len(pack), []).append(pack)
-        answered = yield from together([self._ask(same, length, sends) for length, same in alike.items()])
+        several = [pack for pack in packs if len(pack) > 1]
+        completions = yield from gather_alike(several, lambda alike: self._batch(alike, sends))
         broken: list[_Pack] = []
         said: list[tuple[str, str]] = []
-        for same, completions in zip(alike.values(), answered, strict=True):
-            for pack, completion in zip(same, completions, strict=True):
-                if completion.value is not None:
-                    for (place, shown), (value, reason, alone) in zip(pack, completion.value, strict=True):
-                        self.replies[place] = Reply(value, reason)
-                        said.append((shown, alone))
-                elif sends and _is_worth_splitting(completion.error):
-                    broken.append(pack)
-                elif sends:
-                    self.replies.update((place, Reply(None, error=completion.error)) for place, _ in pack)
+        for rows, completion in zip(several, completions, strict=True):
+            if completion.value is not None:
+                for row, (value, reason, alone) in zip(rows, completion.value, strict=True):
+                    self.replies[row] = Reply(value, reason)
+                    said.append((self.shown[row], alone))
+            elif sends and _is_worth_splitting(completion.error):
+                broken.append(rows)
+            elif sends:
+                self.replies.update((row, Reply(None, error=completion.error)) for row in rows)
         yield from self.question.keep(said)
         return broken
 
-    def _ask(self, packs: Sequence[_Pack], length: int, sends: bool) -> Step[list[Completion[list[_Said]]]]:
-        """The answers to packs of one length."""
-        question = self.question
+    def _batch(self, packs: Sequence[_Pack], sends: bool) -> Batch[list[_Said]]:
+        """The prompts of packs of one length."""
+        question, length = self.question, len(packs[0])
         one = question.guessed("A map shows it on a coast. Answer: ")
         per_line = EXPLAINED_TOKENS_PER_LINE * question.explains + (question.tokens or 0) - SHORT + TOKENS_PER_LINE
-        return (
-            yield from gather(
-                Batch(
-                    [Prompt.of(fence(_numbered([line for _, line in pack]), "rows"), self.system) for pack in packs],
-                    reader(question, length),
-                    max_tokens=None if question.tokens is None else length * max(per_line, TOKENS_PER_LINE),
-                    guess="\n".join(f"{number + 1}: {one[number % len(one)]}" for number in range(length)),
-                    sends=sends,
-                )
-            )
+        return Batch(
+            [Prompt.of(fence(_numbered([self.shown[row] for row in rows]), "rows"), self.system) for rows in packs],
+            reader(question, length),
+            max_tokens=None if question.tokens is None else length * max(per_line, TOKENS_PER_LINE),
+            guess="\n".join(f"{number + 1}: {one[number % len(one)]}" for number in range(length)),
+            sends=sends,
         )
 
 

@@ -11,12 +11,12 @@ import pandas as pd
 
 from tagframe.errors import InvalidArgument
 from tagframe.operators.answer_grammar import UNSURE
-from tagframe.operators.asking import Question, Reply
 from tagframe.operators.cells import encode_rows
 from tagframe.operators.instruction import Instruction
 from tagframe.operators.judging import claim_question
 from tagframe.operators.outcome import Added, OnError, Outcome, finish, refuse_taken
 from tagframe.operators.packing import RowsPerCall, ask_packed, rows_per_call_of
+from tagframe.operators.row_question import Question, Reply
 from tagframe.operators.steps import Step, together
 
 SAMPLED, SAMPLED_SHARE = 20, 10

@@ -6,53 +6,43 @@ awaited, for a quote, or many at once. What it asks may depend on the answers, n
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Hashable, Sequence, Sized
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
+from tagframe.errors import BudgetExceeded, LMRequestFailed, RunStopped
 from tagframe.lm import Arrived, Batch, Bound, Completion
 
 T = TypeVar("T")
+Asked = TypeVar("Asked", bound=Sized)
 
 Step: TypeAlias = Generator[Sequence[Batch[Any]], Arrived, T]
 """Yields further batches (none where it only waits), and is resumed as soon as some of what it asked has arrived."""
 
 
-class Gathering:
-    """Batches under way, and what has arrived of them, for a step that goes on where a batch is whole."""
-
-    def __init__(self) -> None:
-        self._arrived: dict[Batch[Any], dict[int, Completion[Any]]] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._arrived)
-
-    def expect(self, batch: Batch[Any]) -> Batch[Any]:
-        """Gather this batch too."""
-        self._arrived[batch] = {}
-        return batch
-
-    def take(self, arrived: Arrived) -> list[tuple[Batch[Any], list[Completion[Any]]]]:
-        """The batches that are whole now, with their completions in order; they are no longer under way."""
-        whole = []
-        for batch, completions in arrived.items():
-            gathered = self._arrived[batch]
-            gathered.update(completions)
-            if len(gathered) == len(batch.prompts):
-                whole.append((batch, [gathered[place] for place in range(len(gathered))]))
-                del self._arrived[batch]
-        return whole
-
-
 def gather(batch: Batch[T]) -> Step[list[Completion[T]]]:
     """All completions of one batch, in the order of its prompts."""
-    if not batch.prompts:
-        return []
-    gathering = Gathering()
-    arrived = yield (gathering.expect(batch),)
-    while not (whole := gathering.take(arrived)):
-        arrived = yield ()
-    return whole[0][1]
+    found: dict[int, Completion[T]] = {}
+    asked: Sequence[Batch[Any]] = (batch,)
+    while len(found) < len(batch.prompts):
+        found.update((yield asked).get(batch, {}))
+        asked = ()
+    return [found[number] for number in range(len(batch.prompts))]
+
+
+def gather_alike(
+    asked: Sequence[Asked], batch_of: Callable[[list[Asked]], Batch[T]], kind: Callable[[Asked], Hashable] = len
+) -> Step[list[Completion[T]]]:
+    """The completion of each of these, in order; those of one kind are prompts of one batch."""
+    alike: dict[Hashable, list[int]] = {}
+    for number, one in enumerate(asked):
+        alike.setdefault(kind(one), []).append(number)
+    batches = [batch_of([asked[number] for number in numbers]) for numbers in alike.values()]
+    answered = yield from together([gather(batch) for batch in batches])
+    found: dict[int, Completion[T]] = {}
+    for numbers, completions in zip(alike.values(), answered, strict=True):
+        found.update(zip(numbers, completions, strict=True))
+    return [found[number] for number in range(len(asked))]
 
 
 def together(steps: Sequence[Step[T]]) -> Step[list[T]]:
@@ -140,3 +130,8 @@ def caught(step: Step[T]) -> Step[T | Exception]:
         return (yield from step)
     except Exception as error:
         return error
+
+
+def stops_all(error: Exception | None) -> bool:
+    """Whether the run as a whole has stopped, so that further prompts would fare no better."""
+    return isinstance(error, RunStopped | BudgetExceeded) or (isinstance(error, LMRequestFailed) and error.stops_run)

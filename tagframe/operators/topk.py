@@ -13,9 +13,8 @@ import pandas as pd
 from tagframe.errors import InvalidArgument
 from tagframe.lm import Bound, Prompt
 from tagframe.operators import knockout, ranked_lists
-from tagframe.operators.cells import encode_rows, shortened
+from tagframe.operators.cells import encode_rows, room, shortened
 from tagframe.operators.contest import LIST_TASK, PAIR_TASK, Contest, Item
-from tagframe.operators.fitting import room
 from tagframe.operators.groups import group_keys, group_places
 from tagframe.operators.instruction import Instruction
 from tagframe.operators.operator import declare

@@ -14,8 +14,9 @@ from scripted import Scripted, shown_rows
 
 from tagframe.errors import AnswerRejected, ContextTooLong, FactUnknown, InvalidArgument, RowsChanged, RowsFailed
 from tagframe.operators import sem_agg
+from tagframe.operators.cells import pack
 from tagframe.operators.citations import Cited, CitedReaders
-from tagframe.operators.digest import BYTES_PER_TOKEN, PROMPT_TOKENS, pack
+from tagframe.operators.digest import BYTES_PER_TOKEN, PROMPT_TOKENS
 
 
 def tell(message: str) -> str:
@@ -191,7 +192,7 @@ def test_a_group_column_called_like_the_output():
 
 @given(st.lists(st.integers(0, 12), max_size=30), st.integers(1, 40))
 def test_packs_hold_every_part_once_and_shrink(sizes, limit):
-    packs = pack(sizes, limit)
+    packs = pack(sizes, limit, least=2)
     assert [place for places in packs for place in places] == list(range(len(sizes)))
     assert len(packs) < len(sizes) or len(sizes) < 2
 
@@ -223,7 +224,7 @@ def test_sources_of_partial_answers_are_carried_upward():
     frame.loc[frame["n"].between(7, 12), "n"] = 8
     lm = Scripted(odd_ones)
     result = sem_agg(frame, "List the odd {n} of {text}", lm=lm)
-    assert len(lm.batches) > 5
+    assert len(lm.asked) > 5
     odd = frame[frame["n"] % 2 == 1]
     assert result["_output"].iloc[0] == " ".join(map(str, odd["n"]))
     assert result.tag.sources.index.tolist() == odd.index.tolist()

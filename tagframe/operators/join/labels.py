@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.operators.answer_grammar import UNSURE
-from tagframe.operators.asking import UNKNOWN_WHERE, WORLD, Question, Reply
 from tagframe.operators.join.label_plan import ClaimPlan
 from tagframe.operators.join.nearness import shared_words, text_of
 from tagframe.operators.join.pairs import Judge
 from tagframe.operators.join.sides import Side
 from tagframe.operators.packing import ask_packed
+from tagframe.operators.row_question import UNKNOWN_WHERE, WORLD, Question, Reply
 from tagframe.operators.steps import Step, counted, together
 from tagframe.operators.values import choice_value, reading
 

@@ -9,18 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tagframe.errors import (
-    AnswerRejected,
-    AnswerWithheld,
-    BudgetExceeded,
-    ContextTooLong,
-    LMRequestFailed,
-    RunStopped,
-)
+from tagframe.errors import AnswerRejected, AnswerWithheld, ContextTooLong
 from tagframe.lm import Accept, Batch, Completion, Message, Prompt
 from tagframe.operators.answer_grammar import UNSURE, parse_block
-from tagframe.operators.asking import WORLD
-from tagframe.operators.cells import DATA_RULE, fence
+from tagframe.operators.cells import DATA_RULE, fence, pack
 from tagframe.operators.instruction import FIELD_RULE
 from tagframe.operators.join.sides import Side
 from tagframe.operators.judging import (
@@ -31,7 +23,8 @@ from tagframe.operators.judging import (
     parse_explained_truth,
     parse_truth,
 )
-from tagframe.operators.steps import Step, gather, together
+from tagframe.operators.row_question import WORLD
+from tagframe.operators.steps import Step, gather, gather_alike, stops_all, together
 
 SIDE_ROWS = 8
 """Rows of each side in one prompt, at most: 64 pairs."""
@@ -79,6 +72,10 @@ class Block:
 
     def __len__(self) -> int:
         return len(self.left) * len(self.right)
+
+
+def _shape(block: Block) -> tuple[int, int]:
+    return len(block.left), len(block.right)
 
 
 @dataclass
@@ -140,16 +137,13 @@ class Judge:
             Prompt((*opening, Message("user", _shown(self.left.lines[left], self.right.lines[right]))))
             for left, right in self._one_way(pairs)
         ]
-        return (
-            yield from gather(
-                Batch(
-                    prompts,
-                    parse_explained_truth if self.explained else _parse_unexplained,
-                    max_tokens=EXPLAINED_TOKENS if self.explained else ANSWER_TOKENS,
-                    guess=f"They say so.\nAnswer: {guess}" if self.explained else guess,
-                )
-            )
+        batch: Batch[Any] = Batch(
+            prompts,
+            parse_explained_truth if self.explained else _parse_unexplained,
+            max_tokens=EXPLAINED_TOKENS if self.explained else ANSWER_TOKENS,
+            guess=f"They say so.\nAnswer: {guess}" if self.explained else guess,
         )
+        return (yield from gather(batch))
 
     def _one_way(self, pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
         """The pairs, each the same way round as its mirror, where the claim reads the same both ways."""
@@ -182,7 +176,7 @@ class Judge:
         verdicts = Verdicts()
         for start in range(0, len(blocks), WAVE):
             yield from self._judge_wave(blocks[start : start + WAVE], verdicts, guess)
-            stopped = next((error for _, error in verdicts.failed if _stops_all(error)), None)
+            stopped = next((error for _, error in verdicts.failed if stops_all(error)), None)
             if stopped is not None:
                 verdicts.failed += [(block, stopped) for block in blocks[start + WAVE :]]
                 break
@@ -191,27 +185,25 @@ class Judge:
     def _judge_wave(self, blocks: Sequence[Block], verdicts: Verdicts, guess: str) -> Step[None]:
         waiting = list(blocks)
         while waiting:
-            single = [block for block in waiting if len(block) == 1]
-            by_shape: dict[tuple[int, int], list[Block]] = {}
-            for block in waiting:
-                if len(block) > 1:
-                    by_shape.setdefault((len(block.left), len(block.right)), []).append(block)
-            steps: list[Step[Any]] = [self._ask_blocks(shape, alike, guess) for shape, alike in by_shape.items()]
-            pairs = [(block.left[0], block.right[0]) for block in single]
-            results: list[Any] = yield from together([*steps, self.judge_each(pairs)])
-            verdicts.add(results.pop())
+            pairs = [(block.left[0], block.right[0]) for block in waiting if len(block) == 1]
+            several = [block for block in waiting if len(block) > 1]
+            shapes = list(dict.fromkeys(map(_shape, several)))
+            several.sort(key=lambda block: shapes.index(_shape(block)))  # in this order they may be asked again
+            asking = gather_alike(several, lambda alike: self._block_batch(alike, guess), _shape)
+            steps: list[Step[Any]] = [asking, self.judge_each(pairs)]
+            completions, of_pairs = yield from together(steps)
+            verdicts.add(of_pairs)
             waiting = []
-            for alike, completions in zip(by_shape.values(), results, strict=True):
-                for block, completion in zip(alike, completions, strict=True):
-                    if completion.value is not None:
-                        for (left, right), reason in completion.value.items():
-                            verdicts.true[block.left[left], block.right[right]] = reason
-                    elif isinstance(completion.error, AnswerRejected | ContextTooLong | AnswerWithheld) and (
-                        parts := self._parts(block)
-                    ):
-                        waiting += parts
-                    else:
-                        verdicts.failed.append((block, completion.error))
+            for block, completion in zip(several, completions, strict=True):
+                if completion.value is not None:
+                    for (left, right), reason in completion.value.items():
+                        verdicts.true[block.left[left], block.right[right]] = reason
+                elif isinstance(completion.error, AnswerRejected | ContextTooLong | AnswerWithheld) and (
+                    parts := self._parts(block)
+                ):
+                    waiting += parts
+                else:
+                    verdicts.failed.append((block, completion.error))
 
     def _parts(self, block: Block) -> list[Block]:
         """What a broken block is asked in; nothing where that is more than may be asked."""
@@ -221,27 +213,19 @@ class Judge:
         self.again[0] -= len(parts)
         return parts
 
-    def _ask_blocks(self, shape: tuple[int, int], blocks: Sequence[Block], guess: str) -> Step[list[Completion[Any]]]:
+    def _block_batch(self, blocks: Sequence[Block], guess: str) -> Batch[dict[tuple[int, int], str | None]]:
+        """The prompts of blocks of one shape."""
         form = _MANY_EXPLAINED if self.explained else _MANY_FORM
         opening: list[Message] = [Message("system", f"{_MANY} {form}\n\nClaim: {self.claim}")]
         for left, right, truth in self.examples:
             said = [["L1", "R1", *(["so it is"] if self.explained else [])]] if truth else []
             opening += [Message("user", _listed([left], [right])), Message("assistant", json.dumps(said))]
-        prompts = [
-            Prompt(
-                (
-                    *opening,
-                    Message(
-                        "user",
-                        _listed(
-                            [self.left.lines[row] for row in block.left], [self.right.lines[row] for row in block.right]
-                        ),
-                    ),
-                )
-            )
+        listed = [
+            _listed([self.left.lines[row] for row in block.left], [self.right.lines[row] for row in block.right])
             for block in blocks
         ]
-        return (yield from gather(Batch(prompts, pair_reader(*shape, self.explained), guess=guess)))
+        prompts = [Prompt((*opening, Message("user", rows))) for rows in listed]
+        return Batch(prompts, pair_reader(*_shape(blocks[0]), self.explained), guess=guess)
 
 
 def verdicts_of(pairs: Sequence[tuple[int, int]], completions: Sequence[Completion[Any]]) -> Verdicts:
@@ -309,28 +293,15 @@ def singles(block: Block) -> list[Block]:
 
 def packs(rows: Iterable[int], side: Side, most: int = SIDE_ROWS) -> list[tuple[int, ...]]:
     """Rows in order, as many together as stand in one prompt."""
-    packed: list[list[int]] = []
-    size = 0
-    for row in rows:
-        weight = len(side.lines[row].encode())
-        if packed and len(packed[-1]) < most and size + weight <= SIDE_BYTES:
-            packed[-1].append(row)
-            size += weight
-        else:
-            packed.append([row])
-            size = weight
-    return [tuple(pack) for pack in packed]
+    rows = list(rows)
+    packed = pack([len(side.lines[row].encode()) for row in rows], SIDE_BYTES, most=most)
+    return [tuple(rows[at] for at in positions) for positions in packed]
 
 
 def blocks_of(left: Iterable[int], right: Iterable[int], sides: tuple[Side, Side]) -> list[Block]:
     """All pairs of the rows, in blocks."""
     across = packs(right, sides[1])
     return [Block(one, other) for one in packs(left, sides[0]) for other in across]
-
-
-def _stops_all(error: Exception) -> bool:
-    """Whether the run as a whole has stopped, so that further blocks would fare no better."""
-    return isinstance(error, RunStopped | BudgetExceeded) or (isinstance(error, LMRequestFailed) and error.stops_run)
 
 
 def _parse_unexplained(text: str) -> tuple[Truth, None]:

@@ -10,8 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from tagframe.errors import InvalidArgument
-from tagframe.operators.cells import encode_rows, shortened
-from tagframe.operators.fitting import cut_note
+from tagframe.operators.cells import cut_note, encode_rows, shortened
 from tagframe.operators.instruction import Instruction
 from tagframe.operators.prompt_names import label_text
 

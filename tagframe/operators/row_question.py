@@ -10,17 +10,18 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
+from tagframe.errors import ContextTooLong
 from tagframe.lm import Batch, Completion, Message, Prompt, Stored, TokenLogprob
 from tagframe.operators.answer_grammar import Unsure, parse_text
-from tagframe.operators.cells import DATA_RULE, fence
-from tagframe.operators.fitting import Fitted, ask_fitted, room
+from tagframe.operators.cells import DATA_RULE, SHORTEST, cut_note, fence, room, shortened
 from tagframe.operators.instruction import FIELD_RULE
 from tagframe.operators.steps import Step, gather
 from tagframe.operators.values import split_answer
 
 T = TypeVar("T")
+_Said: TypeAlias = tuple[T | Unsure, str | None]
 
 WORLD = "Go by the row and what you know of the world; where usage differs, by the commonest."
 """The sentence of operators that may know more than the row says."""
@@ -105,10 +106,10 @@ class Question(Generic[T]):
         return Prompt((*self.opening, Message("user", fence(line))))
 
     @cached_property
-    def accept(self) -> Callable[[str], tuple[T | Unsure, str | None]]:
+    def accept(self) -> Callable[[str], _Said[T]]:
         """What reads the answer about one row: ``(value, explanation)``."""
 
-        def accept(text: str) -> tuple[T | Unsure, str | None]:
+        def accept(text: str) -> _Said[T]:
             if not self.explains:
                 return self.read(text), None
             if self.read_explained is not None:
@@ -134,60 +135,48 @@ class Question(Generic[T]):
         return tuple(f"{reason}{guess}" if self.explains else guess for guess in guesses)
 
     def ask(self, lines: Sequence[str], stored: Stored = "any") -> Step[list[Reply[T]]]:
-        """The reply on each row, asked by itself.
+        """The reply on each row, asked by itself, with as much of it as the model takes.
+
+        A row is cut before it is sent where the model's window is known, and to half, again and again, where the server
+        says that it is too long.
 
         Args:
             lines: rows, of :func:`~tagframe.operators.cells.encode_rows`.
             stored: what of the store may answer; "alone" leaves out what was said in packs.
         """
-        fitted = yield from ask_fitted(
-            lines,
-            self.prompt,
-            self.accept,
-            bytes_at_most=self.room,
-            max_tokens=self.limit,
-            logprobs="optional" if self.weigh else False,
-            guess=self.guessed("So it is, by what the row says and by what is known.\nAnswer: "),
-            stored=stored,
-        )
-        return [self._reply(row) for row in fitted]
+        shown = [line if self.room is None else shortened(line, self.room) for line in lines]
+        guess = self.guessed("So it is, by what the row says and by what is known.\nAnswer: ")
+        found: dict[int, Completion[_Said[T]]] = {}
+        waiting = list(range(len(lines)))
+        while waiting:
+            batch = self._batch([shown[row] for row in waiting], accept=self.accept, guess=guess, stored=stored)
+            found.update(zip(waiting, (yield from gather(batch)), strict=True))
+            waiting = [row for row in waiting if isinstance(found[row].error, ContextTooLong)]
+            waiting = [row for row in waiting if len(shown[row].encode()) > SHORTEST]
+            for row in waiting:
+                shown[row] = shortened(shown[row], max(SHORTEST, len(shown[row].encode()) // 2))
+        return [self._reply(found[row], cut_note(line, shown[row])) for row, line in enumerate(lines)]
 
     def recalled(self, lines: Sequence[str], stored: Stored = "any") -> Step[dict[int, Reply[T]]]:
-        """The replies that the store has already, by place; nothing is sent."""
-        completions = yield from gather(
-            Batch(
-                [self.prompt(line) for line in lines],
-                self.accept,
-                max_tokens=self.limit,
-                logprobs="optional" if self.weigh else False,
-                stored=stored,
-                sends=False,
-            )
-        )
-        return {
-            place: self._reply(Fitted(completion))
-            for place, completion in enumerate(completions)
-            if completion.value is not None
-        }
+        """The replies that the store has already, by position; nothing is sent."""
+        completions = yield from gather(self._batch(lines, accept=self.accept, stored=stored, sends=False))
+        known = enumerate(completions)
+        return {row: self._reply(completion) for row, completion in known if completion.value is not None}
 
     def keep(self, answers: Sequence[tuple[str, str]]) -> Step[None]:
         """Have the store know what was said of rows in packs: each a line, as it was shown, and an answer to it."""
         lines, said = zip(*answers, strict=True) if answers else ((), ())
-        yield from gather(
-            Batch(
-                [self.prompt(line) for line in lines],
-                max_tokens=self.limit,
-                logprobs="optional" if self.weigh else False,
-                known=said,
-            )
-        )
+        yield from gather(self._batch(lines, known=said))
 
-    def _reply(self, row: Fitted[tuple[T | Unsure, str | None]]) -> Reply[T]:
-        completion: Completion[tuple[T | Unsure, str | None]] = row.completion
+    def _batch(self, lines: Sequence[str], **more: Any) -> Batch[Any]:
+        prompts = [self.prompt(line) for line in lines]
+        return Batch(prompts, max_tokens=self.limit, logprobs="optional" if self.weigh else False, **more)
+
+    def _reply(self, completion: Completion[_Said[T]], cut: str | None = None) -> Reply[T]:
         if completion.value is None:
-            return Reply(None, error=completion.error, note=row.note)
+            return Reply(None, error=completion.error, note=cut)
         value, reason = completion.value
-        note = joined_notes(row.note, FROM_PACK if completion.origin == "pack" else None)
+        note = joined_notes(cut, FROM_PACK if completion.origin == "pack" else None)
         return Reply(value, reason, self.weigh(completion.logprobs, value) if self.weigh else None, note=note)
 
 
