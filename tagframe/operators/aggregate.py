@@ -9,11 +9,11 @@ import pandas as pd
 
 from tagframe.errors import InvalidArgument
 from tagframe.operators.cells import encode_rows
-from tagframe.operators.digest import KNOWLEDGE_MARK, Answer, Digest, Style
+from tagframe.operators.digest import KNOWLEDGE_MARK, Digest, Found, Style
 from tagframe.operators.groups import group_keys, group_places
 from tagframe.operators.instruction import Instruction
 from tagframe.operators.operator import declare
-from tagframe.operators.outcome import Added, OnError, Outcome, check_on_error, finish, free_name, refuse_taken
+from tagframe.operators.outcome import Added, OnError, Outcome, error_name, finish, free_name, refuse_taken
 from tagframe.operators.pydantic_models import model_value
 from tagframe.operators.steps import Step, caught, together
 from tagframe.operators.values import Value
@@ -69,16 +69,15 @@ def sem_agg(
         InvalidArgument: an instruction without words, or a ``response_format`` that is no pydantic model class.
         NotConfigured: no model is set.
     """
-    check_on_error(on_error)
     value = None if response_format is None else model_value(response_format)
     resolved = Instruction.resolve(instruction, frame, all_cols=all_cols)
     keys = group_keys(group_by)
     groups = group_places(frame, keys)
-    error_name = f"{suffix.strip('_')}_error"
     fields = [] if value is None else [str(column.name) for column in value.columns]
-    refuse_taken(frame[keys], [suffix, error_name, *fields], suffix)
-    if len({suffix, error_name, *fields}) < 2 + len(fields):
-        raise InvalidArgument(f"a field of {response_format.__name__} is called {suffix!r} or {error_name!r}")
+    own = [suffix, error_name(suffix)]
+    refuse_taken(frame[keys], [*own, *fields], suffix)
+    if len({*own, *fields}) < 2 + len(fields):
+        raise InvalidArgument(f"a field of {response_format.__name__} is called {own[0]!r} or {own[1]!r}")
     style = Style(resolved.text, value, knowledge, window)
     rows = encode_rows(frame, resolved.positions, resolved.names)
     members = [[place for place in places if rows[place] is not None] for places in groups]
@@ -87,10 +86,10 @@ def sem_agg(
 
     outcomes = [_outcome(digest, answer) for digest, answer in zip(digests, answers, strict=True)]
     firsts = frame.iloc[[places[0] for places in groups]][keys] if keys else pd.DataFrame(index=range(len(groups)))
-    texts = [answer.cited.text if isinstance(answer, Answer) else None for answer in answers]
+    texts = [answer.cited.text if isinstance(answer, Found) else None for answer in answers]
     behind = [
-        [places[number] for number in answer.rows] if isinstance(answer, Answer) else []
-        for places, answer in zip(members, answers, strict=True)
+        [positions[number] for number in answer.rows] if isinstance(answer, Found) else []
+        for positions, answer in zip(members, answers, strict=True)
     ]
     return finish(
         "sem_agg",
@@ -99,42 +98,42 @@ def sem_agg(
         range(len(groups)),
         [Added(suffix, texts, "string"), *_fields(value, answers)],
         on_error=on_error,
-        error_name=error_name,
+        suffix=suffix,
         index=pd.MultiIndex.from_frame(firsts) if len(keys) > 1 else pd.Index(firsts[keys[0]]) if keys else None,
         row_facts=lambda kept: {"sources": _sources(frame, [behind[place] for place in kept])},
         of="groups",
-        remarks=_remarks(answers),
+        remarks=_remarks(digests),
     )
 
 
-def _fields(value: Value | None, answers: Sequence[Answer | Exception | None]) -> list[Added]:
+def _fields(value: Value | None, answers: Sequence[Found | Exception | None]) -> list[Added]:
     """The columns of the fields of a model."""
     if value is None:
         return []
-    cells = [answer.cited.cells if isinstance(answer, Answer) else None for answer in answers]
+    cells = [answer.cited.cells if isinstance(answer, Found) else None for answer in answers]
     return [
         Added(str(column.name), [None if row is None else row[place] for row in cells], column.dtype)
         for place, column in enumerate(value.columns)
     ]
 
 
-def _outcome(digest: Digest, answer: Answer | Exception | None) -> Outcome:
+def _outcome(digest: Digest, answer: Found | Exception | None) -> Outcome:
     if isinstance(answer, Exception):
         return Outcome("failed", answer)
     if answer is None:
         return Outcome("null")
     notes = []
-    if not answer.named:
+    if not digest.named:
         notes.append("names no sources: they are all rows that were shown")
     if added := answer.cited.text.count(KNOWLEDGE_MARK):
         notes.append(f"{added:,} statements are beyond the rows")
     return Outcome("cut" if digest.cut else "answered", None, "; ".join(notes) or None)
 
 
-def _remarks(answers: Sequence[Answer | Exception | None]) -> list[str]:
-    unnamed = sum(isinstance(answer, Answer) and not answer.named for answer in answers)
+def _remarks(digests: Sequence[Digest]) -> list[str]:
+    unnamed = sum(not digest.named for digest in digests)
     return (
-        [f"{unnamed:,} of {len(answers):,} answers name no sources: all rows shown stand for them"] if unnamed else []
+        [f"{unnamed:,} of {len(digests):,} answers name no sources: all rows shown stand for them"] if unnamed else []
     )
 
 

@@ -6,10 +6,11 @@ reasoning that was cut off before its end has concluded nothing.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from enum import Enum
-from typing import Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from tagframe.errors import AnswerRejected
 
@@ -23,6 +24,8 @@ class Unsure(Enum):
 
 
 UNSURE: Final = Unsure.UNSURE
+TRUTH = {"true": True, "yes": True, "false": False, "no": False}
+"""The words for true and false, in lower case."""
 
 # The tags in which models wrap their reasoning: DeepSeek, Qwen and others; Magistral; Kimi; Seed.
 _NAMES = "think|thinking|thought|thoughts|reason|reasoning|reflection|analysis|scratchpad|seed:think"
@@ -151,22 +154,12 @@ def parse_word_or_unsure(text: str, words: Mapping[str, T], expected: str) -> T 
     return last
 
 
-def parse_labelled_word(text: str, words: Mapping[str, T], expected: str) -> tuple[T, str]:
-    """A word that an answer ends with, on a line of its own after "Answer:", and the text before that line.
-
-    Raises:
-        AnswerRejected: it ends otherwise.
-    """
-    value, reason = parse_labelled_word_or_unsure(text, words, expected)
-    if value is UNSURE:
-        raise AnswerRejected(f"expected a last line {expected}, got {_shown(last_line(text))}")
-    return value, reason
-
-
 def parse_labelled_word_or_unsure(
     text: str, words: Mapping[str, T], expected: str
 ) -> tuple[T | Literal[Unsure.UNSURE], str]:
-    """:func:`parse_labelled_word`, or ``UNSURE`` where that is what stands after "Answer:".
+    """The word that an answer ends with, on a line of its own after "Answer:", and the text before that line.
+
+    The word is ``UNSURE`` where the line says that it cannot say.
 
     Raises:
         AnswerRejected: it ends otherwise.
@@ -184,6 +177,19 @@ def parse_block(text: str) -> str:
     answer = without_reasoning(text)
     blocks = _FENCED.findall(answer)
     return (blocks[-1] if blocks else answer).strip()
+
+
+def parse_json(text: str, expected: str) -> tuple[Any, str]:
+    """What the JSON of an answer stands for, in a code block or not, and the JSON itself.
+
+    Raises:
+        AnswerRejected: it is none.
+    """
+    body = parse_block(text)
+    try:
+        return json.loads(body), body
+    except ValueError as error:
+        raise AnswerRejected(f"expected {expected}, got {body[:80]!r} ({error})") from error
 
 
 def last_line(text: str) -> str:

@@ -13,7 +13,7 @@ from tagframe.operators.cells import encode_rows, position_of
 from tagframe.operators.embeddings import row_text, vectors_of
 from tagframe.operators.judging import claim_question
 from tagframe.operators.operator import declare
-from tagframe.operators.outcome import OnError, Outcome, check_on_error, finish, label_of
+from tagframe.operators.outcome import OnError, Outcome, finish, label_of
 from tagframe.operators.packing import RowsPerCall, ask_rows, rows_per_call_of
 from tagframe.operators.steps import Step
 
@@ -62,7 +62,6 @@ def sem_dedup(
         InvalidArgument: a threshold or a border that is no share; two columns of that name.
         NotConfigured: no embedding model is to be had, or no model where it is asked.
     """
-    check_on_error(on_error)
     size = rows_per_call_of(rows_per_call)
     for name, given in (("threshold", threshold), ("border", border)):
         if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 1:
@@ -113,7 +112,7 @@ def sem_dedup(
         order,
         [],
         on_error=on_error,
-        error_name=f"{suffix.strip('_')}_error",
+        suffix=suffix,
         remarks=replies.remarks if pairs else [],
     )
 

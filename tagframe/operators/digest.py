@@ -94,8 +94,14 @@ class Part:
 
 
 @dataclass(frozen=True)
-class _Found:
-    """An answer on some rows; ``rows`` and ``read`` as of :class:`Part`."""
+class Found:
+    """An answer on some rows.
+
+    Attributes:
+        cited: what the model said.
+        rows: numbers of the rows behind it.
+        read: rows that it was made from.
+    """
 
     cited: Cited
     rows: tuple[int, ...]
@@ -106,21 +112,6 @@ class _Found:
         return Part(encode({"rows": self.read, "answer": self.cited.text}), self.rows, self.read)
 
 
-@dataclass(frozen=True)
-class Answer:
-    """The answer for a group.
-
-    Attributes:
-        cited: what the model said last.
-        rows: numbers of the rows behind it.
-        named: whether every answer on the way named its sources; where one named none, all that it was shown counts.
-    """
-
-    cited: Cited
-    rows: tuple[int, ...]
-    named: bool
-
-
 @dataclass
 class Digest:
     """The rows of one group.
@@ -129,7 +120,7 @@ class Digest:
         rows: as they are shown to the model.
         style: how it is asked.
         cut: whether a row was too long for the model.
-        named: as of :class:`Answer`.
+        named: whether every answer on the way named its sources; where one named none, all that it was shown counts.
     """
 
     rows: Sequence[str]
@@ -137,7 +128,7 @@ class Digest:
     cut: bool = False
     named: bool = True
 
-    def steps(self) -> Step[Answer | None]:
+    def steps(self) -> Step[Found | None]:
         """The answer; None where there are no rows.
 
         Rows that do not fit into one prompt are answered in parts, and the partial answers combined, round by round.
@@ -151,9 +142,9 @@ class Digest:
         (last,) = found
         if self.style.shape is not None and last.cited.cells is None:  # parts that were divided became one again
             (last,) = yield from self._ask([[last.note()]], of_rows=False, shaped=True)
-        return Answer(last.cited, last.rows, self.named)
+        return last
 
-    def _read(self, parts: Sequence[Part], of_rows: bool) -> Step[list[_Found]]:
+    def _read(self, parts: Sequence[Part], of_rows: bool) -> Step[list[Found]]:
         """The answers to the parts, packed into as few prompts as hold them."""
         least = 1 if of_rows else 2
         most = room(self.style.window, self.style.task(of_rows, True))
@@ -164,7 +155,7 @@ class Digest:
         packs = pack(sizes, limit if most is None else min(limit, most), least=least)
         return (yield from self._ask([[parts[at] for at in packed] for packed in packs], of_rows, len(packs) == 1))
 
-    def _ask(self, packs: Sequence[Sequence[Part]], of_rows: bool, shaped: bool) -> Step[list[_Found]]:
+    def _ask(self, packs: Sequence[Sequence[Part]], of_rows: bool, shaped: bool) -> Step[list[Found]]:
         style, tag = self.style, "rows" if of_rows else "answers"
         task, readers = style.task(of_rows, shaped), style.of_shape if shaped else style.of_texts
         guess = style.shape.guess if shaped and style.shape is not None else None
@@ -182,7 +173,7 @@ class Digest:
 
     def _settle(
         self, parts: Sequence[Part], of_rows: bool, shaped: bool, completion: Completion[Cited]
-    ) -> Step[list[_Found]]:
+    ) -> Step[list[Found]]:
         """The answer to a pack; one that is too long for the model is read in halves, or with its parts cut to half.
 
         Raises:
@@ -190,7 +181,7 @@ class Digest:
         """
         if completion.value is not None:
             behind = self._behind(parts, completion.value.numbers)
-            return [_Found(completion.value, behind, sum(part.read for part in parts))]
+            return [Found(completion.value, behind, sum(part.read for part in parts))]
         assert completion.error is not None
         middle, longest = len(parts) // 2, max(len(part.line.encode()) for part in parts)
         if not isinstance(completion.error, ContextTooLong):

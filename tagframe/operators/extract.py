@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from tagframe.errors import AnswerRejected, InvalidArgument
-from tagframe.operators.answer_grammar import parse_block
+from tagframe.operators.answer_grammar import parse_json
 from tagframe.operators.cells import one_line, position_of
 from tagframe.operators.instruction import Instruction
 from tagframe.operators.map import mapped
@@ -79,21 +79,20 @@ def sem_extract(
         tuple(names),
     )
     keys = [*fields, *(f"{name}{QUOTE}" for name in fields if extract_quotes)]
-    return (
-        yield from mapped(
-            "sem_extract",
-            frame,
-            resolved,
-            _object_value(keys, extract_quotes),
-            _TASK,
-            return_explanations=return_explanations,
-            rows_per_call=rows_per_call,
-            suffix=suffix,
-            on_error=on_error,
-            window=window,
-            settle=(lambda cells, row: _with_true_quotes(keys, cells, row)) if extract_quotes else None,
-        )
+    step = mapped(
+        "sem_extract",
+        frame,
+        resolved,
+        _object_value(keys, extract_quotes),
+        _TASK,
+        return_explanations=return_explanations,
+        rows_per_call=rows_per_call,
+        suffix=suffix,
+        on_error=on_error,
+        window=window,
+        settle=(lambda cells, row: _with_true_quotes(keys, cells, row)) if extract_quotes else None,
     )
+    return (yield from step)
 
 
 def _checked_fields(output_cols: Mapping[str, str | None]) -> dict[str, str]:
@@ -124,11 +123,7 @@ def _object_value(keys: Sequence[str], quotes: bool) -> Value:
     """One JSON object of short texts or nulls."""
 
     def read(answer: str) -> tuple[str | None, ...]:
-        body = parse_block(answer)
-        try:
-            found = json.loads(body)
-        except ValueError as error:
-            raise AnswerRejected(f"expected one JSON object, got {body[:80]!r} ({error})") from error
+        found, body = parse_json(answer, "one JSON object")
         if not isinstance(found, dict) or set(found) != set(keys):
             shown = list(found) if isinstance(found, dict) else body[:80]
             raise AnswerRejected(f"expected an object with the keys {list(keys)!r:.300}, got {shown!r:.300}")

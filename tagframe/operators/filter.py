@@ -10,20 +10,18 @@ from typing import Any
 import pandas as pd
 
 from tagframe.errors import InvalidArgument, UnsureWarning, warn
-from tagframe.operators.answer_grammar import UNSURE, parse_word
+from tagframe.operators.answer_grammar import TRUTH, UNSURE, parse_word
 from tagframe.operators.cascade import Cascade, decided_by, scores_of
 from tagframe.operators.cells import encode_rows
 from tagframe.operators.examples import example_turns
 from tagframe.operators.instruction import Instruction
-from tagframe.operators.judging import TRUTH, Truth, claim_question
+from tagframe.operators.judging import claim_question, outcome_of
 from tagframe.operators.limiting import LimitOrder, ask_until, check_limit, likeliest_first
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import (
     Added,
     OnError,
     Outcome,
-    OutcomeKind,
-    check_on_error,
     error_text,
     finish,
     refuse_taken,
@@ -33,7 +31,8 @@ from tagframe.operators.row_question import Reply
 from tagframe.operators.several_claims import passing_all
 from tagframe.operators.steps import Step
 
-_KINDS: dict[Truth, OutcomeKind] = {True: "yes", False: "no", UNSURE: "unsure"}
+_NO_REPLY: Reply[bool] = Reply(None)
+"""On rows that were not asked about."""
 
 
 def _needs_all(given: Mapping[str, Any]) -> str | None:
@@ -103,7 +102,6 @@ def sem_filter(
             given with several.
         NotConfigured: no model is set.
     """
-    check_on_error(on_error)
     if not isinstance(instruction, str) and isinstance(instruction, Sequence):
         for name, given in {
             "return_explanations": return_explanations,
@@ -115,25 +113,17 @@ def sem_filter(
                 raise InvalidArgument(
                     f"{name}= is for one claim; give it to a sem_filter of its own, got {instruction!r:.200}"
                 )
-        return (
-            yield from passing_all(
-                frame,
-                instruction,
-                all_cols=all_cols,
-                rows_per_call=rows_per_call,
-                return_all=return_all,
-                suffix=suffix,
-                on_error=on_error,
-                window=window,
-            )
-        )
+        size = rows_per_call_of(rows_per_call)
+        return (yield from passing_all(frame, instruction, all_cols, size, return_all, suffix, on_error, window))
     check_limit(limit, limit_order)
     size = rows_per_call_of(rows_per_call)
     if cascade is not None and limit is not None:
         raise InvalidArgument("a cascade judges all rows, and limit= as few as it can: give one of them")
     resolved = Instruction.resolve(instruction, frame, all_cols=all_cols)
-    names = _Names(suffix)
-    refuse_taken(frame, names.promised(return_all, return_explanations, on_error), suffix)
+    label, *weighed = (f"{suffix.strip('_')}_{name}" for name in ("label", "outcome", "reason", "confidence"))
+    explanation = f"explanation{suffix}"
+    promised = [label] * (return_all or on_error == "keep") + weighed * return_all + [explanation] * return_explanations
+    refuse_taken(frame, promised, suffix, on_error)
     question = claim_question(
         resolved.text,
         example_turns(examples, resolved, _solved),
@@ -158,7 +148,7 @@ def sem_filter(
         counts = Counter(lines)
         order = list(counts)
         if limit_order == "likeliest":
-            order = [order[place] for place in likeliest_first(resolved.text, order)]
+            order = [order[row] for row in likeliest_first(resolved.text, order)]
         verdicts = yield from ask_until(order, [counts[line] for line in order], limit, ask, size)
         if size > 1:
             remarks.append(f"Rows were asked {size} at a time, not audited: limit={limit} asks of as few as it can.")
@@ -166,23 +156,32 @@ def sem_filter(
         replies = yield from ask_rows(question, lines, size)
         verdicts, remarks, facts["rows_per_call"] = replies.of, replies.remarks, replies.size
 
-    found = [None if row is None else verdicts.get(row) for row in rows]
+    found = [verdicts.get(row or "", _NO_REPLY) for row in rows]
     outcomes = [
-        _outcome(verdict) if verdict is not None else Outcome("null" if row is None else "not asked")
-        for row, verdict in zip(rows, found, strict=True)
+        Outcome("null" if row is None else "not asked") if reply is _NO_REPLY else outcome_of(reply, reply.note)
+        for row, reply in zip(rows, found, strict=True)
     ]
-    passing = [place for place, outcome in enumerate(outcomes) if outcome.kind == "yes"]
-    for place in passing[limit:] if limit is not None else ():
-        outcomes[place] = Outcome("yes", note="beyond the limit")
-    kept = {*passing[:limit], *(place for place, outcome in enumerate(outcomes) if outcome.kind == "failed")}
+    passing = [row for row, outcome in enumerate(outcomes) if outcome.kind == "yes"]
+    for row in passing[limit:] if limit is not None else ():
+        outcomes[row] = Outcome("yes", note="beyond the limit")
+    kept = {*passing[:limit], *(row for row, outcome in enumerate(outcomes) if outcome.kind == "failed")}
+    labels = [None if reply.value is UNSURE else reply.value for reply in found]
+    added = [Added(label, labels, "boolean", with_failures=not return_all)]
+    if return_all:
+        why = [reply.reason or _reason(outcome) for reply, outcome in zip(found, outcomes, strict=True)]
+        added.append(Added(weighed[0], [outcome.kind for outcome in outcomes], "string"))
+        added.append(Added(weighed[1], why, "string"))
+        added.append(Added(weighed[2], [reply.confidence for reply in found], "Float64"))
+    if return_explanations:
+        added.append(Added(explanation, [reply.reason for reply in found], "string"))
     finished = finish(
         "sem_filter",
         frame,
         outcomes,
-        [place for place in range(len(rows)) if return_all or place in kept],
-        names.added(found, outcomes, return_all, return_explanations),
+        [row for row in range(len(rows)) if return_all or row in kept],
+        added,
         on_error=on_error,
-        error_name=names.error,
+        suffix=suffix,
         remarks=remarks,
         facts=facts,
     )
@@ -193,53 +192,6 @@ def sem_filter(
 
 def _solved(answer: Any) -> str:
     return str(parse_word(str(answer), TRUTH, "True or False"))
-
-
-def _outcome(verdict: Reply[bool]) -> Outcome:
-    if verdict.value is None:
-        return Outcome("failed", verdict.error, verdict.note)
-    return Outcome(_KINDS[verdict.value], note=verdict.note)
-
-
-class _Names:
-    """The columns that ``sem_filter`` adds, by the end of their names."""
-
-    def __init__(self, suffix: str) -> None:
-        stem = suffix.strip("_")
-        self.label, self.outcome, self.reason = f"{stem}_label", f"{stem}_outcome", f"{stem}_reason"
-        self.confidence, self.error = f"{stem}_confidence", f"{stem}_error"
-        self.explanation = f"explanation{suffix}"
-
-    def promised(self, return_all: bool, return_explanations: bool, on_error: OnError) -> list[str]:
-        """Those that the result has whatever the answers are."""
-        names = [self.label, self.outcome, self.reason, self.confidence] if return_all else []
-        names += [self.explanation] if return_explanations else []
-        names += [self.error] if on_error == "keep" else []
-        return [*names, *([self.label] if on_error == "keep" and not return_all else [])]
-
-    def added(
-        self,
-        found: Sequence[Reply[bool] | None],
-        outcomes: Sequence[Outcome],
-        return_all: bool,
-        return_explanations: bool,
-    ) -> list[Added]:
-        """The columns with their cells, one a row of the input."""
-        truths = [verdict.value if verdict is not None else None for verdict in found]
-        labels = [None if truth is UNSURE else truth for truth in truths]
-        reasons = [verdict.reason if verdict is not None else None for verdict in found]
-        columns = [Added(self.label, labels, "boolean", with_failures=not return_all)]
-        if return_all:
-            why = [reason or _reason(outcome) for reason, outcome in zip(reasons, outcomes, strict=True)]
-            confidences = [verdict.confidence if verdict is not None else None for verdict in found]
-            columns += [
-                Added(self.outcome, [outcome.kind for outcome in outcomes], "string"),
-                Added(self.reason, why, "string"),
-                Added(self.confidence, confidences, "Float64"),
-            ]
-        if return_explanations:
-            columns.append(Added(self.explanation, reasons, "string"))
-        return columns
 
 
 def _reason(outcome: Outcome) -> str | None:

@@ -8,21 +8,20 @@ from typing import Literal, TypeAlias
 
 from tagframe.lm import Message, TokenLogprob
 from tagframe.operators.answer_grammar import (
+    TRUTH,
     UNSURE,
     Unsure,
     parse_labelled_word_or_unsure,
     parse_word_or_unsure,
 )
-from tagframe.operators.row_question import WORLD, Question
+from tagframe.operators.outcome import Outcome, OutcomeKind
+from tagframe.operators.row_question import WORLD, Question, Reply
 
 Truth: TypeAlias = bool | Literal[Unsure.UNSURE]
 
-TRUTH = {"true": True, "yes": True, "false": False, "no": False}
-"""The words that answer a claim, in lower case."""
+_KINDS: dict[Truth, OutcomeKind] = {True: "yes", False: "no", UNSURE: "unsure"}
 ANSWER_TOKENS = 16
 """Room for one word, "Answer:" and markdown; where a model reasons first, the LM layer gives it more."""
-EXPLAINED_TOKENS = 256
-"""Room for two sentences beside that."""
 
 _TASK = f"Judge whether a claim is true of a row of a table. {WORLD}"
 UNSURE_WHERE = "Unsure where that does not decide it"
@@ -62,6 +61,13 @@ def claim_question(
         weigh=confidence_of if weighs else None,
         read_explained=parse_explained_truth,
     )
+
+
+def outcome_of(reply: Reply[bool], note: str | None) -> Outcome:
+    """What became of a row that was judged, with what else is to know of it."""
+    if reply.value is None:
+        return Outcome("failed", reply.error, note)
+    return Outcome(_KINDS[reply.value], note=note)
 
 
 def parse_truth(text: str) -> Truth:

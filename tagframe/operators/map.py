@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import pandas as pd
@@ -13,7 +13,7 @@ from tagframe.operators.cells import encode_rows
 from tagframe.operators.examples import example_turns
 from tagframe.operators.instruction import Instruction
 from tagframe.operators.operator import declare
-from tagframe.operators.outcome import Added, OnError, Outcome, check_on_error, finish, refuse_taken
+from tagframe.operators.outcome import Added, OnError, Outcome, finish, refuse_taken
 from tagframe.operators.packing import RowsPerCall, ask_rows, rows_per_call_of
 from tagframe.operators.pydantic_models import model_value
 from tagframe.operators.row_question import UNKNOWN_WHERE, WORLD, Question, joined_notes
@@ -72,33 +72,29 @@ def sem_map(
         InvalidArgument: an instruction without words, a type that is none, an added column's name that is taken.
         NotConfigured: no model is set.
     """
-    given = [
-        name
-        for name, told in (("dtype", dtype), ("response_format", response_format), ("choices", choices))
-        if told is not None
-    ]
+    types = {"dtype=": dtype, "response_format=": response_format, "choices=": choices}
+    given = [name for name, told in types.items() if told is not None]
     if len(given) > 1:
-        raise InvalidArgument(f"a value has one type; give one of {' and '.join(f'{name}=' for name in given)}")
+        raise InvalidArgument(f"a value has one type; give one of {' and '.join(given)}")
     if choices is not None:
         value = choice_value(choices)
     else:
         value = value_of_dtype(dtype) if response_format is None else model_value(response_format)
     resolved = Instruction.resolve(instruction, frame)
-    return (
-        yield from mapped(
-            "sem_map",
-            frame,
-            resolved,
-            value,
-            _MAP_TASK,
-            return_explanations=return_explanations,
-            examples=examples,
-            rows_per_call=rows_per_call,
-            suffix=suffix,
-            on_error=on_error,
-            window=window,
-        )
+    step = mapped(
+        "sem_map",
+        frame,
+        resolved,
+        value,
+        _MAP_TASK,
+        return_explanations=return_explanations,
+        examples=examples,
+        rows_per_call=rows_per_call,
+        suffix=suffix,
+        on_error=on_error,
+        window=window,
     )
+    return (yield from step)
 
 
 @declare(guess=lambda prompt: "0.35")
@@ -130,21 +126,20 @@ def sem_score(
     Raises:
         RowsFailed, ColumnNotFound, InvalidArgument, NotConfigured: as :func:`sem_map`.
     """
-    return (
-        yield from mapped(
-            "sem_score",
-            frame,
-            Instruction.resolve(instruction, frame),
-            score_value(),
-            _SCORE_TASK,
-            return_explanations=return_explanations,
-            examples=examples,
-            rows_per_call=rows_per_call,
-            suffix=suffix,
-            on_error=on_error,
-            window=window,
-        )
+    step = mapped(
+        "sem_score",
+        frame,
+        Instruction.resolve(instruction, frame),
+        score_value(),
+        _SCORE_TASK,
+        return_explanations=return_explanations,
+        examples=examples,
+        rows_per_call=rows_per_call,
+        suffix=suffix,
+        on_error=on_error,
+        window=window,
     )
+    return (yield from step)
 
 
 def mapped(
@@ -173,14 +168,12 @@ def mapped(
         return_explanations, examples, suffix, on_error, window, rows_per_call: as for :func:`sem_map`.
         settle: what becomes of a row's cells in sight of the row, as it was shown, and what its outcome notes of that.
     """
-    check_on_error(on_error)
     size = rows_per_call_of(rows_per_call)
-    stem = suffix.strip("_")
     names = [suffix if column.name is None else column.name for column in value.columns]
-    explanation_name, error_name = f"explanation{suffix}", f"{stem}_error"
-    extra = [explanation_name] * return_explanations + [error_name] * (on_error == "keep")
-    _refuse_names(frame, names, extra, suffix)
-
+    if taken := [name for name in names if name != suffix and name in frame.columns]:
+        raise InvalidArgument(f"the frame already has a column {taken[0]!r}; rename it, or drop it")
+    explanation = f"explanation{suffix}"
+    refuse_taken(frame, [suffix] * (suffix in names) + [explanation] * return_explanations, suffix, on_error)
     read = reading(value)
 
     def solved(answer: Any) -> str:
@@ -205,31 +198,27 @@ def mapped(
     rows = encode_rows(frame, resolved.positions, resolved.names)
     replies = yield from ask_rows(question, [row for row in rows if row is not None], size)
 
-    answers: list[tuple[Any, ...] | None] = [None] * len(rows)
+    answers: list[tuple[Any, ...]] = [(None,) * len(names)] * len(rows)
     reasons: list[str | None] = [None] * len(rows)
     outcomes = [Outcome("null")] * len(rows)
-    for place, row in enumerate(rows):
+    for number, row in enumerate(rows):
         if row is None:
             continue
         reply = replies.of[row]
-        cells, note, reasons[place] = reply.value, reply.note, reply.reason
+        cells, note, reasons[number] = reply.value, reply.note, reply.reason
         if cells is None:
-            outcomes[place] = Outcome("failed", reply.error, note)
+            outcomes[number] = Outcome("failed", reply.error, note)
         elif isinstance(cells, Unsure):
-            outcomes[place] = Outcome("unsure", note=note)
+            outcomes[number] = Outcome("unsure", note=note)
         else:
-            answers[place], said = (cells, None) if settle is None else settle(cells, row)
-            outcomes[place] = Outcome("answered", note=joined_notes(said, note))
+            answers[number], said = (cells, None) if settle is None else settle(cells, row)
+            outcomes[number] = Outcome("answered", note=joined_notes(said, note))
     added = [
-        Added(
-            name,  # type: ignore[arg-type]  # a pydantic field's name, or the suffix
-            [None if answer is None else answer[place] for answer in answers],
-            column.dtype,
-        )
-        for place, (name, column) in enumerate(zip(names, value.columns, strict=True))
+        Added(name, [answer[at] for answer in answers], column.dtype)
+        for at, (name, column) in enumerate(zip(names, value.columns, strict=True))
     ]
     if return_explanations:
-        added.append(Added(explanation_name, reasons, "string"))
+        added.append(Added(explanation, reasons, "string"))
     return finish(
         operator,
         frame,
@@ -237,15 +226,7 @@ def mapped(
         range(len(rows)),
         added,
         on_error=on_error,
-        error_name=error_name,
+        suffix=suffix,
         remarks=replies.remarks,
         facts={"rows_per_call": replies.size},
     )
-
-
-def _refuse_names(frame: pd.DataFrame, names: Sequence[Hashable], extra: Sequence[str], suffix: str) -> None:
-    """Refuse names that are taken, before anything is spent."""
-    taken = [name for name in names if name != suffix and name in frame.columns]
-    if taken:
-        raise InvalidArgument(f"the frame already has a column {taken[0]!r}; rename it, or drop it")
-    refuse_taken(frame, [*(name for name in names if name == suffix), *extra], suffix)

@@ -14,6 +14,7 @@ from tagframe.config import CallSettings, SearchSettings
 from tagframe.errors import InvalidArgument, did_you_mean
 from tagframe.operators.drivers import quote, run
 from tagframe.operators.instruction import Instruction
+from tagframe.operators.outcome import check_on_error
 from tagframe.operators.prompt_names import shown_names
 from tagframe.operators.steps import Step
 
@@ -110,7 +111,12 @@ class Operator(Generic[P]):
         )
 
     def step(self, lm: LM | None, *args: Any, **options: Any) -> Step[pd.DataFrame]:
-        """The operator as a step, fitted to the model; ``args`` and ``options`` are those of :attr:`steps`."""
+        """The operator as a step, fitted to the model; ``args`` and ``options`` are those of :attr:`steps`.
+
+        Raises:
+            InvalidArgument: ``on_error`` is none.
+        """
+        check_on_error(options.get("on_error", "raise"))
         if "window" in inspect.signature(self.steps).parameters:
             options["window"] = getattr(lm, "context_window", None)
         return self.steps(*args, **options)

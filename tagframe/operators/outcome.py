@@ -81,13 +81,18 @@ def check_on_error(on_error: str) -> None:
         raise InvalidArgument(f"on_error is one of {get_args(OnError)}; got {on_error!r}")
 
 
-def refuse_taken(frame: pd.DataFrame, names: Sequence[str], suffix: str) -> None:
+def error_name(suffix: str) -> str:
+    """The column that says why rows failed, where they are kept."""
+    return f"{suffix.strip('_')}_error"
+
+
+def refuse_taken(frame: pd.DataFrame, names: Sequence[str], suffix: str, on_error: OnError = "raise") -> None:
     """Refuse to overwrite a column of the caller, before anything is spent.
 
     Raises:
-        InvalidArgument: one of the names that the result is to have is taken.
+        InvalidArgument: one of the names that the result is to have is taken, or that of errors that are kept.
     """
-    taken = [name for name in names if name in frame.columns]
+    taken = [name for name in (*names, *[error_name(suffix)] * (on_error == "keep")) if name in frame.columns]
     if taken:
         raise InvalidArgument(
             f"the frame already has a column {taken[0]!r}; give another suffix= than {suffix!r}, or drop the column"
@@ -130,7 +135,7 @@ def finish(
     added: Sequence[Added],
     *,
     on_error: OnError,
-    error_name: str,
+    suffix: str,
     index: pd.Index | None = None,
     row_facts: Callable[[Sequence[int]], Mapping[str, Any]] | None = None,
     of: str = "rows",
@@ -146,7 +151,7 @@ def finish(
         order: the places of the result's rows in ``base``, with failed ones where they would stand.
         added: columns.
         on_error: what failed ones do.
-        error_name: the column that says why they failed, where they are kept.
+        suffix: of the columns that the operator adds.
         index: of the outcomes; that of ``base`` where None.
         row_facts: what the result is to know of its rows, made from their places in ``base``.
         of: what the rows of ``base`` are.
@@ -165,7 +170,7 @@ def finish(
             name = free_name(base, column.name)
             finished[name] = pd.array([column.values[place] for place in places], dtype=column.dtype)
     if keeps_failures:
-        finished[free_name(base, error_name)] = error_column(outcomes[place] for place in places)
+        finished[free_name(base, error_name(suffix))] = error_column(outcomes[place] for place in places)
     told = outcome_frame(outcomes, base.index if index is None else index, remarks)
     results.remember(finished, outcomes=told, **(facts or {}))
     if row_facts is not None:

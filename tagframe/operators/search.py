@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +13,10 @@ from tagframe.errors import InvalidArgument, NotConfigured
 from tagframe.operators.cells import position_of
 from tagframe.operators.join.result import renamed
 from tagframe.operators.operator import declare
-from tagframe.operators.outcome import OnError, check_on_error, free_name, refuse_taken
+from tagframe.operators.outcome import OnError, free_name, refuse_taken
 from tagframe.operators.prompt_names import label_text, refuse_unprompted
 from tagframe.operators.steps import Step
-from tagframe.operators.topk import sem_topk
+from tagframe.operators.topk import sem_topk, whole_number
 
 if TYPE_CHECKING:
     from tagframe.embed import Embedder
@@ -62,18 +61,17 @@ def sem_search(
         InvalidArgument: neither K nor ``n_rerank``, or below 1; a query without words.
         NotConfigured: no embedding model, or with ``n_rerank`` no language model, is set.
     """
-    check_on_error(on_error)
     if K is None and n_rerank is None:
         raise InvalidArgument("give K=, the number of rows to find, or n_rerank=, the number that the model chooses")
     if not isinstance(query, str) or not query.strip():
         raise InvalidArgument(f"the query has no words: {query!r}")
-    best = None if n_rerank is None else _checked_count(n_rerank, "n_rerank")
+    best = None if n_rerank is None else whole_number(n_rerank, "n_rerank is a number of rows")
     texts = texts_of(frame, col_name)
     scores_name = f"{SCORES}{suffix}"
     refuse_taken(frame, [scores_name] * (return_scores and K is not None), suffix)
     found = frame
     if K is not None:
-        scores, places = nearest([query], texts, _checked_count(K))
+        scores, places = nearest([query], texts, whole_number(K, "K is a number of rows"))
         found = frame.iloc[places[0]].copy()
         if return_scores:
             found[free_name(found, scores_name)] = scores[0]
@@ -131,7 +129,9 @@ def sem_sim_join(
     refuse_taken(other, [score_name], score_suffix)
     queries = texts_of(frame, left_on)
     asked = [place for place, text in enumerate(queries) if text is not None]
-    scores, places = nearest([queries[place] or "" for place in asked], texts_of(other, right_on), _checked_count(K))
+    scores, places = nearest(
+        [queries[place] or "" for place in asked], texts_of(other, right_on), whole_number(K, "K is a number of rows")
+    )
     lefts = np.repeat(np.array(asked, dtype=np.intp), [len(found) for found in places])
     rights = np.concatenate(places) if places else np.empty(0, dtype=np.intp)
     left, partner = frame.iloc[lefts].copy(), other.iloc[rights].copy()
@@ -186,16 +186,6 @@ def nearest(
         all_scores.append(np.array([score for score, _ in flat], dtype=np.float32))
         all_places.append(np.array([place for _, place in flat], dtype=np.intp))
     return all_scores, all_places
-
-
-def _checked_count(count: Any, name: str = "K") -> int:
-    try:
-        whole = operator.index(count)  # also of numpy's integers
-    except TypeError:
-        whole = 0
-    if whole < 1 or isinstance(count, bool):
-        raise InvalidArgument(f"{name} is a number of rows, at least 1; got {count!r}")
-    return whole
 
 
 def _embedder() -> Embedder:

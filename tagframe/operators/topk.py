@@ -18,7 +18,7 @@ from tagframe.operators.contest import LIST_TASK, PAIR_TASK, Contest, Item
 from tagframe.operators.groups import group_keys, group_places
 from tagframe.operators.instruction import Instruction
 from tagframe.operators.operator import declare
-from tagframe.operators.outcome import OnError, Outcome, check_on_error, finish, refuse_taken
+from tagframe.operators.outcome import OnError, Outcome, finish, refuse_taken
 from tagframe.operators.steps import Step, bounded, together
 
 Compare: TypeAlias = Literal["list", "pair"]
@@ -96,14 +96,12 @@ def sem_topk(
         InvalidArgument: K or comparisons below 1, another ``compare``, or an instruction without words.
         NotConfigured: no model is set.
     """
-    check_on_error(on_error)
-    k = _whole(K, "K is the number of rows to keep")
-    limit = None if comparisons is None else _whole(comparisons, "comparisons is how many may be asked")
+    k = whole_number(K, "K is the number of rows to keep")
+    limit = None if comparisons is None else whole_number(comparisons, "comparisons is how many may be asked")
     if compare not in get_args(Compare):
         raise InvalidArgument(f"compare is one of {get_args(Compare)}; got {compare!r}")
     resolved = Instruction.resolve(instruction, frame)
-    error_name = f"{suffix.strip('_')}_error"
-    refuse_taken(frame, [error_name] if on_error == "keep" else [], suffix)
+    refuse_taken(frame, [], suffix, on_error)
     rows = encode_rows(frame, resolved.positions, resolved.names)
     groups = group_places(frame, group_keys(group_by))
     rankings = [_Ranking(rows, places, resolved.text, k, compare, debias, limit, window) for places in groups]
@@ -133,14 +131,19 @@ def sem_topk(
         [*kept, *sorted(errors)],
         [],
         on_error=on_error,
-        error_name=error_name,
+        suffix=suffix,
         remarks=_remarks(rankings),
     )
 
 
-def _whole(value: Any, what: str) -> int:
+def whole_number(value: Any, what: str) -> int:
+    """A number of at least 1, numpy's included.
+
+    Raises:
+        InvalidArgument: it is none.
+    """
     try:
-        whole = operator.index(value)  # also of numpy's integers
+        whole = operator.index(value)
     except TypeError:
         whole = 0
     if whole < 1 or isinstance(value, bool):

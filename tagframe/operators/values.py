@@ -6,10 +6,11 @@ An answer is one value of the type, or Unknown, or it is rejected: nothing is gu
 from __future__ import annotations
 
 import datetime
+import functools
 import math
 import operator
 import re
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ import pandas as pd
 
 from tagframe.errors import AnswerRejected, InvalidArgument
 from tagframe.operators.answer_grammar import (
+    TRUTH,
     UNSURE,
     Unsure,
     is_unsure,
@@ -36,7 +38,6 @@ SECONDS = "datetime64[s]"
 _UNKNOWN = {"unknown", "unsure", "i don't know", "cannot be determined"}
 """What says of a text that there is none: further words of doubt may well be the text that was asked for."""
 _NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?:[eE][-+]?\d+)?")
-_TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 _LABEL = re.compile(r"[ \t>*_#`]*(?:(?:the|my)\s+)?(?:final\s+)?answer[ \t*_`]*[:=][ \t*_]*", re.IGNORECASE)
 _AROUND = ("*", "`", '"', "'", "_", "“”", "‘’")
 
@@ -50,7 +51,7 @@ class Column:
         dtype: a nullable one.
     """
 
-    name: Hashable | None
+    name: str | None
     dtype: Any
 
 
@@ -76,7 +77,7 @@ class Value:
     tokens: int | None = SHORT
     options: frozenset[str] = frozenset()
     is_text: bool = False
-    alike: Callable[[Any, Any], bool] = lambda one, other: cells_alike(one, other)
+    alike: Callable[[Any, Any], bool] = lambda one, other: _cells_alike(one, other)
 
 
 def reading(value: Value) -> Callable[[str], tuple[Any, ...] | Unsure]:
@@ -125,19 +126,14 @@ def texts_alike(one: str, other: str) -> bool:
     return 2 * len(words[0] & words[1]) >= min(map(len, words))
 
 
-def numbers_alike(one: float, other: float) -> bool:
-    """Whether two numbers are within a twentieth of each other."""
-    return math.isclose(one, other, rel_tol=0.05, abs_tol=1e-9)
-
-
-def cells_alike(one: Sequence[Any], other: Sequence[Any]) -> bool:
-    """Whether two rows of cells say the same, each cell by its kind."""
+def _cells_alike(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Whether two rows of cells say the same, each cell by its kind; numbers within a twentieth of each other."""
 
     def alike(cell: Any, same: Any) -> bool:
         if isinstance(cell, str) and isinstance(same, str):
             return texts_alike(cell, same)
         if isinstance(cell, float | int) and isinstance(same, float | int):
-            return numbers_alike(cell, same)
+            return math.isclose(cell, same, rel_tol=0.05, abs_tol=1e-9)
         return bool(cell == same)
 
     return all(map(alike, one, other))
@@ -146,53 +142,41 @@ def cells_alike(one: Sequence[Any], other: Sequence[Any]) -> bool:
 # --- kinds --------------------------------------------------------------------------------------------------------
 
 
-def text_value(dtype: Any = "string") -> Value:
+def _one(form: str, read: Callable[[str], Any], dtype: Any, guess: str, **more: Any) -> Value:
+    """A kind that one column holds, of one cell."""
+    return Value(form, lambda answer: (read(answer),), (Column(None, dtype),), guess, **more)
+
+
+def _text_value(dtype: Any = "string") -> Value:
     """Any text but an empty one."""
-    columns, guess = (Column(None, dtype),), "some words of an answer"
-    return Value("the text alone", lambda answer: (answer,), columns, guess, None, is_text=True)
+    return _one("the text alone", str, dtype, "some words of an answer", tokens=None, is_text=True)
 
 
-def number_value(dtype: Any = "Float64", *, whole: bool = False) -> Value:
+def _number_value(dtype: Any, *, whole: bool = False) -> Value:
     """A number; thousands may be grouped by commas, nothing else may stand beside it."""
     form = "one whole number in digits, such as 1234" if whole else "one number in digits, such as 1234.5"
-
-    def read(answer: str) -> tuple[Any, ...]:
-        return (_held(parse_number(answer, whole=whole), dtype),)
-
-    return Value(form, read, (Column(None, dtype),), "1234")
+    return _one(form, lambda answer: _held(parse_number(answer, whole=whole), dtype), dtype, "1234")
 
 
 def score_value() -> Value:
     """A number from 0 to 1."""
 
-    def read(answer: str) -> tuple[float]:
+    def read(answer: str) -> float:
         number = float(parse_number(answer))
         if not 0 <= number <= 1:
             raise AnswerRejected(f"expected a number from 0 to 1, got {answer[:80]!r}")
-        return (number,)
+        return number
 
     def alike(one: tuple[float], other: tuple[float]) -> bool:
         return abs(one[0] - other[0]) <= SCORES_ALIKE
 
-    return Value("one number from 0 to 1, such as 0.35", read, (Column(None, "Float64"),), "0.35", alike=alike)
+    return _one("one number from 0 to 1, such as 0.35", read, "Float64", "0.35", alike=alike)
 
 
-def truth_value(dtype: Any = "boolean") -> Value:
-    """True or False."""
-
-    def read(answer: str) -> tuple[bool]:
-        return (parse_word(answer, _TRUTH, "True or False"),)
-
-    return Value("one word, True or False", read, (Column(None, dtype),), "True")
-
-
-def date_value(dtype: Any = SECONDS) -> Value:
+def _date_value(dtype: Any = SECONDS) -> Value:
     """A day, or a moment of one, as ISO 8601 writes it."""
-
-    def read(answer: str) -> tuple[Any]:
-        return (_held(parse_date(answer), dtype),)
-
-    return Value("one date written as YYYY-MM-DD", read, (Column(None, dtype),), "2024-05-17")
+    form = "one date written as YYYY-MM-DD"
+    return _one(form, lambda answer: _held(parse_date(answer), dtype), dtype, "2024-05-17")
 
 
 def choice_value(choices: Sequence[str]) -> Value:
@@ -201,31 +185,21 @@ def choice_value(choices: Sequence[str]) -> Value:
     Raises:
         InvalidArgument: fewer than two choices, or some that are no texts, empty or alike.
     """
-    options = check_choices(choices)
-
-    def read(answer: str) -> tuple[str]:
-        return (parse_choice(answer, options),)
-
-    listed = ", ".join(f"'{option}'" for option in options)
-    return Value(
-        f"one of these, as it is written here: {listed}",
-        read,
-        (Column(None, "string"),),
-        max(options, key=len),
-        SHORT + max(len(option) for option in options),
-        frozenset(option.lower() for option in options),
-        alike=operator.eq,
-    )
-
-
-def check_choices(choices: Sequence[str]) -> list[str]:
-    """The choices, or a refusal; see :func:`choice_value`."""
     if isinstance(choices, str) or not all(isinstance(choice, str) and choice.strip() for choice in choices):
         raise InvalidArgument(f"choices is a list of texts, such as ['good', 'bad']; got {choices!r:.200}")
     options = [choice.strip() for choice in choices]
     if len(set(options)) < len(options) or len(options) < 2:
         raise InvalidArgument(f"choices are two texts or more, each once; got {choices!r:.200}")
-    return options
+    listed, longest = ", ".join(f"'{option}'" for option in options), max(options, key=len)
+    return _one(
+        f"one of these, as it is written here: {listed}",
+        lambda answer: parse_choice(answer, options),
+        "string",
+        longest,
+        tokens=SHORT + len(longest),
+        options=frozenset(option.lower() for option in options),
+        alike=operator.eq,
+    )
 
 
 def value_of_dtype(dtype: Any) -> Value:
@@ -239,9 +213,9 @@ def value_of_dtype(dtype: Any) -> Value:
         InvalidArgument: any other.
     """
     if dtype is None or dtype is str or (isinstance(dtype, str) and dtype in ("str", "text")):
-        return text_value()
+        return _text_value()
     if dtype is datetime.date or dtype is datetime.datetime:
-        return date_value()
+        return _date_value()
     words = {"number": "Float64", "date": SECONDS, "datetime": SECONDS}
     try:
         found = pd.api.types.pandas_dtype(words.get(dtype, dtype) if isinstance(dtype, str) else dtype)
@@ -249,15 +223,16 @@ def value_of_dtype(dtype: Any) -> Value:
         found = None
     extension = found if isinstance(found, pd.api.extensions.ExtensionDtype) else None
     if found is not None and found.kind == "b":
-        return truth_value(extension or "boolean")
+        read_truth = functools.partial(parse_word, words=TRUTH, expected="True or False")
+        return _one("one word, True or False", read_truth, extension or "boolean", "True")
     if found is not None and found.kind in "iu":
-        return number_value(extension or "Int64", whole=True)
+        return _number_value(extension or "Int64", whole=True)
     if found is not None and found.kind == "f":
-        return number_value(extension or "Float64")
+        return _number_value(extension or "Float64")
     if found is not None and found.kind == "M" and getattr(found, "tz", None) is None:
-        return date_value(found)
+        return _date_value(found)
     if found is not None and pd.api.types.is_string_dtype(found):
-        return text_value(extension or "string")
+        return _text_value(extension or "string")
     raise InvalidArgument(
         f"dtype is one of str, float, int, bool, datetime.date, 'text', 'number', 'date', or a dtype of pandas for "
         f"those; got {dtype!r}. For one of a few values give choices=, for several a pydantic model as response_format="

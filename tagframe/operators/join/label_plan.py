@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tagframe.errors import AnswerRejected
 from tagframe.lm import Batch, Message, Prompt
-from tagframe.operators.answer_grammar import parse_block
+from tagframe.operators.answer_grammar import parse_json
 from tagframe.operators.cells import FENCE_RULE, fence, shortened
 from tagframe.operators.instruction import FIELD_RULE
 from tagframe.operators.join.sides import Side
@@ -82,11 +82,7 @@ def parse_plan(text: str) -> ClaimPlan | NoLabels:
     Raises:
         AnswerRejected: it is none; the reason is made to be shown to the model.
     """
-    body = parse_block(text)
-    try:
-        plan = json.loads(body)
-    except ValueError as error:
-        raise AnswerRejected(f"expected one JSON object, got {body[:80]!r} ({error})") from error
+    plan, body = parse_json(text, "one JSON object")
     if not isinstance(plan, dict) or "labels" not in plan:
         raise AnswerRejected(f'expected an object with "labels", got {body[:80]!r}')
     labels = plan["labels"]

@@ -11,19 +11,18 @@ from typing import Any
 
 from tagframe.errors import AnswerRejected, AnswerWithheld, ContextTooLong
 from tagframe.lm import Accept, Batch, Completion, Message, Prompt
-from tagframe.operators.answer_grammar import UNSURE, parse_block
+from tagframe.operators.answer_grammar import UNSURE, parse_json
 from tagframe.operators.cells import DATA_RULE, fence, pack
 from tagframe.operators.instruction import FIELD_RULE
 from tagframe.operators.join.sides import Side
 from tagframe.operators.judging import (
     ANSWER_TOKENS,
-    EXPLAINED_TOKENS,
     UNSURE_WHERE,
     Truth,
     parse_explained_truth,
     parse_truth,
 )
-from tagframe.operators.row_question import WORLD
+from tagframe.operators.row_question import EXPLAINED_TOKENS, WORLD
 from tagframe.operators.steps import Step, gather, gather_alike, stops_all, together
 
 SIDE_ROWS = 8
@@ -249,11 +248,7 @@ def pair_reader(left: int, right: int, explained: bool) -> Accept[dict[tuple[int
     """What reads the list of pairs of a block of so many left and right rows, counted from 0."""
 
     def read(text: str) -> dict[tuple[int, int], str | None]:
-        body = parse_block(text)
-        try:
-            listed = json.loads(body)
-        except ValueError as error:
-            raise AnswerRejected(f"expected a JSON list of pairs, got {body[:80]!r} ({error})") from error
+        listed, body = parse_json(text, "a JSON list of pairs")
         if not isinstance(listed, list):
             raise AnswerRejected(f"expected a JSON list of pairs, got {body[:80]!r}")
         found: dict[tuple[int, int], str | None] = {}

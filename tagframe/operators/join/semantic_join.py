@@ -12,7 +12,7 @@ from tagframe import results
 from tagframe.config import CallSettings
 from tagframe.errors import ColumnNotFound, InvalidArgument, RowsFailed, did_you_mean
 from tagframe.lm import get_lm
-from tagframe.operators.answer_grammar import parse_word
+from tagframe.operators.answer_grammar import TRUTH, parse_word
 from tagframe.operators.cells import encode_rows
 from tagframe.operators.drivers import run
 from tagframe.operators.examples import ANSWER
@@ -35,7 +35,6 @@ from tagframe.operators.outcome import (
     OnError,
     Outcome,
     OutcomeKind,
-    check_on_error,
     error_column,
     free_name,
     outcome_frame,
@@ -113,7 +112,6 @@ def sem_join(
         InvalidArgument: a claim that does not name columns of both frames; an unknown ``how`` or ``plan``.
         NotConfigured: no model is set.
     """
-    check_on_error(on_error)
     check_how(how)
     check_plan(plan)
     size = rows_per_call_of(rows_per_call)
@@ -168,9 +166,8 @@ def _solved_pairs(examples: pd.DataFrame | None, left: Side, right: Side) -> tup
             places.append(labels.index(known[0]))
         lines.append([line or "{}" for line in encode_rows(examples, places, side.names)])
     answers = examples.iloc[:, labels.index(ANSWER)].astype(object)
-    words = {"true": True, "yes": True, "false": False, "no": False}
     try:
-        truths = [parse_word(str(answer), words, "True or False") for answer in answers]
+        truths = [parse_word(str(answer), TRUTH, "True or False") for answer in answers]
     except ValueError as error:
         raise InvalidArgument(f"an example's {ANSWER!r} is True or False: {error}") from error
     return tuple(zip(*lines, truths, strict=True))
