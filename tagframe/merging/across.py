@@ -12,9 +12,10 @@ integers nor text, and where text that no partner has might find one in canonica
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from tagframe.joins.steps import JoinStep
 from tagframe.keys.matching import Positions
 from tagframe.merging import advice
 from tagframe.merging.in_memory import Merge, columns_needed, key_kind, merge_in_memory
-from tagframe.merging.report import LaterReport, MergeReport, Moved, StepReport
+from tagframe.merging.report import MergeReport, Moved, RowCounts, StepReport
 from tagframe.merging.table_rows import CorpusRows
 from tagframe.merging.where import Asked, LeftToMemory, fitting
 
@@ -298,36 +299,17 @@ class _Crossing:
         if limit is not None and limit < merge.rows.length:
             merge.rows.select(np.arange(limit, dtype=np.int64))
         frame = merge.frame(self._wanted)
-        kinds = dict.fromkeys(self._corpus.engine(table).kind for table in self.plan.tables)  # type: ignore[union-attr]
-        kind, sql = " + ".join(kinds), ";\n".join(self._statements.values())
-        ambiguous, moved = advice.ways_as_sure(self.plan), tuple(self._moved)
         if not self._where and (limit is None or len(frame) < limit):
             self.start_rows = self._size(self.plan.start) if not start.is_whole else merge.sizes[self.plan.start]
+        made: RowCounts | Callable[[], RowCounts] = partial(_counted, self.asked)
         if counts_all and start.is_whole:
             assert self.start_rows is not None
             if lost and on_loss == "raise":
                 raise LeftToMemory("lost rows are refused")
-            exact = tuple(map(self._with_unread, self.plan.steps, steps))
-            report = MergeReport(
-                self.plan.start,
-                self.start_rows,
-                exact,
-                len(frame),
-                lost,
-                engine=kind,
-                ambiguous=ambiguous,
-                plan=self.plan,
-                sql=sql,
-                moved=moved,
-            )
-            return frame, report
-
-        def counted() -> MergeReport:
-            # That no row is repeated, and whether any is lost, is known by now.
-            asked = replace(self.asked, wanted={}, on_fanout="allow", on_loss="allow")
-            return replace(merge_in_memory(asked)[1], engine=kind, sql=sql, moved=moved)
-
-        return frame, LaterReport(self.plan, len(frame), kind, ambiguous, sql, counted, moved)
+            made = RowCounts(self.start_rows, tuple(map(self._with_unread, self.plan.steps, steps)), lost, 0)
+        kinds = dict.fromkeys(self._corpus.engine(table).kind for table in self.plan.tables)  # type: ignore[union-attr]
+        sql = ";\n".join(self._statements.values())
+        return frame, MergeReport(self.plan, len(frame), made, " + ".join(kinds), sql=sql, moved=tuple(self._moved))
 
     def _size(self, table: str) -> int:
         if table in self._places:
@@ -338,6 +320,11 @@ class _Crossing:
         """With the rows of the step's table that no row asked for."""
         unread = self._size(step.table) - len(self._tables[step.table])
         return replace(report, unmatched_right=report.unmatched_right + unread)
+
+
+def _counted(asked: Asked) -> RowCounts:
+    """What became of all rows. That no row is repeated, and whether any is lost, is known by now."""
+    return merge_in_memory(replace(asked, wanted={}, on_fanout="allow", on_loss="allow"))[1].counts
 
 
 def _keys_of(keys: pd.Series) -> pd.Index:

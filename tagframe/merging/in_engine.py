@@ -24,7 +24,7 @@ from tagframe.errors import FanOut, RowsLost
 from tagframe.joins.statement import Joined, kept, made_of, one_row_a_key
 from tagframe.joins.steps import How, JoinStep, PlanTable
 from tagframe.merging import advice
-from tagframe.merging.report import LaterReport, MergeReport, StepReport
+from tagframe.merging.report import MergeReport, RowCounts, StepReport
 from tagframe.merging.where import Asked, LeftToMemory
 
 SHOWN_ROWS = 1_000
@@ -52,11 +52,11 @@ def merge_in_engine(asked: Asked, engine: Engine) -> tuple[pd.DataFrame, MergeRe
         merge.say_loss(len(frame))
         kind = merge.place.kind
 
-    def count() -> MergeReport:
+    def count() -> RowCounts:
         with _opened(asked, engine) as again:
-            return again.report(len(frame), sql)
+            return again.counts()
 
-    return frame, LaterReport(asked.plan, len(frame), kind, advice.ways_as_sure(asked.plan), sql, count)
+    return frame, MergeReport(asked.plan, len(frame), count, kind, sql=sql)
 
 
 @contextmanager
@@ -387,8 +387,8 @@ class _EngineMerge:
 
     # --- the account --------------------------------------------------------------------------------------------------
 
-    def report(self, rows: int, sql: str) -> MergeReport:
-        """What became of every row, of a merge that gave so many by a statement."""
+    def counts(self) -> RowCounts:
+        """What became of every row."""
         steps: list[StepReport] = []
         changing: list[JoinStep] = []
         for step in self.plan.steps:
@@ -401,18 +401,7 @@ class _EngineMerge:
         repeats = self.asked.how == "outer" or any(told.fan_out > 1 for told in steps)
         alive = self._present() if repeats else joined
         kept_rows = self._count_kept() if self.asked.where.tests else joined
-        return MergeReport(
-            self.plan.start,
-            size,
-            tuple(steps),
-            rows,
-            size - alive,
-            joined - kept_rows,
-            self.place.kind,
-            ambiguous=advice.ways_as_sure(self.plan),
-            plan=self.plan,
-            sql=sql,
-        )
+        return RowCounts(size, tuple(steps), size - alive, joined - kept_rows)
 
     def _count_kept(self) -> int:
         """The joined rows that fit what ``where`` asks."""

@@ -28,7 +28,7 @@ from tagframe.keys.matching import Counts, Matches, Positions, hashable, match_r
 from tagframe.merging import advice
 from tagframe.merging.advice import Reaction
 from tagframe.merging.agreement import alike, columns_there
-from tagframe.merging.report import MergeReport, StepReport
+from tagframe.merging.report import MergeReport, RowCounts, StepReport
 from tagframe.merging.table_rows import CorpusRows, Rows
 from tagframe.merging.where import Asked, ColumnKey, Where, fitting
 
@@ -66,21 +66,10 @@ def merge_in_memory(asked: Asked) -> tuple[pd.DataFrame, MergeReport]:
     if asked.limit is not None and asked.limit < kept:
         result.rows.select(np.arange(asked.limit, dtype=np.int64))
     frame = result.frame(asked.wanted)
-    stacks = tuple((table.id, tuple(part.id for part in table.parts)) for table in plan.sources if table.parts)
-    report = MergeReport(
-        plan.start,
-        result.sizes[plan.start],
-        tuple(steps),
-        len(frame),
-        len(lost),
-        before - kept,
-        stacks=stacks,
-        ambiguous=advice.ways_as_sure(plan),
-        plan=plan,
-    )
+    counts = RowCounts(result.sizes[plan.start], tuple(steps), len(lost), before - kept)
     if len(lost) and asked.says_loss:
-        advice.say_loss(plan.start, len(lost), report.start_rows, result.examples(lost))
-    return frame, report
+        advice.say_loss(plan.start, len(lost), counts.start_rows, result.examples(lost))
+    return frame, MergeReport(plan, len(frame), counts)
 
 
 class Merge:

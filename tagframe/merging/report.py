@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import pandas as pd
@@ -15,6 +16,7 @@ from tagframe.joins.aggregates import sentence_of
 from tagframe.joins.moves import size_text
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import PlanTable
+from tagframe.merging.advice import ways_as_sure
 
 
 @dataclass(frozen=True)
@@ -107,53 +109,96 @@ class Moved:
 
 
 @dataclass(frozen=True)
+class RowCounts:
+    """What became of the rows of a merge, as :class:`MergeReport` has it."""
+
+    start_rows: int
+    steps: tuple[StepReport, ...]
+    lost: int
+    filtered: int
+
+
+@dataclass(frozen=True, eq=False)
 class MergeReport(Public):
     """What a merge did: a :class:`StepReport` for each join step.
 
+    Where an engine ran the join, it counts the rows when somebody asks for the counts. That takes a pass over the
+    tables, as they are then; the statement of the merge itself may have ended after a hundred rows. Reading the counts
+    raises what a merge raises where the engine cannot answer.
+
     Attributes:
-        start: the table that the merge started from.
-        start_rows: its rows.
-        steps: in the order in which they were made.
-        rows: rows of the result, after ``where`` and ``limit``.
-        lost: rows of the start table that are not in the joined rows.
-        filtered: joined rows that ``where`` left out.
-        engine: where the join ran: "pandas", or the kind of the engine ("sqlite").
-        stacks: tables of one shape that were joined as one: (id of the stack, ids of its parts).
-        ambiguous: ways to join that are as sure as the one that was taken, a line each.
-        differing: columns that tables share and of which matched rows hold unlike values, a sentence each.
         plan: that the merge followed, to be shown with it.
+        rows: rows of the result, after ``where`` and ``limit``.
+        made: the counts, or what makes them.
+        engine: where the join ran: "pandas", or the kind of the engine ("sqlite").
+        differing: columns that tables share and of which matched rows hold unlike values, a sentence each.
         sql: the statement that gave the rows, where a server ran the join; of a merge across engines those that gave
             each table's rows.
         moved: what came here from the engines of a merge across several.
         frame_rows: rows of the frame that this is read of, where they are others now than the merge gave.
     """
 
-    start: str
-    start_rows: int
-    steps: tuple[StepReport, ...]
+    plan: JoinPlan = field(repr=False)
     rows: int
-    lost: int = 0
-    filtered: int = 0
+    made: RowCounts | Callable[[], RowCounts] = field(repr=False)
     engine: str = "pandas"
-    stacks: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    ambiguous: tuple[str, ...] = ()
     differing: tuple[str, ...] = ()
-    plan: JoinPlan | None = field(default=None, repr=False, compare=False)
-    sql: str = field(default="", repr=False, compare=False)
-    moved: tuple[Moved, ...] = field(default=(), compare=False)
-    frame_rows: int | None = field(default=None, compare=False)
+    sql: str = field(default="", repr=False)
+    moved: tuple[Moved, ...] = ()
+    frame_rows: int | None = None
 
-    def with_differing(self, sentences: Sequence[str]) -> MergeReport:
-        """The report with what was seen in the rows."""
-        return replace(self, differing=tuple(sentences)) if sentences else self
-
-    def read_of(self, rows: int) -> MergeReport:
-        """The report as a frame of so many rows tells it, which may have been filtered since."""
-        return self if rows == self.rows else replace(self, frame_rows=rows)
+    @cached_property
+    def counts(self) -> RowCounts:
+        """The counts, which this asks for."""
+        return self.made if isinstance(self.made, RowCounts) else self.made()
 
     @property
-    def _made(self) -> list[PlanTable]:
-        return [] if self.plan is None else [source for source in self.plan.sources if source.aggregates]
+    def is_counted(self) -> bool:
+        """Whether the counts are there already."""
+        return isinstance(self.made, RowCounts) or "counts" in vars(self)
+
+    @property
+    def start(self) -> str:
+        """The table that the merge started from."""
+        return self.plan.start
+
+    @property
+    def start_rows(self) -> int:
+        """Its rows."""
+        return self.counts.start_rows
+
+    @property
+    def steps(self) -> tuple[StepReport, ...]:
+        """In the order in which they were made."""
+        return self.counts.steps
+
+    @property
+    def lost(self) -> int:
+        """Rows of the start table that are not in the joined rows."""
+        return self.counts.lost
+
+    @property
+    def filtered(self) -> int:
+        """Joined rows that ``where`` left out."""
+        return self.counts.filtered
+
+    @property
+    def stacks(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Tables of one shape that were joined as one: (id of the stack, ids of its parts)."""
+        return tuple((one.id, tuple(part.id for part in one.parts)) for one in self.plan.sources if one.parts)
+
+    @property
+    def ambiguous(self) -> tuple[str, ...]:
+        """Ways to join that are as sure as the one that was taken, a line each."""
+        return ways_as_sure(self.plan)
+
+    def read_of(self, rows: int) -> MergeReport:
+        """The report as a frame of so many rows tells it, which may have been filtered since; not counted for it."""
+        return self if rows == self.rows else replace(self, made=lambda: self.counts, frame_rows=rows)
+
+    @property
+    def _made_of_tables(self) -> list[PlanTable]:
+        return [source for source in self.plan.sources if source.aggregates]
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each step, with the attributes of :class:`StepReport` as columns."""
@@ -162,31 +207,36 @@ class MergeReport(Public):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as ``tagframe merge --json`` prints them."""
-        plain = dataclasses.asdict(replace(self, plan=None))
-        del plain["plan"]
-        if not self.sql:
-            del plain["sql"]
-        if self.frame_rows is None:
-            del plain["frame_rows"]
-        plain["differing"] = list(self.differing)
-        if not self.differing:
-            del plain["differing"]
-        plain["moved"] = list(plain["moved"])
-        if not self.moved:
-            del plain["moved"]
-        if self._made:
-            plain["aggregate"] = {source.id: dict(source.aggregates) for source in self._made}
-        stacks = [{"id": id, "tables": list(parts)} for id, parts in self.stacks]
-        return {**plain, "steps": list(plain["steps"]), "stacks": stacks, "ambiguous": list(self.ambiguous)}
+        told = {
+            "start": self.start,
+            "start_rows": self.start_rows,
+            "steps": [dataclasses.asdict(step) for step in self.steps],
+            "rows": self.rows,
+            "lost": self.lost,
+            "filtered": self.filtered,
+            "engine": self.engine,
+            "stacks": [{"id": id, "tables": list(parts)} for id, parts in self.stacks],
+            "ambiguous": list(self.ambiguous),
+        }
+        where_there_are = {
+            "differing": list(self.differing),
+            "sql": self.sql,
+            "moved": [dataclasses.asdict(moved) for moved in self.moved],
+            "aggregate": {source.id: dict(source.aggregates) for source in self._made_of_tables},
+        }
+        told |= {name: value for name, value in where_there_are.items() if value}
+        return told if self.frame_rows is None else {**told, "frame_rows": self.frame_rows}
 
     @property
     def preface(self) -> list[str]:
         """What to know first: which tables are joined as one, or by one row a key, and which are left out."""
-        left_out = [] if self.plan is None else self.plan.left_out
         return [
             *(f"{stack} is {' on top of '.join(parts)}." for stack, parts in self.stacks),
-            *map(sentence_of, self._made),
-            *(f"{table} is left out: more likely not needed, and would only repeat rows." for table in left_out),
+            *map(sentence_of, self._made_of_tables),
+            *(
+                f"{table} is left out: more likely not needed, and would only repeat rows."
+                for table in self.plan.left_out
+            ),
         ]
 
     @property
@@ -224,88 +274,27 @@ class MergeReport(Public):
 
         return report_html(self)
 
-
-class LaterReport(MergeReport):
-    """The report of a merge whose rows are counted when somebody asks for the counts, by the server that ran it.
-
-    It reads as any other one. To count takes a pass over the tables, as they are then; the statement of the merge
-    itself may have ended after a hundred rows. Reading it raises what a merge raises where the server cannot answer.
-    """
-
-    def __init__(
-        self,
-        plan: JoinPlan,
-        rows: int,
-        engine: str,
-        ambiguous: tuple[str, ...],
-        sql: str,
-        count: Callable[[], MergeReport],
-        moved: tuple[Moved, ...] = (),
-    ) -> None:
-        known = {"start": plan.start, "rows": rows, "engine": engine, "stacks": (), "ambiguous": ambiguous,
-                 "differing": (), "frame_rows": None}  # fmt: skip
-        self.__dict__.update(known, plan=plan, sql=sql, moved=moved, _count=count, _known=None)
-
-    def with_differing(self, sentences: Sequence[str]) -> MergeReport:
-        """The same; counts have it too."""
-        count = self.__dict__["_count"]
-        if sentences:
-            self.__dict__.update(differing=tuple(sentences), _count=lambda: count().with_differing(sentences))
-        return self
-
-    def read_of(self, rows: int) -> MergeReport:
-        """The same, not counted for it."""
-        if rows == self.rows:
-            return self
-        assert self.plan is not None
-        found = LaterReport(self.plan, self.rows, self.engine, self.ambiguous, self.sql, self.counted, self.moved)
-        found.__dict__.update(frame_rows=rows, differing=self.differing)
-        return found
-
-    @property
-    def is_counted(self) -> bool:
-        """Whether somebody has asked for the counts."""
-        return self.__dict__["_known"] is not None
-
-    def counted(self) -> MergeReport:
-        """The report with all its counts."""
-        if self.__dict__["_known"] is None:
-            self.__dict__["_known"] = self.__dict__["_count"]()
-        known: MergeReport = self.__dict__["_known"]
-        return known
-
-    @property
-    def start_rows(self) -> int:  # type: ignore[override]
-        return self.counted().start_rows
-
-    @property
-    def steps(self) -> tuple[StepReport, ...]:  # type: ignore[override]
-        return self.counted().steps
-
-    @property
-    def lost(self) -> int:  # type: ignore[override]
-        return self.counted().lost
-
-    @property
-    def filtered(self) -> int:  # type: ignore[override]
-        return self.counted().filtered
-
-    def to_dict(self) -> dict[str, Any]:
-        return self._now().to_dict()
-
-    def _now(self) -> MergeReport:
-        known = self.counted()
-        return known if self.frame_rows is None else replace(known, frame_rows=self.frame_rows)
-
     def __eq__(self, other: object) -> bool:
-        return self.counted() == (other.counted() if isinstance(other, LaterReport) else other)
+        return isinstance(other, MergeReport) and self._told() == other._told()
 
     def __hash__(self) -> int:
         return hash((self.start, self.rows))
 
+    def _told(self) -> tuple[Any, ...]:
+        return self.start, self.rows, self.counts, self.engine, self.stacks, self.ambiguous, self.differing
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return _itself, (self._now(),)
+        """With its counts."""
+        counted = replace(self, made=self.counts)
+        return MergeReport, tuple(getattr(counted, field.name) for field in dataclasses.fields(self))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """From one that was written when the counts were no record of their own."""
+        names = {field.name for field in dataclasses.fields(self)}
+        counts = RowCounts(**{field.name: state[field.name] for field in dataclasses.fields(RowCounts)})
+        MergeReport.__init__(self, made=counts, **{name: state[name] for name in names & {*state}})
 
 
 def _itself(report: MergeReport) -> MergeReport:
+    """What such a one was read by where it had been counted late."""
     return report

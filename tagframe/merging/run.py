@@ -22,7 +22,7 @@ from tagframe.merging.across import merge_across
 from tagframe.merging.advice import Reaction
 from tagframe.merging.in_engine import merge_in_engine
 from tagframe.merging.in_memory import merge_in_memory
-from tagframe.merging.report import LaterReport, MergeReport
+from tagframe.merging.report import MergeReport
 from tagframe.merging.where import Asked, ColumnKey, LeftToMemory, where_of
 
 Where = Mapping[str, Any] | str
@@ -116,7 +116,7 @@ def run_plan(
     frame, report = _merged(asked, by)
     differing = agreement.disagreements(frame, shared, names)
     agreement.say(plan, differing)
-    report = report.with_differing([sentence for _, sentence in differing])
+    report = replace(report, differing=tuple(sentence for _, sentence in differing))
     if wanted.keys() != {*frame.columns}:
         asked, frame = replace(asked, wanted=wanted), frame[[*wanted]]
     if how != "inner" and on_loss != "allow":
@@ -150,7 +150,7 @@ def _unmatched(asked: Asked, frame: pd.DataFrame, report: MergeReport) -> list[J
 
     A report is counted for it only where the frame shows nothing of a table, and not of much for a few rows.
     """
-    if isinstance(report, LaterReport) and not report.is_counted:
+    if not report.is_counted:
         shown = {table for name, (table, _) in asked.wanted.items() if frame[name].notna().any()}
         seems_so = asked.how == "outer" or any(step.table not in shown for step in asked.plan.steps)
         if not seems_so or not (asked.are_small or asked.limit is None):
