@@ -26,11 +26,10 @@ from tagframe.engines.base import Engine
 from tagframe.engines.cell_tests import CellTest
 from tagframe.engines.pushdown import Pushdown, Selection, Within
 from tagframe.joins.steps import JoinStep
-from tagframe.keys.matching import Positions
 from tagframe.merging import advice
 from tagframe.merging.in_memory import Merge, columns_needed, key_kind, merge_in_memory
 from tagframe.merging.report import MergeReport, Moved, RowCounts, StepReport
-from tagframe.merging.table_rows import CorpusRows
+from tagframe.merging.table_rows import PlanRows
 from tagframe.merging.where import Asked, LeftToMemory, fitting
 
 MOST_KEYS = 500_000
@@ -81,17 +80,17 @@ def merge_across(asked: Asked, engines: Sequence[tuple[Engine, Sequence[str]]]) 
     return frame, report
 
 
-class _Crossing:
-    """A merge of tables of several engines under way."""
+class _Crossing(PlanRows):
+    """A merge of tables of several engines under way, and the rows of these that may stand in its result."""
 
     def __init__(self, asked: Asked, places: Mapping[str, Pushdown]) -> None:
+        super().__init__(asked.corpus, asked.plan)
         self.asked, self.plan, self.how = asked, asked.plan, asked.how
         self.start_rows: int | None = None
         """Rows of the start table, where the result is all that is left of them."""
-        self._corpus, self._places, self._wanted, self._where = asked.corpus, places, asked.wanted, asked.where
-        self._local = CorpusRows(asked.corpus, asked.plan)
+        self._places, self._where = places, asked.where
         wanted = asked.wanted.values()
-        self._late = {key for key in wanted if key[0] not in places and self._local.may_pick(key[0])}
+        self._late = {key for key in wanted if self.may_pick(key[0])}
         self._early = {*asked.where.columns(()), *(key for key in wanted if key not in self._late)}
         self._columns = columns_needed(asked.plan, self._early)
         self._whole: dict[str, pd.DataFrame] = {}
@@ -132,7 +131,7 @@ class _Crossing:
     def _here(self, table: str) -> pd.DataFrame:
         """The whole of a table that no engine chooses rows of."""
         if table not in self._whole:
-            self._whole[table] = self._local.whole(table, list(self._columns[table]))
+            self._whole[table] = super().whole(table, list(self._columns[table]))
         return self._whole[table]
 
     # --- the rows of a table that may stand in the result -------------------------------------------------------------
@@ -185,8 +184,7 @@ class _Crossing:
                 return None
             keys = table.distinct(self._name(step.table), theirs, selection, MOST_KEYS)
             if keys is not None:
-                sent = sum(map(len, selection.keys.values())), sum(map(_size_of, selection.keys.values()))
-                self._moved.append(Moved(step.table, table.kind, "keys", len(keys), _size_of(keys), *sent))
+                self._note(step.table, "keys", len(keys), _size_of(keys), selection)
         if keys is None or len(keys) > MOST_KEYS or not (narrows or self._are_fewer(len(keys), step.base, mine)):
             return None
         if self._kind(step.table, theirs) == "text":
@@ -211,14 +209,19 @@ class _Crossing:
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
-    def _read(self, table: str, selection: Selection, limit: int | None = None) -> pd.DataFrame:
+    def _chosen(self, table: str, selection: Selection, limit: int | None = None) -> pd.DataFrame:
         place = self._places[table]
         frame, sql = place.frame(self._name(table), list(self._columns[table]), selection, limit)
-        sent = sum(map(len, selection.keys.values())), sum(map(_size_of, selection.keys.values()))
-        size = sum(_size_of(frame[column]) for column in frame.columns)
-        self._moved.append(Moved(table, place.kind, "rows", len(frame), size, *sent))
+        self._note(table, "rows", len(frame), sum(_size_of(frame[column]) for column in frame.columns), selection)
         self._statements[table] = f"-- {table} from {place.kind}\n{sql}"
         return frame
+
+    def _note(self, table: str, what: str, rows: int, size: int, selection: Selection) -> None:
+        """What one statement brought here, and the keys that were sent for it."""
+        sent = selection.keys.values()
+        self._moved.append(
+            Moved(table, self._places[table].kind, what, rows, size, sum(map(len, sent)), sum(map(_size_of, sent)))
+        )
 
     def _referenced(self, step: JoinStep) -> pd.DataFrame:
         """The rows of a table that those of its base ask for."""
@@ -229,7 +232,7 @@ class _Crossing:
             keys = _keys_of(base[mine])
             if len(keys) <= MOST_KEYS and (known is None or len(keys) < known):
                 asked[theirs] = keys
-        found = self._read(step.table, Selection(self._tests(step.table), asked))
+        found = self._chosen(step.table, Selection(self._tests(step.table), asked))
         for theirs, keys in asked.items():
             if place.key_kind(self._name(step.table), theirs) == "text":
                 lone = keys[~keys.isin(found[theirs])]
@@ -244,7 +247,7 @@ class _Crossing:
         for round in range(_ROUNDS + 1):
             reach = None if round == _ROUNDS else reach
             if table in self._places:
-                self._tables[table] = self._read(table, start, reach)
+                self._tables[table] = self._chosen(table, start, reach)
             else:
                 self._tables[table] = self._here(table).iloc[:reach]
             for step in self.plan.steps:
@@ -259,21 +262,17 @@ class _Crossing:
             assert reach is not None
             reach *= _MORE
 
-    # --- CorpusRows, for the merge ------------------------------------------------------------------------------------
+    # --- rows for the merge -------------------------------------------------------------------------------------------
 
     def may_pick(self, table: str) -> bool:
-        """Whether some rows of the table can be read without the others."""
-        return table not in self._places and self._local.may_pick(table)
+        """Of those that no engine chooses by keys."""
+        return table not in self._places and super().may_pick(table)
 
     def whole(self, table: str, columns: Sequence[str]) -> pd.DataFrame:
         """The rows of the table that may stand in the result."""
         if table not in self._places and not set(columns) <= set(self._columns[table]):
-            return self._local.whole(table, columns)
+            return super().whole(table, columns)
         return self._tables[table][list(columns)]
-
-    def some(self, table: str, columns: Sequence[str], numbers: Positions) -> pd.DataFrame | None:
-        """These rows; None where they cannot be picked."""
-        return self._local.some(table, columns, numbers)
 
     # --- the merge ----------------------------------------------------------------------------------------------------
 
@@ -288,7 +287,7 @@ class _Crossing:
             start = self._selection(self.plan.start)
         # A function sees the whole column.
         for is_whole in self._parts(start, None if self._where.functions else limit):
-            merge = Merge(self.plan, self, self.plan.column_names(), self.how, self._early, self._late)
+            merge = Merge(self.asked, self, self._early, self._late)
             steps = [merge.advance(step, "allow", says=False) for step in self.plan.steps]
             if any(step.coerced for step in steps):
                 raise LeftToMemory("texts are alike though written otherwise")
@@ -298,7 +297,7 @@ class _Crossing:
                 break
         if limit is not None and limit < merge.rows.length:
             merge.rows.select(np.arange(limit, dtype=np.int64))
-        frame = merge.frame(self._wanted)
+        frame = merge.frame(self.asked.wanted)
         if not self._where and (limit is None or len(frame) < limit):
             self.start_rows = self._size(self.plan.start) if not start.is_whole else merge.sizes[self.plan.start]
         made: RowCounts | Callable[[], RowCounts] = partial(_counted, self.asked)

@@ -214,9 +214,7 @@ class _EngineMerge:
         most = max(self.place.most_rows, _SPARSE * self.place.size(self.name(self.plan.start)))
         rows = asked.limit
         if rows is None or rows > most:
-            values: dict[str, Any] | None = {} if self.place.binds else None
-            query = self.joined.select([exp.alias_(exp.Count(this=exp.Star()), "n")], self.plan.steps)
-            found = int(self._number(query.where(*self._tests(values), copy=False), values)["n"])
+            found = self._count_kept()
             rows = found if rows is None else min(found, rows)
         if rows > most:
             raise LeftToMemory(f"most rows are asked for, which are read sooner than {self.place.kind} joins them")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from itertools import combinations, repeat
 from typing import Any
 
@@ -21,15 +20,15 @@ from tagframe.corpus.canonical import canonical_all
 from tagframe.engines.dtypes import nullable
 from tagframe.errors import FanOut, RowsLost, RowsMultipliedWarning
 from tagframe.joins.plan import JoinPlan
-from tagframe.joins.steps import How, JoinStep
+from tagframe.joins.steps import JoinStep
 from tagframe.keys.as_of import match_as_of
 from tagframe.keys.composite import CONTAINED, MOST_ROWS
-from tagframe.keys.matching import Counts, Matches, Positions, hashable, match_rows
+from tagframe.keys.matching import Matches, Positions, hashable, match_rows
 from tagframe.merging import advice
 from tagframe.merging.advice import Reaction
 from tagframe.merging.agreement import alike, columns_there
 from tagframe.merging.report import MergeReport, RowCounts, StepReport
-from tagframe.merging.table_rows import CorpusRows, Rows
+from tagframe.merging.table_rows import PlanRows
 from tagframe.merging.where import Asked, ColumnKey, Where, fitting
 
 _MOST_OPTIONS = 6
@@ -43,15 +42,13 @@ _EXACT = 2.0**53
 def merge_in_memory(asked: Asked) -> tuple[pd.DataFrame, MergeReport]:
     """The merged frame and its report; raises as :func:`tagframe.merging.run_plan`."""
     plan, where = asked.plan, asked.where
-    source = CorpusRows(asked.corpus, plan)
+    source = PlanRows(asked.corpus, plan)
     tested = where.columns(asked.everything.values())
     wanted = set(asked.wanted.values())
     # Where the result may be a small part of the rows, columns are read of it alone.
     picks = asked.how != "outer" and not where.query and (bool(where) or asked.limit is not None)
     late = {key for key in wanted if picks and source.may_pick(key[0])}
-    result = Merge(
-        plan, source, plan.column_names(), asked.how, tested | (wanted - late), late, columns_there(plan, asked.corpus)
-    )
+    result = Merge(asked, source, tested | (wanted - late), late)
     steps = [result.advance(step, asked.on_fanout) for step in plan.steps]
     lost = result.lost()
     if asked.on_loss == "raise":
@@ -76,22 +73,15 @@ class Merge:
     """Steps are made one by one; then rows are selected, and columns of them taken."""
 
     def __init__(
-        self,
-        plan: JoinPlan,
-        source: Rows,
-        names: Mapping[ColumnKey, str],
-        how: How,
-        needed: Collection[ColumnKey],
-        late: Collection[ColumnKey],
-        there: Collection[ColumnKey] = (),
+        self, asked: Asked, source: PlanRows, needed: Collection[ColumnKey], late: Collection[ColumnKey]
     ) -> None:
-        self._there = there
-        self.plan, self.names, self.how = plan, names, how
-        self._source = source
+        self.plan, self.how, self._corpus, self._source = asked.plan, asked.how, asked.corpus, source
+        plan, names = asked.plan, asked.plan.column_names()
+        self.names = names
         self._sharing: dict[str, list[ColumnKey]] = defaultdict(list)
         for key, name in names.items():
             self._sharing[name].append(key)
-        if how == "outer":
+        if self.how == "outer":
             # A row without a left side has its key on the right: all columns that share a name are needed.
             needed = {key for name in {names[key] for key in needed} for key in self._sharing[name]}
         columns = columns_needed(plan, needed)
@@ -114,31 +104,31 @@ class Merge:
             matches = match_as_of(mine, theirs, [sign for _, sign, _ in compared], called)
         else:
             matches = match_rows(mine, theirs)
-        matched = self.rows.match(step.base, matches)
-        rows_in = self.rows.length
-        if matched.coerced and says:
+        found, rows_in = self.rows.match(step.base, matches), self.rows.length
+        matched, coerced = int(np.count_nonzero(found.counts)), int(np.count_nonzero(found.coerced))
+        if coerced and says:
             equal = len(step.equal_columns)
             withheld = advice.is_withheld(self.plan, step)
             example = None if withheld else _first_coerced(mine[:equal], theirs[:equal], matches)
-            advice.say_coercion(step, matched.coerced, rows_in, example)
+            advice.say_coercion(step, coerced, rows_in, example)
         if says:
             self._say_written_otherwise(step, mine, theirs, matches)
         if on_fanout != "allow":
-            self._check_fanout(step, matched, on_fanout)
+            self._check_fanout(step, found, on_fanout)
         unused = self.rows.join(
-            step.table, matched, len(table), keep_left=self.how != "inner", keep_right=self.how == "outer"
+            step.table, found, len(table), keep_left=self.how != "inner", keep_right=self.how == "outer"
         )
         return StepReport(
             left=step.left,
             right=step.right,
             rows_in=rows_in,
             rows_out=self.rows.length,
-            matched=matched.matched,
-            unmatched_left=rows_in - matched.matched,
+            matched=matched,
+            unmatched_left=rows_in - matched,
             unmatched_right=unused,
-            fan_out=matched.pairs / matched.matched if matched.matched else 0.0,
-            null_keys=matched.null_keys,
-            coerced=matched.coerced,
+            fan_out=int(found.counts.sum()) / matched if matched else 0.0,
+            null_keys=int(np.count_nonzero(found.nulls)),
+            coerced=coerced,
             seconds=time.perf_counter() - started,
             sign=" and ".join(sign for _, sign, _ in compared) if step.key.signs else "=",
         )
@@ -168,15 +158,15 @@ class Merge:
             example = None if advice.is_withheld(self.plan, step) else next(iter(found.items()))
             advice.say_written_otherwise(step, int(lone.isin([*found]).sum()), example)
 
-    def _check_fanout(self, step: JoinStep, matched: Matched, reaction: Reaction) -> None:
-        repeated = np.flatnonzero(matched.counts > 1)
+    def _check_fanout(self, step: JoinStep, found: Matches, reaction: Reaction) -> None:
+        repeated = np.flatnonzero(found.counts > 1)
         if not len(repeated):
             return
         start = self.rows.numbers(self.plan.start)[repeated]
         offending = np.unique(start[start >= 0])
         if not len(offending):
             return
-        most = int(matched.counts[repeated].max())
+        most = int(found.counts[repeated].max())
         message = advice.fan_out(self.plan, step, len(offending), most, wider=self._wider(step))
         if reaction == "warn":
             advice.warn(message, RowsMultipliedWarning)
@@ -189,11 +179,12 @@ class Merge:
             return ""
         theirs = self.plan.source(step.table)
         before = self.plan.tables[: self.plan.tables.index(step.table)]
+        there = columns_there(self.plan, self._corpus)
         options = [
             ((owner, mine), column)
             for owner in sorted(before, key=lambda table: table != step.base)
             for mine, column in alike(self.plan.source(owner), theirs)
-            if column not in step.columns and {(owner, mine), (step.table, column)} <= {*self._there}
+            if column not in step.columns and {(owner, mine), (step.table, column)} <= there
         ][:_MOST_OPTIONS]
         for chosen in (subset for size in (1, 2) for subset in combinations(options, size)):
             if len({column for _, column in chosen}) < len(chosen):
@@ -283,33 +274,6 @@ class Merge:
         return pd.DataFrame(data, index=pd.RangeIndex(self.rows.length), copy=False)
 
 
-@dataclass(frozen=True)
-class Matched:
-    """How the rows before a step match the table that it brings in.
-
-    Attributes:
-        starts, counts: shape (rows,): the partners of row i are ``partners[starts[i]:starts[i] + counts[i]]``.
-        partners: rows of the table; None where each row has one at most, ``starts[i]``.
-        null_keys, coerced: how many rows have a null key, and how many match only in canonical form.
-    """
-
-    starts: Positions
-    counts: Counts
-    partners: Positions | None
-    null_keys: int
-    coerced: int
-
-    @property
-    def matched(self) -> int:
-        """Rows that have a partner."""
-        return int(np.count_nonzero(self.counts))
-
-    @property
-    def pairs(self) -> int:
-        """Rows and partners, each with each."""
-        return int(self.counts.sum())
-
-
 class JoinedRows:
     """For each table joined so far, the row of it that stands in each joined row; -1 where it has none."""
 
@@ -341,23 +305,22 @@ class JoinedRows:
         self._of = {table: chosen if known is None else known[chosen] for table, known in self._of.items()}
         self.length = len(chosen)
 
-    def match(self, base: str, matches: Matches) -> Matched:
-        """What the base table's matches mean for the joined rows."""
+    def match(self, base: str, matches: Matches) -> Matches:
+        """The partners of every joined row, from those of the base table's rows."""
         at = self._of[base]
         if at is None:
-            counts, starts, nulls, coerced = matches.counts, matches.starts, matches.nulls, matches.coerced
-        else:
-            # A row without a row of the base table (outer joins) reads the place added at the end: no match.
-            counts, starts = np.append(matches.counts, np.int8(0))[at], np.append(matches.starts, -1)[at]
-            nulls, coerced = np.append(matches.nulls, True)[at], np.append(matches.coerced, False)[at]
-        return Matched(starts, counts, matches.partners, int(np.count_nonzero(nulls)), int(np.count_nonzero(coerced)))
+            return matches
+        # A row without a row of the base table (outer joins) reads what is added at the end: no match.
+        counts, starts = np.append(matches.counts, np.int8(0))[at], np.append(matches.starts, -1)[at]
+        nulls, coerced = np.append(matches.nulls, True)[at], np.append(matches.coerced, False)[at]
+        return Matches(starts, counts, matches.partners, nulls, coerced)
 
-    def join(self, table: str, matched: Matched, size: int, *, keep_left: bool, keep_right: bool) -> int:
+    def join(self, table: str, found: Matches, size: int, *, keep_left: bool, keep_right: bool) -> int:
         """Bring in a table of ``size`` rows.
 
         Args:
             table: its id.
-            matched: which of its rows each joined row matches.
+            found: which of its rows each joined row matches.
             size: its rows.
             keep_left: keep rows without a partner.
             keep_right: add the table's rows that no row matches, at the end.
@@ -365,11 +328,8 @@ class JoinedRows:
         Returns:
             How many of the table's rows no row matches.
         """
-        counts = matched.counts
-        if counts.max(initial=0) > 1:
-            new = self._multiply(matched, keep_left=keep_left)
-        else:
-            new = self._look_up(matched, keep_left=keep_left)
+        bring = self._multiply if found.counts.max(initial=0) > 1 else self._look_up
+        new = bring(found, keep_left=keep_left)
         used = np.zeros(size, dtype=bool)
         used[new[new >= 0]] = True
         unused = np.flatnonzero(~used)
@@ -381,28 +341,27 @@ class JoinedRows:
         self._of[table] = new
         return len(unused)
 
-    def _look_up(self, matched: Matched, *, keep_left: bool) -> Positions:
+    def _look_up(self, found: Matches, *, keep_left: bool) -> Positions:
         """At most one partner for each row."""
-        new = matched.starts
-        if matched.partners is not None:
-            last = max(0, len(matched.partners) - 1)
-            found = matched.partners[np.minimum(new, last)] if len(matched.partners) else new
-            new = np.where(matched.counts > 0, found, -1)
-        if not keep_left and matched.matched < self.length:
-            kept = np.flatnonzero(matched.counts)
+        new, partners = found.starts, found.partners
+        if partners is not None:
+            first = partners[np.minimum(new, len(partners) - 1)] if len(partners) else new
+            new = np.where(found.counts > 0, first, -1)
+        kept = np.flatnonzero(found.counts)
+        if not keep_left and len(kept) < self.length:
             self.select(kept)
             new = new[kept]
         return new
 
-    def _multiply(self, matched: Matched, *, keep_left: bool) -> Positions:
+    def _multiply(self, found: Matches, *, keep_left: bool) -> Positions:
         """Several partners for some rows: those rows are repeated."""
-        counts, partners = matched.counts, matched.partners
+        counts, partners = found.counts, found.partners
         assert partners is not None  # each row would have one partner at most
         repeats = np.maximum(counts, 1) if keep_left else counts
         chosen = np.repeat(np.arange(self.length, dtype=np.int64), repeats)
         within = np.arange(len(chosen), dtype=np.int64) - np.repeat(np.cumsum(repeats) - repeats, repeats)
-        place = np.minimum(matched.starts[chosen] + within, len(partners) - 1)
-        new = np.where(counts[chosen] > 0, partners[place], -1)
+        at = np.minimum(found.starts[chosen] + within, len(partners) - 1)
+        new = np.where(counts[chosen] > 0, partners[at], -1)
         self.select(chosen)
         return new
 

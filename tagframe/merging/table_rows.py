@@ -6,7 +6,7 @@ Where the engine can pick rows, only the key columns are read whole; of the othe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import pandas as pd
 
@@ -20,21 +20,11 @@ from tagframe.keys.matching import Positions
 from tagframe.merging.stacking import spelt, stacked
 
 
-class Rows(Protocol):
-    """Columns of tables, whole or some rows of them. A row's number is its place in what ``whole`` gives."""
+class PlanRows:
+    """Rows of a plan's tables: those of a corpus, stacks of them, and tables that have one row a key.
 
-    def may_pick(self, table: str) -> bool:
-        """Whether some rows of the table can be read without the others."""
-
-    def whole(self, table: str, columns: Sequence[str]) -> pd.DataFrame:
-        """All rows of these columns, in an order that is the same for all columns of the table."""
-
-    def some(self, table: str, columns: Sequence[str], numbers: Positions) -> pd.DataFrame | None:
-        """These rows (ascending, no duplicates), or None where there is no way to read some only."""
-
-
-class CorpusRows:
-    """Rows of a plan's tables: those of a corpus, stacks of them, and tables that have one row a key."""
+    A row's number is its position in what :meth:`whole` gives.
+    """
 
     def __init__(self, corpus: Corpus, plan: JoinPlan) -> None:
         self._corpus = corpus
@@ -47,16 +37,17 @@ class CorpusRows:
         return None if source.parts or source.aggregates else self._corpus.engine(table)
 
     def may_pick(self, table: str) -> bool:
+        """Whether some rows of the table can be read without the others."""
         engine = self._engine(table)
         return engine is not None and engine.picks_rows
 
     def whole(self, table: str, columns: Sequence[str]) -> pd.DataFrame:
-        """All rows of these columns; in the order of their numbers where rows can be picked."""
+        """All rows of these columns, in an order that is the same for all columns of the table."""
         source = self._sources[table]
         return self._one_row_a_key(source, columns) if source.aggregates else self._all(source, columns)
 
     def some(self, table: str, columns: Sequence[str], numbers: Positions) -> pd.DataFrame | None:
-        """These rows; None where they cannot be picked."""
+        """These rows (ascending, no duplicates); None where they cannot be picked."""
         engine = self._engine(table)
         if engine is None or table not in self._numbers:
             return None

@@ -28,7 +28,7 @@ from tagframe.errors import (
 from tagframe.joins import JoinPlan, JoinStep, PlanTable, plan_joins
 from tagframe.keys import Evidence, KeyPair, infer_key_pairs
 from tagframe.merging import join_plan, run_plan
-from tagframe.merging.table_rows import CorpusRows
+from tagframe.merging.table_rows import PlanRows
 
 LOANS = pd.DataFrame({"loan_id": [1, 2, 3, 4], "client_id": [20, 10, 20, 30], "amount": [5.0, 6.0, 7.0, 8.0]})
 CLIENTS = pd.DataFrame({"client_id": [10, 20, 30], "name": ["Ann", "Bo", "Cy"], "town_id": [1, 2, 1]})
@@ -267,14 +267,14 @@ def test_only_the_rows_of_the_result_are_read_from_a_sqlite_file(tmp_path, monke
     corpus = open_corpus(tmp_path / "shop.sqlite")
     plan = plan_joins(corpus.profiles, infer_key_pairs(corpus.profiles))
     read: list[tuple[str, int]] = []
-    whole = CorpusRows.whole
+    whole = PlanRows.whole
 
     def counted(self, table, columns):
         frame = whole(self, table, columns)
         read.extend((f"{table}.{column}", len(frame)) for column in columns)
         return frame
 
-    monkeypatch.setattr(CorpusRows, "whole", counted)
+    monkeypatch.setattr(PlanRows, "whole", counted)
     # A function is what SQLite cannot do: the join is pandas' then.
     frame, _ = run_plan(plan, corpus, where={"shop_id": lambda ids: ids <= 3}, limit=3)
     assert frame["town"].tolist() == ["t0", "t1", "t2"]

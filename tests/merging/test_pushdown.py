@@ -23,7 +23,7 @@ from tagframe.errors import FanOut, RowsLost, RowsLostWarning
 from tagframe.joins import JoinPlan, JoinStep, PlanTable
 from tagframe.keys import KeyPair
 from tagframe.merging import run_plan
-from tagframe.merging.table_rows import CorpusRows
+from tagframe.merging.table_rows import PlanRows
 
 TABLES = {"fact": ("id", "k", "m", "x"), "dim": ("k", "name", "m"), "town": ("m", "name")}
 
@@ -71,7 +71,7 @@ ALL = {"on_loss": "allow", "limit": 10}
 
 def test_nothing_but_the_result_is_read(tmp_path, monkeypatch):
     corpus = write(tmp_path / "d.sqlite", WHOLE)
-    monkeypatch.delattr(CorpusRows, "whole")
+    monkeypatch.delattr(PlanRows, "whole")
     frame, report = run_plan(CHAIN, corpus, columns=["id", "dim.name", "town.name"], limit=2, on_loss="allow")
     assert report.engine == "sqlite"
     assert frame.to_dict("list") == {"id": [1, 2], "dim.name": ["Ann", "Bo"], "town.name": ["Brno", "Cheb"]}
