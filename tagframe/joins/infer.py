@@ -16,10 +16,9 @@ from tagframe.corpus.sketching import with_whole_sketches
 from tagframe.engines.base import TableShape
 from tagframe.engines.frame_engine import frame_chunk
 from tagframe.joins.components import Components
-from tagframe.joins.grain import aside
-from tagframe.joins.placing import placed
+from tagframe.joins.moves import placed
 from tagframe.joins.plan import JoinPlan
-from tagframe.joins.planner import plan_joins
+from tagframe.joins.planner import aside, plan_joins
 from tagframe.keys.checking import contains_in
 from tagframe.keys.column_names import Similarity
 from tagframe.keys.database_keys import code_of_keys, database_keys

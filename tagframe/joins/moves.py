@@ -1,12 +1,24 @@
-"""What comes here from where when a plan over tables of several engines is carried out, as far as profiles can tell."""
+"""Where the tables of a plan are, and what comes here from there when it runs, as far as profiles can tell."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+import numpy as np
+
+from tagframe.corpus import ColumnProfile, Corpus, TableProfile
+from tagframe.engines.base import Engine
 from tagframe.errors import counted
 from tagframe.joins.steps import JoinStep, PlanTable
+
+if TYPE_CHECKING:
+    from tagframe.joins.plan import JoinPlan
+
+_WIDTHS = {"integer": 8.0, "real": 8.0, "date": 8.0, "boolean": 1.0, "empty": 0.0}
+_TEXT = 16.0
+"""Bytes of a text of which no sample is known."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +68,7 @@ def planned_moves(sources: Sequence[PlanTable], steps: Sequence[JoinStep]) -> li
     rows: dict[str, int | None] = {start: sources[0].rows}
     for step in steps:
         known, base = by_id[step.table].rows, rows[step.base]
-        is_one = step.cardinality in ("many-to-one", "one-to-one")
-        rows[step.table] = known if known is None or base is None or not is_one else min(known, base)
+        rows[step.table] = known if known is None or base is None or step.grows else min(known, base)
     found = []
     for table, source in by_id.items():
         if not source.place:
@@ -70,3 +81,32 @@ def planned_moves(sources: Sequence[PlanTable], steps: Sequence[JoinStep]) -> li
 
 def _size(source: PlanTable, rows: int | None) -> int | None:
     return None if rows is None else round(rows * source.row_bytes)
+
+
+def placed(plan: JoinPlan, corpus: Corpus) -> JoinPlan:
+    """The plan, told where its tables are and how wide their rows; as it is where all are in one place, or stacked."""
+    kinds = {}
+    places: list[Engine] = []
+    for source in plan.sources:
+        engine = None if source.parts else corpus.engine(source.id)
+        if engine is None:
+            return plan
+        kinds[source.id] = engine.kind if engine.is_asked else ""
+        if not any(engine is other or engine == other for other in places):
+            places.append(engine)
+    if len(places) < 2:
+        return plan
+
+    return plan.with_sources(
+        lambda source: replace(source, place=kinds[source.id], row_bytes=_width(corpus.profile(source.id)))
+    )
+
+
+def _width(profile: TableProfile) -> float:
+    return sum(map(_bytes_of, profile.columns))
+
+
+def _bytes_of(column: ColumnProfile) -> float:
+    if column.family in _WIDTHS:
+        return _WIDTHS[column.family]
+    return float(np.mean([len(text.encode()) for text in column.samples])) + 4.0 if column.samples else _TEXT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -46,20 +46,16 @@ class JoinPlan(Public):
 
     @classmethod
     def along(
-        cls, keys: Sequence[KeyPair], sources: Mapping[str, PlanTable], order: Order, anchor: str | None
+        cls, keys: Sequence[KeyPair], sources: Mapping[str, PlanTable], order: Order, start: str
     ) -> tuple[Any, JoinPlan]:
-        """The plan along a tree of keys from the anchor or the best start, and what such plans are sorted by."""
-
-        def walk(start: str) -> tuple[Any, JoinPlan]:
-            steps = steps_from(start, keys, sources, order)
-            growing = sum(step.cardinality in ("one-to-many", "many-to-many") for step in steps)
-            backwards = sum(step.base == step.key.right_table for step in steps)
-            score = sum(step.score for step in steps) / len(steps) if steps else 1.0
-            tables = [start, *(step.table for step in steps)]
-            plan = cls(start, tuple(steps), tuple(sources[table] for table in tables), score)
-            return (growing, backwards, sources[start].bridge, -(sources[start].rows or 0), order[start]), plan
-
-        return min((walk(table) for table in ([anchor] if anchor is not None else sources)), key=lambda found: found[0])
+        """The plan along a tree of keys from a start, and what such plans are sorted by."""
+        steps = steps_from(start, keys, sources, order)
+        backwards = sum(step.base == step.key.right_table for step in steps)
+        score = sum(step.score for step in steps) / len(steps) if steps else 1.0
+        tables = [start, *(step.table for step in steps)]
+        plan = cls(start, tuple(steps), tuple(sources[table] for table in tables), score)
+        growing = sum(step.grows for step in steps)
+        return (growing, backwards, sources[start].bridge, -(sources[start].rows or 0), order[start]), plan
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -139,6 +135,21 @@ class JoinPlan(Public):
             if key in stands_for:
                 names[key] = names[stands_for[key]]
         return names
+
+    def named_columns(self, columns: Sequence[str] | None) -> dict[str, tuple[str, str]]:
+        """By name in the merged frame: the column of that name, of the table that is joined first; all where None.
+
+        Raises:
+            ColumnNotFound, HiddenColumn: as :meth:`find_column`.
+        """
+        names = self.column_names()
+        first: dict[str, tuple[str, str]] = {}
+        for key, name in names.items():
+            first.setdefault(name, key)
+        if columns is None:
+            return first
+        wanted = [names[self.find_column(column)] for column in columns]
+        return {name: first[name] for name in wanted}
 
     def find_column(self, name: str) -> tuple[str, str]:
         """The (table id, column) that a name means: of the merged frame, or ``[[database.]table.]column``.
@@ -220,9 +231,7 @@ class JoinPlan(Public):
         if old is None:
             path = path_between(keys, new.left_table, new.right_table)
             old = min(path, key=lambda known: (known.score, known.left, known.right))
-        sources = {source.id: source for source in self.sources}
-        exchanged = [new if known is old else known for known in keys]
-        plan = JoinPlan.along(exchanged, sources, table_order(self.sources), self.start)[1]
+        plan = self._on([new if known is old else known for known in keys], self.start)
         return replace(plan, is_anchored=self.is_anchored, left_out=self.left_out)
 
     def aggregated(self, aggregate: Aggregate) -> JoinPlan:
@@ -241,8 +250,19 @@ class JoinPlan(Public):
 
     def restarted(self, table: str) -> JoinPlan:
         """The plan on the same keys that starts from another of its tables, by its id."""
+        return self._on([step.key for step in self.steps], table)
+
+    def _on(self, keys: Sequence[KeyPair], start: str) -> JoinPlan:
         sources = {source.id: source for source in self.sources}
-        return JoinPlan.along([step.key for step in self.steps], sources, table_order(self.sources), table)[1]
+        return JoinPlan.along(keys, sources, table_order(self.sources), start)[1]
+
+    def with_sources(self, told: Callable[[PlanTable], PlanTable]) -> JoinPlan:
+        """The plan and its other ways with what is told of each of their tables."""
+        alternatives, ambiguous = (
+            [plan.with_sources(told) for plan in ways] for ways in (self.alternatives, self.ambiguous)
+        )
+        sources = tuple(map(told, self.sources))
+        return replace(self, sources=sources, alternatives=tuple(alternatives), ambiguous=tuple(ambiguous))
 
     def to_json(self) -> str:
         """The plan as JSON text that :meth:`from_json` reads; with its alternatives."""

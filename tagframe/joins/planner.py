@@ -14,7 +14,6 @@ from tagframe.corpus.references import NamedTable
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
 from tagframe.joins.components import Components
 from tagframe.joins.edges import Edge, edges_of, siblings
-from tagframe.joins.grain import aside
 from tagframe.joins.key_text import text_of
 from tagframe.joins.nearest import nearest_pairs
 from tagframe.joins.plan import JoinPlan
@@ -169,6 +168,34 @@ def _others(
             others.append(plan)
             as_sure += [plan] if is_tie else []
     return others, as_sure
+
+
+def aside(plan: JoinPlan, doubtful: Collection[str]) -> dict[str, bool]:
+    """By id of a doubtful table through which no needed ones are joined: whether rows of those are repeated for it.
+
+    Args:
+        plan: over all tables.
+        doubtful: ids of those that are more likely not needed.
+    """
+    if not doubtful:
+        return {}
+    doubtful = {*doubtful}
+    doubtful |= {one.id for one in plan.sources if one.parts and doubtful.issuperset(part.id for part in one.parts)}
+    needed = [source.id for source in plan.sources if source.id not in doubtful and not source.bridge]
+    if not needed or len(needed) == len(plan.sources):
+        return {}
+    steps = plan.restarted(needed[0]).steps
+    by_table = {step.table: step for step in steps}
+    inside = {needed[0]}
+    for table in needed:
+        while table not in inside:
+            inside.add(table)
+            table = by_table[table].base
+    repeats: dict[str, bool] = {}
+    for step in steps:
+        if step.table not in inside:
+            repeats[step.table] = step.grows or repeats.get(step.base, False)
+    return {table: found for table, found in repeats.items() if table in doubtful}
 
 
 def _are_rivals(one: KeyPair, other: KeyPair) -> bool:

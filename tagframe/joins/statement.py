@@ -48,12 +48,8 @@ def statement_text(
     dialect: str,
 ) -> str:
     """What :meth:`~tagframe.joins.plan.JoinPlan.sql` gives."""
-    wanted = list(plan.column_names()) if columns is None else [plan.find_column(name) for name in columns]
     joined = Joined(plan, how, _NamedTables(plan))
-    first: dict[str, tuple[str, str]] = {}
-    for key in wanted:
-        first.setdefault(joined.names[key], key)
-    query = joined.select([joined.named(key, name) for name, key in first.items()], plan.steps)
+    query = joined.select([joined.named(key, name) for name, key in plan.named_columns(columns).items()], plan.steps)
     for name, value in (where or {}).items():
         query = query.where(_condition(joined.value(plan.find_column(name)), value), copy=False)
     return rendered(query if limit is None else query.limit(limit, copy=False), dialect)

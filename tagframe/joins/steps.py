@@ -120,6 +120,11 @@ class JoinStep:
         return self.key.score
 
     @property
+    def grows(self) -> bool:
+        """Whether it may repeat rows of what is there already."""
+        return self.cardinality in ("one-to-many", "many-to-many")
+
+    @property
     def comparisons(self) -> list[tuple[str, Sign, str]]:
         """Each column of ``base``, how it is compared, and the column of ``table``; see :attr:`KeyPair.signs`."""
         return (self.key if self.key.left_table == self.base else self.key.reversed()).comparisons
@@ -198,8 +203,7 @@ def _from_start(step: JoinStep, start: str, before: Sequence[JoinStep], sources:
     if base != start or step.base == start:
         return step
     base_is_one = any(column in sources[start].unique for column in columns)
-    is_one = step.cardinality in ("many-to-one", "one-to-one")
-    return replace(step, base=base, base_columns=columns, cardinality=_cardinality(base_is_one, is_one))
+    return replace(step, base=base, base_columns=columns, cardinality=_cardinality(base_is_one, not step.grows))
 
 
 def path_between(keys: Sequence[KeyPair], start: str, end: str) -> list[KeyPair]:

@@ -258,7 +258,7 @@ def fan_out(plan: JoinPlan, step: JoinStep, rows: int, most: int, *, are_all: bo
     way = way_to_aggregate(plan.by_id(step.table), step.columns)
     aggregate = f"give {step.table} one row a key: merge(…, {way})"
     other = plan.restarted(step.table)
-    still = [again for again in other.steps if again.cardinality in ("one-to-many", "many-to-many")]
+    still = [again for again in other.steps if again.grows]
     if not still:
         return f"{message} start from {step.table}, or {aggregate}"
     return f"{message} {aggregate}: a start from {step.table} would repeat its rows too, for {still[0].table}"

@@ -10,6 +10,7 @@ columns says so.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import pandas as pd
@@ -20,15 +21,17 @@ from tagframe.errors import DoubtfulJoinWarning, InvalidArgument
 from tagframe.joins.aggregates import Aggregate
 from tagframe.joins.infer import accepted_keys, plan_tables
 from tagframe.joins.key_text import On, key_of, keys_on
-from tagframe.joins.meanings import column_meanings
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How
 from tagframe.keys.column_names import Similarity
-from tagframe.keys.key_columns import NAMED
+from tagframe.keys.key_columns import NAMED, is_unnamed
 from tagframe.keys.key_pair import KeyPair
 from tagframe.merging.advice import Reaction, say_stacked, warn
 from tagframe.merging.given_frames import Frames, GivenFrames
 from tagframe.merging.run import Where, run_plan
+
+_KEY_WORD = re.compile(r"(?:[_\s.-]+|(?<=[a-z]))(?:id|key|code|no|nr|num|number|fk|ref)$|^(?:id|key|code)$", re.I)
+"""The end of a key column's name that says that it is one: what stands before it is what it refers to."""
 
 
 def infer_keys(*frames: Frames, similarity: Similarity | None = None, **named: pd.DataFrame) -> list[KeyPair]:
@@ -198,3 +201,29 @@ def merge(
     )
     results.remember(frame, merge_report=report, meanings=column_meanings(plan))
     return frame
+
+
+def column_meanings(plan: JoinPlan) -> dict[str, str]:
+    """Name in the merged frame → what it means, for columns named after a table whose own name was made up.
+
+    ``frame_2.name`` tells a reader nothing. It is called by the key that leads to its table (``team.name`` where
+    ``team_id = frame_2.id``), or by its own name alone where no key says more.
+    """
+    sources = {source.id: source for source in plan.sources}
+    meanings = {}
+    for (table, column), name in plan.column_names().items():
+        source = sources[table]
+        if is_unnamed(source.name) and name in (f"{source.name}.{column}", f"{source.id}.{column}"):
+            role = _role(plan, table)
+            meanings[name] = f"{role}.{column}" if role else column
+    return meanings
+
+
+def _role(plan: JoinPlan, table: str) -> str:
+    """What the rows of a table are to those that refer to them: "team" for ``team_id = table.id``; "" if unknown."""
+    for step in plan.steps:
+        if step.table == table and not step.grows:
+            return _KEY_WORD.sub("", str(step.base_columns[0]))
+        if step.base == table and step.cardinality == "one-to-many":
+            return _KEY_WORD.sub("", str(step.columns[0]))
+    return ""

@@ -98,7 +98,7 @@ def run_plan(
     advice.say_doubt(plan)
     advice.say_left_out(plan)
     names = plan.column_names()
-    everything, wanted = _wanted(plan, names, None), _wanted(plan, names, columns)
+    everything, wanted = plan.named_columns(None), plan.named_columns(columns)
     shared = agreement.shared_columns(plan, corpus)
     compared = {names[key]: key for one in shared for key in (one.mine, one.theirs, *one.keys)}
     asked = Asked(
@@ -212,31 +212,12 @@ def _check(
         raise InvalidArgument(f"columns is a list of names; got the text {columns!r}, say [{columns!r}]")
 
 
-def _wanted(plan: JoinPlan, names: Mapping[ColumnKey, str], columns: Sequence[str] | None) -> dict[str, ColumnKey]:
-    """Result name to (table, column), in order; the first of the columns that share a name."""
-    wanted: dict[str, ColumnKey] = {}
-    for key in list(names) if columns is None else [plan.find_column(name) for name in columns]:
-        wanted.setdefault(names[key], key)
-    if columns is not None:
-        # A column that shares its name is taken from the table that was joined first.
-        first: dict[str, ColumnKey] = {}
-        for key, name in names.items():
-            first.setdefault(name, key)
-        wanted = {name: first[name] for name in wanted}
-    return wanted
-
-
 # --- what is hidden ---------------------------------------------------------------------------------------------------
 
 
 def as_hidden_now(plan: JoinPlan, corpus: Corpus) -> JoinPlan:
     """The plan over tables of which those columns are hidden that the corpus hides now, its other ways too."""
-    sources = tuple(_now(source, corpus) for source in plan.sources)
-    others = tuple(as_hidden_now(other, corpus) for other in plan.alternatives)
-    ambiguous = tuple(as_hidden_now(other, corpus) for other in plan.ambiguous)
-    if sources == plan.sources and others == plan.alternatives and ambiguous == plan.ambiguous:
-        return plan
-    return replace(plan, sources=sources, alternatives=others, ambiguous=ambiguous)
+    return plan.with_sources(lambda source: _now(source, corpus))
 
 
 def _now(source: PlanTable, corpus: Corpus) -> PlanTable:
