@@ -219,13 +219,15 @@ def test_the_report_reads_as_sentences_and_as_a_frame():
     assert frame["unmatched_right"].tolist() == [0, 1]
 
 
-def test_the_plans_sql_gives_the_rows_of_the_merge():
+@pytest.mark.parametrize("options", [{}, {"columns": ["loan_id", "clients.client_id", "clients.name"], "how": "left"}])
+def test_the_plans_sql_gives_the_rows_of_the_merge(options):
+    bank = {**BANK, "bank.clients": CLIENTS.iloc[1:]} if options else BANK  # one loan has no client
     connection = sqlite3.connect(":memory:")
-    for name, frame in BANK.items():
+    for name, frame in bank.items():
         frame.to_sql(name.split(".")[1], connection, index=False)
-    plan = join_plan(BANK)
-    frame, _ = merged(BANK, plan)
-    rows = pd.read_sql(plan.sql(), connection)
+    plan = join_plan(bank)
+    frame, _ = merged(bank, plan, **options)
+    rows = pd.read_sql(plan.sql(**options), connection)
     pd.testing.assert_frame_equal(rows.sort_values("loan_id", ignore_index=True), frame)
     connection.close()
 
