@@ -136,15 +136,15 @@ class Pushdown(ABC):
 
     def is_unique(self, table: str, columns: Sequence[str]) -> bool:
         """Whether no key of these columns repeats, nulls aside."""
+        if self.lets_none_repeat(table, columns):
+            return True
         names = [self.compared(table, column) for column in columns]
         filled = " AND ".join(f"{name} IS NOT NULL" for name in names)
         twice = (
             f"SELECT 1 AS k FROM {self.place(table)} AS t WHERE {filled} "
             f"GROUP BY {', '.join(names)} HAVING count(*) > 1 LIMIT 1"
         )
-        return self.lets_none_repeat(table, columns) or self.known(
-            table, ("unique", *columns), lambda: not self.values(twice, table)
-        )
+        return self.known(table, ("unique", *columns), lambda: not self.values(twice, table))
 
     def lets_none_repeat(self, table: str, columns: Sequence[str]) -> bool:
         """Whether the place itself lets no key of these columns repeat."""

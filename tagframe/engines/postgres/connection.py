@@ -174,6 +174,7 @@ class Held(ABC):
 
     def __init__(self, connection: Any, server: Server) -> None:
         self.connection, self.server = connection, server
+        self._check = ""
 
     @classmethod
     @abstractmethod
@@ -198,9 +199,22 @@ class Held(ABC):
         with suppress(Exception):
             self.connection.close()
 
-    def limit(self, seconds: float, then: str = "") -> None:
-        """From here on the server stops statements after so long; ``then`` is run in the same round trip."""
-        self.run(f"SET statement_timeout = {max(1, int(seconds * 1000))}{f'; {then}' if then else ''}")
+    def limit(self, seconds: float, *, snapshot: bool = False, check: str = "") -> None:
+        """From here on the server stops statements after so long; and begins, in the same round trip.
+
+        Args:
+            seconds: after which it does.
+            snapshot: whether all statements from here on see one state.
+            check: is run. The last one stays prepared, as to plan it takes longer than to run it.
+        """
+        script = [f"SET statement_timeout = {max(1, int(seconds * 1000))}", *([SNAPSHOT] if snapshot else ())]
+        if check:
+            if check != self._check:
+                script += ["DEALLOCATE tagframe_check"] if self._check else []
+                script.append(f"PREPARE tagframe_check AS {check}")
+            script.append("EXECUTE tagframe_check")
+        self.run("; ".join(script))
+        self._check = check or self._check
 
     @contextmanager
     def errors(self, what: str = "") -> Iterator[None]:

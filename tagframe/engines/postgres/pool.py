@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from tagframe.engines.postgres.connection import SECONDS, SNAPSHOT, Held, Looking, Reading, Server, named, settings
+from tagframe.engines.postgres.connection import SECONDS, Held, Looking, Reading, Server, named, settings
 from tagframe.errors import MissingExtra
 
 _WAITING = 4
@@ -106,7 +106,7 @@ H = TypeVar("H", bound=Held)
 
 @contextmanager
 def _lent(kind: type[H], server: Server, seconds: float, snapshot: bool, check: str) -> Iterator[H]:
-    held = _taken(kind, server, seconds, "; ".join(filter(None, [SNAPSHOT if snapshot else "", check])))
+    held = _taken(kind, server, seconds, snapshot, check)
     try:
         yield held
     except BaseException:
@@ -121,10 +121,10 @@ def _lent(kind: type[H], server: Server, seconds: float, snapshot: bool, check: 
         _pool.put(held)
 
 
-def _taken(kind: type[H], server: Server, seconds: float, then: str) -> H:
+def _taken(kind: type[H], server: Server, seconds: float, snapshot: bool, check: str) -> H:
     while (known := _pool.taken(server, kind)) is not None:
         try:
-            known.limit(seconds, then)  # tells too whether it is still there
+            known.limit(seconds, snapshot=snapshot, check=check)  # tells too whether it is still there
         except Exception as error:
             known.close()
             _say_unlike(error)
@@ -139,7 +139,7 @@ def _taken(kind: type[H], server: Server, seconds: float, then: str) -> H:
         raise named(error, server) from None
     try:
         fresh.run("; ".join(settings(SECONDS)))
-        fresh.limit(seconds, then)
+        fresh.limit(seconds, snapshot=snapshot, check=check)
     except Exception as error:
         fresh.close()
         _say_unlike(error)

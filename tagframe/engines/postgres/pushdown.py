@@ -50,8 +50,8 @@ class PostgresPushdown(SampledValues):
         self._engine, self._reads, self._tables = engine, reads, tables
 
     def _column(self, table: str, column: str) -> ServerColumn:
-        # Raises as a scan does where the table has it no more.
-        return self._engine.columns_of(self._tables[table], [column])[0]
+        found = next((known for known in self._tables[table].columns if known.name == column), None)
+        return found or self._engine.columns_of(self._tables[table], [column])[0]  # raises as a scan does
 
     def key_kind(self, table: str, column: str) -> str:
         """By the column's type.

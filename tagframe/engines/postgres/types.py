@@ -31,11 +31,10 @@ _WHOLE_DIGITS = 18
 """Digits that any number of 64 bits has."""
 _MOST_DIGITS = 38
 """Digits of Arrow's exact numbers."""
-_FIRST_DAY = -719162
-_LAST_DAY = 2932896
-"""The first and last day of Python's calendar, in days since 1970."""
-_LONG_AGO = -(2**62)
-"""No moment is so many microseconds before 1970 but the server's infinities, as the driver gives them."""
+_FEW_ROWS = 10_000
+_CALENDAR = {32: (-719162, 2932896), 64: (-(2**62), 2**63)}
+"""By the bits of Arrow's type: the first and last of Python's days since 1970; of microseconds those that are no
+infinities of the server, which the driver gives as others long before."""
 
 
 def travels_as(column: ServerColumn, alias: str = "", *, as_text: bool = False) -> str:
@@ -68,14 +67,10 @@ def out_of_calendar(table: pa.Table) -> list[int]:
 
     found = []
     for place, column in enumerate(table.columns):
-        if pa.types.is_date32(column.type):
-            ends = pc.min_max(column.cast(pa.int32())).as_py()
-            low, high = ends["min"], ends["max"]
-            if low is not None and (low < _FIRST_DAY or high > _LAST_DAY):
-                found.append(place)
-        elif pa.types.is_timestamp(column.type):
-            low = pc.min_max(column.cast(pa.int64())).as_py()["min"]
-            if low is not None and low < _LONG_AGO:
+        if pa.types.is_date32(column.type) or pa.types.is_timestamp(column.type):
+            first, last = _CALENDAR[column.type.bit_width]
+            low, high = (end.value for end in pc.min_max(column).values())
+            if low is not None and not first <= low <= high <= last:
                 found.append(place)
     return found
 
@@ -93,7 +88,8 @@ def frame_of(table: pa.Table, columns: Sequence[ServerColumn], names: Sequence[s
         if (exact := _decimals(table.column(place), column)) is not None:
             table = table.set_column(place, names[place], exact)
     if not any(map(_is_special, table.columns, columns)):
-        whole: pd.DataFrame = table.rename_columns(names).to_pandas()  # several times as fast as a column at a time
+        # Several times as fast as a column at a time. To wake threads takes longer than to make few rows.
+        whole: pd.DataFrame = table.rename_columns(names).to_pandas(use_threads=table.num_rows > _FEW_ROWS)
         return whole
     data = {
         name: _series(table.column(place), column)
