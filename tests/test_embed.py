@@ -139,6 +139,7 @@ class TestMiniLM:
         with pytest.warns(EmbedderWarning, match="by their words only"):
             assert get_embedder() is None
 
+    @pytest.mark.slow
     def test_a_folder_of_ones_own(self, tmp_path, no_cache):
         pytest.importorskip("sentence_transformers")
         copy = shutil.copytree(embed.packaged_folder(), tmp_path / "mine")
@@ -170,6 +171,7 @@ def torch():
 
 
 @packaged
+@pytest.mark.slow
 class TestEqualToTorch:
     @pytest.mark.parametrize("name", TEXTS)
     def test_text(self, minilm, torch, name):

@@ -329,6 +329,7 @@ def test_a_thousand_tables_are_drawn(browser: Any):
         assert view["x"] <= box["x"] <= view["x"] + view["width"]
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_address_and_ends(shop: Path):
     command = [sys.executable, "-m", "tagframe.cli", "look", str(shop), "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(os.environ)) as running:

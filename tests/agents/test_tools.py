@@ -70,6 +70,7 @@ def test_a_question_that_nothing_fits_says_so(demo: Tools):
     assert "fit" in fits(demo, "find_tables", {"question": "What is the boiling point of tungsten?"})["note"]
 
 
+@pytest.mark.slow
 def test_a_wide_table_is_found_by_its_nearest_columns_and_described_page_by_page():
     columns = {f"measure_{number}": [1.5, 2.5] for number in range(1_500)}
     wide = pd.DataFrame({"plant": ["Aveiro", "Braga"], "rainfall": [3, 4], **columns})

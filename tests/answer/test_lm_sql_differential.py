@@ -21,6 +21,7 @@ from scripted import Scripted, each_row, shown_rows
 
 import tagframe as tf
 from tagframe.lm import Completion, Prompt
+from tests.draws import DRAWS
 
 pytestmark = pytest.mark.slow
 
@@ -270,7 +271,7 @@ SAID_ONCE = fill_in(
 """Three rows, too few to audit, in one pack: they have a long cell in common."""
 
 
-@settings(max_examples=60)
+@settings(max_examples=25 * DRAWS)
 @given(statement=statements(), rows_per_call=st.sampled_from([None, 3, "auto"]))
 @example(SAID_ONCE, "auto")
 def test_a_staged_statement_is_row_by_row_evaluation(cinema, reference, statement, rows_per_call):

@@ -23,6 +23,7 @@ import tagframe as tf
 from tagframe.answer.lm_sql import staging
 from tagframe.errors import LMError, RowsFailed, ServerGone, SQLFailed, UnsafeSQL
 from tagframe.lm import Completion, Prompt
+from tests.draws import DRAWS
 
 SCRIPT = r"""
 CREATE TABLE film (id int PRIMARY KEY, name text, kind varchar(9), year int, "Odd name" text, price numeric(6, 2),
@@ -232,7 +233,7 @@ SAID_ONCE = fill_in(
 
 
 @pytest.mark.slow
-@settings(max_examples=30)
+@settings(max_examples=12 * DRAWS)
 @given(statement=statements(), rows_per_call=st.sampled_from([None, 3, "auto"]))
 @example(SAID_ONCE, "auto")
 def test_a_staged_statement_is_row_by_row_evaluation(cinema, reference, statement, rows_per_call):

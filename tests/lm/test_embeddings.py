@@ -29,7 +29,7 @@ FAST = RetryPolicy(first_wait=0.005, longest_wait=0.02)
 TEXTS = ["singers by country", "loans of clients", "singers by city"]
 
 
-@pytest.fixture(params=["http", "litellm"])
+@pytest.fixture(params=["http", pytest.param("litellm", marks=pytest.mark.slow)])
 def model(server, request, tmp_path):
     """On the local server, by each transport, with a store of its own."""
     with tf.context(store=tmp_path / "store.sqlite"):

@@ -184,7 +184,7 @@ def refusals(server: Server, transport: str, of: str, tells: bool) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("transport", ["http", "litellm"])
+@pytest.mark.parametrize("transport", ["http", pytest.param("litellm", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("of", ["requests", "tokens"])
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
 def test_a_limit_that_is_told_is_not_run_into(server: Server, transport: str, of: str):

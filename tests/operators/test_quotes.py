@@ -17,8 +17,9 @@ import pytest
 import tagframe as tf
 from tag_bench.server import Request, Server, rows_of
 from tagframe.errors import RowsFailed
+from tests.draws import DRAWS
 
-CALLS = 200
+CALLS = 60 * DRAWS
 
 
 @dataclass(frozen=True)
