@@ -15,8 +15,8 @@ import click
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.operators.cascade_plan import Decision, Places, Targets, Truths, decide
 from tagframe.operators.chances import calibrated
+from tagframe.operators.proxy_rows import Decision, Positions, Targets, Truths, decide
 
 Drawn: TypeAlias = tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]
 """Scores and truth of the rows."""
@@ -62,7 +62,7 @@ PROXIES: dict[str, Callable[[np.random.Generator, int, float], Drawn]] = {
 """Proxies that the promise must hold for; what they save differs."""
 
 
-def answered(deciding: Generator[Places, Truths, Decision], oracle: Callable[[Places], Truths]) -> Decision:
+def answered(deciding: Generator[Positions, Truths, Decision], oracle: Callable[[Positions], Truths]) -> Decision:
     """The decision, by what the oracle says of the rows at the places that it is asked about."""
     places = next(deciding)
     while True:

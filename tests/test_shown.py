@@ -22,7 +22,7 @@ from tagframe.keys import Evidence, KeyPair
 from tagframe.learning.learn import Learned
 from tagframe.lm import Budget, Quote
 from tagframe.operators.cascade import CascadeReport
-from tagframe.operators.join.claim_report import ClaimReport
+from tagframe.operators.join.decide import ClaimReport
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[1] / "notebooks").glob("*.ipynb"))
 LONG = "a_name_that_is_much_longer_than_any_sensible_person_would_ever_choose_for_a_column"
@@ -55,7 +55,8 @@ def results() -> Iterator[Any]:
     yield Quote(rows=1_000_000, calls=900_000, deduplicated=8, stored=90_000, tokens_in=10**9, calls_at_most=10**6)
     yield Budget(calls=10**6, tokens=10**9, dollars=123456.789)
     yield CascadeReport(10**6, 10**5, 10**4, 3, 10**5, 10**5, 10, 10, 0.9, 0.9, 0.1)
-    yield ClaimReport("labels", None, None, f"{HOSTILE} {LONG}", 10**6, 10**6, 10**5, 0.9, {HOSTILE: 3, LONG: 4}, LONG)
+    prompts = {HOSTILE: 3, LONG: 4}
+    yield ClaimReport("labels", 10**6, 10**6, 10**5, prompts, dropped=f"{HOSTILE} {LONG}", recall=0.9, told=LONG)
     yield Learned(10**6, 10**5, 0, ((HOSTILE, f"{HOSTILE} {LONG}"),), (f"{LONG} = {LONG}",), (f"{LONG} = {LONG}",))
     yield Annotated(10**6, 10**6, ((LONG, f"{HOSTILE} {LONG}"),))
     yield Described(1, 2, (LONG, HOSTILE, LONG))

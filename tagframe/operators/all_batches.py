@@ -18,63 +18,60 @@ from tagframe.operators.instruction import Instruction
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """The operator is to be run on a frame, with these arguments."""
+    """The operator is to be run on a frame, with these arguments and settings."""
 
     frame: pd.DataFrame
-    args: Any
-    kwargs: dict[str, Any]
+    given: dict[str, Any]
 
 
 Calls: TypeAlias = Generator[Call, pd.DataFrame, pd.DataFrame]
 
 
-def _aggregated(frames: Iterator[pd.DataFrame], args: Any, kwargs: dict[str, Any]) -> Calls:
+def _aggregated(frames: Iterator[pd.DataFrame], given: dict[str, Any]) -> Calls:
     """All rows, of the columns that the model is shown: it reads every one of them, so that they fit into memory."""
     parts = []
     for frame in frames:
-        shown = Instruction.resolve(args[0], frame, all_cols=kwargs.get("all_cols", False)).columns
-        labels = dict.fromkeys([*group_keys(kwargs.get("group_by")), *shown])
+        shown = Instruction.resolve(given["instruction"], frame, all_cols=given.get("all_cols", False)).columns
+        labels = {*group_keys(given.get("group_by")), *shown}
         parts.append(frame[[label for label in frame.columns if label in labels]])
-    return (yield Call(_together(parts), args, kwargs))
+    return (yield Call(_together(parts), given))
 
 
-def _best(frames: Iterator[pd.DataFrame], args: Any, kwargs: dict[str, Any]) -> Calls:
+def _best(frames: Iterator[pd.DataFrame], given: dict[str, Any]) -> Calls:
     """The best of each batch, and of those the best: whoever is among the first K of all is so in its batch."""
-    if kwargs.get("on_error") == "keep":
+    if given.get("on_error") == "keep":
         raise InvalidArgument(
             'of batches on_error="keep" would rank rows without an answer again; "drop" leaves them out'
         )
     parts = []
     for frame in frames:
-        parts.append((yield Call(frame, args, kwargs)))
-    return parts[0] if len(parts) == 1 else (yield Call(_together(parts), args, kwargs))
+        parts.append((yield Call(frame, given)))
+    return parts[0] if len(parts) == 1 else (yield Call(_together(parts), given))
 
 
-def _nearest(frames: Iterator[pd.DataFrame], args: Any, kwargs: dict[str, Any]) -> Calls:
+def _nearest(frames: Iterator[pd.DataFrame], given: dict[str, Any]) -> Calls:
     """The nearest of each batch, by the scores of all; the model is asked at the end."""
-    named = dict(zip(("col_name", "query", "K", "n_rerank"), args, strict=False))
-    named.update({name: kwargs.pop(name) for name in ("col_name", "query", "K", "n_rerank") if name in kwargs})
-    k, rerank = named.pop("K", None), named.pop("n_rerank", None)
+    k, scores = given["K"], f"vec_scores{given['suffix']}"
     if k is None:
-        return (yield from _best(frames, (), {**kwargs, **named, "n_rerank": rerank}))
-    shows, suffix = kwargs.pop("return_scores", False), kwargs.get("suffix", "_sim_score")
+        return (yield from _best(frames, given))
     found: list[pd.DataFrame] = []
     for frame in frames:
-        found.append((yield Call(frame, (), {"K": k, "return_scores": True, **named, **kwargs})))
+        found.append((yield Call(frame, {**given, "n_rerank": None, "return_scores": True})))
         every = _together(found)
-        scores = every[f"vec_scores{suffix}"]
-        found = [every.iloc[(-scores).argsort(kind="stable").to_numpy()[:k]]]
+        found = [every.iloc[(-every[scores]).argsort(kind="stable").to_numpy()[:k]]]
     nearest = _together(found)
-    nearest = nearest if shows else nearest.drop(columns=f"vec_scores{suffix}")
-    return nearest if rerank is None else (yield Call(nearest, (), {"n_rerank": rerank, **named, **kwargs}))
+    nearest = nearest if given["return_scores"] else nearest.drop(columns=scores)
+    # The scores are columns of theirs by now.
+    reranks = {**given, "K": None, "return_scores": False}
+    return nearest if given["n_rerank"] is None else (yield Call(nearest, reranks))
 
 
-def _alike(frames: Iterator[pd.DataFrame], args: Any, kwargs: dict[str, Any]) -> Calls:
+def _alike(frames: Iterator[pd.DataFrame], given: dict[str, Any]) -> Calls:
     """All rows at once: whichever two are alike."""
-    return (yield Call(_together(list(frames)), args, kwargs))
+    return (yield Call(_together(list(frames)), given))
 
 
-WHOLE: dict[str, Callable[[Iterator[pd.DataFrame], Any, dict[str, Any]], Calls]] = {
+WHOLE: dict[str, Callable[[Iterator[pd.DataFrame], dict[str, Any]], Calls]] = {
     "whole": _aggregated,
     "best": _best,
     "nearest": _nearest,

@@ -107,13 +107,13 @@ def over_batches(
     """
     if isinstance(frames, AsyncIterator):
         raise InvalidArgument(f"{operator.name} does not await its batches; tagframe.a{operator.name} does")
-    lm, to, kwargs = _settled(operator, args, kwargs)
+    lm, to, given = _settled(operator, args, kwargs)
     checked, whole = _checked(iter(frames)), WHOLE.get(operator.over)
     if whole is not None:
         with _remembering(lm) as settings:
-            frame = _called(whole(checked, args, {**kwargs, **settings}), function)
+            frame = _called(whole(checked, {**given, **settings}), function)
         return frame if to is None else write_parquet([frame], to)
-    each = Batches(_each(function, checked, args, kwargs, lm))
+    each = Batches(_each(function, checked, given, lm))
     return each if to is None else write_parquet(each, to)
 
 
@@ -121,16 +121,16 @@ async def aover_batches(
     operator: Operator[...], function: Callable[..., Any], frames: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
     """:func:`over_batches`, awaited; batches may come from an ``async`` iterator."""
-    lm, to, kwargs = await asyncio.to_thread(_settled, operator, args, kwargs)
+    lm, to, given = await asyncio.to_thread(_settled, operator, args, kwargs)
     whole = WHOLE.get(operator.over)
     if isinstance(frames, AsyncIterator):
         # An operator that looks at all rows has most of them in memory anyway.
         frames = frames if whole is None else [frame async for frame in frames]
     if whole is not None:
         with _remembering(lm) as settings:
-            frame = await _acalled(whole(_checked(iter(frames)), args, {**kwargs, **settings}), function)
+            frame = await _acalled(whole(_checked(iter(frames)), {**given, **settings}), function)
         return frame if to is None else await asyncio.to_thread(write_parquet, [frame], to)
-    each = AsyncBatches(_aeach(function, frames, args, kwargs, lm))
+    each = AsyncBatches(_aeach(function, frames, given, lm))
     if to is None:
         return each
     with ParquetFolder(to) as folder:
@@ -143,16 +143,17 @@ async def aover_batches(
 def _settled(
     operator: Operator[...], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[LM | None, Any, dict[str, Any]]:
-    """The model of a call, if any, ``to=``, and its other keywords."""
+    """The model of a call, if any, ``to=``, and its other arguments by name."""
     options, settings = operator.told_apart(kwargs)
     if kwargs.get("quote"):
         raise InvalidArgument("quote= is for one frame; batches are read only as their results are wanted")
     arguments = operator.arguments(None, *args, **options)
+    del arguments[next(iter(arguments))]  # the frame
     if refusal := operator.needs_all(arguments):
         raise InvalidArgument(f"{refusal}, which batches do not give together")
     embedder = {"embedder": settings.pop("embedder")} if "embedder" in settings else {}
     lm = get_lm(operator.name, **settings) if operator.asks(arguments) else None
-    return lm, kwargs.get("to"), {**options, **embedder}
+    return lm, kwargs.get("to"), {**arguments, **embedder}
 
 
 def _checked(frames: Iterator[Any]) -> Iterator[pd.DataFrame]:
@@ -167,19 +168,19 @@ def _frame(frame: Any, number: int) -> pd.DataFrame:
 
 
 def _each(
-    function: Callable[..., pd.DataFrame], frames: Iterator[pd.DataFrame], args: Any, kwargs: Mapping[str, Any], lm: Any
+    function: Callable[..., pd.DataFrame], frames: Iterator[pd.DataFrame], given: Mapping[str, Any], lm: Any
 ) -> Iterator[pd.DataFrame]:
     with _remembering(lm) as settings:
         for frame in frames:
-            yield function(frame, *args, **kwargs, **settings)
+            yield function(frame, **given, **settings)
 
 
 async def _aeach(
-    function: Callable[..., Any], frames: Any, args: Any, kwargs: Mapping[str, Any], lm: Any
+    function: Callable[..., Any], frames: Any, given: Mapping[str, Any], lm: Any
 ) -> AsyncGenerator[pd.DataFrame]:
     with _remembering(lm) as settings:
         async for frame in _read(frames):
-            yield await function(frame, *args, **kwargs, **settings)
+            yield await function(frame, **given, **settings)
 
 
 async def _read(frames: Any) -> AsyncIterator[pd.DataFrame]:
@@ -199,7 +200,7 @@ def _called(calls: Calls, function: Callable[..., pd.DataFrame]) -> pd.DataFrame
     """What comes of the calls; the thread waits for each."""
     found = None
     while isinstance(call := _following(calls, found), Call):
-        found = function(call.frame, *call.args, **call.kwargs)
+        found = function(call.frame, **call.given)
     return call
 
 
@@ -207,7 +208,7 @@ async def _acalled(calls: Calls, function: Callable[..., Any]) -> pd.DataFrame:
     """:func:`_called`, awaited."""
     found = None
     while isinstance(call := await asyncio.to_thread(_following, calls, found), Call):
-        found = await function(call.frame, *call.args, **call.kwargs)
+        found = await function(call.frame, **call.given)
     return call
 
 

@@ -1,6 +1,6 @@
 """``sem_filter(cascade=…)``: a cheap proxy decides the clear rows, the model the others; recall and precision hold.
 
-What may be left to the proxy is found by :mod:`tagframe.operators.cascade_plan`; here that meets frames and the model.
+What may be left to the proxy is found by :mod:`tagframe.operators.proxy_rows`; here that meets frames and the model.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import pandas as pd
 from tagframe.display import Shown
 from tagframe.errors import InvalidArgument
 from tagframe.lm import Bound
-from tagframe.operators.cascade_plan import Estimate, Floats, Targets, Truths, decide
 from tagframe.operators.chances import calibrated, trained
-from tagframe.operators.embeddings import similarities, vectors_of
 from tagframe.operators.packing import most_asked
+from tagframe.operators.proxy_rows import Estimate, Floats, Targets, Truths, decide
 from tagframe.operators.row_question import Reply
 from tagframe.operators.steps import Step, bounded
+from tagframe.operators.text_nearness import similarities, vectors_of
 
 Proxy: TypeAlias = "str | pd.Series | Sequence[float] | np.ndarray[Any, Any] | Callable[[pd.DataFrame], Any]"
-CLASSIFIER, SIMILARITY = "classifier", "similarity"
+EMBEDDING = CLASSIFIER, SIMILARITY = "classifier", "similarity"
 
 BY_PROXY = "decided by the cascade's proxy"
 """The note of such a row's outcome."""
@@ -125,11 +125,7 @@ def scores_of(cascade: Any, frame: pd.DataFrame) -> Floats | None:
     """
     if not isinstance(cascade, Cascade):
         raise InvalidArgument(f"cascade is a tagframe.Cascade(proxy=…, recall=…, precision=…); got {cascade!r}")
-    return None if _embeds(cascade.proxy) else _scores(cascade.proxy, frame)
-
-
-def _embeds(proxy: Any) -> bool:
-    return isinstance(proxy, str) and proxy in (CLASSIFIER, SIMILARITY)
+    return None if isinstance(cascade.proxy, str) and cascade.proxy in EMBEDDING else _scores(cascade.proxy, frame)
 
 
 def decided_by(
@@ -150,12 +146,12 @@ def decided_by(
         ask: asks the model of some lines.
         size: rows of one prompt.
     """
-    lines = [row for row in rows if row is not None]
-    counts = Counter(lines)
+    counts = Counter(row for row in rows if row is not None)
     distinct = list(counts)
+    promised = {"recall": cascade.recall, "precision": cascade.precision, "delta": cascade.delta}
     if not distinct:
-        return {}, _report(cascade, 0, 0, 0, 0, {}, 0, 0)
-    first = {row: place for place, row in reversed(list(enumerate(rows)))}  # the place of the first of equal rows
+        return {}, CascadeReport(0, 0, 0, 0, 0, 0, 0, 0, **promised)
+    first = {line: row for row, line in reversed(list(enumerate(rows)))}  # of equal rows
     own = None if scores is None else scores[[first[line] for line in distinct]]
     weights = np.array([counts[line] for line in distinct], dtype=np.intp)
     targets = Targets(float(cascade.recall), float(cascade.precision), float(cascade.delta))
@@ -169,55 +165,25 @@ def decided_by(
         except StopIteration as end:
             decision = end.value
             break
-        batch = [distinct[place] for place in wanted]
+        batch = [distinct[number] for number in wanted]
         answers = yield from bounded(ask(batch), bound)
         verdicts.update(zip(batch, answers, strict=True))
-        truths = np.array([_truth(verdict) for verdict in answers], dtype=np.int8)
-    asked = len(verdicts)
-    by_proxy = {
-        distinct[place]: Reply(bool(decision.truths[place]), note=BY_PROXY) for place in np.flatnonzero(~decision.asked)
-    }
-    report = _report(
-        cascade,
-        len(distinct),
-        asked,
-        decision.calibration,
-        decision.rounds,
-        by_proxy,
-        decision.missed_at_most,
-        decision.wrong_at_most,
-    )
-    return verdicts | by_proxy, report
-
-
-def _truth(verdict: Reply[bool]) -> int:
-    return -1 if verdict.value is None else int(verdict.value is True)
-
-
-def _report(
-    cascade: Cascade,
-    rows: int,
-    asked: int,
-    calibration: int,
-    rounds: int,
-    by_proxy: dict[str, Reply[bool]],
-    missed: int,
-    wrong: int,
-) -> CascadeReport:
-    kept = sum(verdict.value is True for verdict in by_proxy.values())
-    return CascadeReport(
-        rows=rows,
-        asked=asked,
-        calibration=calibration,
-        rounds=rounds,
+        truths = np.array([-1 if reply.value is None else reply.value is True for reply in answers], dtype=np.int8)
+    left = np.flatnonzero(~decision.asked)
+    kept = int((decision.truths[left] == 1).sum())
+    report = CascadeReport(
+        rows=len(distinct),
+        asked=len(verdicts),
+        calibration=decision.calibration,
+        rounds=decision.rounds,
         kept_by_proxy=kept,
-        left_out_by_proxy=len(by_proxy) - kept,
-        missed_at_most=missed,
-        wrong_at_most=wrong,
-        recall=cascade.recall,
-        precision=cascade.precision,
-        delta=cascade.delta,
+        left_out_by_proxy=len(left) - kept,
+        missed_at_most=decision.missed_at_most,
+        wrong_at_most=decision.wrong_at_most,
+        **promised,
     )
+    by_proxy = {distinct[number]: Reply(bool(decision.truths[number]), note=BY_PROXY) for number in left}
+    return verdicts | by_proxy, report
 
 
 def _estimate(proxy: Any, scores: Floats | None, claim: str, distinct: Sequence[str]) -> Estimate:

@@ -1,4 +1,4 @@
-"""From a proxy and the answers so far to each row's chance of being true: what a cascade plans with."""
+"""From a proxy and the answers so far to each row's chance of being true: what a cascade samples by."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from tagframe.operators.cascade_plan import Estimate, Floats, Places, Truths
+from tagframe.operators.proxy_rows import Estimate, Floats, Positions, Truths
 
 FOLDS = 5
 COMPONENTS = 128
@@ -25,8 +25,8 @@ def calibrated(scores: Floats) -> Estimate:
     """
     deviates = _deviates(scores)
 
-    def estimate(places: Places, truths: Truths) -> Floats:
-        return _calibration(deviates[places], truths, deviates)
+    def estimate(rows: Positions, truths: Truths) -> Floats:
+        return _calibration(deviates[rows], truths, deviates)
 
     return estimate
 
@@ -50,17 +50,17 @@ def trained(vectors: Floats, penalty: float = 1.0) -> Estimate:
     penalties = np.full(features.shape[1], penalty)
     penalties[0] = 1e-3
 
-    def estimate(places: Places, truths: Truths) -> Floats:
+    def estimate(rows: Positions, truths: Truths) -> Floats:
         true = truths == 1
-        whole = fit_logistic(features[places], true, penalties)
+        whole = fit_logistic(features[rows], true, penalties)
         scores = features @ whole
         order = np.argsort(scores, kind="stable")
         deviates = _deviates(scores)
-        unseen = np.empty(len(places))
+        unseen = np.empty(len(rows))
         for fold in range(FOLDS):
-            tested = np.arange(len(places)) % FOLDS == fold
-            weights = fit_logistic(features[places[~tested]], true[~tested], penalties, near=whole)
-            unseen[tested] = features[places[tested]] @ weights
+            tested = np.arange(len(rows)) % FOLDS == fold
+            weights = fit_logistic(features[rows[~tested]], true[~tested], penalties, near=whole)
+            unseen[tested] = features[rows[tested]] @ weights
         asked = np.interp(unseen, scores[order], deviates[order])
         return _calibration(asked, truths, deviates)
 

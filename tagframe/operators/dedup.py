@@ -10,12 +10,12 @@ import pandas as pd
 
 from tagframe.errors import InvalidArgument
 from tagframe.operators.cells import encode_rows, position_of
-from tagframe.operators.embeddings import row_text, vectors_of
 from tagframe.operators.judging import claim_question
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError, Outcome, finish, label_of
 from tagframe.operators.packing import RowsPerCall, ask_rows, rows_per_call_of
 from tagframe.operators.steps import Step
+from tagframe.operators.text_nearness import row_text, vectors_of
 
 CLAIM = "{one} and {other} are the same but for how they are written"
 _CHUNK = 512

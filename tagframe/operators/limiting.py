@@ -10,10 +10,10 @@ import numpy as np
 
 from tagframe.errors import InvalidArgument
 from tagframe.lm import Bound
-from tagframe.operators.embeddings import similarities
 from tagframe.operators.packing import most_asked
 from tagframe.operators.row_question import Reply
 from tagframe.operators.steps import Step, bounded
+from tagframe.operators.text_nearness import similarities
 
 LimitOrder: TypeAlias = Literal["rows", "likeliest"]
 GROWTH = 4

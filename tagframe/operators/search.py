@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tagframe.errors import InvalidArgument, NotConfigured
+from tagframe.errors import InvalidArgument
 from tagframe.operators.cells import position_of
 from tagframe.operators.join.result import renamed
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError, free_name, refuse_taken
 from tagframe.operators.prompt_names import label_text, refuse_unprompted
 from tagframe.operators.steps import Step
+from tagframe.operators.text_nearness import embedder
 from tagframe.operators.topk import sem_topk, whole_number
-
-if TYPE_CHECKING:
-    from tagframe.embed import Embedder
 
 SCORES = "vec_scores"
 """The beginning of the name of a search's column of scores (LOTUS' name)."""
@@ -165,18 +162,18 @@ def nearest(
 
     from tagframe.embed import expect
 
-    embedder = _embedder()
+    encoder = embedder()
     places: dict[str, list[int]] = {}
     for place, text in enumerate(texts):
         if text is not None:
             places.setdefault(text, []).append(place)
     if not places or not queries:
         return [np.empty(0, dtype=np.float32)] * len(queries), [np.empty(0, dtype=np.intp)] * len(queries)
-    expect(embedder, [*places, *queries])
-    vectors = embedder.encode(list(places))
+    expect(encoder, [*places, *queries])
+    vectors = encoder.encode(list(places))
     index = faiss.IndexFlatIP(vectors.shape[1])
     index.add(vectors)
-    scores, found = index.search(embedder.encode(list(queries)), min(k, len(places)))
+    scores, found = index.search(encoder.encode(list(queries)), min(k, len(places)))
     members = list(places.values())
     all_scores, all_places = [], []
     for line, numbers in zip(scores, found, strict=True):
@@ -186,18 +183,6 @@ def nearest(
         all_scores.append(np.array([score for score, _ in flat], dtype=np.float32))
         all_places.append(np.array([place for _, place in flat], dtype=np.intp))
     return all_scores, all_places
-
-
-def _embedder() -> Embedder:
-    from tagframe.embed import WITHOUT_A_HUB, get_embedder
-
-    embedder = get_embedder()
-    if embedder is None:
-        raise NotConfigured(
-            f"no embedding model is to be had: {WITHOUT_A_HUB}, or tagframe.configure(embedder=…) with a model's name,"
-            " a folder, or an object with encode(texts)"
-        )
-    return embedder
 
 
 def texts_of(frame: pd.DataFrame, label: Hashable) -> list[str | None]:

@@ -10,7 +10,7 @@ import numpy as np
 from tag_bench.cascade import Drawn, binormal, simulate
 from tag_bench.server import Request
 from tag_bench.speed.cases.case import Case, Measured, lotus_on, prompt_text, tagframe_on
-from tagframe.operators.cascade_plan import Targets
+from tagframe.operators.proxy_rows import Targets
 
 ROWS, PREVALENCE = 10_000, 0.2
 TARGETS = Targets(recall=0.9, precision=0.9, delta=0.1)

@@ -1,6 +1,6 @@
 """``sem_join``: by labels where they carry the claim, else by asking about pairs, many in a prompt."""
 
-from tagframe.operators.join.claim_report import ClaimReport
+from tagframe.operators.join.decide import ClaimReport
 from tagframe.operators.join.label_plan import ClaimPlan, NoLabels
 from tagframe.operators.join.semantic_join import plan_sem_join
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tagframe.errors import InvalidArgument
+from tagframe.display import Shown
 from tagframe.lm import Bound
-from tagframe.operators.join.claim_report import ClaimReport
 from tagframe.operators.join.label_plan import ClaimPlan, ask_plan
 from tagframe.operators.join.labels import SAMPLE, Audit, Labels, ask_by_labels, joined_by
 from tagframe.operators.join.pair_candidates import ask_candidates
@@ -25,6 +24,50 @@ from tagframe.operators.steps import Step, bounded
 Way: TypeAlias = Literal["auto", "blocks", "pairs"]
 
 Pair = tuple[int, int]
+
+
+@dataclass(frozen=True, repr=False)
+class ClaimReport(Shown):
+    """``result.tag.claim_report`` of ``sem_join``.
+
+    Attributes:
+        way: "labels": both sides were labelled; "blocks": pairs were asked, many together; "pairs": each was.
+        left_rows: distinct rows of the left frame that show something.
+        right_rows: the same of the right.
+        matched: pairs of distinct rows of which the claim is true.
+        prompts: by stage: what was asked, the same prompt twice where both sides have it.
+        plan: the labels of the claim, as the model cut it; None where it was not asked, or said that none carries it.
+        audit: what direct answers said of the labels; None where there were none.
+        dropped: why labels were not used, or "".
+        recall: share of the true pairs that are found: of labels as estimated by the audit, of blocks as bounded by the
+            calibration; 1 where every pair was asked.
+        told: how candidates were chosen, or "".
+    """
+
+    way: str
+    left_rows: int
+    right_rows: int
+    matched: int
+    prompts: dict[str, int]
+    plan: ClaimPlan | None = None
+    audit: Audit | None = None
+    dropped: str = ""
+    recall: float = 1.0
+    told: str = ""
+
+    def __str__(self) -> str:
+        pairs = self.left_rows * self.right_rows
+        lines = [f"{self.left_rows:,} x {self.right_rows:,} distinct rows, {pairs:,} pairs, {self.matched:,} joined."]
+        if self.plan is not None:
+            lines.append(f"Labels: {self.plan}")
+        if self.audit is not None:
+            lines.append(f"  {self.audit}.")
+        if self.dropped:
+            lines.append(f"Labels were not used: {self.dropped}.")
+        if self.told:
+            lines.append(f"Pairs: {self.told}.")
+        lines.append(f"Prompts: {', '.join(f'{count:,} {stage}' for stage, count in self.prompts.items()) or 'none'}.")
+        return "\n".join(lines)
 
 
 @dataclass
@@ -59,18 +102,6 @@ class Decision:
         return pd.DataFrame({"left": self.left, "right": self.right, "reason": pd.array(reasons, dtype="string")})
 
 
-def check_plan(plan: ClaimPlan | Way) -> None:
-    """Refuse what is no plan.
-
-    Raises:
-        InvalidArgument: it is none.
-    """
-    if not isinstance(plan, ClaimPlan) and plan not in ("auto", "blocks", "pairs"):
-        raise InvalidArgument(
-            f"plan is 'auto', 'blocks', 'pairs', or a ClaimPlan of plan_sem_join(); got {plan!r:.200}"
-        )
-
-
 def decide(judge: Judge, plan: ClaimPlan | Way, recall: float, size: int = 1) -> Step[Decision]:
     """Decide all pairs of the two sides; arguments as of :func:`_decide`."""
     rows, pairs = len(judge.left) + len(judge.right), len(judge.left) * len(judge.right)
@@ -78,9 +109,7 @@ def decide(judge: Judge, plan: ClaimPlan | Way, recall: float, size: int = 1) ->
     if plan == "pairs" or (plan == "auto" and pairs <= with_labels):
         every = [(one, other) for one in range(len(judge.left)) for other in range(len(judge.right))]
         verdicts = yield from judge.judge_each(every)
-        return _decided(
-            verdicts, _report(judge, "pairs", prompts=_counted({"pairs": pairs}), matched=len(verdicts.true))
-        )
+        return _decided(verdicts, _report(judge, "pairs", len(verdicts.true), {"pairs": pairs}))
     # The plan, labels, the sample and pairs of equal rows; then blocks, where the labels do not carry the claim.
     labelled = 0 if plan == "blocks" else 1 + most_asked(rows, size) + SAMPLE + min(len(judge.left), len(judge.right))
     return (yield from bounded(_decide(judge, plan, recall, size), Bound(labelled + judge.allow())))
@@ -115,17 +144,9 @@ def _decide(judge: Judge, plan: ClaimPlan | Way, recall: float, size: int) -> St
         dropped = "they disagree with direct answers"
     candidates = yield from ask_candidates(judge, recall)
     prompts["blocks"] = candidates.prompts
-    report = _report(
-        judge,
-        "blocks",
-        plan=found,
-        audit=audit,
-        dropped=dropped,
-        matched=len(candidates.verdicts.true),
-        recall=candidates.recall,
-        prompts=prompts,
-        told=candidates.told,
-    )
+    chosen = {"recall": candidates.recall, "told": candidates.told}
+    labelled = {"plan": found, "audit": audit, "dropped": dropped}
+    report = _report(judge, "blocks", len(candidates.verdicts.true), prompts, **labelled, **chosen)
     return _decided(candidates.verdicts, report)
 
 
@@ -152,26 +173,14 @@ def decide_some(judge: Judge, limit: int) -> Step[Decision]:
         asked += sum(map(len, blocks[done : done + some]))
         done += some
     told = f"{done:,} of {len(blocks):,} blocks were asked, until {limit:,} pairs were found"
-    report = _report(judge, "blocks", prompts={"blocks": done}, matched=len(verdicts.true), told=told)
-    decision = _decided(verdicts, report)
+    decision = _decided(verdicts, _report(judge, "blocks", len(verdicts.true), {"blocks": done}, told=told))
     decision.not_asked = set(range(len(judge.left))) - {row for block in blocks[:done] for row in block.left}
     return decision
 
 
-def _report(judge: Judge, way: str, *, matched: int, prompts: dict[str, int], **facts: object) -> ClaimReport:
-    known: dict[str, object] = {"plan": None, "audit": None, "dropped": "", "recall": 1.0, **facts}
-    return ClaimReport(
-        way=way,
-        left_rows=len(judge.left),
-        right_rows=len(judge.right),
-        matched=matched,
-        prompts=prompts,
-        **known,  # type: ignore[arg-type]
-    )
-
-
-def _counted(prompts: dict[str, int]) -> dict[str, int]:
-    return {stage: count for stage, count in prompts.items() if count}
+def _report(judge: Judge, way: str, matched: int, prompts: dict[str, int], **facts: Any) -> ClaimReport:
+    asked = {stage: count for stage, count in prompts.items() if count}
+    return ClaimReport(way, len(judge.left), len(judge.right), matched, asked, **facts)
 
 
 def _decided(verdicts: Verdicts, report: ClaimReport) -> Decision:
@@ -207,9 +216,7 @@ def _by_labels(judge: Judge, labels: Labels, audit: Audit, prompts: dict[str, in
         for pair in zip(lefts.tolist(), rights.tolist(), strict=True):
             one, other = (plan.labels[codes[row]] for codes, row in zip((labels.left, labels.right), pair, strict=True))
             reasons.setdefault(pair, one if one == other else f"{one}; {other}")
-    report = _report(
-        judge, "labels", plan=plan, audit=audit, matched=len(lefts), recall=audit.recall, prompts=_counted(prompts)
-    )
+    report = _report(judge, "labels", len(lefts), prompts, plan=plan, audit=audit, recall=audit.recall)
     decision = Decision(lefts, rights, report, reasons=reasons, failed_left=failed_left)
     for side, row, error in labels.failed:
         (decision.failed_left if side == "left" else decision.failed_right)[row] = error

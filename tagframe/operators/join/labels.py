@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from tagframe.operators.answer_grammar import UNSURE
 from tagframe.operators.join.label_plan import ClaimPlan
-from tagframe.operators.join.nearness import shared_words, text_of
 from tagframe.operators.join.pairs import Judge
 from tagframe.operators.join.sides import Side
 from tagframe.operators.packing import ask_packed
 from tagframe.operators.row_question import UNKNOWN_WHERE, WORLD, Question, Reply
 from tagframe.operators.steps import Step, counted, together
+from tagframe.operators.text_nearness import row_text, shared_words
 from tagframe.operators.values import choice_value, reading
 
 PILOT = 20
@@ -248,7 +248,7 @@ def _strata(
     near = parted[:0]
     if by_nearness and len(parted) > NEAR:
         # As many as there are rows: where a row has one partner, and the labels part them, it is likely among these.
-        alike = shared_words(*([text_of(line) for line in some] for some in texts))
+        alike = shared_words(*([row_text(line) for line in some] for some in texts))
         order = np.argsort(-alike[parted[:, 0], parted[:, 1]], kind="stable")
         cut = min(len(parted) // 2, max(NEAR, *joins.shape))
         near, parted = parted[order[:cut]], parted[order[cut:]]

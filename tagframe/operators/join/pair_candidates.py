@@ -14,10 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.operators.join.nearness import vectors_of
-from tagframe.operators.join.pairs import Block, Judge, Verdicts, blocks_of, packs
+from tagframe.embed import get_embedder
+from tagframe.operators.join.pairs import Block, Judge, Verdicts, packs
 from tagframe.operators.join.sides import Side
 from tagframe.operators.steps import Step
+from tagframe.operators.text_nearness import row_text
 
 SAMPLED = 32
 """Rows that are asked against all of the other side, at a time."""
@@ -38,14 +39,12 @@ class Found:
     Attributes:
         verdicts: of the pairs that were asked.
         recall: that the candidates have at least, with chance 1 - DELTA; 1 where every pair was asked.
-        asked: pairs that were asked, alone or in blocks.
         prompts: that they were asked in, without the halves of blocks that could not be read.
         told: how the candidates were chosen, in words.
     """
 
     verdicts: Verdicts
     recall: float = 1.0
-    asked: int = 0
     prompts: int = 0
     told: str = "every pair was asked, in blocks"
 
@@ -61,39 +60,38 @@ def ask_candidates(judge: Judge, recall: float) -> Step[Found]:
     sampled, other = (judge.left, judge.right) if len(judge.left) >= len(judge.right) else (judge.right, judge.left)
     order = np.random.default_rng(SEED).permutation(len(sampled))
     done = 0
-    vectors = None
-    if len(sampled) >= LEAST_ROWS and recall < 1:
-        vectors = vectors_of(sampled, range(len(sampled))), vectors_of(other, range(len(other)))
-    if vectors is not None and vectors[0] is not None and vectors[1] is not None:
+    embedder = get_embedder() if len(sampled) >= LEAST_ROWS and recall < 1 else None
+    if embedder is not None:
+        vectors, others = (embedder.encode([row_text(line) for line in side.lines]) for side in (sampled, other))
         while done + SAMPLED <= len(sampled) // 2:
-            yield from _ask(judge, found, _blocks(judge, np.sort(order[done : done + SAMPLED]), range(len(other))))
+            yield from _ask(judge, found, _blocks(judge, np.sort(order[done : done + SAMPLED])))
             done += SAMPLED
             matches = _matches(found.verdicts, sampled is judge.left, order[:done])
-            near = _nearest(matches, order[done:], vectors[0], vectors[1], recall)
-            blocks = None if near is None else _candidate_blocks(near, judge, sampled, other)
-            if near is None or blocks is None:
+            near = _nearest(matches, order[done:], vectors, others, recall)
+            if near is None:
                 continue
-            if len(blocks) < len(_blocks(judge, order[done:], range(len(other)))):
+            blocks = _candidate_blocks(near, judge, sampled, other)
+            if len(blocks) < len(_blocks(judge, order[done:])):
                 yield from _ask(judge, found, blocks)
                 found.recall, found.told = near.recall, near.told
                 return found
             break
-    yield from _ask(judge, found, _blocks(judge, np.sort(order[done:]), range(len(other))))
+    yield from _ask(judge, found, _blocks(judge, np.sort(order[done:])))
     return found
 
 
 def _ask(judge: Judge, found: Found, blocks: Sequence[Block]) -> Step[None]:
     found.verdicts.add((yield from judge.judge_blocks(blocks)))
-    found.asked += sum(map(len, blocks))
     found.prompts += len(blocks)
 
 
-def _blocks(judge: Judge, rows: Sequence[int] | npt.NDArray[np.intp], others: Sequence[int]) -> list[Block]:
-    """All pairs of rows of the sampled side with all of the other's."""
-    rows = [int(row) for row in rows]
-    if len(judge.left) >= len(judge.right):
-        return blocks_of(rows, others, (judge.left, judge.right))
-    return blocks_of(others, rows, (judge.left, judge.right))
+def _blocks(judge: Judge, rows: npt.NDArray[np.intp]) -> list[Block]:
+    """All pairs of rows of the larger side with all of the other's."""
+    left, right = rows.tolist(), range(len(judge.right))
+    if len(judge.left) < len(judge.right):
+        left, right = range(len(judge.left)), rows.tolist()
+    across = packs(right, judge.right)
+    return [Block(one, other) for one in packs(left, judge.left) for other in across]
 
 
 def _matches(verdicts: Verdicts, by_left: bool, rows: npt.NDArray[np.intp]) -> dict[int, list[int]]:

@@ -293,12 +293,6 @@ def packs(rows: Iterable[int], side: Side, most: int = SIDE_ROWS) -> list[tuple[
     return [tuple(rows[at] for at in positions) for positions in packed]
 
 
-def blocks_of(left: Iterable[int], right: Iterable[int], sides: tuple[Side, Side]) -> list[Block]:
-    """All pairs of the rows, in blocks."""
-    across = packs(right, sides[1])
-    return [Block(one, other) for one in packs(left, sides[0]) for other in across]
-
-
 def _parse_unexplained(text: str) -> tuple[Truth, None]:
     return parse_truth(text), None
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Unpack
+from collections.abc import Mapping
+from typing import Any, Unpack, get_args
 
-import numpy as np
 import pandas as pd
 
 from tagframe import results
@@ -16,18 +15,10 @@ from tagframe.operators.answer_grammar import TRUTH, parse_word
 from tagframe.operators.cells import encode_rows
 from tagframe.operators.drivers import run
 from tagframe.operators.examples import ANSWER
-from tagframe.operators.join.decide import Decision, Way, check_plan, decide, decide_some
+from tagframe.operators.join.decide import Decision, Way, decide, decide_some
 from tagframe.operators.join.label_plan import ClaimPlan, NoLabels, ask_plan
 from tagframe.operators.join.pairs import Judge
-from tagframe.operators.join.result import (
-    JoinHow,
-    check_how,
-    joined_frame,
-    refuse_taken_of_both,
-    row_pairs,
-    spread,
-    with_unmatched,
-)
+from tagframe.operators.join.result import JoinHow, joined_frame, row_pairs, spread, with_unmatched
 from tagframe.operators.join.sides import LEFT, RIGHT, Side, resolve_sides
 from tagframe.operators.limiting import check_limit
 from tagframe.operators.operator import declare
@@ -36,8 +27,11 @@ from tagframe.operators.outcome import (
     Outcome,
     OutcomeKind,
     error_column,
+    error_name,
+    error_text,
     free_name,
     outcome_frame,
+    refuse_taken,
 )
 from tagframe.operators.packing import RowsPerCall, rows_per_call_of
 from tagframe.operators.prompt_names import label_text
@@ -112,8 +106,12 @@ def sem_join(
         InvalidArgument: a claim that does not name columns of both frames; an unknown ``how`` or ``plan``.
         NotConfigured: no model is set.
     """
-    check_how(how)
-    check_plan(plan)
+    if how not in get_args(JoinHow):
+        raise InvalidArgument(f"how is one of {get_args(JoinHow)}; got {how!r}")
+    if not isinstance(plan, ClaimPlan) and plan not in get_args(Way):
+        raise InvalidArgument(
+            f"plan is 'auto', 'blocks', 'pairs', or a ClaimPlan of plan_sem_join(); got {plan!r:.200}"
+        )
     size = rows_per_call_of(rows_per_call)
     check_limit(limit, "rows")
     if limit is not None and (how != "inner" or plan not in ("auto", "blocks")):
@@ -121,8 +119,8 @@ def sem_join(
     if isinstance(recall, bool) or not isinstance(recall, int | float) or not 0 < recall <= 1:
         raise InvalidArgument(f"recall is a share of the pairs, above 0 and up to 1; got {recall!r}")
     other = _as_frame(right)
-    names = [f"explanation{suffix}"] * return_explanations + [f"{suffix.strip('_')}_error"] * (on_error == "keep")
-    refuse_taken_of_both((frame, other), names, suffix)
+    for side in (frame, other):
+        refuse_taken(side, [f"explanation{suffix}"] * return_explanations, suffix, on_error)
     resolved, left_side, right_side = resolve_sides(instruction, frame, other, window)
     judge = Judge(
         resolved.text,
@@ -187,23 +185,21 @@ def _finished(
     outcomes = _outcomes(left, decision)
     found = row_pairs(left, right, decision.to_frame())
     found = found if limit is None else spread(found, limit)
-    lost_right = [
-        (place, decision.failed_right[row])
-        for place, row in enumerate(right.of.tolist())
-        if row in decision.failed_right
-    ]
-    failures = [(place, outcome.error) for place, outcome in enumerate(outcomes) if outcome.error is not None]
+    lost = decision.failed_right
+    lost_right = [(row, lost[distinct]) for row, distinct in enumerate(right.of.tolist()) if distinct in lost]
+    failures = [(row, outcome.error) for row, outcome in enumerate(outcomes) if outcome.error is not None]
     keeps = on_error == "keep" or (on_error == "raise" and bool(failures or lost_right))
     if keeps:
-        lone = [(place, -1, error) for place, error in failures] + [(-1, place, error) for place, error in lost_right]
-        found = pd.concat([found, _rows(lone)], ignore_index=True)
+        lone = [(row, -1, error) for row, error in failures] + [(-1, row, error) for row, error in lost_right]
+        without = pd.DataFrame(lone, columns=["left_row", "right_row", "error"])
+        found = pd.concat([found, without], ignore_index=True) if lone else found
     found = with_unmatched(found, left, right, how)
     joined = joined_frame(left.frame, right.frame, found)
     if explained:
         joined[free_name(joined, f"explanation{suffix}")] = found["reason"].array
     if keeps:
         errors = found["error"] if "error" in found else [None] * len(found)
-        joined[free_name(joined, f"{suffix.strip('_')}_error")] = error_column(
+        joined[free_name(joined, error_name(suffix))] = error_column(
             Outcome("failed", error) if isinstance(error, Exception) else Outcome("joined") for error in errors
         )
     remarks = str(decision.report).splitlines()
@@ -212,24 +208,13 @@ def _finished(
         first = (failures or lost_right)[0][1]
         raise RowsFailed(
             f"sem_join: {len(failures):,} of {len(outcomes):,} left rows and {len(lost_right):,} of {len(right.of):,} "
-            f"right ones have no answer, or not with all others; the first: {type(first).__name__}: {first}. The "
+            f"right ones have no answer, or not with all others; the first: {error_text(first)}. The "
             "finished frame is on this error as .frame. The same call again asks only for what failed; "
             'on_error="keep" keeps such rows with an error column, on_error="drop" drops them.',
             joined,
             [error for _, error in (*failures, *lost_right)],
         )
     return joined
-
-
-def _rows(lone: Sequence[tuple[int, int, Exception | None]]) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "left_place": np.array([left for left, _, _ in lone], dtype=np.intp),
-            "right_place": np.array([right for _, right, _ in lone], dtype=np.intp),
-            "reason": pd.array([None] * len(lone), dtype="string"),
-            "error": pd.Series([error for _, _, error in lone], dtype=object),
-        }
-    )
 
 
 def _outcomes(left: Side, decision: Decision) -> list[Outcome]:

@@ -29,7 +29,7 @@ class Side:
         names: of the fields, as the claim has them.
         lines: the distinct rows, with the names that the claim has for their fields.
         alone: the same, with the columns' own names: what is asked of a row alone does not depend on its side.
-        of: by place in the frame: which distinct row it is, or -1 where there is nothing to show.
+        of: by row of the frame: which distinct row it is, or -1 where there is nothing to show.
         notes: by distinct row: how much of it is shown, where that is not all.
     """
 
@@ -53,9 +53,9 @@ class Side:
         """
         side = cls(name, frame, tuple(names))
         known: dict[str, int] = {}
-        places = np.full(len(frame), -1, dtype=np.intp)
+        side.of = np.full(len(frame), -1, dtype=np.intp)
         spoken = encode_rows(frame, positions, names)
-        for place, (line, alone) in enumerate(zip(spoken, encode_rows(frame, positions), strict=True)):
+        for row, (line, alone) in enumerate(zip(spoken, encode_rows(frame, positions), strict=True)):
             if line is None or alone is None:
                 continue
             number = known.get(line)
@@ -65,14 +65,13 @@ class Side:
                 side.alone.append(shortened(alone, room))
                 if note := cut_note(line, side.lines[-1]):
                     side.notes[number] = note
-            places[place] = number
-        side.of = places
+            side.of[row] = number
         return side
 
-    def places(self) -> pd.DataFrame:
-        """The places of each distinct row: columns ``row`` and ``place``."""
+    def rows(self) -> pd.DataFrame:
+        """The frame's rows of each distinct one, by position: columns ``distinct`` and ``row``."""
         shown = np.flatnonzero(self.of >= 0)
-        return pd.DataFrame({"row": self.of[shown], "place": shown})
+        return pd.DataFrame({"distinct": self.of[shown], "row": shown})
 
 
 def resolve_sides(
@@ -94,12 +93,10 @@ def resolve_sides(
     names: list[str] = []
     homes: list[tuple[int, int]] = []
     for number, suffix in ((0, LEFT), (1, RIGHT)):
-        for place, text in enumerate(texts[number]):
-            names.append(f"{text}{suffix}")
-            homes.append((number, place))
-            if text not in texts[1 - number]:
-                names.append(text)
-                homes.append((number, place))
+        for column, text in enumerate(texts[number]):
+            own = [f"{text}{suffix}"] + [text] * (text not in texts[1 - number])
+            names += own
+            homes += [(number, column)] * len(own)
     # A claim that names nothing is shown everything: this last column too, which no claim can name.
     unnamed = len(names)
     resolved = Instruction.resolve(claim, pd.DataFrame(columns=pd.Index([*names, "\x00"], dtype=object)))
@@ -108,11 +105,8 @@ def resolve_sides(
     # Half of the window, for rows of both sides, and many of them.
     room = LONGEST if window is None else max(200, min(LONGEST, window // 4))
     for number, (name, frame) in enumerate((("left", left), ("right", right))):
-        named = [
-            (homes[place][1], shown)
-            for place, shown in zip(resolved.positions, resolved.names, strict=True)
-            if homes[place][0] == number
-        ]
+        found = [(*homes[at], shown) for at, shown in zip(resolved.positions, resolved.names, strict=True)]
+        named = [(column, shown) for home, column, shown in found if home == number]
         if not named or unnamed in resolved.positions:
             raise InvalidArgument(
                 f"the claim of a join names a column of each frame; {claim!r} names none of the {name} one, which has "

@@ -31,12 +31,12 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-Places: TypeAlias = npt.NDArray[np.intp]
+Positions: TypeAlias = npt.NDArray[np.intp]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Truths: TypeAlias = npt.NDArray[np.int8]
 """Answers of the oracle: 1 for true, 0 for anything else that it said, -1 where it gave none."""
 
-Estimate: TypeAlias = Callable[[Places, Truths], Floats]
+Estimate: TypeAlias = Callable[[Positions, Truths], Floats]
 """From rows asked and their answers to each row's chance of being true. Good chances save calls; bad ones cost calls,
 never the promise."""
 
@@ -101,7 +101,7 @@ def found_at_most(missed: int, rate: float, alpha: float) -> int:
     return int(np.searchsorted(np.cumsum(chances), alpha, side="right")) - 1
 
 
-class EndPlan(NamedTuple):
+class Sampling(NamedTuple):
     """How one end is to be sampled.
 
     Attributes:
@@ -114,7 +114,7 @@ class EndPlan(NamedTuple):
         missed: expected.
     """
 
-    rows: Places
+    rows: Positions
     allowed: int
     cost: float
     rate: float
@@ -123,7 +123,7 @@ class EndPlan(NamedTuple):
     missed: float
 
 
-def plan_end(rows: Places, risks: Floats, allowed: int, alpha: float) -> EndPlan:
+def cheapest_sampling(rows: Positions, risks: Floats, allowed: int, alpha: float) -> Sampling:
     """The cheapest way to leave an end to the proxy.
 
     Args:
@@ -133,7 +133,7 @@ def plan_end(rows: Places, risks: Floats, allowed: int, alpha: float) -> EndPlan
         alpha: with what chance it may be more.
     """
     expected = np.cumsum(risks)
-    best = EndPlan(rows, 0, float(len(rows)), 1.0, -1, 0, 0.0)
+    best = Sampling(rows, 0, float(len(rows)), 1.0, -1, 0, 0.0)
     for rate in map(float, RATES):
         found = found_at_most(allowed, rate, alpha)
         if found < 0:
@@ -141,14 +141,14 @@ def plan_end(rows: Places, risks: Floats, allowed: int, alpha: float) -> EndPlan
         reach = int(np.searchsorted(expected, (found + 0.5) / rate))
         cost = rate * reach + len(rows) - reach
         if reach and cost < best.cost:
-            best = EndPlan(rows, allowed, cost, rate, found, reach, float(expected[reach - 1] * (1 - rate)))
+            best = Sampling(rows, allowed, cost, rate, found, reach, float(expected[reach - 1] * (1 - rate)))
     return best
 
 
 class _End:
     """An end that has been walked: rows that may stay with the proxy, and how many of them are wrong at most."""
 
-    def __init__(self, rows: Places, right: int, allowed: int) -> None:
+    def __init__(self, rows: Positions, right: int, allowed: int) -> None:
         self.rows = rows  # the riskiest last
         self.right = right  # the answer that would not be wrong
         self.allowed = min(allowed, len(rows))
@@ -172,11 +172,11 @@ class _Cascade:
         self.shuffled = self.random.permutation(len(weights))  # rows of equal risk are in no order of the frame's
         self.calibration = self.rounds = 0
 
-    def ask(self, places: Places) -> Generator[Places, Truths, None]:
-        places = np.sort(places[~self.asked[places]])
-        if len(places):
-            self.truths[places] = yield places
-            self.asked[places] = True
+    def ask(self, rows: Positions) -> Generator[Positions, Truths, None]:
+        rows = np.sort(rows[~self.asked[rows]])
+        if len(rows):
+            self.truths[rows] = yield rows
+            self.asked[rows] = True
             self.rounds += 1
 
     def decided(self, low: _End | None = None, high: _End | None = None) -> Decision:
@@ -191,11 +191,11 @@ class _Cascade:
         return int(self.weights[self.truths == 1].sum())
 
     def chances(self) -> Floats:
-        places = np.flatnonzero(self.asked)
-        smallest = LEAST_CHANCE / max(len(places), 1)
-        return np.clip(self.estimate(places, self.truths[places]), smallest, 1 - smallest)
+        rows = np.flatnonzero(self.asked)
+        smallest = LEAST_CHANCE / max(len(rows), 1)
+        return np.clip(self.estimate(rows, self.truths[rows]), smallest, 1 - smallest)
 
-    def plan(self, bold: float) -> tuple[EndPlan, EndPlan]:
+    def samplings(self, bold: float) -> tuple[Sampling, Sampling]:
         """Low and high end, at the least expected cost; ``bold`` times what is allowed may be missed."""
         chances = self.chances()
         left = self.shuffled[~self.asked[self.shuffled]]
@@ -203,47 +203,47 @@ class _Cascade:
         positives = self.known() + float(chances[left].sum())
         splits = sorted({int(np.searchsorted(chances[left], split)) for split in SPLITS})
 
-        def planned(split: int, share: float) -> tuple[EndPlan, EndPlan]:
+        def sampled(split: int, share: float) -> tuple[Sampling, Sampling]:
             rows = left[:split], left[split:][::-1]
             share = 1.0 if not len(rows[1]) else 0.0 if not len(rows[0]) else share
             certain = self.targets.recall * positives  # true rows that are surely kept
             for _ in range(3):
                 missed, wrong = (int(bold * limit) for limit in self.limits(certain))
-                low = plan_end(rows[0], chances[rows[0]], missed, self.targets.delta * share)
-                high = plan_end(rows[1], 1 - chances[rows[1]], wrong, self.targets.delta * (1 - share))
+                low = cheapest_sampling(rows[0], chances[rows[0]], missed, self.targets.delta * share)
+                high = cheapest_sampling(rows[1], 1 - chances[rows[1]], wrong, self.targets.delta * (1 - share))
                 certain = max(0.0, positives - low.missed - (high.allowed - high.missed))
             return low, high
 
-        def cost(ends: tuple[EndPlan, EndPlan]) -> float:
+        def cost(ends: tuple[Sampling, Sampling]) -> float:
             return ends[0].cost + ends[1].cost
 
-        split = min(splits, key=lambda split: cost(planned(split, 0.5)))
-        return min((planned(split, float(share)) for share in ALPHA_SHARES), key=cost)
+        split = min(splits, key=lambda split: cost(sampled(split, 0.5)))
+        return min((sampled(split, float(share)) for share in ALPHA_SHARES), key=cost)
 
     def limits(self, certain: float) -> tuple[float, float]:
         """How many may be missed at the low end, and at the high end, with so many true rows surely kept."""
         recall, precision = self.targets.recall, self.targets.precision
         return (1 - recall) / recall * certain + _ROUNDING, (1 - precision) / precision * certain + _ROUNDING
 
-    def walk(self, plans: tuple[EndPlan, EndPlan]) -> Generator[Places, Truths, tuple[_End, _End]]:
-        """Sample both ends, and ask all rows beyond the place where too many were found wrong."""
-        sampled = [self.random.random(len(plan.rows)) < plan.rate for plan in plans]
+    def walk(self, samplings: tuple[Sampling, Sampling]) -> Generator[Positions, Truths, tuple[_End, _End]]:
+        """Sample both ends, and ask all rows beyond the one where too many were found wrong."""
+        sampled = [self.random.random(len(end.rows)) < end.rate for end in samplings]
         chosen = np.concatenate(
-            [plan.rows[taken & (plan.reach > 0)] for plan, taken in zip(plans, sampled, strict=True)]
+            [end.rows[taken & (end.reach > 0)] for end, taken in zip(samplings, sampled, strict=True)]
         )
         self.calibration += len(chosen)
         yield from self.ask(chosen)
         kept, beyond = [], []
-        for plan, taken, right in zip(plans, sampled, (0, 1), strict=True):
-            wrong = taken & (self.truths[plan.rows] != right)
-            stop = int(np.searchsorted(np.cumsum(wrong), plan.found + 1)) if plan.reach else 0
-            stays = plan.rows[:stop]
-            kept.append(_End(stays[~self.asked[stays]], right, plan.allowed))
-            beyond.append(plan.rows[stop:])
+        for end, taken, right in zip(samplings, sampled, (0, 1), strict=True):
+            wrong = taken & (self.truths[end.rows] != right)
+            stop = int(np.searchsorted(np.cumsum(wrong), end.found + 1)) if end.reach else 0
+            stays = end.rows[:stop]
+            kept.append(_End(stays[~self.asked[stays]], right, end.allowed))
+            beyond.append(end.rows[stop:])
         yield from self.ask(np.concatenate(beyond))
         return kept[0], kept[1]
 
-    def top_up(self, low: _End, high: _End) -> Generator[Places, Truths, None]:
+    def top_up(self, low: _End, high: _End) -> Generator[Positions, Truths, None]:
         """Ask the riskiest rows of the ends until what may be missed there is no more than the targets allow."""
         for hurry in itertools.count():  # the chances may be wrong, and a round is a wait
             certain = self.known() + len(high.rows) - high.allowed
@@ -263,8 +263,8 @@ class _Cascade:
 
 def decide(
     weights: npt.NDArray[np.intp], estimate: Estimate, targets: Targets, seed: int = 0
-) -> Generator[Places, Truths, Decision]:
-    """Decide rows by an oracle and a proxy: yields the places of rows to ask, and is sent their answers.
+) -> Generator[Positions, Truths, Decision]:
+    """Decide rows by an oracle and a proxy: yields the positions of rows to ask, and is sent their answers.
 
     Args:
         weights: shape (n,), how many rows each stands for; those that stand for several are all asked.
@@ -281,10 +281,10 @@ def decide(
     yield from cascade.ask(np.unique(pilot))
     if cascade.asked.all():
         return cascade.decided()
-    bold = cascade.plan(BOLD)
+    bold = cascade.samplings(BOLD)
     yield from cascade.ask(np.concatenate([end.rows[end.reach :] for end in bold]))
     if cascade.asked.all():
         return cascade.decided()
-    low, high = yield from cascade.walk(cascade.plan(1.0))
+    low, high = yield from cascade.walk(cascade.samplings(1.0))
     yield from cascade.top_up(low, high)
     return cascade.decided(low, high)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tag_bench.cascade import PROXIES, answered, decided, reached, simulate
-from tagframe.operators.cascade_plan import Targets, decide, found_at_most
 from tagframe.operators.chances import calibrated, trained
+from tagframe.operators.proxy_rows import Targets, decide, found_at_most
 
 TARGETS = Targets(recall=0.9, precision=0.9, delta=0.1)
 

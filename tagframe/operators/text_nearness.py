@@ -1,0 +1,73 @@
+"""How near rows are to each other and to a claim, by the embedder or by their words."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tagframe import embed
+from tagframe.errors import NotConfigured
+from tagframe.operators.proxy_rows import Floats
+
+
+def row_text(line: str) -> str:
+    """The cells of a row, which is a line of JSON, as a text.
+
+    >>> row_text('{"city": "Oslo", "state": null, "people": 7}')
+    'Oslo 7'
+    """
+    row = json.loads(line)
+    return " ".join(str(cell) for cell in row.values() if cell is not None) if isinstance(row, dict) else str(row)
+
+
+def embedder() -> embed.Embedder:
+    """The embedder in force.
+
+    Raises:
+        NotConfigured: there is none.
+    """
+    found = embed.get_embedder()
+    if found is None:
+        raise NotConfigured(
+            f"no embedding model is to be had: {embed.WITHOUT_A_HUB}, or tagframe.configure(embedder=…) with a model's"
+            " name, a folder, or an object with encode(texts)"
+        )
+    return found
+
+
+def vectors_of(lines: Sequence[str]) -> Floats:
+    """Rows as vectors: shape (n, d), of length 1.
+
+    Raises:
+        NotConfigured: there is no embedder.
+    """
+    return np.asarray(embedder().encode([row_text(line) for line in lines]), dtype=np.float64)
+
+
+def similarities(claim: str, lines: Sequence[str]) -> Floats:
+    """How near the rows are to a claim, as it reads in a prompt: shape (n,), cosines.
+
+    Raises:
+        NotConfigured: there is no embedder.
+    """
+    (vector,) = embedder().encode([claim.replace("{", "").replace("}", "")])
+    return np.asarray(vectors_of(lines) @ vector.astype(np.float64))
+
+
+def shared_words(lefts: Sequence[str], rights: Sequence[str]) -> npt.NDArray[np.float32]:
+    """How much the words of texts are the same, rare ones above all: shape (lefts, rights), cosines.
+
+    Ten pairs to ask about are no reason to load an encoder.
+    """
+    bags = [set(re.findall(r"\w+", text.casefold())) for text in (*lefts, *rights)]
+    columns = {word: column for column, word in enumerate(sorted(set().union(*bags)))}
+    vectors = np.zeros((len(bags), len(columns)), dtype=np.float32)
+    for vector, bag in zip(vectors, bags, strict=True):
+        vector[[columns[word] for word in bag]] = 1
+    vectors *= np.log(1 + len(bags) / np.maximum(vectors.sum(axis=0), 1))
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+    return np.asarray(vectors[: len(lefts)] @ vectors[len(lefts) :].T, dtype=np.float32)
