@@ -19,7 +19,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from tagframe.errors import InvalidArgument, NotConfigured, did_you_mean, place
 
@@ -30,17 +30,6 @@ if TYPE_CHECKING:
 
 DEFAULT_STORE = "default"
 """The value of ``store`` that stands for the response store in the user's cache folder."""
-
-
-class NotGiven:
-    """The type of :data:`NOT_GIVEN`."""
-
-    def __repr__(self) -> str:
-        return "not given"
-
-
-NOT_GIVEN: Final = NotGiven()
-"""The default of a keyword that is a setting, for which None is a value."""
 
 
 class Dollars(float):
@@ -214,12 +203,12 @@ _VALUES: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def checked(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings among ``changes`` that are given, with a number as budget made an account.
+    """The settings, with a number as budget made an account.
 
     Raises:
         InvalidArgument: for an unknown setting, or a value that is none.
     """
-    given = {name: value for name, value in changes.items() if value is not NOT_GIVEN}
+    given = dict(changes)
     for name, value in given.items():
         if name not in NAMES:
             raise InvalidArgument(f"no setting {name!r} in {did_you_mean(name, NAMES)}")
@@ -301,7 +290,7 @@ def of_call(
 
 
 def current(**overrides: Any) -> Settings:
-    """The settings in force here; ``overrides`` are the keywords of a call, :data:`NOT_GIVEN` where one has none.
+    """The settings in force here; ``overrides`` are the keywords of a call.
 
     Raises:
         InvalidArgument: as :func:`configure`.

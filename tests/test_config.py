@@ -130,8 +130,6 @@ def test_none_is_a_value_of_a_call_as_of_a_context():
     with tf.context(lm="openai/x", store="file.db", budget=2.0):
         assert config.current(store=None, lm=None).store is None
         assert config.current(store=None, lm=None).lm is None
-        assert config.current(store=config.NOT_GIVEN).store == "file.db"
-        assert repr(config.NOT_GIVEN) == "not given"
 
 
 def test_a_connection_is_of_a_name_not_of_an_object():

@@ -410,15 +410,12 @@ class Catalogue:
         db.execute(f"PRAGMA user_version = {VERSION}")
 
     def _meta(self, contents: Contents) -> dict[str, Any]:
-        root = None if contents.root is None else contents.root.absolute()
-        values: dict[str, Any] = {"root": None, "root_from_here": None, "ids": contents.ids}
-        if root is not None:
-            values["root"] = str(root)
-            try:
-                values["root_from_here"] = Path(os.path.relpath(root, self.path.absolute().parent)).as_posix()
-            except ValueError:  # another drive
-                values["root_from_here"] = None
-        return values
+        if contents.root is None:
+            return {"root": None, "root_from_here": None, "ids": contents.ids}
+        root, from_here = contents.root.absolute(), None
+        with suppress(ValueError):  # another drive
+            from_here = Path(os.path.relpath(root, self.path.absolute().parent)).as_posix()
+        return {"root": str(root), "root_from_here": from_here, "ids": contents.ids}
 
     def _root(self, root: str | None, from_here: str | None) -> Path | None:
         """The indexed source: where it was, or at the same place as seen from the catalogue, if both were moved."""
@@ -436,17 +433,14 @@ _DAMAGE = (sqlite3.Error, OSError, ValueError, TypeError, LookupError, Attribute
 
 
 def _told(meta: Mapping[str, Any]) -> Told:
-    """What the catalogue has of it; versions before facts had times wrote ``knowledge``, and so may they again."""
+    """What the catalogue has of it; what was written before facts had times has ``knowledge`` in their place."""
     try:
-        earlier = meta.get("knowledge")
-        told = Told() if earlier is None else Told.of(Knowledge.from_json(earlier))
         if meta.get("facts") is None:
-            return told
+            return Told.of(Knowledge.from_json(meta["knowledge"])) if meta.get("knowledge") else Told()
         whole = unsealed(meta["facts"].encode())
         if whole is None:
             raise ValueError("it is not what was written")
-        hidden = Told({key: value for key, value in told.facts.items() if key[0] == "hidden"})
-        return Told.from_json(json.loads(whole[1])).merged(hidden)
+        return Told.from_json(json.loads(whole[1]))
     except _DAMAGE as error:
         raise UnreadableCatalogue(
             f"the catalogue is damaged where it has what was told of its tables: {error}"
@@ -460,7 +454,6 @@ def _told_in(db: sqlite3.Connection) -> Told:
 
 def _put_told(db: sqlite3.Connection, told: Told) -> None:
     told = _told_in(db).merged(told)
-    _put_meta(db, "knowledge", told.knowledge.to_json())
     _put_meta(db, "facts", sealed(json.dumps(told.to_json()).encode()).decode())
 
 

@@ -25,19 +25,15 @@ PUT_DOWN_EVERY = 2.0
 class SourceCatalogue:
     """A catalogue that may fail: with ``strict`` an error, else a warning, and nothing is kept from then on.
 
-    Where there is no such file yet, what was told is taken from the ``older`` one of another version.
-
     Attributes:
         catalogue: None for nowhere.
         strict: whether its user named it.
-        older: as above.
         facts: the file of what was told of the same data; None for nowhere.
         beside: what a file beside the data says of it.
     """
 
     catalogue: Catalogue | None
     strict: bool = False
-    older: Catalogue | None = None
     facts: FactsFile | None = None
     beside: Kept | None = None
 
@@ -62,31 +58,24 @@ class SourceCatalogue:
         if self.catalogue is None:
             return Contents()
         try:
-            if self.older is not None and not self.catalogue.path.exists():
-                return Contents(
-                    told=self._salvaged(self.older, is_told=is_told) if self.older.path.exists() else Told()
-                )
             return self.catalogue.load()
         except UnreadableCatalogue as error:
             if self.strict:
                 raise
-            told = self._salvaged(self.catalogue, is_told=is_told)
+            told = self.catalogue.salvage()
+            if told is None and not is_told:
+                raise UnreadableFacts(
+                    f"{self.catalogue.path} is damaged, so that what was told of this data, such as which of its "
+                    "columns are hidden, cannot be read, and it is nowhere else. Nothing is opened, so that nothing "
+                    "hidden is shown. Put the file back from a backup; or delete it, then open the data and tell it "
+                    "again"
+                ) from error
             if self._is_replaceable(error):
                 self._warn("everything is profiled again", error)
             else:
                 self._warn("everything is profiled again, and kept in memory only", error)
                 self.catalogue = None
-            return Contents(told=told)
-
-    def _salvaged(self, catalogue: Catalogue, *, is_told: bool) -> Told:
-        told = catalogue.salvage()
-        if told is None and not is_told:
-            raise UnreadableFacts(
-                f"{catalogue.path} is damaged, so that what was told of this data, such as which of its columns are "
-                "hidden, cannot be read, and it is nowhere else. Nothing is opened, so that nothing hidden is shown. "
-                "Put the file back from a backup; or delete it, then open the data and tell it again"
-            )
-        return told or Told()
+            return Contents(told=told or Told())
 
     def write(self, contents: Contents, changed: Sequence[str], still: Callable[[Contents], Contents]) -> None:
         """Make the catalogue hold the contents, but for what is hidden when it is written."""
@@ -166,11 +155,9 @@ def cache_named(title: str, place: bytes, facts: FactsFile) -> SourceCatalogue:
     except OSError as error:
         warn(f"profiles are kept in memory only: {error}", CatalogueWarning)
         return SourceCatalogue(None, facts=facts)
-    name = f"{title[:40] or 'root'}-{digest}"
     # A file for each version, so that two tagframes on one machine leave each other's alone.
-    return SourceCatalogue(
-        Catalogue(folder / f"{name}.v{VERSION}.sqlite"), older=Catalogue(folder / f"{name}.sqlite"), facts=facts
-    )
+    file = folder / f"{title[:40] or 'root'}-{digest}.v{VERSION}.sqlite"
+    return SourceCatalogue(Catalogue(file), facts=facts)
 
 
 class Draft:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from tagframe.corpus.told import Knowledge
+from tagframe.corpus.told import Knowledge, by_table
 from tagframe.corpus.told_facts import Told
 from tagframe.engines.base import Engine
 from tagframe.engines.derivations import Derivations
@@ -37,14 +36,14 @@ class Places:
         hidden, unprompted = set(known.hidden), set(known.unprompted)
         spoken_of = {of[0] for kind, of in told.facts if kind == "hidden"}
         unclear: list[tuple[str, str]] = []
-        of_table = _by_table(known)
+        of_table = by_table(known.withheld)
         for ids, found in self._computed(known, of_table):
             views = [(ids[table], why) for table, why in found.unclear.items() if table in ids]
             unclear += [(id, why) for id, why in views if id not in spoken_of]
             levels = {
                 (table, column.casefold()): ((id, column) in known.hidden, told.facts["hidden", (id, column)][1])
                 for table, id in ids.items()
-                for column in of_table.get(id, ())
+                for column in sorted(of_table.get(id, ()))
             }
             grows = True
             while grows:
@@ -86,7 +85,7 @@ class Places:
         return {table for table, _ in self.engines[source].derivations(columns).parents} if columns else set()
 
     def _computed(
-        self, known: Knowledge, of_table: Mapping[str, list[str]]
+        self, known: Knowledge, of_table: Mapping[str, set[str]]
     ) -> Iterator[tuple[dict[str, str], Derivations]]:
         """Of each source that something is hidden of: the ids of its tables, and what it computes of that."""
         elsewhere = sorted({id for id, _ in known.withheld if id not in self.tables})
@@ -95,14 +94,7 @@ class Places:
             # Of a server views may be opened without what they read, of another schema: ids are what it calls tables.
             is_alone = len(self.engines) == 1 and engine.path is None
             named = {**{id: id for id in (elsewhere if is_alone else ())}, **ids}
-            columns = [(table, name) for table, id in named.items() for name in of_table.get(id, ())]
+            columns = [(table, name) for table, id in named.items() for name in sorted(of_table.get(id, ()))]
             # Of a file that is gone nothing can be read.
             if columns and (engine.path is None or engine.path.exists()):
                 yield named, engine.derivations(columns)
-
-
-def _by_table(known: Knowledge) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = defaultdict(list)
-    for table, column in sorted(known.withheld):
-        found[table].append(column)
-    return found

@@ -15,7 +15,7 @@ import pandas as pd
 
 from tagframe import results
 from tagframe.corpus.catalogue import Contents, IndexedSource
-from tagframe.corpus.descriptions import Described, descriptions_in, placed
+from tagframe.corpus.descriptions import Described, descriptions_in, facts_said
 from tagframe.corpus.facts import FactStore
 from tagframe.corpus.facts_beside import write_facts
 from tagframe.corpus.knowledge import CorpusKeys, KnowledgeStore
@@ -25,7 +25,7 @@ from tagframe.corpus.saving import Origin, save
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.tables_frame import TablesFrame, tables_frame
 from tagframe.corpus.told import Knowledge
-from tagframe.corpus.told_facts import Told
+from tagframe.corpus.told_facts import EVERYBODY, MODELS, FactKey, Told
 from tagframe.corpus.vectors import VectorStore
 from tagframe.display import Shown, rows_html
 from tagframe.doors import with_doors
@@ -164,26 +164,19 @@ class Corpus(Shown):
             SourceNotFound, InvalidArgument: no such file, or one of another form.
         """
         if text is None:
-            tables, columns, unknown = placed(descriptions_in(name), self.profiles)
-            self._knowledge.tell(
-                lambda known: replace(known, tables={**known.tables, **tables}, columns={**known.columns, **columns})
-            )
-            return Described(len(tables), len(columns), tuple(unknown))
+            said, unknown = facts_said(descriptions_in(name), self.profiles)
+            self._knowledge.tell(said)
+            tables = sum(kind == "table" for kind, _ in said)
+            return Described(tables, len(said) - tables, tuple(unknown))
         if not isinstance(name, str):
             raise InvalidArgument(f"describe(name, text) takes two texts; got {name!r}")
         try:
-            table, column = self.profile(name).id, None
+            fact: FactKey = "table", (self.profile(name).id,)
         except TableNotFound:
             if "." not in name:
                 raise
-            table, column = self._column(name)
-
-        def described(known: Knowledge) -> Knowledge:
-            if column is None:
-                return replace(known, tables={**known.tables, table: text})
-            return replace(known, columns={**known.columns, (table, column): text})
-
-        self._knowledge.tell(described)
+            fact = "column", self._column(name)
+        self._knowledge.tell({fact: text or None})
         return None
 
     def hide(self, column: str, *, from_models: bool = False) -> None:
@@ -209,14 +202,7 @@ class Corpus(Shown):
         Raises:
             TableNotFound, ColumnNotFound: no such table or column.
         """
-        found = self._column(column)
-
-        def hidden(known: Knowledge) -> Knowledge:
-            if from_models:
-                return replace(known, hidden=known.hidden - {found}, unprompted=known.unprompted | {found})
-            return replace(known, hidden=known.hidden | {found}, unprompted=known.unprompted - {found})
-
-        self._knowledge.tell(hidden)
+        self._knowledge.tell({("hidden", self._column(column)): MODELS if from_models else EVERYBODY})
         self._knowledge.warn_of_unclear()
 
     def show(self, column: str) -> None:
@@ -227,8 +213,8 @@ class Corpus(Shown):
         Raises:
             TableNotFound, ColumnNotFound: no such table or column.
         """
-        found = self._column(column)
-        self._knowledge.tell_facts(lambda told: told.shown(found))
+        shown: dict[FactKey, None] = {("hidden", self._column(column)): None}  # said anew of what is computed of others
+        self._knowledge.tell_facts(lambda told: told.with_values(shown))
 
     @property
     def hidden(self) -> pd.DataFrame:
@@ -237,7 +223,7 @@ class Corpus(Shown):
         ``hidden_from`` is "everybody" or "models".
         """
         rows = [
-            (profile.id, column.name, "everybody" if column.hidden else "models")
+            (profile.id, column.name, EVERYBODY if column.hidden else MODELS)
             for profile in self.profiles
             if profile.id in {table for table, _ in self._knowledge.known.withheld}
             for column in profile.columns

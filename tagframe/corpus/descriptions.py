@@ -12,6 +12,7 @@ import pandas as pd
 
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import NamedTable, find_column, find_table
+from tagframe.corpus.told_facts import FactKey
 from tagframe.display import Shown
 from tagframe.errors import ColumnNotFound, InvalidArgument, SourceNotFound, TableNotFound, counted
 
@@ -122,17 +123,14 @@ def _entries(given: Any) -> list[Mapping[str, Any]]:
 _READ: Mapping[str, Callable[[Path], Iterator[Said]]] = {".csv": _of_csv, ".yml": _of_yaml, ".yaml": _of_yaml}
 
 
-def placed(
-    said: Iterable[Said], profiles: Sequence[TableProfile]
-) -> tuple[dict[str, str], dict[tuple[str, str], str], list[str]]:
-    """What is said of tables by their ids, what of columns, and the names that are not there.
+def facts_said(said: Iterable[Said], profiles: Sequence[TableProfile]) -> tuple[dict[FactKey, str], list[str]]:
+    """What is said of tables and of columns as facts, and the names that are not there.
 
     Of a column that is described twice the later one counts, and an empty description says nothing.
     """
     named = list(map(NamedTable.of, profiles))
     ids = {one.id.casefold(): one for one in named}
-    tables: dict[str, str] = {}
-    columns: dict[tuple[str, str], str] = {}
+    found: dict[FactKey, str] = {}
     unknown: dict[str, None] = {}
     for table, column, text in said:
         words = re.sub(r"\s+", " ", text).strip()[:LONGEST]
@@ -140,10 +138,8 @@ def placed(
             continue
         try:
             known = ids.get(table.casefold()) or find_table(table, named)
-            if not column:
-                tables[known.id] = words
-            else:
-                columns[find_column(f"{known.id}.{column}", [known])] = words
+            of = ("column", find_column(f"{known.id}.{column}", [known])) if column else ("table", (known.id,))
+            found[of] = words
         except (TableNotFound, ColumnNotFound, InvalidArgument):
             unknown[f"{table}.{column}" if column else table] = None
-    return tables, columns, list(unknown)
+    return found, list(unknown)

@@ -9,7 +9,7 @@ from typing import Any
 from tagframe.corpus.canonical import canonical
 from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
 from tagframe.corpus.profiler import profile_table, shown_text
-from tagframe.corpus.schema_only import declared_family
+from tagframe.corpus.schema_only import declared_profile
 from tagframe.engines.base import Chunk, ColumnStatistics, TableShape, TableStatistics
 
 
@@ -43,12 +43,8 @@ def estimated_profile(
 
 def named_profile(database: str, shape: TableShape, *, name: str | None = None) -> TableProfile:
     """The profile of a table of which only names and declared types are known."""
-    columns = tuple(
-        ColumnProfile(column, position, declared_family(declared), declared)
-        for position, (column, declared) in enumerate(zip(shape.columns, shape.declared_types, strict=True))
-    )
-    name = shape.name if name is None else name
-    return TableProfile(f"{database}.{name}", database, name, columns, None, shape.primary_key, shape.foreign_keys)
+    types = dict(zip(shape.columns, shape.declared_types, strict=True))
+    return declared_profile(database, name or shape.name, types, shape.primary_key, shape.foreign_keys)
 
 
 def _column(column: ColumnProfile, known: ColumnStatistics, rows: int) -> ColumnProfile:

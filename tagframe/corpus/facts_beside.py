@@ -11,7 +11,8 @@ from typing import Any
 
 from tagframe.corpus.identity import TableIdentity
 from tagframe.corpus.knowledge import Kept
-from tagframe.corpus.told_facts import FactKey, Told
+from tagframe.corpus.told import ToldKey
+from tagframe.corpus.told_facts import EVERYBODY, MODELS, FactKey, Told, key_fact
 from tagframe.errors import UnreadableFacts
 
 NAME = "tagframe.toml"
@@ -66,15 +67,13 @@ def _facts(plain: dict[str, Any]) -> Iterator[tuple[FactKey, Any]]:
         if one.get("description"):
             yield ("column", column), str(one["description"])
         if (whom := one.get("hidden")) is not None:
-            if whom not in ("everybody", "models"):
+            if whom not in (EVERYBODY, MODELS):
                 raise ValueError(f"hidden of {'.'.join(column)} is 'everybody' or 'models', not {whom!r}")
             yield ("hidden", column), whom
     for one in plain.get("key", []):
-        left, right = str(one["left_table"]), str(one["right_table"])
-        pairs = list(zip(one["left_columns"], one["right_columns"], strict=True))
-        sides = json.dumps(sorted(sorted([[left, mine], [right, other]]) for mine, other in pairs))
-        names = {name: [str(column) for column in one[name]] for name in ("left_columns", "right_columns")}
-        yield ("key", (sides,)), {"left_table": left, "right_table": right, **names, "joins": bool(one["joins"])}
+        sides = [tuple(map(str, one[f"{side}_columns"])) for side in ("left", "right")]
+        key = ToldKey(str(one["left_table"]), sides[0], str(one["right_table"]), sides[1])
+        yield key_fact(key, bool(one["joins"]))
 
 
 def write_facts(path: Path, kept: Kept) -> Path:

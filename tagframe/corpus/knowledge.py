@@ -23,7 +23,7 @@ from tagframe.corpus.kept_file import KeptFile, Mark
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import NamedTable, column_pairs
 from tagframe.corpus.told import Knowledge, ToldKey
-from tagframe.corpus.told_facts import Told
+from tagframe.corpus.told_facts import FactKey, Told, key_fact
 from tagframe.display import Shown, rows_html
 from tagframe.errors import (
     CatalogueWarning,
@@ -275,12 +275,12 @@ class KnowledgeStore:
             if kept is None or found != self._told or self._identities(found, kept) != kept.tables:
                 self._write(lambda told: told.merged(found))
 
-    def tell(self, change: Callable[[Knowledge], Knowledge]) -> None:
-        """Change what is known, and write it down; where that fails it is known to this process, with a warning."""
-        self.tell_facts(lambda told: told.changed(change))
+    def tell(self, values: Mapping[FactKey, Any]) -> None:
+        """Know these facts, None for one that is taken back; see :meth:`tell_facts`."""
+        self.tell_facts(lambda told: told.changed(values))
 
     def tell_facts(self, change: Callable[[Told], Told]) -> None:
-        """As :meth:`tell`, by the facts."""
+        """Change what is known, and write it down; where that fails it is known to this process, with a warning."""
         with self._lock:
             before = self.known
             self._write(change)
@@ -392,9 +392,6 @@ class _Both(KnowledgeStore):
             if told.facts:
                 store.tell_facts(lambda known, told=told: known.merged(told))  # type: ignore[misc]
 
-    def placed(self, tables: Mapping[str, PlacedTable]) -> None:
-        raise NotImplementedError("the tables of two corpora were placed when each was opened")
-
     def kept(self) -> Kept:
         one, other = self._first.kept(), self._second.kept()
         return Kept("", self.told, {**other.tables, **one.tables})
@@ -453,8 +450,7 @@ class CorpusKeys(Shown):
             InvalidArgument: not of that form, or not between two tables.
             TableNotFound, ColumnNotFound: a name that is not there.
         """
-        told = read_key(key, self._profiles)
-        self._store.tell(lambda known: known.with_key(told, forbidden=False))
+        self._tell(key, True)
 
     def forbid(self, key: str | ToldKey) -> None:
         """Say that columns do not join, whatever their names and values say, and whatever the source declares.
@@ -462,8 +458,7 @@ class CorpusKeys(Shown):
         Raises:
             InvalidArgument, TableNotFound, ColumnNotFound: as :meth:`add`.
         """
-        told = read_key(key, self._profiles)
-        self._store.tell(lambda known: known.with_key(told, forbidden=True))
+        self._tell(key, False)
 
     def forget(self, key: str | ToldKey) -> None:
         """Take back what was said of these columns; nothing happens where nothing was.
@@ -471,16 +466,11 @@ class CorpusKeys(Shown):
         Raises:
             InvalidArgument, TableNotFound, ColumnNotFound: as :meth:`add`.
         """
-        sides = read_key(key, self._profiles).sides
+        self._tell(key, None)
 
-        def without(known: Knowledge) -> Knowledge:
-            return replace(
-                known,
-                keys=tuple(one for one in known.keys if one.sides != sides),
-                forbidden=tuple(one for one in known.forbidden if one.sides != sides),
-            )
-
-        self._store.tell(without)
+    def _tell(self, key: str | ToldKey, joins: bool | None) -> None:
+        fact, value = key_fact(read_key(key, self._profiles), bool(joins))
+        self._store.tell({fact: None if joins is None else value})
 
     def __str__(self) -> str:
         known = self._store.known

@@ -25,11 +25,10 @@ from tagframe.corpus.indexing import Indexed, index_files
 from tagframe.corpus.knowledge import FactsFile, KnowledgeStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
-from tagframe.corpus.references import Column
 from tagframe.corpus.saving import Origin
 from tagframe.corpus.schema_only import Schema, schema_profiles
 from tagframe.corpus.told import Knowledge
-from tagframe.corpus.told_facts import Told
+from tagframe.corpus.told_facts import MODELS, FactKey, Told
 from tagframe.corpus.vectors import VectorStore
 from tagframe.engines.base import Chunk, TableShape
 from tagframe.engines.files import told_before, told_of_csv
@@ -187,20 +186,20 @@ def open_frames(
     if not frames:
         raise EmptyCorpus("a corpus needs at least one frame; got an empty mapping")
     profiles, origins = [], {}
-    unprompted: set[Column] = set()
+    hidden: dict[FactKey, tuple[str, float]] = {}
     for database, tables, place in frame_engines(frames, FRAMES_DATABASE, FRAMES[engine]):
         shapes = {shape.name: shape for shape in place.shapes()}
         for table, name in tables.items():
             found = profile(database, shapes[name], place.chunks(shapes[name]), name=table)
             profiles.append(found)
             origins[found.id] = Origin(key=place.kind, table=name, kind=place.kind, engine=place)
-            unprompted |= {(found.id, column) for column in _unprompted(place.frames[name])}
-    return Corpus(profiles, origins, knowledge=KnowledgeStore(Told.of(Knowledge(unprompted=frozenset(unprompted)))))
+            hidden.update(_hidden(found.id, place.frames[name]))
+    return Corpus(profiles, origins, knowledge=KnowledgeStore(Told(hidden)))
 
 
-def _unprompted(frame: pd.DataFrame) -> frozenset[str]:
-    """Columns of a frame that came from a corpus which hides them from models."""
-    return results.recall(frame, "unprompted") or frozenset()
+def _hidden(table: str, frame: pd.DataFrame) -> dict[FactKey, tuple[str, float]]:
+    """The facts that columns of a frame which came from a corpus are hidden from models there."""
+    return {("hidden", (table, column)): (MODELS, 0.0) for column in results.recall(frame, "unprompted") or ()}
 
 
 def with_frame(corpus: Corpus, frame: pd.DataFrame, id: str | None = None) -> tuple[Corpus, str]:
@@ -231,8 +230,7 @@ def with_frame(corpus: Corpus, frame: pd.DataFrame, id: str | None = None) -> tu
         )
         others = corpus.subset(other for other in corpus.ids if other != known.id)
     origin = Origin(key=profile.id, table=shape.name, kind=engine.kind, engine=engine)
-    unprompted = frozenset((profile.id, column) for column in _unprompted(frame))
-    told = KnowledgeStore(Told.of(Knowledge(unprompted=unprompted)))
+    told = KnowledgeStore(Told(_hidden(profile.id, frame)))
     return laid_over(others.union(Corpus([profile], {profile.id: origin}, knowledge=told)), corpus), profile.id
 
 
@@ -270,7 +268,6 @@ def _open_files(
     kept: SourceCatalogue,
     progress: bool | None,
     first_look: bool = False,
-    password_from: str | Callable[[], str] | None = None,
 ) -> Corpus:
     looked = first_look_at(files, known) if first_look else None
     if looked is not None:

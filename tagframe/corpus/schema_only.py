@@ -81,12 +81,13 @@ def _from_columns(name: str, columns: Sequence[str] | Mapping[str, str], databas
     if len(types) < len(columns):
         raise InvalidArgument(f"{name!r} has a column twice: {list(columns)!r}")
     stated, dot, table = name.partition(".")
-    return _profile((stated if dot else database), (table if dot else name), types)
+    return declared_profile((stated if dot else database), (table if dot else name), types)
 
 
-def _profile(
+def declared_profile(
     database: str, name: str, types: Mapping[str, str], primary: Sequence[str] = (), foreign: Sequence[ForeignKey] = ()
 ) -> TableProfile:
+    """The profile of a table of which only names, declared types and keys are known."""
     columns = tuple(
         ColumnProfile(column, position, declared_family(declared), declared)
         for position, (column, declared) in enumerate(types.items())
@@ -120,7 +121,7 @@ def _from_statements(text: str, database: str, dialect: str | None) -> Iterator[
         ]
         types = {column.name: _type(column) for column in columns}
         known = [key for key in keys if key.other_columns]
-        yield _profile(table.db or database, table.name, types, primary[folded], known)
+        yield declared_profile(table.db or database, table.name, types, primary[folded], known)
 
 
 def _folded(table: exp.Table, database: str) -> tuple[str, str]:

@@ -26,20 +26,8 @@ class TablesFrame(pd.DataFrame):
         shown = pd.DataFrame(self).drop(columns=["database", "table"], errors="ignore")
         if "column_names" not in shown or list(shown.columns).count("column_names") > 1:
             return repr(pd.DataFrame(self))
-        room = (
-            _WIDTH
-            - _BESIDE
-            - min(
-                _CELL,
-                max(
-                    map(
-                        len,
-                        map(str, shown.get("id", [])),
-                    ),
-                    default=0,
-                ),
-            )
-        )
+        longest = max((len(str(id)) for id in shown.get("id", [])), default=0)
+        room = _WIDTH - _BESIDE - min(_CELL, longest)
         texts = [f"[{', '.join(map(str, names))}]" for names in shown["column_names"]]
         shown["column_names"] = [text if len(text) <= room else f"{text[: room - 1]}…" for text in texts]
         with pd.option_context("display.width", _WIDTH, "display.max_columns", None, "display.max_colwidth", _CELL):

@@ -39,6 +39,12 @@ class ToldKey:
         pairs = zip(self.left_columns, self.right_columns, strict=True)
         return " and ".join(f"{self.left_table}.{left} = {self.right_table}.{right}" for left, right in pairs)
 
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> ToldKey:
+        """Read plain values of the four."""
+        sides = plain["left_table"], tuple(plain["left_columns"]), plain["right_table"], tuple(plain["right_columns"])
+        return cls(*sides)
+
 
 @dataclass(frozen=True)
 class Knowledge:
@@ -69,22 +75,12 @@ class Knowledge:
         """Columns of whose cells nothing is written down."""
         return self.hidden | self.unprompted
 
-    def with_key(self, key: ToldKey, *, forbidden: bool) -> Knowledge:
-        """With one more key (or none-key); it is taken from the other list if it is there."""
-        keys = tuple(known for known in self.keys if known.sides != key.sides)
-        none = tuple(known for known in self.forbidden if known.sides != key.sides)
-        return (
-            replace(self, keys=keys, forbidden=(*none, key))
-            if forbidden
-            else replace(self, keys=(*keys, key), forbidden=none)
-        )
-
     def without_hidden(self, profiles: Iterable[TableProfile]) -> tuple[TableProfile, ...]:
         """The profiles as they may be written down: of hidden columns nothing that their cells could be told from.
 
         Whether a column is hidden they do not say: that may be taken back.
         """
-        withheld = _by_place(self.withheld)
+        withheld = by_table(self.withheld)
         return tuple(_without(profile, withheld) if profile.id in withheld else profile for profile in profiles)
 
     def applied(self, profiles: Sequence[TableProfile]) -> tuple[TableProfile, ...]:
@@ -136,29 +132,12 @@ class Knowledge:
         """What a model says, marked as that."""
         return f"{BY_MODEL}{self.annotated[of]}" if of in self.annotated else ""
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain values that :meth:`from_json` reads."""
-        return {
-            "keys": [vars(key) for key in self.keys],
-            "forbidden": [vars(key) for key in self.forbidden],
-            "tables": dict(self.tables),
-            "columns": [[*column, text] for column, text in self.columns.items()],
-            # An earlier version of tagframe, which may read this, keeps them from everybody.
-            "hidden": sorted(self.withheld),
-        }
-
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Knowledge:
-        """Read what :meth:`to_json` wrote."""
-
-        def key(plain: Mapping[str, Any]) -> ToldKey:
-            return ToldKey(
-                plain["left_table"], tuple(plain["left_columns"]), plain["right_table"], tuple(plain["right_columns"])
-            )
-
+        """Read what catalogues have that were written before there were facts."""
         return cls(
-            tuple(map(key, data["keys"])),
-            tuple(map(key, data["forbidden"])),
+            tuple(map(ToldKey.of, data["keys"])),
+            tuple(map(ToldKey.of, data["forbidden"])),
             dict(data["tables"]),
             {(table, column): text for table, column, text in data["columns"]},
             frozenset((table, column) for table, column in data["hidden"]),
@@ -179,7 +158,8 @@ def _redacted(column: ColumnProfile) -> ColumnProfile:
     return replace(column, minimum=None, maximum=None, samples=(), sketch=None)
 
 
-def _by_place(columns: Iterable[Column]) -> dict[str, set[str]]:
+def by_table(columns: Iterable[Column]) -> dict[str, set[str]]:
+    """The columns' names by the ids of their tables."""
     found: dict[str, set[str]] = defaultdict(set)
     for table, column in columns:
         found[table].add(column)

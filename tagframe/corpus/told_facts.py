@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -23,7 +23,8 @@ KINDS = ("key", "table", "column", "hidden", "statement", "annotated")
 """Pairs of columns that join or do not; what a table and a column mean; whose cells are kept from whom; a statement
 that was run, or that somebody says is right; what a model says of a table or a column."""
 
-_EVERYBODY, _MODELS = "everybody", "models"
+EVERYBODY, MODELS = "everybody", "models"
+"""Whom a column is hidden from."""
 FactKey = tuple[str, tuple[str, ...]]
 """The kind, and what the fact is of: a table, a table and a column, the pairs of columns of a key, or the digest of a
 statement and its tables."""
@@ -40,16 +41,21 @@ class Told:
     facts: Mapping[FactKey, tuple[Any, float]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, knowledge: Knowledge, at: float = 0.0) -> Told:
-        """The facts that make up this knowledge."""
-        return cls({key: (value, at) for key, value in _values(knowledge).items()})
+    def of(cls, known: Knowledge) -> Told:
+        """The facts that make up what was kept before there were facts."""
+        keys = ((known.keys, True), (known.forbidden, False))
+        values: dict[FactKey, Any] = dict(key_fact(key, joins) for several, joins in keys for key in several)
+        values.update({("table", (table,)): text for table, text in known.tables.items() if text})
+        values.update({("column", column): text for column, text in known.columns.items() if text})
+        values.update({("hidden", column): EVERYBODY for column in known.hidden})
+        return cls({key: (value, 0.0) for key, value in values.items()})
 
     @cached_property
     def knowledge(self) -> Knowledge:
         """What all of it comes to."""
         told = sorted(self.facts.items(), key=lambda item: item[1][1])
         known = [(kind, of, value) for (kind, of), (value, _) in told if value is not None]
-        keys = [(_key(value), value["joins"]) for kind, _, value in known if kind == "key"]
+        keys = [(ToldKey.of(value), value["joins"]) for kind, _, value in known if kind == "key"]
         hidden = {(of[0], of[1]): value for kind, of, value in known if kind == "hidden"}
         ran = (join for kind, _, value in known if kind == "statement" for join in value.get("joins", ()))
         joined = dict.fromkeys((left, tuple(mine), right, tuple(theirs)) for left, mine, right, theirs in ran)
@@ -58,8 +64,8 @@ class Told:
             tuple(key for key, joins in keys if not joins),
             {of[0]: value for kind, of, value in known if kind == "table"},
             {(of[0], of[1]): value for kind, of, value in known if kind == "column"},
-            frozenset(column for column, whom in hidden.items() if whom != _MODELS),
-            frozenset(column for column, whom in hidden.items() if whom == _MODELS),
+            frozenset(column for column, whom in hidden.items() if whom != MODELS),
+            frozenset(column for column, whom in hidden.items() if whom == MODELS),
             tuple(ToldKey(*sides) for sides in joined),
             {of: value for kind, of, value in known if kind == "annotated"},
         )
@@ -82,15 +88,10 @@ class Told:
                     facts[key] = value, at
         return self if facts == self.facts else Told(facts)
 
-    def shown(self, column: tuple[str, str]) -> Told:
-        """With the word, told now, that a column is not hidden, whatever it is computed of."""
-        return self.with_values({("hidden", column): None})
-
-    def changed(self, change: Callable[[Knowledge], Knowledge]) -> Told:
-        """With what differs between what is known and what shall be, told now."""
-        before, after = _values(self.knowledge), _values(change(self.knowledge))
-        differ = [key for key in (*after, *before) if before.get(key) != after.get(key)]
-        return self.with_values({key: after.get(key) for key in differ})
+    def changed(self, values: Mapping[FactKey, Any]) -> Told:
+        """With those of these facts that are not known yet, told now."""
+        known = {key: value for key, (value, _) in self.facts.items()}
+        return self.with_values({key: value for key, value in values.items() if known.get(key) != value})
 
     def with_values(self, values: Mapping[FactKey, Any]) -> Told:
         """With facts that are told now; None takes one back. Of a hidden column no statement keeps a value."""
@@ -168,26 +169,8 @@ def _together(tables: Sequence[str], ids: Mapping[str, Sequence[str]]) -> list[d
     return [{table: one[place] for table, one in zip(tables, places, strict=True)} for place in shared]
 
 
-def _values(known: Knowledge) -> dict[FactKey, Any]:
-    found: dict[FactKey, Any] = {}
-    for keys, joins in ((known.keys, True), (known.forbidden, False)):
-        for key in keys:
-            pairs = json.dumps(sorted(sorted(map(list, pair)) for pair in key.sides))
-            found["key", (pairs,)] = {
-                "left_table": key.left_table,
-                "left_columns": list(key.left_columns),
-                "right_table": key.right_table,
-                "right_columns": list(key.right_columns),
-                "joins": joins,
-            }
-    found.update({("table", (table,)): text for table, text in known.tables.items() if text})
-    found.update({("column", column): text for column, text in known.columns.items() if text})
-    found.update({("hidden", column): _MODELS for column in known.unprompted})
-    found.update({("hidden", column): _EVERYBODY for column in known.hidden})
-    return found
-
-
-def _key(value: Mapping[str, Any]) -> ToldKey:
-    return ToldKey(
-        value["left_table"], tuple(value["left_columns"]), value["right_table"], tuple(value["right_columns"])
-    )
+def key_fact(key: ToldKey, joins: bool) -> tuple[FactKey, dict[str, Any]]:
+    """The fact that the columns of a key join, or that they do not."""
+    pairs = json.dumps(sorted(sorted(map(list, pair)) for pair in key.sides))
+    sides = {name: list(side) if isinstance(side, tuple) else side for name, side in vars(key).items()}
+    return ("key", (pairs,)), {**sides, "joins": joins}

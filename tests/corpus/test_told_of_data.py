@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import shutil
@@ -117,13 +118,25 @@ def test_a_damaged_catalogue_of_an_earlier_version_is_refused(shop, cache_folder
 
 
 def test_what_an_earlier_version_kept_in_its_catalogue_is_taken_over(shop, cache_folder):
-    corpus = tf.open_corpus(shop)
-    corpus.hide("customers.ssn")
-    corpus.describe("orders.st", "status")
-    corpus.keys.add("orders.buyer = customers.id")
+    tf.open_corpus(shop)
     [path] = cache_folder.glob("*.sqlite")
+    known = {
+        "keys": [
+            {
+                "left_table": "shop.orders",
+                "left_columns": ["buyer"],
+                "right_table": "shop.customers",
+                "right_columns": ["id"],
+            }
+        ],
+        "forbidden": [],
+        "tables": {},
+        "columns": [["shop.orders", "st", "status"]],
+        "hidden": [["shop.customers", "ssn"]],
+    }
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("DELETE FROM meta WHERE key = 'facts'")  # which it did not write
+        connection.execute("INSERT INTO meta VALUES ('knowledge', ?)", [json.dumps(known)])
         connection.commit()
     for file in facts_of():
         file.unlink()
