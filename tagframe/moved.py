@@ -17,6 +17,7 @@ MOVED = {
     "tagframe.answer.lm_sql.values": "tagframe.answer.lm_sql.asked_values",
     "tagframe.answer.models": "tagframe.answer.step_models",
     "tagframe.answer.plan": "tagframe.answer.query_quote",
+    "tagframe.corpus.computed": "tagframe.corpus.computed_columns",
     "tagframe.corpus.index": "tagframe.corpus.opening",
     "tagframe.corpus.keeper": "tagframe.corpus.catalogue_file",
     "tagframe.corpus.mapped": "tagframe.corpus.mapped_arrays",
@@ -46,6 +47,7 @@ MOVED = {
     "tagframe.engines.sqlite.session": "tagframe.engines.sqlite.pushdown",
     "tagframe.engines.schemas": "tagframe.engines.schema_names",
     "tagframe.keys.names": "tagframe.keys.column_names",
+    "tagframe.lm.embeddings": "tagframe.lm.embedding_models",
     "tagframe.lm.lane": "tagframe.lm.pacing",
     "tagframe.lm.progress": "tagframe.lm.progress_bar",
     "tagframe.lm.schema": "tagframe.lm.store_schema",
@@ -72,7 +74,7 @@ MOVED = {
 }
 """The name that a module had → the name that it has. Whoever moves one writes a line."""
 
-RENAMED: dict[str, str] = {}
+RENAMED = {"tagframe.corpus.computed.Places": "Sources"}
 """What stands in a moved module and is called otherwise there, by the dotted name that it had → its name."""
 
 

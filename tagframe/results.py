@@ -6,7 +6,7 @@ another one (``query``, ``head``, ``sort_values``, a pickle) knows what is true 
 Tokens never change: to remember something more of a frame gives that frame a new one, and leaves those that it was
 taken from alone.
 
-Some facts name the rows of the result by place or label. ``attrs`` also survive ``describe()``, ``T`` and
+Some facts name the rows of the result by position or label. ``attrs`` also survive ``describe()``, ``T`` and
 ``reset_index(drop=True)``, after which such a fact would cite wrong rows; it is told only while the rows are what they
 were (:class:`_Witness`).
 """
@@ -44,7 +44,7 @@ class _Witness:
 
     @classmethod
     def of(cls, frame: pd.DataFrame) -> _Witness:
-        sample = frame.iloc[_places(len(frame))].copy()
+        sample = frame.iloc[_positions(len(frame))].copy()
         sample.attrs = {}
         return cls(frame.index, sample)
 
@@ -54,7 +54,7 @@ class _Witness:
             return f"it had {len(self.index):,} rows then and has {len(frame):,} now"
         if not frame.index.equals(self.index):
             return "its index is another now"
-        now = frame.iloc[_places(len(frame))]
+        now = frame.iloc[_positions(len(frame))]
         for label in self.sample.columns.intersection(now.columns):
             then, cells = self.sample[label], now[label]
             if isinstance(then, pd.Series) and not then.equals(cells):
@@ -64,8 +64,10 @@ class _Witness:
         return ""
 
 
-def _places(rows: int) -> list[int]:
-    return [int(place) for place in np.unique(np.linspace(0, rows - 1, min(rows, _SAMPLED)).round())] if rows else []
+def _positions(rows: int) -> list[int]:
+    return (
+        [int(position) for position in np.unique(np.linspace(0, rows - 1, min(rows, _SAMPLED)).round())] if rows else []
+    )
 
 
 class _Token(str):
@@ -125,7 +127,7 @@ def remember(frame: pd.DataFrame, **facts: Any) -> None:
 
 
 def remember_rows(frame: pd.DataFrame, **facts: Any) -> None:
-    """Keep facts that name rows of ``frame`` by place or label; they are told only while it has these rows."""
+    """Keep facts that name rows of ``frame`` by position or label; they are told only while it has these rows."""
     witness = _Witness.of(frame)
     _renew(frame, {}, {name: (witness, fact) for name, fact in facts.items()})
 

@@ -250,7 +250,7 @@ class Catalogue:
             _put_meta(db, "counts", _counts(db))
 
     def sketch(self, digest: str) -> dict[int, Hashes]:
-        """The hashes of the sketches of a table, by the places of its columns; none where the table has changed.
+        """The hashes of the sketches of a table, by the positions of its columns; none where the table has changed.
 
         Raises:
             UnreadableCatalogue: as :meth:`load`.
@@ -418,7 +418,7 @@ class Catalogue:
         return {"root": str(root), "root_from_here": from_here, "ids": contents.ids}
 
     def _root(self, root: str | None, from_here: str | None) -> Path | None:
-        """The indexed source: where it was, or at the same place as seen from the catalogue, if both were moved."""
+        """The indexed source: where it was, or where it was as seen from the catalogue, if both were moved."""
         if root is None:
             return None
         if from_here is not None and not Path(root).exists():
@@ -433,7 +433,7 @@ _DAMAGE = (sqlite3.Error, OSError, ValueError, TypeError, LookupError, Attribute
 
 
 def _told(meta: Mapping[str, Any]) -> Told:
-    """What the catalogue has of it; what was written before facts had times has ``knowledge`` in their place."""
+    """What the catalogue has of it; what was written before facts had times has ``knowledge`` instead."""
     try:
         if meta.get("facts") is None:
             return Told.of(Knowledge.from_json(meta["knowledge"])) if meta.get("knowledge") else Told()

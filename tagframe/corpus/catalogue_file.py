@@ -90,7 +90,7 @@ class SourceCatalogue:
         def still(source: IndexedSource) -> IndexedSource:
             known = self.knowledge.known
             hidden = {table for table, _ in known.withheld}
-            computed = self.knowledge.places.may_compute(source.key, source.seen, known)
+            computed = self.knowledge.sources.may_compute(source.key, source.seen, known)
             kept = {
                 name: profile
                 for name, profile in source.tables.items()
@@ -134,21 +134,21 @@ class SourceCatalogue:
 
 def cache_of(path: Path) -> SourceCatalogue:
     """The catalogue of a source in the user's cache folder."""
-    place = path.resolve()
-    return cache_named(place.stem, os.fsencode(place), FactsFile.of_place(str(place)))
+    source = path.resolve()
+    return cache_named(source.stem, os.fsencode(source), FactsFile.of_source(str(source)))
 
 
-def cache_named(title: str, place: bytes, facts: FactsFile) -> SourceCatalogue:
-    """The catalogue of a place in the user's cache folder.
+def cache_named(title: str, source: bytes, facts: FactsFile) -> SourceCatalogue:
+    """The catalogue of a source in the user's cache folder.
 
     Args:
         title: what a reader of the folder may know it by.
-        place: what tells it from others.
+        source: what tells it from others.
         facts: the file of what was told of it.
     """
     import platformdirs
 
-    digest = hashlib.sha256(place).hexdigest()[:16]
+    digest = hashlib.sha256(source).hexdigest()[:16]
     folder = platformdirs.user_cache_path("tagframe") / "catalogues"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

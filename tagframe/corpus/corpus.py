@@ -444,8 +444,8 @@ class Corpus(Shown):
     def _scan(self, profile: TableProfile, columns: Sequence[str] | None, limit: int | None = None) -> pd.DataFrame:
         origin = self._origins.get(profile.id)
         if origin is None or origin.engine is None:
-            place = "only its schema is known" if self._root is None else f"{self._root} is not there any more"
-            raise SourceNotFound(f"the rows of {profile.id} cannot be read: {place}")
+            why = "only its schema is known" if self._root is None else f"{self._root} is not there any more"
+            raise SourceNotFound(f"the rows of {profile.id} cannot be read: {why}")
         if origin.engine.path is not None and not origin.engine.path.exists():
             raise SourceNotFound(f"the rows of {profile.id} cannot be read: there is no file {origin.engine.path}")
         return origin.engine.scan(origin.table, columns, limit)
@@ -507,8 +507,8 @@ class Corpus(Shown):
     def save(self, path: str | Path) -> Path:
         """Write the catalogue of this corpus to a file that :func:`tagframe.open_corpus` opens.
 
-        Rows are not copied: they are read from the sources, which are looked for where they are now, or at the same
-        place as seen from the catalogue. A catalogue at ``path`` is replaced, another file is not.
+        Rows are not copied: they are read from the sources, which are looked for where they are now, or where
+        they were as seen from the catalogue. A catalogue at ``path`` is replaced, another file is not.
 
         Returns:
             The path.

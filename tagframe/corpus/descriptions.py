@@ -85,11 +85,11 @@ def _of_csv(path: Path) -> Iterator[Said]:
         yield table, column, ". ".join(dict.fromkeys(told))
 
 
-def _of_frame(frame: pd.DataFrame, place: str) -> Iterator[Said]:
+def _of_frame(frame: pd.DataFrame, name: str) -> Iterator[Said]:
     frame = frame.rename(columns=lambda name: str(name).strip().casefold())
     if not {"table", "description"} <= {*frame.columns}:
         raise InvalidArgument(
-            f"descriptions stand in columns table, column and description; {place} has {list(frame.columns)}"
+            f"descriptions stand in columns table, column and description; {name} has {list(frame.columns)}"
         )
     columns = frame["column"] if "column" in frame.columns else [""] * len(frame)
     for table, column, text in zip(frame["table"], columns, frame["description"], strict=True):

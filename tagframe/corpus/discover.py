@@ -47,7 +47,7 @@ a file's key does not end so."""
 def discover(path: Path, engine: str | None = None, *, follow_links: bool = False, csv: str = "") -> list[SourceFile]:
     """The files with tables at ``path``, sorted by their paths; ``csv`` tells how those of CSV are written.
 
-    Tables of partitioned folders and of large files are one place, where one engine reads them
+    Tables of partitioned folders and of large files are one source, which one engine reads
     (:data:`~tagframe.engines.registry.IN_PLACE`); so are all Parquet, CSV and JSON files where ``engine`` names it, and
     the files that a pattern finds, which are one table.
 

@@ -1,4 +1,4 @@
-"""From what a place knows of a table to its profile, where its rows are not read."""
+"""From what a source knows of a table to its profile, where its rows are not read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tagframe.engines.base import Chunk, ColumnStatistics, TableShape, TableStat
 def estimated_profile(
     database: str, shape: TableShape, known: TableStatistics, *, name: str | None = None
 ) -> TableProfile:
-    """The profile of a table of which a place has statistics.
+    """The profile of a table of which a source has statistics.
 
     Families and samples are those of the values that the statistics hold, and so is the sketch: of a column of which
     they hold all values it is a sketch like any other, else it is one of a sample.

@@ -19,7 +19,7 @@ _SHOWN = 64
 _KIN = 0.5
 """The share of them that a copy which was changed still has."""
 _CONVERTED, _MANY = 0.9, 16
-"""The share that a table has which came from a place of another kind, and how many are to tell: small tables are like
+"""The share that a table has which came from a source of another kind, and how many are to tell: small tables are like
 each other by chance."""
 
 
@@ -45,7 +45,7 @@ class TableIdentity:
     alone: bool = False
     values: frozenset[str] = frozenset()
 
-    def is_copy(self, other: TableIdentity | PlacedTable) -> bool:
+    def is_copy(self, other: TableIdentity | OpenedTable) -> bool:
         """Whether the files of the two have the same bytes, and these are the same table of them."""
         is_same_file = bool(self.sha256) and self.sha256 == other.sha256
         return is_same_file and (self.table == other.table or (self.alone and other.alone))
@@ -80,7 +80,7 @@ def _kind(source: str) -> str:
 
 
 @dataclass(frozen=True)
-class PlacedTable:
+class OpenedTable:
     """A table of a corpus, and where it comes from.
 
     Attributes:
@@ -103,10 +103,10 @@ class Tables:
         known: what is known of them: of hidden columns no values are looked at.
     """
 
-    def __init__(self, tables: Mapping[str, PlacedTable], known: Knowledge) -> None:
+    def __init__(self, tables: Mapping[str, OpenedTable], known: Knowledge) -> None:
         self._tables = tables
         self._known = known
-        self._by_place = {(one.source, one.table): id for id, one in tables.items()}
+        self._by_source = {(one.source, one.table): id for id, one in tables.items()}
         self._by_name: dict[str, list[str]] = defaultdict(list)
         self._by_content: dict[str, list[str]] = defaultdict(list)
         for id, one in tables.items():
@@ -129,12 +129,12 @@ class Tables:
         )
 
     def known_again(self, told: Told, identities: Mapping[str, TableIdentity]) -> Told:
-        """The facts of tables of this place that have other ids now, or are here a second time.
+        """The facts of tables that have other ids here now, or are here a second time.
 
         What is hidden of a table that is gone is hidden of all that are called so and have such a column.
 
         Args:
-            told: of this place.
+            told: of this source.
             identities: of its tables, as they were known last.
         """
         moved: dict[str, list[str]] = {}
@@ -143,8 +143,8 @@ class Tables:
             before = identities.get(id)
             copies = [] if before is None else list(self._copies(before))
             if id not in self._tables:
-                place = None if before is None else self._by_place.get((before.source, before.table))
-                moved[id] = [place] if place is not None else copies
+                here = None if before is None else self._by_source.get((before.source, before.table))
+                moved[id] = [here] if here is not None else copies
                 name = before.name if before is not None else id.rpartition(".")[2]
                 called[id] = self._called(name)
             called[id] = [*called.get(id, []), *(copy for copy in copies if copy != id)]
@@ -152,10 +152,10 @@ class Tables:
         return standing.translated(moved).merged(standing.translated(called, ["hidden"]))
 
     def told_elsewhere(self, told: Told, identities: Mapping[str, TableIdentity]) -> tuple[Told, Told]:
-        """The facts of copies of tables of another place, and what is hidden of those that look like changed copies.
+        """The facts of copies of tables of another source, and what is hidden of those that look like changed copies.
 
         Args:
-            told: of the other place.
+            told: of the other source.
             identities: of its tables.
         """
         copies = {id: list(self._copies(identity)) for id, identity in identities.items()}

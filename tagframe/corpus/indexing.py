@@ -60,7 +60,7 @@ def index_files(files: Sequence[SourceFile], known: Contents, kept: SourceCatalo
             result.problems.append(UnreadableTable(f"{file.engine.identity} cannot be read: {error}"))
             continue
         states = {shape.name: shape.state or seen.sha256 for shape in shapes} if seen else {}
-        # Tables of a place that tells each one's state, and what a process that was killed had done of a file.
+        # Tables of a source that tells each one's state, and what a process that was killed had done of a file.
         done = {
             shape.name: old.tables[shape.name]
             for shape in shapes
@@ -92,7 +92,7 @@ Known = TableStatistics | UnreadableTable | None
 
 
 def _profile(file: SourceFile, shape: TableShape, known: Known) -> TableProfile:
-    """From what the place knows of the table, else from its rows."""
+    """From what the source knows of the table, else from its rows."""
     if isinstance(known, UnreadableTable):
         raise known
     database, name = shape.database or file.database, shape.called or shape.name

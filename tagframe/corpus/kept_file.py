@@ -1,7 +1,7 @@
 """Small files that nobody could make again: each is there twice, with a checksum, apart from all that can be rebuilt.
 
-A file is a line that says its number and the SHA-256 of what follows, and what follows. It is written aside and moved
-into its place, first the copy, then the file itself, so that at any moment one of the two is whole.
+A file is a line that says its number and the SHA-256 of what follows, and what follows. It is written aside and then
+moved, first the copy, then the file itself, so that at any moment one of the two is whole.
 """
 
 from __future__ import annotations
@@ -97,18 +97,18 @@ class KeptFile:
         """
         newest = self._newest()
         data = sealed(body, newest[0] + 1 if newest else 1)
-        for place in (self.copy, self.path):
-            _replace(place, data)
+        for path in (self.copy, self.path):
+            _replace(path, data)
 
     def mend(self) -> None:
         """Make both whole where one of them is; nothing happens where they cannot be written."""
         newest = self._newest()
         if newest is not None:
             data = sealed(newest[1], newest[0])
-            for place in (self.copy, self.path):
+            for path in (self.copy, self.path):
                 with contextlib.suppress(OSError):
-                    if _bytes_of(place) != data:
-                        _replace(place, data)
+                    if _bytes_of(path) != data:
+                        _replace(path, data)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -117,20 +117,20 @@ class KeptFile:
         Raises:
             OSError: the folder cannot be written, or another process is in it for too long.
         """
-        place = self.path.with_name(f"{self.path.name}.lock")
+        path = self.path.with_name(f"{self.path.name}.lock")
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # An empty database of SQLite, which knows how to lock on every system.
         try:
-            lock = sqlite3.connect(place, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            lock = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         except sqlite3.Error as error:
-            raise OSError(f"{place} cannot be locked: {error}") from error
+            raise OSError(f"{path} cannot be locked: {error}") from error
         with closing(lock):
             try:
                 lock.execute("BEGIN EXCLUSIVE")
             except sqlite3.OperationalError as error:
-                raise OSError(f"{place} cannot be locked: {error}") from error
+                raise OSError(f"{path} cannot be locked: {error}") from error
             except sqlite3.DatabaseError:
-                place.unlink(missing_ok=True)  # not a database: somebody wrote into it
+                path.unlink(missing_ok=True)  # not a database: somebody wrote into it
             yield
 
 

@@ -1,7 +1,7 @@
 """Where what a user tells is kept: in memory, in files of its own, and in the catalogue of a corpus.
 
 Facts that matter, such as which columns are hidden, are not rebuilt from data as a catalogue is. They are in files of
-the user's data folder (:class:`FactsFile`), one for each place that was opened, and the catalogue has a copy of them,
+the user's data folder (:class:`FactsFile`), one for each source that was opened, and the catalogue has a copy of them,
 which goes where it goes. What was told of a table is looked for by what the table is
 (:class:`~tagframe.corpus.identity.TableIdentity`), so that a copy of it, or one that got another id, is known again.
 """
@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tagframe.corpus.computed import Places
-from tagframe.corpus.identity import PlacedTable, TableIdentity, Tables
+from tagframe.corpus.computed_columns import Sources
+from tagframe.corpus.identity import OpenedTable, TableIdentity, Tables
 from tagframe.corpus.kept_file import KeptFile, Mark
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import NamedTable, column_pairs
@@ -44,7 +44,7 @@ class Kept:
     """What a file of facts holds.
 
     Attributes:
-        place: what was opened, for a reader.
+        place: the source that was opened, for a reader.
         told: the facts.
         tables: those that facts are of, by their ids there.
     """
@@ -69,22 +69,22 @@ class Kept:
 
 @dataclass(frozen=True)
 class FactsFile:
-    """The file of facts of a place.
+    """The file of facts of a source.
 
     Attributes:
         file: and its copy.
-        place: what was opened, for a reader.
+        place: the source, for a reader.
     """
 
     file: KeptFile
     place: str
 
     @classmethod
-    def of_place(cls, place: str) -> FactsFile:
+    def of_source(cls, source: str) -> FactsFile:
         """The one in the user's data folder, which no cleaning of caches touches."""
-        digest = hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-        title = "".join(letter if letter.isalnum() else "-" for letter in Path(place).stem[:40])
-        return cls(KeptFile(facts_folder() / f"{title or 'root'}-{digest}{_SUFFIX}"), place)
+        digest = hashlib.sha256(source.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        title = "".join(letter if letter.isalnum() else "-" for letter in Path(source).stem[:40])
+        return cls(KeptFile(facts_folder() / f"{title or 'root'}-{digest}{_SUFFIX}"), source)
 
     def read(self) -> Kept | None:
         """What it holds; None where there is no file yet.
@@ -103,7 +103,7 @@ class FactsFile:
         self.file.write(kept.to_bytes())
 
     def others(self) -> Iterator[Kept]:
-        """What was told of other places, as far as it can be read."""
+        """What was told of other sources, as far as it can be read."""
         if not self.file.path.parent.is_dir():
             return
         for path in sorted(self.file.path.parent.glob(f"*{_SUFFIX}")):
@@ -142,7 +142,7 @@ def facts_folder() -> Path:
 class KnowledgeStore:
     """What was told of the tables of a corpus and of its subsets; looked up whenever it is used.
 
-    Another process, or another corpus of the same place, may tell more meanwhile: a store reads its file again once
+    Another process, or another corpus of the same source, may tell more meanwhile: a store reads its file again once
     that was written. Safe to use from several threads.
 
     Args:
@@ -163,8 +163,8 @@ class KnowledgeStore:
         self._file = file
         self._catalogue = catalogue
         self._beside = beside
-        self._here: dict[str, PlacedTable] = {}
-        self._places = Places()
+        self._here: dict[str, OpenedTable] = {}
+        self.sources = Sources()
         self._known: tuple[Told, Knowledge, list[tuple[str, str]]] | None = None
         self._said: set[str] = set()
         self._mark: Mark | None = None
@@ -215,19 +215,14 @@ class KnowledgeStore:
     def _known_of(self, told: Told) -> tuple[Told, Knowledge, list[tuple[str, str]]]:
         with self._lock:
             if self._known is None or self._known[0] is not told:
-                self._known = told, *self._places.knowledge(told)
+                self._known = told, *self.sources.knowledge(told)
             return self._known
 
-    @property
-    def places(self) -> Places:
-        """The places that the tables are in, which tell what they compute from what."""
-        return self._places
-
-    @places.setter
-    def places(self, places: Places) -> None:
+    def look_in(self, sources: Sources) -> None:
+        """Say what the sources of the tables are, which tell what they compute from what."""
         with self._lock:
-            if places != self._places:
-                self._places, self._known = places, None
+            if sources != self.sources:
+                self.sources, self._known = sources, None
 
     def read(self) -> bool:
         """Read what is kept, and mend what of it is damaged; whether there was anything to read.
@@ -246,7 +241,7 @@ class KnowledgeStore:
         with self._lock:
             self._told = self.told.merged(told)
 
-    def placed(self, tables: Mapping[str, PlacedTable]) -> None:
+    def opened(self, tables: Mapping[str, OpenedTable]) -> None:
         """Say what the tables are that facts are told of, and look for what was told of the same data elsewhere.
 
         Args:
@@ -254,7 +249,7 @@ class KnowledgeStore:
         """
         with self._lock:
             self._here = dict(tables)
-            self.places = replace(self._places, tables={id: (one.source, one.table) for id, one in tables.items()})
+            self.look_in(replace(self.sources, tables={id: (one.source, one.table) for id, one in tables.items()}))
             kept = self._file.read() if self._file is not None else None
             here = Tables(tables, self.known)
             found = self.told.merged(here.known_again(self.told, kept.tables if kept else {}))
@@ -286,14 +281,14 @@ class KnowledgeStore:
             self._write(change)
             if self._catalogue is None:
                 return
-            places = {id: (one.source, one.table) for id, one in self._here.items()}
+            tables = self.sources.tables
             hidden = sorted(self.known.withheld - before.withheld)
             shown = {table for table, _ in before.withheld - self.known.withheld}
             try:
                 self._catalogue.put_told(
                     self._told,
-                    hidden=[(*places[table], column) for table, column in hidden if table in places],
-                    shown=[places[table] for table in shown if table in places],
+                    hidden=[(*tables[table], column) for table, column in hidden if table in tables],
+                    shown=[tables[table] for table in shown if table in tables],
                 )
             except UnreadableCatalogue as error:
                 left = (
@@ -352,7 +347,8 @@ class KnowledgeStore:
         if "known" in state:  # as versions before facts had files of their own wrote it
             KnowledgeStore.__init__(self, Told.of(state["known"]), None, state["_catalogue"])
             return
-        self.__dict__.update({"_places": Places(), "_known": None, "_said": set(), **state, "_lock": threading.RLock()})
+        sources = state.pop("_places", Sources())  # by the name that they had in 0.2
+        self.__dict__.update({"sources": sources, "_known": None, "_said": set(), **state, "_lock": threading.RLock()})
 
 
 class _Both(KnowledgeStore):
@@ -397,15 +393,15 @@ class _Both(KnowledgeStore):
         return Kept("", self.told, {**other.tables, **one.tables})
 
 
-def _server(place: str) -> str:
+def _server(source: str) -> str:
     """A server's database, whoever connects to it; "" for what is no server."""
-    scheme, slashes, rest = place.partition("://")
+    scheme, slashes, rest = source.partition("://")
     return f"{scheme}{slashes}{rest.rpartition('@')[2]}" if slashes else ""
 
 
-def _say_similar(table: str, column: str, place: str) -> None:
+def _say_similar(table: str, column: str, other: str) -> None:
     warn(
-        f"{table}.{column} is hidden: it was hidden in {place}, of whose table this looks like a copy; "
+        f"{table}.{column} is hidden: it was hidden in {other}, of whose table this looks like a copy; "
         f"corpus.show({f'{table}.{column}'!r}) shows it",
         CatalogueWarning,
     )

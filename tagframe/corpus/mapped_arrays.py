@@ -1,7 +1,7 @@
 """Arrays in one file, mapped into memory: what is too large to be read before every first question.
 
 A file begins with a line of JSON that says where each array is, of what type and shape, and its CRC-32, and the CRC-32
-of all that; the arrays follow. It is written aside and moved into its place, so that a reader has the one or the other,
+of all that; the arrays follow. It is written aside and then moved, so that a reader has the one or the other,
 and never half of one.
 """
 
@@ -43,11 +43,11 @@ def write_arrays(path: Path, arrays: Arrays) -> None:
         name: np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
         for name, array in arrays.items()
     }
-    places, at = {}, 0
+    spans, at = {}, 0
     for name, array in kept.items():
-        places[name] = {"dtype": array.dtype.str, "shape": array.shape, "at": at, "crc": zlib.crc32(_bytes(array))}
+        spans[name] = {"dtype": array.dtype.str, "shape": array.shape, "at": at, "crc": zlib.crc32(_bytes(array))}
         at += math.ceil(array.nbytes / _ALIGNED) * _ALIGNED
-    described = json.dumps({"arrays": places, "size": at})
+    described = json.dumps({"arrays": spans, "size": at})
     head = json.dumps({"magic": _MAGIC, "crc": zlib.crc32(described.encode()), "head": described}).encode() + b"\n"
     head = head[:-1] + b" " * (-len(head) % _ALIGNED) + b"\n"
     draft = path.with_name(f".{path.name}.{os.getpid()}")
@@ -87,23 +87,23 @@ def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]] | None:
             described = json.loads(said["head"])
             if os.fstat(file.fileno()).st_size != len(head) + described["size"]:
                 raise DamagedArrays(f"{path} is not as long as it says")
-            places = {name: _Place(**place) for name, place in described["arrays"].items()}
+            spans = {name: _Span(**span) for name, span in described["arrays"].items()}
         except DamagedArrays:
             raise
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             raise DamagedArrays(f"{path} holds no arrays: {error}") from error
-        for name, place in places.items():
-            file.seek(len(head) + place.at)
-            if _crc(file, place.size) != place.crc:
+        for name, span in spans.items():
+            file.seek(len(head) + span.at)
+            if _crc(file, span.size) != span.crc:
                 raise DamagedArrays(f"{path} is damaged where it has {name}")
         held = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     return {
-        name: np.frombuffer(held, place.dtype, math.prod(place.shape), len(head) + place.at).reshape(place.shape)
-        for name, place in places.items()
+        name: np.frombuffer(held, span.dtype, math.prod(span.shape), len(head) + span.at).reshape(span.shape)
+        for name, span in spans.items()
     }
 
 
-class _Place:
+class _Span:
     def __init__(self, dtype: str, shape: list[int], at: int, crc: int) -> None:
         self.dtype, self.shape, self.at, self.crc = np.dtype(dtype), tuple(shape), at, crc
         self.size = self.dtype.itemsize * math.prod(self.shape)

@@ -20,7 +20,7 @@ from tagframe.corpus.discover import ASKED, SourceFile, discover
 from tagframe.corpus.facts import FactStore
 from tagframe.corpus.facts_beside import facts_beside
 from tagframe.corpus.first_look import first_look_at, in_background
-from tagframe.corpus.identity import PlacedTable
+from tagframe.corpus.identity import OpenedTable
 from tagframe.corpus.indexing import Indexed, index_files
 from tagframe.corpus.knowledge import FactsFile, KnowledgeStore
 from tagframe.corpus.profile import TableProfile
@@ -142,10 +142,10 @@ def open_corpus(
         server = server_of(str(source), schemas, password_from)
         files = [SourceFile(server.kind, "", server)]
         if catalogue is not None:
-            kept = SourceCatalogue(Catalogue(Path(catalogue)), strict=True, facts=FactsFile.of_place(server.identity))
+            kept = SourceCatalogue(Catalogue(Path(catalogue)), strict=True, facts=FactsFile.of_source(server.identity))
         else:
-            place = f"{server.identity} {sorted(schemas) if schemas is not None else ''}"
-            kept = cache_named(server.kind, place.encode(), FactsFile.of_place(server.identity))
+            named = f"{server.identity} {sorted(schemas) if schemas is not None else ''}"
+            kept = cache_named(server.kind, named.encode(), FactsFile.of_source(server.identity))
         return _open_files(None, files, kept.load(), kept, progress, first_look)
     path = Path(source).expanduser()
     if path.is_file() and is_catalogue(path):
@@ -154,7 +154,7 @@ def open_corpus(
         return _open_catalogue(Catalogue(path), progress, first_look, follow_links, told)
     files = discover(path, engine, follow_links=follow_links, csv=told)
     kept = cache_of(path) if catalogue is None else SourceCatalogue(Catalogue(Path(catalogue)), strict=True)
-    kept = replace(kept, facts=FactsFile.of_place(str(path.resolve())), beside=facts_beside(path))
+    kept = replace(kept, facts=FactsFile.of_source(str(path.resolve())), beside=facts_beside(path))
     return _open_files(path, files, kept.load(), kept, progress, first_look)
 
 
@@ -187,13 +187,13 @@ def open_frames(
         raise EmptyCorpus("a corpus needs at least one frame; got an empty mapping")
     profiles, origins = [], {}
     hidden: dict[FactKey, tuple[str, float]] = {}
-    for database, tables, place in frame_engines(frames, FRAMES_DATABASE, FRAMES[engine]):
-        shapes = {shape.name: shape for shape in place.shapes()}
+    for database, tables, holder in frame_engines(frames, FRAMES_DATABASE, FRAMES[engine]):
+        shapes = {shape.name: shape for shape in holder.shapes()}
         for table, name in tables.items():
-            found = profile(database, shapes[name], place.chunks(shapes[name]), name=table)
+            found = profile(database, shapes[name], holder.chunks(shapes[name]), name=table)
             profiles.append(found)
-            origins[found.id] = Origin(key=place.kind, table=name, kind=place.kind, engine=place)
-            hidden.update(_hidden(found.id, place.frames[name]))
+            origins[found.id] = Origin(key=holder.kind, table=name, kind=holder.kind, engine=holder)
+            hidden.update(_hidden(found.id, holder.frames[name]))
     return Corpus(profiles, origins, knowledge=KnowledgeStore(Told(hidden)))
 
 
@@ -238,9 +238,9 @@ def _open_catalogue(
     catalogue: Catalogue, progress: bool | None, first_look: bool, follow_links: bool, csv: str
 ) -> Corpus:
     contents = catalogue.load()
-    place = catalogue.path if contents.root is None else contents.root
+    source = catalogue.path if contents.root is None else contents.root
     beside = None if contents.root is None else facts_beside(contents.root)
-    kept = SourceCatalogue(catalogue, strict=True, facts=FactsFile.of_place(str(place.resolve())), beside=beside)
+    kept = SourceCatalogue(catalogue, strict=True, facts=FactsFile.of_source(str(source.resolve())), beside=beside)
     kept.load()
     if contents.root is None:
         return _assembled([], contents, (), kept)
@@ -273,10 +273,11 @@ def _open_files(
     if looked is not None:
         corpus = _assembled(files, replace(known, root=root, sources=looked), (), kept)
         return with_whole(corpus, in_background(lambda: _open_files(root, files, known, kept, progress)))
-    kept.knowledge.places = replace(kept.knowledge.places, engines={file.key: file.engine for file in files})
+    engines = {file.key: file.engine for file in files}
+    kept.knowledge.look_in(replace(kept.knowledge.sources, engines=engines))
     indexed = index_files(files, known, kept, progress)
     contents = Contents(root, known.ids, indexed.sources)
-    _place(files, contents, kept)
+    _say_tables(files, contents, kept)
     # What was hidden elsewhere, of a copy of this data, or of what a new view shows, may stand in the catalogue.
     now = kept.knowledge.known
     hidden = {table for table, _ in now.withheld}
@@ -323,8 +324,9 @@ def _assembled(
         indexed, file = contents.sources[key], by_key.get(key)
         profiles.append(profile)
         origins[profile.id] = Origin(key, table, indexed.kind, file.engine if file else None, indexed.stamp)
-    kept.knowledge.places = replace(kept.knowledge.places, engines={file.key: file.engine for file in files})
-    _place(files, contents, kept)
+    engines = {file.key: file.engine for file in files}
+    kept.knowledge.look_in(replace(kept.knowledge.sources, engines=engines))
+    _say_tables(files, contents, kept)
     whole = Corpus(
         profiles,
         origins,
@@ -347,14 +349,14 @@ def _named(
             yield key, table, profile.of_database(databases.get(key, profile.database))
 
 
-def _place(files: Sequence[SourceFile], contents: Contents, kept: SourceCatalogue) -> None:
+def _say_tables(files: Sequence[SourceFile], contents: Contents, kept: SourceCatalogue) -> None:
     """Say to what was told of the data what its tables are."""
     tables = {}
     for key, table, profile in _named(files, contents.sources):
         source = contents.sources[key]
         seen = source.seen.get(table) or (source.stamp.sha256 if source.stamp is not None else "")
-        tables[profile.id] = PlacedTable(profile, key, table, seen, alone=len(source.tables) == 1)
-    kept.knowledge.placed(tables)
+        tables[profile.id] = OpenedTable(profile, key, table, seen, alone=len(source.tables) == 1)
+    kept.knowledge.opened(tables)
 
 
 def _without_hidden(

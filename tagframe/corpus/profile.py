@@ -79,7 +79,7 @@ class ColumnProfile:
 
     Attributes:
         name: as in the source.
-        position: 0-based place in the table.
+        position: in the table, from 0.
         family: the kind of its values.
         declared_type: the source's own word for its type ("" where it has none).
         rows: rows of the table; None where only the schema is known, and so for the counts below.

@@ -1,8 +1,8 @@
-"""Sketches that a place computes over all rows of a column, where its profile has those of a sample.
+"""Sketches that a source computes over all rows of a column, where its profile has those of a sample.
 
 The hash is the same everywhere (:func:`~tagframe.corpus.canonical.hash_texts`), so that the sketch is the one that the
 profiler would make of the same values, and is compared with those of other engines: bottom-k sketches are coordinated.
-A million values cost their place a second or a few (texts of digits most), so that a table of ten million rows and
+A million values cost their source a second or a few (texts of digits most), so that a table of ten million rows and
 fifty columns would take a quarter of an hour and more: only columns are hashed that are asked for, of tables of few
 enough rows, and a statement is stopped after some seconds. Of what is larger the sample stays, which says that it is
 one, and :mod:`tagframe.keys.checking` asks for some of its values instead.
@@ -37,7 +37,7 @@ _known: weakref.WeakKeyDictionary[Corpus, dict[tuple[str, str], Sketch | None]] 
 def with_whole_sketches(
     corpus: Corpus, profiles: Sequence[TableProfile], wanted: Callable[[ColumnProfile], bool]
 ) -> list[TableProfile]:
-    """The profiles, with sketches of all values in place of those of samples, where their places can tell.
+    """The profiles, with sketches of all values instead of those of samples, where their sources can tell.
 
     Args:
         corpus: of the tables.
@@ -45,7 +45,7 @@ def with_whole_sketches(
         wanted: of which columns.
 
     Raises:
-        ServerGone: a place is gone.
+        ServerGone: a source is gone.
     """
     return [_with_sketches(corpus, profile, wanted) for profile in profiles]
 
@@ -76,16 +76,16 @@ def _asked(corpus: Corpus, table: str, columns: Sequence[str]) -> dict[str, Sket
     engine = corpus.engine(table)
     found: dict[str, Sketch] = {}
     name = corpus.source_table(table)
-    # A place that cannot answer is no reason to know less than before.
+    # A source that cannot answer is no reason to know less than before.
     with suppress(UnreadableTable, ColumnNotFound):
         block = engine.pushdown([name]) if engine is not None else None
         if block is not None:
-            with block as place:
-                if not isinstance(place, SampledValues):
+            with block as session:
+                if not isinstance(session, SampledValues):
                     return found
-                place.stop_after(SECONDS)
+                session.stop_after(SECONDS)
                 for column in columns:
-                    hashes = place.hashes(name, column, SKETCH_SIZE + 1, _MOST_ODD)
+                    hashes = session.hashes(name, column, SKETCH_SIZE + 1, _MOST_ODD)
                     if hashes is not None:
                         found[column] = sketch_of(hashes)
     return found

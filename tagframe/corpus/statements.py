@@ -40,7 +40,7 @@ class Statement:
 
     @property
     def fact(self) -> tuple[str, tuple[str, ...]]:
-        """What it is called among facts. What a person says of a question takes the place of what he said before."""
+        """What it is called among facts. What a person says of a question stands for what he said before."""
         text = f"{spoken(self.question)}\n{'' if self.by == 'user' else self.sql.casefold()}\n{self.by}"
         digest = self.digest or hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
         return "statement", (digest, *self.tables)

@@ -25,7 +25,7 @@ from tagframe.errors import CatalogueWarning, UnreadableCatalogue, warn
 
 Hashes = npt.NDArray[np.uint64]
 ReadSketch = Callable[[str], Mapping[int, Hashes]]
-"""From a table's digest to the hashes of its sketches, by the places of its columns."""
+"""From a table's digest to the hashes of its sketches, by the positions of its columns."""
 
 T = TypeVar("T")
 
@@ -257,13 +257,13 @@ def _kind(sketch: Sketch) -> int:
 
 
 def redacted_text(text: str, column: str) -> tuple[str, int]:
-    """The columns without anything that the cells of one could be told from, and the place of that one; -1 for none."""
+    """The columns without anything that the cells of one could be told from, and its position; -1 for none."""
     columns = json.loads(text)
     names = [given[0] for given in columns]
-    place = names.index(column) if column in names else -1
-    if place >= 0:
-        columns[place][6:9], columns[place][10] = [None, None, []], None
-    return json.dumps(columns, separators=(",", ":")), place
+    position = names.index(column) if column in names else -1
+    if position >= 0:
+        columns[position][6:9], columns[position][10] = [None, None, []], None
+    return json.dumps(columns, separators=(",", ":")), position
 
 
 def keys_texts(profile: TableProfile) -> tuple[str, str]:

@@ -1,8 +1,9 @@
 """What was told of data, as facts: each has a kind, what it is of, a value, and when it was told.
 
 A later fact of one kind and thing stands above an earlier one, and one that takes something back is a fact too: so what
-two places know is put together without asking which of them is right, and a column that somebody hid is not shown again
-by a place that had not heard of it. A further kind of facts is a further name in :data:`KINDS`, kept in the same files.
+two sources know is put together without asking which of them is right, and a column that somebody hid is not shown
+again by one that had not heard of it. A further kind of facts is a further name in :data:`KINDS`, kept in the same
+files.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ class Told:
         return Told(facts)
 
     def standing(self) -> Told:
-        """Without what was taken back, which is said of one place only."""
+        """Without what was taken back, which is said of one source only."""
         if all(value is not None for value, _ in self.facts.values()):
             return self
         return Told({key: (value, at) for key, (value, at) in self.facts.items() if value is not None})
@@ -161,12 +162,12 @@ class Told:
 
 
 def _together(tables: Sequence[str], ids: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
-    """What the tables of a statement are called elsewhere: once in each place that has all of them."""
-    places = [{id.rpartition(".")[0]: id for id in reversed(ids.get(table, ()))} for table in tables]
-    if all(len(one) == 1 for one in places):
-        return [{table: next(iter(one.values())) for table, one in zip(tables, places, strict=True)}]
-    shared = sorted(set.intersection(*map(set, places))) if places else []
-    return [{table: one[place] for table, one in zip(tables, places, strict=True)} for place in shared]
+    """What the tables of a statement are called elsewhere: once in each database that has all of them."""
+    databases = [{id.rpartition(".")[0]: id for id in reversed(ids.get(table, ()))} for table in tables]
+    if all(len(one) == 1 for one in databases):
+        return [{table: next(iter(one.values())) for table, one in zip(tables, databases, strict=True)}]
+    shared = sorted(set.intersection(*map(set, databases))) if databases else []
+    return [{table: one[database] for table, one in zip(tables, databases, strict=True)} for database in shared]
 
 
 def key_fact(key: ToldKey, joins: bool) -> tuple[FactKey, dict[str, Any]]:

@@ -59,7 +59,7 @@ class CorpusVectors:
 
 @dataclass
 class _Held:
-    """The vectors of one embedder that are in memory: ``rows`` has the place of each document in ``vectors``."""
+    """The vectors of one embedder that are in memory: ``rows`` has the row of each document in ``vectors``."""
 
     vectors: npt.NDArray[np.float32] | None = None
     rows: dict[str, int] = field(default_factory=dict)

@@ -105,7 +105,7 @@ class _Graph:
         return name
 
     def external(self, file: Path) -> dict[str, list[int]]:
-        """Add the tensors of a safetensors file, by their places in it; gives their shapes by name."""
+        """Add the tensors of a safetensors file, by their offsets in it; gives their shapes by name."""
         with file.open("rb") as opened:
             (length,) = struct.unpack("<Q", opened.read(8))
             header = json.loads(opened.read(length))
@@ -114,8 +114,8 @@ class _Graph:
             if tensor.get("dtype") != "F32":
                 continue  # "__metadata__", and the positions' numbers
             start, end = tensor["data_offsets"]
-            place = {"location": file.name, "offset": 8 + length + start, "length": end - start}
-            entries = [(13, _message((1, key), (2, str(value)))) for key, value in place.items()]
+            span = {"location": file.name, "offset": 8 + length + start, "length": end - start}
+            entries = [(13, _message((1, key), (2, str(value)))) for key, value in span.items()]
             sizes = [(1, size) for size in tensor["shape"]]
             self._tensors.append(_message(*sizes, (2, FLOAT), (8, name), *entries, (14, 1)))
             shapes[name] = tensor["shape"]

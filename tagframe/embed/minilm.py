@@ -182,9 +182,9 @@ def default_model() -> MiniLM:
 def packaged_folder() -> Path | None:
     """Where the package of the default model has it; None where it is not installed."""
     spec = importlib.util.find_spec(_PACKAGE)
-    for place in (spec.submodule_search_locations if spec else None) or ():
-        if Path(place, "model").is_dir():
-            return Path(place, "model")
+    for folder in (spec.submodule_search_locations if spec else None) or ():
+        if Path(folder, "model").is_dir():
+            return Path(folder, "model")
     return None
 
 

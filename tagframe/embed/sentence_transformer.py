@@ -35,12 +35,12 @@ class SentenceTransformerEmbedder(LocalEmbedder):
 
     def __init__(self, model: str | Path, *, name: str | None = None) -> None:
         self._folder = Path(model).expanduser() if Path(model).expanduser().is_dir() else None
-        self._place = str(model if self._folder is None else self._folder)
+        self._source = str(model if self._folder is None else self._folder)
         self._model: Any = None
-        super().__init__(name or (self._place if self._folder is None else _folder_name(self._folder)))
+        super().__init__(name or (self._source if self._folder is None else _folder_name(self._folder)))
 
     def __repr__(self) -> str:
-        return f"SentenceTransformerEmbedder({self._place!r})"
+        return f"SentenceTransformerEmbedder({self._source!r})"
 
     @property
     def dimension(self) -> int:
@@ -94,7 +94,7 @@ class SentenceTransformerEmbedder(LocalEmbedder):
     def _loaded(self) -> Any:
         if importlib.util.find_spec("sentence_transformers") is None:
             raise EmbedderNotFound(
-                f"the embedding model {self._place!r} is run by sentence-transformers, which is not installed: pip "
+                f"the embedding model {self._source!r} is run by sentence-transformers, which is not installed: pip "
                 'install "tagframe[sentence-transformers]"; embedder="openai/text-embedding-3-small" asks a provider, '
                 "and None stands for the default, which needs neither"
             )
@@ -104,18 +104,18 @@ class SentenceTransformerEmbedder(LocalEmbedder):
 
                 try:
                     with _no_bars():
-                        return SentenceTransformer(self._place, local_files_only=True)
+                        return SentenceTransformer(self._source, local_files_only=True)
                 except Exception:
                     if self._folder is not None:
                         raise
                     # Not on this machine yet: a download, whose bar is welcome.
-                    return SentenceTransformer(self._place)
+                    return SentenceTransformer(self._source)
         # The hub, its cache, the formats of models and torch each have their own exceptions.
         except Exception as error:
             reason = str(error).strip().splitlines() or [type(error).__name__]
             raise EmbedderNotFound(
-                f"the embedding model {self._place!r} cannot be loaded: {reason[0]}; name a folder, a model that can be"
-                ' downloaded, or one of a provider as "openai/text-embedding-3-small"'
+                f"the embedding model {self._source!r} cannot be loaded: {reason[0]}; name a folder, a model that can"
+                ' be downloaded, or one of a provider as "openai/text-embedding-3-small"'
             ) from error
 
 

@@ -42,8 +42,8 @@ def match_as_of(
     Raises:
         InvalidArgument: moments that cannot be compared.
     """
-    equal = [place for place, sign in enumerate(signs) if sign == "="]
-    others = [place for place, sign in enumerate(signs) if sign != "="]
+    equal = [at for at, sign in enumerate(signs) if sign == "="]
+    others = [at for at, sign in enumerate(signs) if sign != "="]
     rows = len(left[0]), len(right[0])
     if equal:
         mine, theirs, nulls, coerced = key_codes([left[at] for at in equal], [right[at] for at in equal])
@@ -86,11 +86,11 @@ def _nearest(mine: Positions, theirs: Positions, at: Positions, of: Positions, s
     rows, joint = _sorted(theirs, of, width)
     asked = mine * width + at
     if sign in (">=", ">"):
-        place = np.searchsorted(joint, asked, side="right" if sign == ">=" else "left") - 1
+        index = np.searchsorted(joint, asked, side="right" if sign == ">=" else "left") - 1
     else:
-        place = np.searchsorted(joint, asked, side="left" if sign == "<=" else "right")
-    there = (place >= 0) & (place < len(joint)) & (mine >= 0) & (at >= 0)
-    nearest = joint[np.where(there, place, 0)] if len(joint) else np.full(len(place), -1, dtype=np.int64)
+        index = np.searchsorted(joint, asked, side="left" if sign == "<=" else "right")
+    there = (index >= 0) & (index < len(joint)) & (mine >= 0) & (at >= 0)
+    nearest = joint[np.where(there, index, 0)] if len(joint) else np.full(len(index), -1, dtype=np.int64)
     there &= nearest // width == mine
     starts = np.searchsorted(joint, nearest, side="left")
     counts = np.where(there, np.searchsorted(joint, nearest, side="right") - starts, 0)
@@ -135,17 +135,17 @@ def _within(
     latest = _latest_so_far(group, ends)
     asked = np.flatnonzero((mine >= 0) & (at >= 0))
     moment = at[asked]
-    place = np.searchsorted(joint, mine[asked] * width + moment + 1, side="left" if strict[0] else "right") - 1
+    index = np.searchsorted(joint, mine[asked] * width + moment + 1, side="left" if strict[0] else "right") - 1
     pairs: list[tuple[Positions, Positions]] = []
     # From the latest start backwards, as long as some earlier interval still reaches the moment.
     while len(asked):
-        there = place >= 0
-        there[there] = group[place[there]] == mine[asked[there]]
-        there[there] &= _reach(latest[place[there]], moment[there], strict[1])
-        asked, moment, place = asked[there], moment[there], place[there]
-        holds = _reach(ends[place], moment, strict[1])
-        pairs.append((asked[holds], rows[place[holds]]))
-        place = place - 1
+        there = index >= 0
+        there[there] = group[index[there]] == mine[asked[there]]
+        there[there] &= _reach(latest[index[there]], moment[there], strict[1])
+        asked, moment, index = asked[there], moment[there], index[there]
+        holds = _reach(ends[index], moment, strict[1])
+        pairs.append((asked[holds], rows[index[holds]]))
+        index = index - 1
     lefts = np.concatenate([np.zeros(0, dtype=np.int64), *(one for one, _ in pairs)])
     rights = np.concatenate([np.zeros(0, dtype=np.int64), *(other for _, other in pairs)])
     order = np.lexsort((rights, lefts))
@@ -178,7 +178,7 @@ def _ranked(columns: Sequence[tuple[pd.Series, str]]) -> tuple[list[Positions], 
         said = " and ".join(f"{name} has {kind}" for kind, name in kinds.items())
         raise InvalidArgument(f"moments of one kind are compared; {said}")
     values = [_comparable([values for values, _ in read], one) for one, _ in read]
-    known = [~_missing(one) for one in values]
+    known = [~np.asarray(pd.isna(one), dtype=bool) for one in values]
     filled = [one[there] for one, there in zip(values, known, strict=True) if there.any()]
     every = np.unique(np.concatenate(filled)) if filled else np.zeros(0)
     ranks = []
@@ -187,10 +187,6 @@ def _ranked(columns: Sequence[tuple[pd.Series, str]]) -> tuple[list[Positions], 
         found[there] = np.searchsorted(every, one[there])
         ranks.append(found)
     return ranks, len(every)
-
-
-def _missing(values: npt.NDArray[Any]) -> Mask:
-    return np.asarray(pd.isna(values), dtype=bool)
 
 
 def _comparable(every: Sequence[npt.NDArray[Any]], values: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -121,7 +121,7 @@ def _by_values(columns: Sequence[Column], targets: Sequence[int]) -> Iterator[tu
     # Of a sample it is not known that what is not among its hashes is not in the column.
     known = {position: columns[position].profile.sketch for position in targets}
     sketches = {
-        place: sketch for place, sketch in known.items() if sketch and not sketch.sampled and len(sketch.hashes)
+        position: sketch for position, sketch in known.items() if sketch and not sketch.sampled and len(sketch.hashes)
     }
     if not sketches:
         return

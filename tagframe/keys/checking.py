@@ -1,7 +1,7 @@
-"""Whether a place holds one column's values in another one: asked there, where profiles cannot tell.
+"""Whether a source holds one column's values in another one: asked there, where profiles cannot tell.
 
 The sketch of a sample does not say what is not in a column. So for a pair in doubt some of the referencing column's
-distinct values are looked up in the referenced one: within one place by one statement, between two by sending them.
+distinct values are looked up in the referenced one: within one source by one statement, between two by sending them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SECONDS = 10.0
 
 
 def contains_in(corpus: Corpus) -> Contains:
-    """Ask the places of a corpus.
+    """Ask the sources of a corpus.
 
     What is given back raises :class:`~tagframe.errors.ServerGone` where one is gone.
     """
@@ -42,18 +42,15 @@ def contains_in(corpus: Corpus) -> Contains:
             return None
         mine, theirs = corpus.source_table(table), corpus.source_table(other)
         with suppress(UnreadableTable, ColumnNotFound), ExitStack() as opened:
-            if engines[0] is engines[1] or engines[0] == engines[1]:
-                block = engines[0].pushdown([mine, theirs])
-                if block is None:
-                    return None
-                here = there = opened.enter_context(block)
-            else:
-                blocks = engines[0].pushdown([mine]), engines[1].pushdown([theirs])
-                if blocks[0] is None or blocks[1] is None:
-                    return None
-                here, there = opened.enter_context(blocks[0]), opened.enter_context(blocks[1])
-            if not isinstance(here, SampledValues) or not isinstance(there, SampledValues):
+            asked = [(engines[0], [mine, theirs])]
+            if engines[0] != engines[1]:
+                asked = [(engines[0], [mine]), (engines[1], [theirs])]
+            blocks = [engine.pushdown(tables) for engine, tables in asked]
+            sessions = [opened.enter_context(block) for block in blocks if block is not None]
+            able = [session for session in sessions if isinstance(session, SampledValues)]
+            if len(able) < len(asked):
                 return None
+            here, there = able[0], able[-1]
             kind = here.key_kind(mine, column)
             if kind != there.key_kind(theirs, other_column) or kind not in ("integer", "text"):
                 return None
@@ -66,8 +63,8 @@ def contains_in(corpus: Corpus) -> Contains:
 def _found(
     here: SampledValues, there: SampledValues, mine: tuple[str, str], theirs: tuple[str, str], kind: str
 ) -> Overlap | None:
-    for place in (here, there):
-        place.stop_after(SECONDS)
+    for session in (here, there):
+        session.stop_after(SECONDS)
     if here is there:
         seen, held = here.contained(*mine, *theirs, MOST_VALUES)
     else:

@@ -182,21 +182,23 @@ def candidates_of(
     floor: float,
     weights: KeyWeights,
     contains: Contains | None = None,
+    across: bool = False,
 ) -> list[Candidate]:
-    """The pairs of single columns of one database that may be keys, after they have competed.
+    """The pairs of single columns that may be keys, after they have competed.
 
     Args:
-        tables: of the database, sorted by id.
+        tables: of one database, sorted by id.
         columns: theirs.
         similarity: likeness in meaning of two names, in [0, 1].
         floor: log odds below which nothing is wanted.
         weights: of what speaks for a pair.
         contains: looks up values of which the profiles say nothing.
+        across: the tables are of several databases, and only pairs between these are looked for.
     """
-    scored = score_all(columns, Mentions(tables), similarity, floor=floor, across=False, weights=weights)
+    scored = score_all(columns, Mentions(tables), similarity, floor=floor, across=across, weights=weights)
     if contains is not None:
         scored = checked(scored, contains, weights)
-    return compete(_joinable(scored, tables))
+    return compete(scored if across else _joinable(scored, tables), across=across)
 
 
 def single_keys(
@@ -220,10 +222,11 @@ def single_keys(
     if across_sources and len(groups) > 1:
         parents = {candidate.left.key for candidate in found if candidate.logit > 0}
         floor = log_odds(least_score(tables), weights.surest)
-        between = score_all(columns_of(tables), Mentions(tables), similarity, floor=floor, across=True, weights=weights)
-        if contains is not None:
-            between = checked(between, contains, weights)
-        found += [candidate for candidate in compete(between, across=True) if candidate.left.key not in parents]
+        columns = columns_of(tables)
+        between = candidates_of(
+            tables, columns, similarity, floor=floor, weights=weights, contains=contains, across=True
+        )
+        found += [candidate for candidate in between if candidate.left.key not in parents]
     return [_key_pair(candidate, weights.surest) for candidate in found]
 
 

@@ -131,7 +131,7 @@ def name_match(left: Column, right: Column) -> names.NameMatch:
     elif match.score < _UNNAMED and _may_number_what_has_no_name(left, right):
         shown = f"{' '.join(left.name.words)} may be the {right.spelt} of a table without a name"
         match = names.NameMatch(_UNNAMED, shown, "thing")
-    elif _is_place(left, right, match):
+    elif match.kind == "same" and right.unique == 1.0 and {*right.name.words[-1:]} & names.PLACES:
         match = replace(match, score=max(match.score, _PLACE), rule="the same place, which is unique there")
     elif _is_shared_attribute(left, right, match):
         match = replace(match, score=min(match.score, _ATTRIBUTE), rule=f"both have a {' '.join(right.name.words)}")
@@ -156,10 +156,6 @@ def _may_number_what_has_no_name(left: Column, right: Column) -> bool:
         and bool(left.name.entity)
         and not left.is_surrogate
     )
-
-
-def _is_place(left: Column, right: Column, match: names.NameMatch) -> bool:
-    return match.kind == "same" and right.unique == 1.0 and bool({*right.name.words[-1:]} & names.PLACES)
 
 
 def _is_shared_attribute(left: Column, right: Column, match: names.NameMatch) -> bool:

@@ -3,7 +3,7 @@
 from tagframe.lm.batch import Import, export_requests, import_answers, recorded_by
 from tagframe.lm.budget import Budget
 from tagframe.lm.call import Arrived, Batch, Bound
-from tagframe.lm.embeddings import EmbeddingModel, embeds_for, quoted_embeddings
+from tagframe.lm.embedding_models import EmbeddingModel, embeds_for, quoted_embeddings
 from tagframe.lm.model import LM, get_lm
 from tagframe.lm.pricing import Price
 from tagframe.lm.prompt import (

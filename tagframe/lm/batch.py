@@ -104,12 +104,12 @@ def _readable(
 
 
 def _shown_once(lines: Sequence[str], custom_id: str, shown: dict[tuple[str, ...], tuple[str, int]]) -> list[str]:
-    """The lines of a request, with one line in place of each run of them that an earlier request shows.
+    """The lines of a request, with one line for each run of them that an earlier request shows.
 
     Args:
         lines: all of them.
         custom_id: of the request.
-        shown: by :data:`_RUN` lines that stand in full, the request and the place of the first; new ones are added.
+        shown: by :data:`_RUN` lines that stand in full, the request and the index of the first; new ones are added.
     """
     told, fresh, at = [], [True] * len(lines), 0
     while at < len(lines):

@@ -98,12 +98,6 @@ class Ledger:
             self._calls.append((description, model, usage))
             self.total = total((self.total, usage))
 
-    def reset(self) -> None:
-        """Forget all calls."""
-        with self._lock:
-            self._calls.clear()
-            self.total = Usage()
-
     def frame(self) -> pd.DataFrame:
         """A row a call, in the order in which they ended."""
         import pandas as pd

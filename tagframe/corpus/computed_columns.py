@@ -12,8 +12,8 @@ from tagframe.engines.derivations import Derivations
 
 
 @dataclass(frozen=True)
-class Places:
-    """The places that tables are in, which tell what they compute from what.
+class Sources:
+    """The sources that tables are in, which tell what they compute from what.
 
     Attributes:
         engines: by the keys of sources.
@@ -27,10 +27,10 @@ class Places:
         """What was told, and hidden beside it what is computed from what is hidden; and what may be that, too.
 
         It is hidden from whom that is hidden from, unless something else was told of it since. Second come the ids of
-        tables of which their place cannot tell what they read, and why, but for those of which something was told.
+        tables of which their source cannot tell what they read, and why, but for those of which something was told.
 
         Raises:
-            UnreadableTable, ServerGone: a place does not tell.
+            UnreadableTable, ServerGone: a source does not tell.
         """
         known = told.knowledge
         hidden, unprompted = set(known.hidden), set(known.unprompted)
