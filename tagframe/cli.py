@@ -111,8 +111,26 @@ _api_base = click.option("--api-base", help="An OpenAI-compatible server [env: T
 _store = click.option("--store", help="The response store's file [env: TAGFRAME_STORE].")
 
 
+def _model(command: Callable[..., None]) -> Callable[..., None]:
+    """A command that may ask a model, by settings of these names."""
+    return _lm(_api_base(_store(command)))
+
+
+def _reaction(name: str, default: str, where: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    told = f"What to do where {where}."
+    return click.option(name, type=click.Choice(["raise", "warn", "allow"]), default=default, help=told)
+
+
 def _print_json(value: Any) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+
+
+def _show(found: Any, as_json: bool) -> None:
+    """A result as a terminal has it, or as one JSON object."""
+    if as_json:
+        _print_json(found.to_dict() if hasattr(found, "to_dict") else vars(found))
+    else:
+        click.echo(repr(found))
 
 
 @main.command()
@@ -160,18 +178,12 @@ def learn(corpus: str, queries: str, literals: bool, dialect: str | None, as_jso
     """
     from tagframe.learning import learn as learn_queries
 
-    learned = learn_queries(_opened(corpus), queries, literals=literals, dialect=dialect)
-    if as_json:
-        _print_json(vars(learned))
-    else:
-        click.echo(repr(learned))
+    _show(learn_queries(_opened(corpus), queries, literals=literals, dialect=dialect), as_json)
 
 
 @main.command()
 @_corpus
-@_lm
-@_api_base
-@_store
+@_model
 def annotate(corpus: str, **settings: str | None) -> None:
     """Have a model write what the tables and cryptic columns of CORPUS hold, or those of a schema (a .sql file).
 
@@ -190,28 +202,16 @@ def annotate(corpus: str, **settings: str | None) -> None:
 @click.argument("question")
 @_k
 @_method
-@_lm
-@_api_base
-@_store
+@_model
 @_json
-def retrieve(
-    corpus: str,
-    question: str,
-    k: HowMany,
-    method: str | None,
-    as_json: bool,
-    **settings: str | None,
-) -> None:
+def retrieve(corpus: str, question: str, k: HowMany, method: str | None, as_json: bool, **settings: str | None) -> None:
     """Find the tables of CORPUS that answer QUESTION together, and how they join.
 
     Example: tagframe retrieve bank.sqlite "Which female account holders have a gold card?" -k 3
     """
     with config.context(**_given(settings)):
         found = _opened(corpus).tables.tag.retrieve_tables(question, k=k, method=method)
-    if as_json:
-        _print_json(found.to_dict())
-    else:
-        click.echo(repr(found))
+    _show(found, as_json)
 
 
 @main.command()
@@ -222,12 +222,9 @@ def retrieve(
 @click.option("--column", "columns", multiple=True, help="A column of the result (several times); all where none.")
 @click.option("--where", help="Keep the rows that fit, as \"amount > 100 and city == 'Brno'\".")
 @click.option("--limit", type=click.IntRange(min=0), help="Rows at most.")
-@click.option("--on-fanout", type=click.Choice(["raise", "warn", "allow"]), default="raise",
-              help="What to do where rows of the first table would be repeated.")  # fmt: skip
-@click.option("--on-loss", type=click.Choice(["raise", "warn", "allow"]), default="warn",
-              help="What to do where rows of the first table have no partner.")  # fmt: skip
-@click.option("--on-ambiguous", type=click.Choice(["raise", "warn", "allow"]), default="warn",
-              help="What to do where the tables join in other ways that are as sure.")  # fmt: skip
+@_reaction("--on-fanout", "raise", "rows of the first table would be repeated")
+@_reaction("--on-loss", "warn", "rows of the first table have no partner")
+@_reaction("--on-ambiguous", "warn", "the tables join in other ways that are as sure")
 @click.option(
     "--stack/--no-stack", default=True, help="Join tables of one shape, as sales_2023 and sales_2024, as one."
 )
@@ -271,9 +268,9 @@ def merge(
             plan = plan_tables(opened, ids, anchor=anchor, given=given, bridges=others, stack_unions=stack)
             return run_plan(plan, opened, columns=columns or None, **options)
 
+        said: list[str] = []
         try:
             frame, report = merged(ids[0])
-            said = []
         except FanOut as refused:
             if options["how"] == "left":  # the rows of the first table are what it is for
                 raise
@@ -284,10 +281,9 @@ def merge(
                 raise refused from None
             said = [f"a row of the result is one of {report.start}: {ids[0]}, named first, would repeat its own"]
     said += [str(warning.message) for warning in caught]
-    if output is not None and output.suffix.casefold() == ".parquet":
-        frame.to_parquet(output, index=False)
-    elif output is not None:
-        frame.to_csv(output, index=False)
+    if output is not None:
+        write = frame.to_parquet if output.suffix.casefold() == ".parquet" else frame.to_csv
+        write(output, index=False)
     if as_json:
         _print_json({**report.to_dict(), "columns": list(frame.columns), "output": output, "warnings": said})
         return
@@ -303,27 +299,14 @@ def merge(
 @click.argument("question")
 @_k
 @_method
-@_lm
-@_api_base
-@_store
+@_model
 @_json
-def ask(
-    corpus: str,
-    question: str,
-    k: HowMany,
-    method: str | None,
-    as_json: bool,
-    **settings: str | None,
-) -> None:
+def ask(corpus: str, question: str, k: HowMany, method: str | None, as_json: bool, **settings: str | None) -> None:
     """Answer QUESTION from the tables of CORPUS with a language model.
 
     Example: tagframe ask bank.sqlite "What do clients in Bohemia borrow for?" --lm openai/gpt-4o-mini
     """
-    answer = tagframe.ask(question, _opened(corpus), k=k, method=method, **_given(settings))
-    if as_json:
-        _print_json(answer.to_dict())
-    else:
-        click.echo(repr(answer))
+    _show(tagframe.ask(question, _opened(corpus), k=k, method=method, **_given(settings)), as_json)
 
 
 @main.command()
@@ -362,10 +345,7 @@ def check(corpus: str, baseline: Path, bound: float | None, accept: bool, as_jso
     from tagframe.evaluation import check as checked
 
     found = checked(_opened(corpus), baseline, accept=accept, **_given({"bound": bound}))
-    if as_json:
-        _print_json(found.to_dict())
-    else:
-        click.echo(repr(found))
+    _show(found, as_json)
     if found.findings:
         click.get_current_context().exit(1)
 
@@ -374,9 +354,7 @@ def check(corpus: str, baseline: Path, bound: float | None, accept: bool, as_jso
 @_corpus
 @click.argument("questions", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @_k
-@_lm
-@_api_base
-@_store
+@_model
 @_json
 def evaluate(corpus: str, questions: Path, k: HowMany, as_json: bool, **settings: str | None) -> None:
     """Measure retrieval over CORPUS on QUESTIONS, a CSV file with "question" and "sql" or "tables".
@@ -389,10 +367,7 @@ def evaluate(corpus: str, questions: Path, k: HowMany, as_json: bool, **settings
 
     with config.context(**_given(settings)):
         found = evaluated(_opened(corpus), questions, k=k or "auto", answers=settings["lm"] is not None)
-    if as_json:
-        _print_json(found.to_dict())
-    else:
-        click.echo(repr(found))
+    _show(found, as_json)
 
 
 @main.command()
@@ -422,9 +397,7 @@ def cache(remove: tuple[str, ...], as_json: bool) -> None:
 @click.option("--budget", type=click.FloatRange(min=0), help="Dollars that the model may cost while this runs.")
 @click.option("--password-from", help="The variable of the environment that has the password of a server.")
 @click.option("--follow-links", is_flag=True, help="Read what links in a folder lead to outside of it.")
-@_lm
-@_api_base
-@_store
+@_model
 def mcp(
     sources: tuple[str, ...],
     to: Path | None,

@@ -23,8 +23,8 @@ class ToolSchema(TypedDict):
     name: str
     title: str
     description: str
-    input: dict[str, Any]
-    output: dict[str, Any]
+    input_schema: dict[str, Any]
+    output_schema: dict[str, Any]
 
 
 def schema_of(tool: Callable[..., Any]) -> ToolSchema:
@@ -47,15 +47,10 @@ def _schema_of(tool: Callable[..., Any]) -> ToolSchema:
     for name, schema in taken["properties"].items():
         schema["description"] = described[name]
     given = _plain(TypeAdapter(inspect.get_annotations(tool, eval_str=True)["return"]).json_schema())
-    paragraphs = [" ".join(paragraph.split()) for paragraph in told.split("\n\n")]
+    description = "\n".join(" ".join(paragraph.split()) for paragraph in told.split("\n\n"))
     name = tool.__name__
-    return ToolSchema(
-        name=name,
-        title=name.replace("_", " ").capitalize().replace("sql", "SQL"),
-        description="\n".join(paragraphs),
-        input=taken,
-        output=given,
-    )
+    title = name.replace("_", " ").capitalize().replace("sql", "SQL")
+    return ToolSchema(name=name, title=title, description=description, input_schema=taken, output_schema=given)
 
 
 def _plain(schema: Any) -> Any:
@@ -76,7 +71,7 @@ def in_format(tool: Callable[..., Any], format: Format) -> dict[str, Any]:
         InvalidArgument: no such format.
     """
     schema = schema_of(tool)
-    name, description, taken = schema["name"], schema["description"], schema["input"]
+    name, description, taken = schema["name"], schema["description"], schema["input_schema"]
     match format:
         case "openai":
             function = {"name": name, "description": description, "parameters": taken}

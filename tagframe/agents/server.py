@@ -151,21 +151,9 @@ class CorpusServer:
             schema = schema_of(getattr(Tools, name))
             writes = name == "learn" or (name == "merge_tables" and self._allowed.files)
             hints = types.ToolAnnotations(
-                title=schema["title"],
-                read_only_hint=not writes,
-                destructive_hint=False,
-                open_world_hint=name == "ask",
+                title=schema["title"], read_only_hint=not writes, destructive_hint=False, open_world_hint=name == "ask"
             )
-            listed.append(
-                types.Tool(
-                    name=name,
-                    title=schema["title"],
-                    description=schema["description"],
-                    input_schema=schema["input"],
-                    output_schema=schema["output"],
-                    annotations=hints,
-                )
-            )
+            listed.append(types.Tool(**schema, annotations=hints))
         return listed
 
     async def _call_tool(
@@ -188,10 +176,9 @@ class CorpusServer:
                 tools = self._tools.result()
                 with stopping.here(), told_to(lambda message: doing.__setitem__(0, message)):
                     return work(tools)
-            except (TagframeError, Stopped) as error:
-                return _Failed.of(error)
             except Exception as error:
-                logging.getLogger(__name__).exception("a tool failed")
+                if not isinstance(error, TagframeError | Stopped):
+                    logging.getLogger(__name__).exception("a tool failed")
                 return _Failed.of(error)
 
         async with anyio.create_task_group() as beside:

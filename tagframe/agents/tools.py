@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -96,6 +96,24 @@ _COMMON = 10
 _SEARCHED = 500_000
 """Rows of all tables up to which a value is looked for in all of them."""
 _PLACES = 50
+
+
+class _Known(NamedTuple):
+    """How the tables of some profiles are called.
+
+    Attributes:
+        profiles: of the corpus.
+        names: table ids by name in SQL.
+        ids: names in SQL by table id.
+        dialect: of statements.
+        is_one: whether it is the only one.
+    """
+
+    profiles: Sequence[TableProfile]
+    names: dict[str, str]
+    ids: dict[str, str]
+    dialect: str
+    is_one: bool
 
 
 def names_of_tools(may_ask: bool, may_learn: bool) -> list[str]:
@@ -254,7 +272,7 @@ class Tools:
 
     def _head(self, profile: TableProfile) -> DescribedTable:
         around = tables_around(self.corpus, [profile.id])
-        names = {self._name(id): id for id in [profile.id, *around] if id in self._ids}
+        names = {self._name(id): id for id in [profile.id, *around] if id in self._known.ids}
         chances = {id: float(id == profile.id) for id in names.values()}
         told: DescribedTable = {
             "id": profile.id,
@@ -478,10 +496,10 @@ class Tools:
 
         It then runs in the engine that holds these, and not in the one that holds most of the corpus.
         """
-        names, (_, is_one) = self._names, self._speech
+        names = self._known.names
         if not names:
             raise SourceNotFound("no rows can be read: only schemas are known here, or the sources are gone")
-        if not is_one:
+        if not self._known.is_one:
             return Query(sql, names)
         reader = Reader(self.corpus, names)
         named = reader.named(sql)
@@ -507,7 +525,7 @@ class Tools:
             f"SELECT {name} AS v, COUNT(*) AS n FROM {sql_name(self._name(profile.id), self._dialect)} "
             f"WHERE {name} IS NOT NULL GROUP BY {name} ORDER BY n DESC LIMIT {_COMMON}"
         )
-        note, common = "", list[Value]()
+        note, common, is_ordered = "", list[Value](), known.family in ("integer", "real", "date")
         try:
             found = rows_of(self._run(statement, _COMMON, False)[0])
             page, *_ = page_of(found, 0, TOKENS / 2)
@@ -522,8 +540,8 @@ class Tools:
             rows=known.rows,
             nulls=known.nulls,
             distinct=known.distinct,
-            minimum=known.minimum if known.family in ("integer", "real", "date") else None,
-            maximum=known.maximum if known.family in ("integer", "real", "date") else None,
+            minimum=known.minimum if is_ordered else None,
+            maximum=known.maximum if is_ordered else None,
             common=common,
             description=known.description,
             note="; ".join(filter(None, [note, "counts but those of common values are estimates" * profile.estimated])),
@@ -557,7 +575,7 @@ class Tools:
         """The tables to look in: those that are named; else all if they are few, or those that are known to hold it."""
         if tables is not None:
             return [self.corpus.profile(table) for table in tables], ""
-        readable = [self.corpus.profile(id) for id in self._names.values()]
+        readable = [self.corpus.profile(id) for id in self._known.names.values()]
         if sum(profile.rows or 0 for profile in readable) <= _SEARCHED:
             return readable, ""
         index = index_of(self.corpus, get_embedder())
@@ -573,11 +591,12 @@ class Tools:
             escaped = escaped.replace(sign, f"!{sign}")
         like = "'%" + escaped.lower().replace("'", "''") + "%'"
         table = sql_name(self._name(profile.id), self._dialect)
+        kind = "TEXT" if self._dialect == "sqlite" else "VARCHAR"
         parts: list[str] = []
         names: list[str] = []
         for column in profile.columns:
             if column.for_models and column.family not in ("blob", "empty", "boolean"):
-                cell = f"CAST({sql_name(column.name, self._dialect)} AS {self._text})"
+                cell = f"CAST({sql_name(column.name, self._dialect)} AS {kind})"
                 parts.append(
                     f"SELECT {len(names)} AS c, {cell} AS v, COUNT(*) AS n FROM {table} "
                     f"WHERE LOWER({cell}) LIKE {like} ESCAPE '!' GROUP BY {cell}"
@@ -641,38 +660,23 @@ class Tools:
     # --- names
 
     @property
-    def _known(self) -> tuple[Any, dict[str, str], dict[str, str], tuple[str, bool]]:
-        """By the profiles: names in SQL, names by id, and the dialect of statements and whether it is the only one."""
+    def _known(self) -> _Known:
+        """By the profiles."""
         profiles = self.corpus.profiles
-        known = self.__dict__.get("_named")
-        if known is None or known[0] is not profiles:
+        known: _Known | None = self.__dict__.get("_named")
+        if known is None or known.profiles is not profiles:
             names = names_of(self.corpus)
             engines = {id(engine): engine for engine in map(self.corpus.engine, names.values()) if engine is not None}
             dialects = {engine.dialect.name for engine in engines.values()}
             dialect = Reader(self.corpus, names).engine.dialect.name if len(dialects) > 1 else "".join(dialects)
-            known = profiles, names, {id: name for name, id in names.items()}, (dialect or "sqlite", len(dialects) == 1)
+            ids = {id: name for name, id in names.items()}
+            known = _Known(profiles, names, ids, dialect or "sqlite", len(dialects) == 1)
             self.__dict__["_named"] = known
-        return known  # type: ignore[no-any-return]
-
-    @property
-    def _names(self) -> dict[str, str]:
-        return self._known[1]
-
-    @property
-    def _ids(self) -> dict[str, str]:
-        return self._known[2]
-
-    @property
-    def _speech(self) -> tuple[str, bool]:
-        return self._known[3]
+        return known
 
     @property
     def _dialect(self) -> str:
-        return self._speech[0]
-
-    @property
-    def _text(self) -> str:
-        return "TEXT" if self._dialect == "sqlite" else "VARCHAR"
+        return self._known.dialect
 
     def _name(self, id: str) -> str:
-        return self._ids.get(id, id)
+        return self._known.ids.get(id, id)

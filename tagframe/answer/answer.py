@@ -12,7 +12,7 @@ import pandas as pd
 from tagframe import results
 from tagframe.answer.tables_confidence import confidence_in
 from tagframe.display import Public
-from tagframe.errors import FactUnknown, NotConnected
+from tagframe.errors import FactUnknown, NotConnected, counted
 from tagframe.lm import Usage
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class StepUse:
         return self.usage.rows - self.usage.deduplicated
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.calls} call{'s' * (self.calls != 1)}, {self.usage.seconds:.2f} s"
+        return f"{self.name}: {counted(self.calls, 'call')}, {self.usage.seconds:.2f} s"
 
 
 @dataclass(frozen=True)
@@ -121,6 +121,12 @@ class Answer(Public):
         """The ids of the tables that the query reads."""
         return [] if self.execution is None else list(self.execution.tables)
 
+    @property
+    def made_of(self) -> str:
+        """How many rows of which tables it was made of, in words."""
+        rows = counted(len(self.rows), "row")
+        return f"{rows} of {', '.join(self.tables)}" if self.tables else rows
+
     @cached_property
     def sources(self) -> pd.DataFrame:
         """The rows behind the answer, by their keys; see :meth:`tagframe.answer.Execution.sources`.
@@ -184,12 +190,10 @@ class Answer(Public):
     def __repr__(self) -> str:
         from tagframe.display import fitted
 
-        tables = f" of {', '.join(self.tables)}" if self.tables else ""
-        rows = f"{len(self.rows):,} row{'s' * (len(self.rows) != 1)}"
         said = "".join(f"\nassumed: {one}" for one in self.assumptions)
         said += "".join(f"\ndoubt: {one}" for one in self.doubts)
         sure = "" if self.confidence is None else f" (these tables at {self.confidence:.0%})"
-        return fitted(f"{self.text}\n{said}\nfrom {rows}{tables}{sure}\nby {self.query}")
+        return fitted(f"{self.text}\n{said}\nfrom {self.made_of}{sure}\nby {self.query}")
 
     def _repr_html_(self) -> str:
         from tagframe.display import answer_html

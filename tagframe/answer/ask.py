@@ -123,16 +123,10 @@ def ask(
         RowsFailed: an LM function has values without an answer.
         DoubtedAnswer: with ``on_doubt="raise"``; the answer is on it.
     """
-    options = {
-        "k": k,
-        "method": method,
-        "limits": limits,
-        "on_error": on_error,
-        "rows_per_call": rows_per_call,
-        "text": text,
-        "on_doubt": on_doubt,
-    }
-    with _pipeline(ask, corpus, {**options, **settings}) as tag:
+    own = AskOptions(
+        k=k, method=method, limits=limits, on_error=on_error, rows_per_call=rows_per_call, text=text, on_doubt=on_doubt
+    )
+    with _pipeline(ask, corpus, {**own, **settings}) as tag:
         return tag(question, quote=True) if quote else tag(question)
 
 

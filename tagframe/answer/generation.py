@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,8 @@ from tagframe.lm.prompt import Accept
 from tagframe.operators import OPERATORS, Step, gather, run
 from tagframe.operators.answer_grammar import parse_block
 from tagframe.operators.cells import FENCE_RULE, encode_rows, fence
+
+T = TypeVar("T")
 
 GEN_CHARACTERS = 40_000
 """Rows that one prompt holds, in characters at most; about 10,000 tokens."""
@@ -142,12 +144,7 @@ def _written_already(rows: pd.DataFrame) -> str | None:
 def _are_the_answer(rows: pd.DataFrame) -> bool:
     """Whether ``syn`` says that no text is to be written from the rows, and their values stand for themselves."""
     execution = results.recall(rows, "execution")
-    if (
-        execution is None
-        or execution.query.wants_text is not False
-        or not rows.size
-        or bool(rows.isna().all(axis=None))
-    ):
+    if execution is None or execution.query.wants_text is not False or rows.isna().all(axis=None):
         return False
     return len(rows) == 1 or (rows.shape[1] == 1 and len(rows) <= _MOST_VALUES)
 
@@ -166,10 +163,20 @@ def one_value(prompt: Prompt, accept: Accept[Any]) -> Step[Any]:
     Raises:
         LMError: there is none.
     """
-    completion = (yield from gather(Batch([prompt], accept)))[0]
-    if completion.error is not None:
-        raise completion.error
-    return completion.value
+    return (yield from values_of(Batch([prompt], accept)))[0]
+
+
+def values_of(batch: Batch[T]) -> Step[list[T]]:
+    """The answers to the prompts of a batch.
+
+    Raises:
+        LMError: one has none.
+    """
+    completions = yield from gather(batch)
+    for completion in completions:
+        if completion.error is not None:
+            raise completion.error
+    return [cast("T", completion.value) for completion in completions]
 
 
 def plain_values(rows: pd.DataFrame) -> list[Any]:
@@ -178,8 +185,12 @@ def plain_values(rows: pd.DataFrame) -> list[Any]:
     >>> plain_values(pd.DataFrame({"n": pd.array([1, None], dtype="Int64"), "t": ["a", "b"]}))
     [1, 'a', None, 'b']
     """
-    columns = [[plain_value(cell) for cell in rows.iloc[:, position]] for position in range(rows.shape[1])]
-    return [cell for row in zip(*columns, strict=True) for cell in row]
+    return [cell for row in plain_rows(rows) for cell in row]
+
+
+def plain_rows(rows: pd.DataFrame) -> list[tuple[Any, ...]]:
+    """The rows as plain Python values."""
+    return [tuple(map(plain_value, row)) for row in rows.itertuples(index=False, name=None)]
 
 
 def plain_value(cell: Any) -> Any:

@@ -35,17 +35,33 @@ def metered(step: Step[T], name: str, question: str, account: Callable[[StepUse]
         usages.extend(completion.usage for completions in arrived.values() for completion in completions.values())
 
     try:
-        return (yield from _relayed(step, _Relay(Label(name.split()[0], question)), took))
+        return (yield from _relayed(step, Label(name.split()[0], question), seen=took))
     finally:
         account(StepUse(name, replace(total(usages), seconds=time.monotonic() - began)))
 
 
 def labelled(step: Step[T], stage: str, guess: Callable[[Prompt], str] | None = None) -> Step[T]:
     """The step, whose prompts say of which stage they are, and are guessed so where somebody quotes them."""
-    return (yield from _relayed(step, _Relay(Label(stage), guess)))
+    return (yield from _relayed(step, Label(stage), guess))
 
 
-def _relayed(step: Step[T], relay: _Relay, seen: Callable[[Arrived], None] = lambda arrived: None) -> Step[T]:
+def _relayed(
+    step: Step[T],
+    label: Label,
+    guess: Callable[[Prompt], str] | None = None,
+    seen: Callable[[Arrived], None] = lambda arrived: None,
+) -> Step[T]:
+    """The step; its batches are passed on under a label, and what arrives of them comes back as those that it knows."""
+    known: dict[Batch[Any], Batch[Any]] = {}
+
+    def out(batch: Batch[Any]) -> Batch[Any]:
+        given, guessed = batch.label, batch.guess
+        if guessed is None and guess is not None and batch.prompts:
+            guessed = guess(batch.prompts[0])
+        ours = Label(given.stage or label.stage, given.question or label.question)
+        known[sent := replace(batch, label=ours, guess=guessed)] = batch
+        return sent
+
     arrived: Arrived | None = None
     try:
         while True:
@@ -53,30 +69,8 @@ def _relayed(step: Step[T], relay: _Relay, seen: Callable[[Arrived], None] = lam
                 asked = step.send(arrived)  # type: ignore[arg-type]
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
-            arrived = relay.back((yield [relay.out(batch) for batch in asked]))
+            answers = yield [out(batch) for batch in asked]
+            arrived = {known[sent]: completions for sent, completions in answers.items()}
             seen(arrived)
     finally:
         step.close()
-
-
-class _Relay:
-    """Passes batches on under a label, and what arrives of them back under the names that the step knows."""
-
-    def __init__(self, label: Label, guess: Callable[[Prompt], str] | None = None) -> None:
-        self._label = label
-        self._guess = guess
-        self._known: dict[Batch[Any], Batch[Any]] = {}
-
-    def out(self, batch: Batch[Any]) -> Batch[Any]:
-        """The batch under its label."""
-        given, guess = batch.label, batch.guess
-        label = Label(given.stage or self._label.stage, given.question or self._label.question)
-        if guess is None and self._guess is not None and batch.prompts:
-            guess = self._guess(batch.prompts[0])
-        sent = replace(batch, label=label, guess=guess)
-        self._known[sent] = batch
-        return sent
-
-    def back(self, arrived: Arrived) -> Arrived:
-        """What has arrived of batches that were passed on."""
-        return {self._known[sent]: completions for sent, completions in arrived.items()}

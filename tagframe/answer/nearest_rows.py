@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,14 +14,14 @@ import numpy as np
 import pandas as pd
 
 from tagframe.answer.answer import Generated
-from tagframe.answer.generation import one_value, plain_value
+from tagframe.answer.generation import one_value, plain_rows, values_of
 from tagframe.answer.row_vectors import CACHE, catalogue_of_rows, vectors_of_rows
 from tagframe.answer.step_models import driver
 from tagframe.answer.tag import TAG
 from tagframe.embed import WITHOUT_A_HUB, get_embedder
 from tagframe.errors import AnswerRejected, EmbedderNotFound, EmptyCorpus, EmptyQuestion, InvalidArgument
 from tagframe.lm import Batch, Label, Prompt
-from tagframe.operators import Step, gather, run
+from tagframe.operators import Step, run
 from tagframe.operators.answer_grammar import parse_block, without_reasoning
 from tagframe.operators.cells import fence
 
@@ -96,11 +97,9 @@ def row_texts(rows: pd.DataFrame) -> list[str]:
     >>> row_texts(pd.DataFrame({"school": ["Low Tide High"], "math": [612]}))
     ['- school: Low Tide High\\n- math: 612']
     """
-    columns = [[plain_value(cell) for cell in rows.iloc[:, position]] for position in range(rows.shape[1])]
-    names = list(map(str, rows.columns))
     texts = (
-        "\n".join(f"- {name}: {cell}" for name, cell in zip(names, cells, strict=True) if cell is not None)
-        for cells in zip(*columns, strict=True)
+        "\n".join(f"- {name}: {cell}" for name, cell in zip(rows.columns, cells, strict=True) if cell is not None)
+        for cells in plain_rows(rows)
     )
     # Half characters have no place in a model's request, nor in a text of Arrow's.
     return [text if text.isascii() else text.encode("utf-8", "replace").decode() for text in texts]
@@ -182,9 +181,8 @@ class NearestRows:
             embedder = self._embedder()
             index, texts, copies, left_out = faiss.IndexFlatIP(embedder.dimension), [], [], 0
             for table in self.tables:
-                listed = [
-                    text for text in row_texts(self.corpus.read(table, shown[table])) if text
-                ]  # none of nothing but nulls
+                # None of nothing but nulls.
+                listed = list(filter(None, row_texts(self.corpus.read(table, shown[table]))))
                 kept = _spaced(listed, self.rows)
                 left_out += len(listed) - len(kept)
                 if kept:
@@ -225,22 +223,15 @@ def _spaced(texts: Sequence[str], most: int | None) -> Sequence[str]:
 
 def _scored(request: str, rows: Sequence[str]) -> Step[list[float]]:
     prompts = [Prompt.of(f"{fence(row)}\n\nQuestion: {request}", system=_SCORE_TASK) for row in rows]
-    completions = yield from gather(Batch(prompts, _parse_score, max_tokens=16, label=Label("sem_score")))
-    for completion in completions:
-        if completion.error is not None:
-            raise completion.error
-    return [float(completion.value or 0.0) for completion in completions]
+    return (yield from values_of(Batch(prompts, _parse_score, max_tokens=16, label=Label("sem_score"))))
 
 
 def _parse_score(text: str) -> float:
     said = without_reasoning(text).strip().rstrip(".")
-    try:
-        score = float(said)
-    except ValueError as error:
-        raise AnswerRejected(f"expected a number from 0 to 1, got {said[:80]!r}") from error
-    if not 0 <= score <= 1:
-        raise AnswerRejected(f"expected a number from 0 to 1, got {said[:80]!r}")
-    return score
+    with suppress(ValueError):
+        if 0 <= (score := float(said)) <= 1:
+            return score
+    raise AnswerRejected(f"expected a number from 0 to 1, got {said[:80]!r}")
 
 
 @dataclass(frozen=True)

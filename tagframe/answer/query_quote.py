@@ -12,7 +12,7 @@ from tagframe.answer.metering import as_step, metered
 from tagframe.answer.step_models import QuotingModels, driver
 from tagframe.engines.base import SQLLimits
 from tagframe.errors import RowsFailed, TooManyRowsWarning
-from tagframe.lm import Prompt, Quote, QuoteEnds, quoted_embeddings
+from tagframe.lm import Quote, QuoteEnds, quoted_embeddings
 from tagframe.operators import run
 
 _GUESS = '{"text": "an answer of some twenty words, with a name and a number in it", "values": ["a name"]}'
@@ -39,7 +39,7 @@ def quote_of(query: Any, execute: Any, gen: Any = None, question: str = "") -> Q
         UnsafeSQL, SQLFailed: as ``exec`` does.
         NotConfigured: there is something to ask, and no model is set.
     """
-    quoting = QuotingModels(_guess)
+    quoting = QuotingModels(lambda prompt: _GUESS)
     limits = getattr(execute, "limits", None)
     if isinstance(limits, SQLLimits):
         execute = replace(execute, limits=replace(limits, rows=_ROWS))
@@ -59,7 +59,3 @@ def quote_of(query: Any, execute: Any, gen: Any = None, question: str = "") -> Q
         if gen is not None:
             run(metered(as_step(gen, question, rows), "gen", question, lambda use: None), driver(quoting))
     return replace(sum(embedded, quoting.quote), query=query, stages=stages)
-
-
-def _guess(prompt: Prompt) -> str:
-    return _GUESS

@@ -15,7 +15,7 @@ import pandas as pd
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from tagframe.answer.generation import plain_value
+from tagframe.answer.generation import plain_rows, plain_value
 from tagframe.answer.sql_tree import aggregates, is_grouped, item_at, named_items, parsed, written
 from tagframe.errors import CorpusError, SQLFailed, UnsafeSQL, counted
 
@@ -94,7 +94,7 @@ def _each_once(tree: exp.Select, rows: pd.DataFrame, reader: Reader) -> Iterator
     if not tree.args.get("joins") or tree.args.get("distinct") is not None:
         return
     if not is_grouped(tree):
-        if tree.args.get("limit") is None and len(rows) > (distinct := len(set(_cells(rows)))):
+        if tree.args.get("limit") is None and len(rows) > (distinct := len(set(plain_rows(rows)))):
             yield f"the {len(rows):,} rows repeat themselves; each once, there are {distinct:,}"
         return
     other = tree.copy()
@@ -131,7 +131,7 @@ def _equals_of_last(tree: exp.Select, rows: pd.DataFrame, reader: Reader) -> Ite
     further = len(rows) + 1000
     other.set("limit", exp.Limit(expression=exp.Literal.number(further)))
     more = _run(other, reader, further)
-    keys, shown = _cells(more.iloc[:, rows.shape[1] :]), _cells(more.iloc[:, : rows.shape[1]])
+    keys, shown = plain_rows(more.iloc[:, rows.shape[1] :]), plain_rows(more.iloc[:, : rows.shape[1]])
     last = len(rows) - 1
     equal = [row for row, key in zip(shown[last:], keys[last:], strict=True) if key == keys[last]]
     behind = len(equal) - 1
@@ -152,12 +152,7 @@ def _meant_by(key: exp.Expr, items: Sequence[exp.Expr], by_alias: dict[str, exp.
 
 
 def _same_rows(one: pd.DataFrame, other: pd.DataFrame) -> bool:
-    return len(one) == len(other) and Counter(_cells(one)) == Counter(_cells(other))
-
-
-def _cells(rows: pd.DataFrame) -> list[tuple[object, ...]]:
-    """The rows as plain values, which can be compared; lists among them as texts."""
-    return [tuple(map(plain_value, row)) for row in rows.itertuples(index=False, name=None)]
+    return len(one) == len(other) and Counter(plain_rows(one)) == Counter(plain_rows(other))
 
 
 def _difference(rows: pd.DataFrame, other: pd.DataFrame, there: str, it: str) -> str:
@@ -166,5 +161,5 @@ def _difference(rows: pd.DataFrame, other: pd.DataFrame, there: str, it: str) ->
         return f"{there} {counted(len(other), 'row')} for {len(rows):,}"
     if other.size == 1:
         return f"{it} {plain_value(other.iat[0, 0])} for {plain_value(rows.iat[0, 0])}"
-    changed = (Counter(_cells(other)) - Counter(_cells(rows))).total()
+    changed = (Counter(plain_rows(other)) - Counter(plain_rows(rows))).total()
     return f"{changed:,} of {len(rows):,} rows would be others"

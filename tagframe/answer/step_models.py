@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from tagframe import config
@@ -95,9 +94,7 @@ class _Streams:
                     return arrived
             except ReplayMiss as error:
                 miss = miss or error
-        if miss is not None:
-            raise miss
-        return {}
+        return _nothing(miss)
 
     async def atake(self) -> Arrived:
         """:meth:`take`, awaited."""
@@ -108,16 +105,12 @@ class _Streams:
                     return arrived
             except ReplayMiss as error:
                 miss = miss or error
-        if miss is not None:
-            raise miss
-        return {}
+        return _nothing(miss)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         with contextlib.ExitStack() as stack:
             for stream in self._streams.values():
                 stack.push(stream)
@@ -125,9 +118,13 @@ class _Streams:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         async with contextlib.AsyncExitStack() as stack:
             for stream in self._streams.values():
                 stack.push_async_exit(stream)
+
+
+def _nothing(miss: ReplayMiss | None) -> Arrived:
+    if miss is not None:
+        raise miss
+    return {}

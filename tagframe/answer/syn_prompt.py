@@ -171,9 +171,7 @@ def parse_statement(text: str, check: Callable[[str], str], *, may_be_missing: b
         try:
             said = json.loads(body)
         except json.JSONDecodeError as error:
-            raise AnswerRejected(
-                f"expected a SELECT statement in a ```sql block, got {text[:120]!r} ({error})"
-            ) from error
+            raise AnswerRejected(f"{_EXPECTED}, got {text[:120]!r} ({error})") from error
         if isinstance(said, dict) and set(said) == {"missing"} and isinstance(said["missing"], str):
             if may_be_missing:
                 return Missing(said["missing"].strip() or "what the question needs")

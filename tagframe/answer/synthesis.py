@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from tagframe.answer.generation import one_value
@@ -79,9 +80,8 @@ class Synthesizer:
 
     def _runs(self, known: Query) -> bool:
         """Whether a statement that a person gave can still run: columns may be gone, or hidden, since."""
-        reader = Reader(self.corpus, known.tables)
         try:
-            check_staged(known.sql, reader) if has_functions(known.sql) else reader.compile(known.sql)
+            _compiled(known.sql, Reader(self.corpus, known.tables))
         except (UnsafeSQL, SQLFailed):
             return False
         return True
@@ -94,18 +94,9 @@ class Synthesizer:
         return None if said.sql == query.sql else _query(query, said)
 
     def _asked(self, prompt: Prompt, shown: Query, *, may_be_missing: bool = False) -> Step[Written | Missing]:
-        reader = Reader(self.corpus, shown.tables)
-
-        def check(sql: str) -> str:
-            if not has_functions(sql):
-                return reader.compile(sql)
-            return check_staged(sql, reader)
-
-        def accept(text: str) -> Written | Missing:
-            return parse_statement(text, check, may_be_missing=may_be_missing)
-
-        said: Written | Missing = yield from one_value(prompt, accept)
-        return said
+        check = partial(_compiled, reader=Reader(self.corpus, shown.tables))
+        accept = partial(parse_statement, check=check, may_be_missing=may_be_missing)
+        return (yield from one_value(prompt, accept))  # type: ignore[no-any-return]
 
     def prompt(self, request: str, shown: Query, note: str = "") -> Prompt:
         """What the model is asked: the request, over the tables that it is shown."""
@@ -129,14 +120,13 @@ class Synthesizer:
         if self.k is None and self.method is None and are_few(corpus, names):
             return Query("", names)
         k = RETRIEVED if self.k is None and self.method is None else self.k
-        return self._of(_retrieved(corpus, request, k, self.method))
+        return self._of(retrieve_tables(request, corpus, k=k, method=self.method))
 
     def _has_rows(self, table: str) -> bool:
         return self.corpus.profile(table).rows != 0 and self.corpus.engine(table) is not None
 
     def _of(self, found: RetrievedTables) -> Query:
-        profiles = [found.corpus.profile(id) for id in found.ids]
-        return Query("", names_in_sql(profiles), found)
+        return Query("", names_in_sql(map(found.corpus.profile, found.ids)), found)
 
     def _with(self, what: str, shown: Query) -> tuple[Query, str]:
         """More tables, for what is said to be missing, and what is said of them."""
@@ -144,7 +134,7 @@ class Synthesizer:
         others = [id for id in self.corpus.ids if id not in known and self._has_rows(id)]
         new: list[str] = []
         if others and what.strip():
-            new = [hit.id for hit in _retrieved(self.corpus.subset(others), what, _MORE, None).tables]
+            new = retrieve_tables(what, self.corpus.subset(others), k=_MORE).ids
         tables = names_in_sql(self.corpus.profile(id) for id in [*shown.tables.values(), *new])
         told = f"the last {len(new)} tables were added." if new else "it was looked for, and there is no further table."
         note = f'You said that this was missing: {{"missing": "{one_line(what)}"}}; {told} Now write the statement.'
@@ -155,6 +145,6 @@ def _query(shown: Query, said: Written) -> Query:
     return replace(shown, sql=said.sql, assumptions=said.assumptions, wants_text=said.wants_text)
 
 
-def _retrieved(corpus: Corpus, request: str, k: int | Literal["auto"] | None, method: str | None) -> RetrievedTables:
-    """The best tables; a model is asked by no method but those that are made of its words."""
-    return retrieve_tables(request, corpus, k=k, method=method)
+def _compiled(sql: str, reader: Reader) -> str:
+    """A statement as it may run, with LM functions or without."""
+    return check_staged(sql, reader) if has_functions(sql) else reader.compile(sql)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from tagframe.display.join_graph import join_graph
 from tagframe.display.markup import escaped, page, small, table
 from tagframe.display.terminal import fitted
-from tagframe.errors import counted
 
 if TYPE_CHECKING:
     from tagframe.answer import Answer
@@ -25,11 +24,11 @@ def answer_text(answer: Answer) -> str:
     lines += [f"tables:   these and no others at {answer.confidence:.0%}"] if answer.confidence is not None else []
     last_syn, last_exec = _last(answer, "syn"), _last(answer, "exec")
     for position, step in enumerate(answer.steps):
-        lines.append(f"{step.name}: {_took(step.calls, step.usage.seconds)}")
+        lines.append(str(step))
         if position == last_syn:
             lines.append(f"    {answer.query}")
         if position == last_exec:
-            lines += [f"    {line}" for line in [*_stages(answer), _made_of(answer)]]
+            lines += [f"    {line}" for line in [*_stages(answer), answer.made_of]]
     return fitted("\n".join(lines))
 
 
@@ -37,17 +36,8 @@ def _last(answer: Answer, name: str) -> int | None:
     return max((position for position, step in enumerate(answer.steps) if step.name.startswith(name)), default=None)
 
 
-def _took(calls: int, seconds: float) -> str:
-    return f"{counted(calls, 'call')}, {seconds:.2f} s"
-
-
 def _stages(answer: Answer) -> list[str]:
     return [] if answer.execution is None else [str(stage) for stage in answer.execution.stages]
-
-
-def _made_of(answer: Answer) -> str:
-    rows = counted(len(answer.rows), "row")
-    return f"{rows} of {', '.join(answer.tables)}" if answer.tables else rows
 
 
 def answer_html(answer: Answer, plan: JoinPlan | None) -> str:
@@ -69,11 +59,11 @@ def answer_html(answer: Answer, plan: JoinPlan | None) -> str:
     parts.append(table(names, cells, words=set(names)) if names else "")
     sure = "" if answer.confidence is None else f", these tables at {answer.confidence:.0%}"
     parts.append(
-        small(_made_of(answer) + sure + ("" if len(shown) == len(answer.rows) else f", the first {_ROWS} are shown"))
+        small(answer.made_of + sure + ("" if len(shown) == len(answer.rows) else f", the first {_ROWS} are shown"))
     )
     if plan is not None and plan.steps:
         parts.append(f'<div style="padding:12px 0 6px">{join_graph(plan)}</div>')
-    parts.append(small("; ".join(f"{step.name}: {_took(step.calls, step.usage.seconds)}" for step in answer.steps)))
+    parts.append(small("; ".join(map(str, answer.steps))))
     return page("".join(parts))
 
 

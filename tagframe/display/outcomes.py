@@ -13,17 +13,11 @@ if TYPE_CHECKING:
 
 _MOST_REASONS = 10
 _SHADES = {
-    "yes": 0.7,
-    "kept": 0.7,
-    "answered": 0.7,
-    "joined": 0.7,
+    **dict.fromkeys(("yes", "kept", "answered", "joined"), 0.7),
     "cut": 0.4,
     "unsure": 0.3,
-    "no": 0.15,
-    "left out": 0.15,
-    "lone": 0.15,
-    "null": 0.0,
-    "not asked": 0.0,
+    **dict.fromkeys(("no", "left out", "lone"), 0.15),
+    **dict.fromkeys(("null", "not asked"), 0.0),
     "failed": -1.0,
 }
 """How dark each outcome is in the bar; failed ones are hatched."""

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tagframe.display.markup import percent, width_of
+from tagframe.errors import counted
 
 if TYPE_CHECKING:
     from tagframe.joins import JoinPlan, JoinStep
@@ -103,7 +104,7 @@ def alternative_lines(plan: JoinPlan) -> list[str]:
 def plan_text(plan: JoinPlan) -> str:
     """A plan in a terminal: the join tree, and the other ways to join."""
     through = f", through {', '.join(plan.bridges)}" if plan.bridges else ""
-    lines = [f"JoinPlan of {len(plan.tables)} table{'s' * (len(plan.tables) != 1)}{through}:"]
+    lines = [f"JoinPlan of {counted(len(plan.tables), 'table')}{through}:"]
     lines += [f"  {line}" for line in join_tree(plan).split("\n")]
     lines += [*map(str, plan.moves), *left_out_lines(plan)]
     if plan.alternatives:
@@ -148,16 +149,14 @@ def _filled(reasons: Sequence[str], indent: int) -> list[str]:
 
 def other_ways(plan: JoinPlan) -> str:
     """How many alternatives a plan has."""
-    count = len(plan.alternatives)
-    return "1 other way to join" if count == 1 else f"{count} other ways to join"
+    return counted(len(plan.alternatives), "other way to join", "other ways to join")
 
 
 def headline(found: RetrievedTables) -> str:
     """What was asked, and how many tables were found."""
-    count = len(found.tables)
     together = "" if found.anchor is None else f", together with {found.anchor}"
     asked = found.question if len(found.question) <= _LONGEST_QUESTION else f"{found.question[:_LONGEST_QUESTION]}…"
-    return f"{count} table{'s' * (count != 1)} for {asked!r}{together}"
+    return f"{counted(len(found.tables), 'table')} for {asked!r}{together}"
 
 
 def scores_tell(found: RetrievedTables) -> bool:

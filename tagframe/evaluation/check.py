@@ -15,7 +15,7 @@ from tagframe.corpus import ColumnProfile, Corpus
 from tagframe.corpus.corpus import knowledge_of
 from tagframe.corpus.references import Column
 from tagframe.corpus.told import ToldKey
-from tagframe.errors import HiddenColumn, InvalidArgument, JoinError
+from tagframe.errors import HiddenColumn, InvalidArgument, JoinError, counted
 from tagframe.joins import plan_tables
 from tagframe.keys import KeyPair
 from tagframe.merging import run_plan
@@ -44,13 +44,11 @@ class Check:
         return asdict(self)
 
     def __repr__(self) -> str:
-        s = "" if self.tables == 1 else "s"
-        looked = f"{self.tables:,} table{s} and {self.keys:,} told or learned key{'' if self.keys == 1 else 's'}: "
+        looked = f"{counted(self.tables, 'table')} and {counted(self.keys, 'told or learned key')}: "
         if self.is_first:
             looked += "written down for the next time; "
-        return "\n".join([looked + ("these have changed:" if self.findings else "nothing is amiss")] + [
-            f"  {finding}" for finding in self.findings
-        ])  # fmt: skip
+        looked += "these have changed:" if self.findings else "nothing is amiss"
+        return "\n".join([looked, *(f"  {finding}" for finding in self.findings)])
 
 
 def check(corpus: Corpus, baseline: str | Path, *, bound: float = BOUND, accept: bool = False) -> Check:

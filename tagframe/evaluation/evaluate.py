@@ -92,14 +92,12 @@ def evaluate(
         )
     names = Names(corpus)
     dialect = next((engine.dialect.name for engine in map(corpus.engine, corpus.ids) if engine is not None), "sqlite")
-    rows = []
-    for row in shown(((1, row) for row in frame.to_dict("records")), len(frame), "Judging", "question"):
-        rows.append(_judged(corpus, {str(key): value for key, value in row.items()}, names, dialect, k, answers))
-    return Evaluation(pd.DataFrame(rows))
+    asked = shown(((1, row) for row in frame.to_dict("records")), len(frame), "Judging", "question")
+    return Evaluation(pd.DataFrame([_judged(corpus, row, names, dialect, k, answers) for row in asked]))
 
 
 def _judged(
-    corpus: Corpus, row: Mapping[str, Any], names: Names, dialect: str, k: int | Literal["auto"], answers: bool
+    corpus: Corpus, row: Mapping[Any, Any], names: Names, dialect: str, k: int | Literal["auto"], answers: bool
 ) -> dict[str, Any]:
     question = row["question"].strip() if isinstance(row["question"], str) else ""
     sql, tables = (value if isinstance(value, str) else "" for value in (row.get("sql"), row.get("tables")))
@@ -114,9 +112,7 @@ def _judged(
             found = retrieve_tables(question, corpus, k=k)
             judged["found"] = list(found.ids)
             scores = scores_of(found.ids, needed.tables)
-            judged.update(
-                precision=scores.precision, recall=scores.recall, complete=scores.complete, exact=scores.exact
-            )
+            judged.update({name: score for name, score in scores._asdict().items() if name in judged})
             if needed.joins:
                 seen = frozenset[object]().union(*(_sides(key) for key in found.joins))
                 joined = [side for key in needed.joins for side in key.sides]

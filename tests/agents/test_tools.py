@@ -43,8 +43,8 @@ def fits(tools: Tools, name: str, arguments: dict[str, Any]) -> Any:
     given = tools.call(name, arguments)
     tool = next(tool for tool in tools if tool.__name__ == name)
     plain = json.loads(json.dumps(given))
-    jsonschema.validate(plain, schema_of(tool)["output"])
-    jsonschema.validate(arguments, schema_of(tool)["input"])
+    jsonschema.validate(plain, schema_of(tool)["output_schema"])
+    jsonschema.validate(arguments, schema_of(tool)["input_schema"])
     assert tokens_of(plain) <= 8_000
     return plain
 
@@ -320,11 +320,11 @@ def test_a_model_is_told_when_to_use_a_tool_and_what_it_takes():
     for tool in tools:
         schema = schema_of(tool)
         assert "Use it" in schema["description"], tool
-        assert schema["input"]["type"] == schema["output"]["type"] == "object"
-        for argument in schema["input"]["properties"].values():
+        assert schema["input_schema"]["type"] == schema["output_schema"]["type"] == "object"
+        for argument in schema["input_schema"]["properties"].values():
             assert argument["description"].endswith(".")
-        jsonschema.Draft202012Validator.check_schema(schema["input"])
-        jsonschema.Draft202012Validator.check_schema(schema["output"])
+        jsonschema.Draft202012Validator.check_schema(schema["input_schema"])
+        jsonschema.Draft202012Validator.check_schema(schema["output_schema"])
     openai, anthropic = corpus.tools(format="openai"), corpus.tools(format="anthropic")
     assert openai[3]["function"]["name"] == anthropic[3]["name"] == "run_sql"
     assert openai[3]["function"]["parameters"] == anthropic[3]["input_schema"]

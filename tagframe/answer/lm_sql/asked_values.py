@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +10,7 @@ import pandas as pd
 from sqlglot import exp
 
 from tagframe import results
+from tagframe.answer.generation import plain_value
 from tagframe.answer.lm_sql.calls import Call
 from tagframe.answer.lm_sql.dialects import KEY, OWN
 from tagframe.answer.metering import labelled
@@ -169,9 +169,7 @@ class Values:
 
 
 def _plain(cell: Any) -> Any:
-    if cell is None or cell is pd.NA or cell is pd.NaT or (isinstance(cell, float) and math.isnan(cell)):
-        return None
-    if hasattr(cell, "isoformat"):
-        return cell.isoformat().removesuffix("T00:00:00")
-    cell = cell.item() if hasattr(cell, "item") else cell
-    return int(cell) if isinstance(cell, bool) else cell
+    plain = plain_value(cell)
+    if hasattr(cell, "isoformat") and plain is not None:
+        return plain.removesuffix("T00:00:00")
+    return int(plain) if isinstance(plain, bool) else plain
