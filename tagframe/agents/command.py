@@ -44,7 +44,7 @@ def serve(
     try:
         import anyio
 
-        from tagframe.agents.server import Allowed, CorpusServer
+        from tagframe.agents.server import CorpusServer
     except ImportError as error:
         raise MissingExtra('tagframe mcp needs the SDK of its protocol: pip install "tagframe[mcp]"') from error
     paths = [Path(source).expanduser() for source in sources if not _is_url(source)]
@@ -79,7 +79,7 @@ def serve(
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="tagframe: %(message)s")
     warnings.simplefilter("ignore")
     context = copy_context()
-    server = CorpusServer(lambda: context.copy().run(opened), Allowed(ask, learn, to is not None))
+    server = CorpusServer(lambda: context.copy().run(opened), ask, learn, to is not None)
     anyio.run(server.run)
 
 

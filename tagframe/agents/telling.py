@@ -33,8 +33,8 @@ def rounded(chance: float | None) -> float | None:
     return None if chance is None else round(float(chance), 3)
 
 
-def near_columns(found: RetrievedTables) -> dict[str, Callable[[int], list[str]]]:
-    """For each table that was found, a function from a number to so many of its columns, or some more.
+def near_columns(found: RetrievedTables) -> Callable[[str, int], list[str]]:
+    """A function of a table that was found and a number, which gives so many of its columns, or some more.
 
     They are those nearest to the question, keys, those that it is joined by, and those whose cells have words of the
     question.
@@ -48,17 +48,12 @@ def near_columns(found: RetrievedTables) -> dict[str, Callable[[int], list[str]]
         for table in key.tables & joined.keys():
             joined[table].update(key.columns_of(table))
 
-    def chooser(position: int) -> Callable[[int], list[str]]:
-        profile = found.corpus.profile(ids[position])
+    def chosen(id: str, most: int) -> list[str]:
+        profile = found.corpus.profile(id)
+        near = {one.name for one in nearest_columns(profile, relevance[ids.index(id)], most, most * 3 // 4)}
+        return [one.name for one in profile.columns if one.name in near | joined[id] and one.for_models]
 
-        def chosen(most: int) -> list[str]:
-            near = {one.name for one in nearest_columns(profile, relevance[position], most, most * 3 // 4)}
-            near |= joined[profile.id]
-            return [column.name for column in profile.columns if column.name in near and column.for_models]
-
-        return chosen
-
-    return {id: chooser(position) for position, id in enumerate(ids)}
+    return chosen
 
 
 def left_out(plan: JoinPlan) -> str:

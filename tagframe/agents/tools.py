@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from tagframe import config, results
+from tagframe.agents import tool_results as gives
 from tagframe.agents.limits import limited
 from tagframe.agents.paging import TOKENS, Remembered, offset_of, page_of, rows_of, tokens_of
 from tagframe.agents.schemas import Format, called, in_format
@@ -30,26 +31,7 @@ from tagframe.agents.telling import (
     visible_columns,
     write_new,
 )
-from tagframe.agents.tool_results import (
-    ABOUT_CELLS,
-    Account,
-    AllTables,
-    Answered,
-    Described,
-    DescribedColumn,
-    DescribedTable,
-    Found,
-    FoundTable,
-    Learned,
-    Merged,
-    Place,
-    Places,
-    Planned,
-    ProfiledColumn,
-    Rows,
-    RowsBehind,
-    Value,
-)
+from tagframe.agents.tool_results import ABOUT_CELLS
 from tagframe.agents.waiting import waited_for
 from tagframe.answer import SQLLimits, aask, check_sql, exec_sql
 from tagframe.answer.guard import Reader
@@ -172,7 +154,7 @@ class Tools:
 
     # --- finding
 
-    def find_tables(self, question: str, k: int | None = None, confidence: float | None = None) -> Found:
+    def find_tables(self, question: str, k: int | None = None, confidence: float | None = None) -> gives.Found:
         """Find the tables that answer a question together, and how they join.
 
         Use it first, for every question about data whose tables you do not know: there may be thousands, and this
@@ -192,10 +174,10 @@ class Tools:
         near = near_columns(found)
         note = "; ".join(part for part in [found.note, *(left_out(plan) for plan in plans)] if part)
         for most in _COLUMNS:
-            shown = Found(
+            shown = gives.Found(
                 about=ABOUT_CELLS,
                 dialect=self._dialect,
-                tables=[self._found(hit.id, found, near[hit.id](most), brief=most < _COLUMNS[0]) for hit in found],
+                tables=[self._found(hit.id, found, near(hit.id, most), brief=most < _COLUMNS[0]) for hit in found],
                 joins=[join_of(step, plan) for plan in plans for step in plan.steps],
                 bridges=list(dict.fromkeys(bridge for plan in plans for bridge in plan.bridges)),
                 confidence=rounded(found.confidence),
@@ -205,10 +187,10 @@ class Tools:
                 return shown
         raise InvalidArgument(f"{len(found)} tables are too many to show: ask for k={len(found) // 2} or fewer")
 
-    def _found(self, id: str, found: RetrievedTables, columns: Sequence[str], *, brief: bool) -> FoundTable:
+    def _found(self, id: str, found: RetrievedTables, columns: Sequence[str], *, brief: bool) -> gives.FoundTable:
         hit, profile = found[id], self.corpus.profile(id)
         texts = column_texts(self.corpus, profile, brief=True)
-        told: FoundTable = {
+        told: gives.FoundTable = {
             "id": id,
             "name": self._name(id),
             "chance": rounded(hit.probability),
@@ -227,7 +209,7 @@ class Tools:
     def _line(self, name: str, kind: str, values: str) -> str:
         return f"{sql_name(name, self._dialect)} {kind}{' -- ' * bool(values)}{values}"
 
-    def describe_tables(self, tables: list[str], cursor: str | None = None) -> Described:
+    def describe_tables(self, tables: list[str], cursor: str | None = None) -> gives.Described:
         """Tell all columns of tables: types, stored values, keys to other tables, row counts, descriptions.
 
         Use it before writing SQL, where find_tables has not shown the columns that you need, or for tables that you
@@ -240,12 +222,12 @@ class Tools:
             cursor: What an earlier result had as its cursor, to go on from there.
         """
         start, room = offset_of(cursor), TOKENS - 200.0
-        columns: list[tuple[TableProfile, DescribedColumn | None]] = []
+        columns: list[tuple[TableProfile, gives.DescribedColumn | None]] = []
         for profile in map(self.corpus.profile, tables):
             columns += [(profile, column) for column in self._columns(profile)] or [(profile, None)]
         if start and start >= len(columns):
             raise InvalidArgument(f"the cursor {start} is past the end: these tables have {len(columns):,} columns")
-        shown: list[DescribedTable] = []
+        shown: list[gives.DescribedTable] = []
         following: str | None = None
         for position, (profile, column) in enumerate(columns[start:], start):
             head = None if shown and shown[-1]["id"] == profile.id else self._head(profile)
@@ -257,9 +239,9 @@ class Tools:
                 shown.append(head)
             if column is not None:
                 shown[-1]["columns"].append(column)
-        return Described(about=ABOUT_CELLS, dialect=self._dialect, tables=shown, cursor=following)
+        return gives.Described(about=ABOUT_CELLS, dialect=self._dialect, tables=shown, cursor=following)
 
-    def all_tables(self) -> AllTables:
+    def all_tables(self) -> gives.AllTables:
         """All tables with their rows, or as many as 8,000 tokens have room for; no tool, as find_tables finds them."""
         room, listed = TOKENS - 200.0, dict[str, int | None]()
         for profile in self.corpus:
@@ -268,13 +250,13 @@ class Tools:
                 break
             listed[profile.id] = profile.rows
         left = len(self.corpus) - len(listed)
-        return AllTables(about=ABOUT_CELLS, tables=listed, note=f"{left:,} more: ask find_tables" if left else "")
+        return gives.AllTables(about=ABOUT_CELLS, tables=listed, note=f"{left:,} more: ask find_tables" if left else "")
 
-    def _head(self, profile: TableProfile) -> DescribedTable:
+    def _head(self, profile: TableProfile) -> gives.DescribedTable:
         around = tables_around(self.corpus, [profile.id])
         names = {self._name(id): id for id in [profile.id, *around] if id in self._known.ids}
         chances = {id: float(id == profile.id) for id in names.values()}
-        told: DescribedTable = {
+        told: gives.DescribedTable = {
             "id": profile.id,
             "name": self._name(profile.id),
             "rows": profile.rows,
@@ -292,7 +274,7 @@ class Tools:
             told["hidden"] = hidden
         return told
 
-    def _columns(self, profile: TableProfile) -> list[DescribedColumn]:
+    def _columns(self, profile: TableProfile) -> list[gives.DescribedColumn]:
         texts = column_texts(self.corpus, profile)
         return [{"name": name, "type": kind, "values": values} for name, (kind, values) in texts.items()]
 
@@ -304,7 +286,7 @@ class Tools:
         on: list[str] | None = None,
         how: How = "inner",
         on_fanout: Reaction = "raise",
-    ) -> Planned:
+    ) -> gives.Planned:
         """Plan how tables join, with what that does to their rows counted before anything is merged.
 
         Use it before you write a statement that joins tables, or use merge_tables: "account" says how many rows of
@@ -321,7 +303,7 @@ class Tools:
         plan = self._plan(tables, on)
         shown = visible_columns(plan, None, None)
         _, account = self._merged(plan, how, on_fanout, shown[:1], None, limit=1)
-        return Planned(
+        return gives.Planned(
             about=ABOUT_CELLS,
             account=account,
             bridges=list(plan.bridges),
@@ -343,7 +325,7 @@ class Tools:
         on_fanout: Reaction = "raise",
         aggregate: dict[str, dict[str, str]] | None = None,
         cursor: str | None = None,
-    ) -> Merged:
+    ) -> gives.Merged:
         """Join tables along their keys into rows, or into a Parquet file, and account for every row.
 
         Use it where whole rows of several tables are wanted, or a file of them for other programs. Do not use it for
@@ -376,7 +358,7 @@ class Tools:
         frame, account = self._remembered.get(
             asked, start, lambda: self._merged(plan, how, on_fanout, wanted, where, at_most)
         )
-        shown = Merged(
+        shown = gives.Merged(
             about=ABOUT_CELLS,
             columns=list(map(str, frame.columns)),
             rows=[],
@@ -404,7 +386,7 @@ class Tools:
 
     def _merged(
         self, plan: JoinPlan, how: How, on_fanout: Reaction, columns: list[str], where: Where | None, limit: int | None
-    ) -> tuple[pd.DataFrame, Account]:
+    ) -> tuple[pd.DataFrame, gives.Account]:
         with heard() as said:
             frame, report = run_plan(
                 plan,
@@ -434,7 +416,7 @@ class Tools:
 
     # --- reading
 
-    def run_sql(self, sql: str, limit: int = ROWS, rows_behind: bool = True, cursor: str | None = None) -> Rows:
+    def run_sql(self, sql: str, limit: int = ROWS, rows_behind: bool = True, cursor: str | None = None) -> gives.Rows:
         """Run one SELECT over the tables, read-only, and get its rows.
 
         Use it to answer a question once you know tables and columns, in the dialect that find_tables told, with tables
@@ -455,7 +437,7 @@ class Tools:
             raise InvalidArgument(f"limit is a number of rows, 1 to {MOST_ROWS:,}; got {limit}")
         frame, behind = self._remembered.get(["sql", sql, limit], start, lambda: self._run(sql, limit, rows_behind))
         is_truncated, frame = len(frame) > limit, frame.head(limit)
-        shown = Rows(
+        shown = gives.Rows(
             about=ABOUT_CELLS,
             columns=list(map(str, frame.columns)),
             rows=[],
@@ -468,7 +450,7 @@ class Tools:
         page, following, is_cut = page_of(rows_of(frame), start, TOKENS - tokens_of(shown))
         return {**shown, "rows": page, "cursor": following, "note": note_of(start, len(page), len(frame), is_cut)}
 
-    def _run(self, sql: str, limit: int, with_behind: bool) -> tuple[pd.DataFrame, list[RowsBehind]]:
+    def _run(self, sql: str, limit: int, with_behind: bool) -> tuple[pd.DataFrame, list[gives.RowsBehind]]:
         asks = has_functions(sql)
         if asks and self.budget is None:
             raise NotConfigured(
@@ -508,7 +490,7 @@ class Tools:
             return Query(sql, named or names)
         return Query(sql, names)
 
-    def profile_column(self, table: str, column: str) -> ProfiledColumn:
+    def profile_column(self, table: str, column: str) -> gives.ProfiledColumn:
         """Tell what a column holds: how many distinct values and nulls, its range, and its most common values.
 
         Use it before you compare with a value or group by a column, to see how values are written. Do not use it for
@@ -525,14 +507,14 @@ class Tools:
             f"SELECT {name} AS v, COUNT(*) AS n FROM {sql_name(self._name(profile.id), self._dialect)} "
             f"WHERE {name} IS NOT NULL GROUP BY {name} ORDER BY n DESC LIMIT {_COMMON}"
         )
-        note, common, is_ordered = "", list[Value](), known.family in ("integer", "real", "date")
+        note, common, is_ordered = "", list[gives.Value](), known.family in ("integer", "real", "date")
         try:
             found = rows_of(self._run(statement, _COMMON, False)[0])
             page, *_ = page_of(found, 0, TOKENS / 2)
             common = [{"value": value, "rows": rows} for value, rows in page]
         except SQLFailed as error:
             note = f"its values were not counted: {error}"
-        return ProfiledColumn(
+        return gives.ProfiledColumn(
             about=ABOUT_CELLS,
             table=profile.id,
             column=known.name,
@@ -547,7 +529,7 @@ class Tools:
             note="; ".join(filter(None, [note, "counts but those of common values are estimates" * profile.estimated])),
         )
 
-    def search_values(self, text: str, tables: list[str] | None = None) -> Places:
+    def search_values(self, text: str, tables: list[str] | None = None) -> gives.Places:
         """Find the columns in which a value stands, as a name, a code or a word, and how it is written there.
 
         Use it where the user names a thing and you do not know which table has it, or how it is spelled. Do not use it
@@ -561,15 +543,17 @@ class Tools:
         if not text.strip():
             raise InvalidArgument("text= is what is looked for; got nothing")
         profiles, note = self._searched(text, tables)
-        places: list[Place] = []
+        places: list[gives.Place] = []
         for profile in profiles:
             places += self._places(text.strip(), profile)
         places.sort(key=lambda place: (str(place["value"]).casefold() != text.strip().casefold(), -place["rows"]))
         rows = [[place["table"], place["column"], place["value"], place["rows"]] for place in places[:_PLACES]]
         page, _, _ = page_of(rows, 0, TOKENS - 500)
         more = f"{len(places) - len(page)} further places are left out: name the tables" * (len(places) > len(page))
-        shown = [Place(table=table, column=column, value=value, rows=count) for table, column, value, count in page]
-        return Places(about=ABOUT_CELLS, places=shown, note="; ".join(filter(None, [note, more])))
+        shown = [
+            gives.Place(table=table, column=column, value=value, rows=count) for table, column, value, count in page
+        ]
+        return gives.Places(about=ABOUT_CELLS, places=shown, note="; ".join(filter(None, [note, more])))
 
     def _searched(self, text: str, tables: Sequence[str] | None) -> tuple[list[TableProfile], str]:
         """The tables to look in: those that are named; else all if they are few, or those that are known to hold it."""
@@ -585,7 +569,7 @@ class Tools:
             "the tables are too many to be read: these are known to have the whole value; name tables to have them read"
         )
 
-    def _places(self, text: str, profile: TableProfile) -> list[Place]:
+    def _places(self, text: str, profile: TableProfile) -> list[gives.Place]:
         escaped = text
         for sign in "!%_":
             escaped = escaped.replace(sign, f"!{sign}")
@@ -602,17 +586,17 @@ class Tools:
                     f"WHERE LOWER({cell}) LIKE {like} ESCAPE '!' GROUP BY {cell}"
                 )
                 names.append(column.name)
-        found: list[Place] = []
+        found: list[gives.Place] = []
         for first in range(0, len(parts), _KEYS):
             with suppress(SQLFailed):
                 statement = " UNION ALL ".join(parts[first : first + _KEYS])
                 for place, value, rows in rows_of(self._run(statement, _PLACES, False)[0]):
-                    found.append(Place(table=profile.id, column=names[place], value=value, rows=rows))
+                    found.append(gives.Place(table=profile.id, column=names[place], value=value, rows=rows))
         return found
 
     # --- with a model, and with leave
 
-    def ask(self, question: str) -> Answered:
+    def ask(self, question: str) -> gives.Answered:
         """Have a language model answer a question from the tables: it writes the statement, runs it and answers.
 
         Use it where you cannot write the statement yourself, or for a second answer to compare with. It costs money,
@@ -629,7 +613,7 @@ class Tools:
         behind = rows_behind(answer.sources) if answer.execution is not None else []
         usage = answer.usage
         values, *_ = page_of([[value] for value in answer.values], 0, TOKENS / 2)
-        return Answered(
+        return gives.Answered(
             about=ABOUT_CELLS,
             answer=answer.text[:8_000],
             values=[value for (value,) in values],
@@ -642,7 +626,7 @@ class Tools:
             cost={"calls": answer.calls, "tokens": usage.tokens_in + usage.tokens_out, "dollars": usage.dollars},
         )
 
-    def learn(self, question: str, sql: str) -> Learned:
+    def learn(self, question: str, sql: str) -> gives.Learned:
         """Keep a statement that answers a question, so that its tables and joins are found for questions like it.
 
         Use it once the user has said that the statement is right, and for nothing else: what is learned counts for
@@ -655,7 +639,7 @@ class Tools:
         if not self.may_learn:
             raise NotConfigured("nothing may be learned: that was not allowed when this was started")
         found = learn_queries(self.corpus, question, sql)
-        return Learned(learned=found.learned, note=repr(found))
+        return gives.Learned(learned=found.learned, note=repr(found))
 
     # --- names
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 
 from tagframe import config
 from tagframe.answer.answer import Answer
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from tagframe.corpus import Corpus
     from tagframe.lm import Quote
 
-HowMany = int | Literal["auto"] | None
+Searched: TypeAlias = "Corpus | RetrievedTables"
+"""Where an answer is looked for."""
+HowMany: TypeAlias = int | Literal["auto"] | None
 
 
 class AskOptions(SearchSettings, total=False):
@@ -40,7 +42,7 @@ _OWN = AskOptions.__annotations__.keys() - SearchSettings.__annotations__.keys()
 
 
 def automatic(
-    corpus: Corpus | RetrievedTables,
+    corpus: Searched,
     *,
     k: HowMany = None,
     method: str | None = None,
@@ -61,23 +63,15 @@ def automatic(
 
 @overload
 def ask(
-    question: str,
-    corpus: Corpus | RetrievedTables | None = ...,
-    *,
-    quote: Literal[False] = ...,
-    **options: Unpack[AskOptions],
+    question: str, corpus: Searched | None = ..., *, quote: Literal[False] = ..., **options: Unpack[AskOptions]
 ) -> Answer: ...
 @overload
 def ask(
-    question: str,
-    corpus: Corpus | RetrievedTables | None = ...,
-    *,
-    quote: Literal[True],
-    **options: Unpack[AskOptions],
+    question: str, corpus: Searched | None = ..., *, quote: Literal[True], **options: Unpack[AskOptions]
 ) -> Quote: ...
 def ask(
     question: str,
-    corpus: Corpus | RetrievedTables | None = None,
+    corpus: Searched | None = None,
     *,
     k: HowMany = None,
     method: str | None = None,
@@ -132,26 +126,14 @@ def ask(
 
 @overload
 async def aask(
-    question: str,
-    corpus: Corpus | RetrievedTables | None = ...,
-    *,
-    quote: Literal[False] = ...,
-    **options: Unpack[AskOptions],
+    question: str, corpus: Searched | None = ..., *, quote: Literal[False] = ..., **options: Unpack[AskOptions]
 ) -> Answer: ...
 @overload
 async def aask(
-    question: str,
-    corpus: Corpus | RetrievedTables | None = ...,
-    *,
-    quote: Literal[True],
-    **options: Unpack[AskOptions],
+    question: str, corpus: Searched | None = ..., *, quote: Literal[True], **options: Unpack[AskOptions]
 ) -> Quote: ...
 async def aask(
-    question: str,
-    corpus: Corpus | RetrievedTables | None = None,
-    *,
-    quote: bool = False,
-    **options: Unpack[AskOptions],
+    question: str, corpus: Searched | None = None, *, quote: bool = False, **options: Unpack[AskOptions]
 ) -> Answer | Quote:
     """:func:`ask`, awaited, with the same keywords: the event loop goes on, and cancelling stops what is not sent."""
     with _pipeline(aask, corpus, options) as tag:
@@ -161,25 +143,17 @@ async def aask(
 @overload
 def ask_many(
     questions: Sequence[str],
-    corpus: Corpus | RetrievedTables | None = ...,
+    corpus: Searched | None = ...,
     *,
     quote: Literal[False] = ...,
     **options: Unpack[AskOptions],
 ) -> list[Answer | Exception]: ...
 @overload
 def ask_many(
-    questions: Sequence[str],
-    corpus: Corpus | RetrievedTables | None = ...,
-    *,
-    quote: Literal[True],
-    **options: Unpack[AskOptions],
+    questions: Sequence[str], corpus: Searched | None = ..., *, quote: Literal[True], **options: Unpack[AskOptions]
 ) -> Quote: ...
 def ask_many(
-    questions: Sequence[str],
-    corpus: Corpus | RetrievedTables | None = None,
-    *,
-    quote: bool = False,
-    **options: Unpack[AskOptions],
+    questions: Sequence[str], corpus: Searched | None = None, *, quote: bool = False, **options: Unpack[AskOptions]
 ) -> list[Answer | Exception] | Quote:
     """:func:`ask` of many questions that advance together: what all of them ask of the model at once is sent at once.
 
@@ -199,9 +173,7 @@ def ask_many(
 
 
 @contextmanager
-def _pipeline(
-    function: Callable[..., Any], corpus: Corpus | RetrievedTables | None, options: Mapping[str, Any]
-) -> Iterator[TAG]:
+def _pipeline(function: Callable[..., Any], corpus: Searched | None, options: Mapping[str, Any]) -> Iterator[TAG]:
     """The pipeline for what a call was given, within its settings."""
     own = {name: value for name, value in options.items() if name in _OWN}
     with config.of_call(function, {name: value for name, value in options.items() if name not in own}, also=_OWN):

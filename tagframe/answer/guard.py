@@ -192,7 +192,8 @@ class Reader:
         for name, id in named_tables(checked, self.tables, engine.dialect).items():
             profile = self.corpus.profile(id)
             if self.corpus.engine(id) == engine and self._in_place:
-                own[name] = Readable(self.corpus.source_table(id), _hidden(profile))
+                hidden = tuple(column.name for column in profile.columns if not column.for_models)
+                own[name] = Readable(self.corpus.source_table(id), hidden)
             elif explain and id not in self._copies:
                 others[name] = self._copy(id, profile, limit=1)
             else:
@@ -214,7 +215,3 @@ class Reader:
         shown = [column.name for column in profile.columns if column.for_models]
         rows = self.corpus.read(id, shown, limit=limit)
         return self.engine.dialect.brought(rows)
-
-
-def _hidden(profile: TableProfile) -> tuple[str, ...]:
-    return tuple(column.name for column in profile.columns if not column.for_models)

@@ -69,7 +69,7 @@ def _without_match(tree: exp.Select, rows: pd.DataFrame, reader: Reader) -> Iter
             other.args["joins"][position].set("side", side)
         more = _of_something(_run(other, reader, max(reader.limits.rows, len(rows)) + 1), tree)
         if not _same_rows(more, rows):
-            told = _difference(rows, more, "there would be", "it would be")
+            told = _difference(rows, more)
             yield f"rows of {kept} that match none are left out; with them {told}"
             return
 
@@ -111,7 +111,7 @@ def _each_once(tree: exp.Select, rows: pd.DataFrame, reader: Reader) -> Iterator
     once = _run(other, reader, max(reader.limits.rows, len(rows)))
     if not _same_rows(once, rows):
         what = ", ".join(sorted({written(node, reader.engine.dialect.name) for node in counts}))
-        yield f"what is counted repeats itself; by {what} {_difference(rows, once, 'there would be', 'it would be')}"
+        yield f"what is counted repeats itself; by {what} {_difference(rows, once)}"
 
 
 def _equals_of_last(tree: exp.Select, rows: pd.DataFrame, reader: Reader) -> Iterator[str]:
@@ -155,11 +155,11 @@ def _same_rows(one: pd.DataFrame, other: pd.DataFrame) -> bool:
     return len(one) == len(other) and Counter(plain_rows(one)) == Counter(plain_rows(other))
 
 
-def _difference(rows: pd.DataFrame, other: pd.DataFrame, there: str, it: str) -> str:
+def _difference(rows: pd.DataFrame, other: pd.DataFrame) -> str:
     """How another result differs, in few words."""
     if len(rows) != len(other):
-        return f"{there} {counted(len(other), 'row')} for {len(rows):,}"
+        return f"there would be {counted(len(other), 'row')} for {len(rows):,}"
     if other.size == 1:
-        return f"{it} {plain_value(other.iat[0, 0])} for {plain_value(rows.iat[0, 0])}"
+        return f"it would be {plain_value(other.iat[0, 0])} for {plain_value(rows.iat[0, 0])}"
     changed = (Counter(plain_rows(other)) - Counter(plain_rows(rows))).total()
     return f"{changed:,} of {len(rows):,} rows would be others"

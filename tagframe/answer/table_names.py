@@ -24,12 +24,9 @@ def named_tables(sql: str, tables: Mapping[str, T], dialect: Dialect) -> dict[st
         tables: by their names.
         dialect: how the engine speaks.
     """
-    import sqlglot
     from sqlglot import exp
 
-    try:
-        statement = sqlglot.parse_one(sql, read=dialect.name)
-    except (sqlglot.errors.SqlglotError, RecursionError):
+    if (statement := _parsed(sql, dialect)) is None:
         return {}
     found = set()
     for table, entries in tables_and_entries(statement, dialect):
@@ -50,14 +47,9 @@ def with_known_names(sql: str, tables: Mapping[str, str], dialect: Dialect) -> s
         tables: name in SQL → table id, which is ``database.table``.
         dialect: how the engine speaks.
     """
-    import sqlglot
     from sqlglot import exp
 
-    if "." not in sql:
-        return sql
-    try:
-        statement = sqlglot.parse_one(sql, read=dialect.name)
-    except (sqlglot.errors.SqlglotError, RecursionError):
+    if "." not in sql or (statement := _parsed(sql, dialect)) is None:
         return sql
     names = {dialect.fold(id): name for name, id in tables.items()}
     dotted = [
@@ -85,6 +77,15 @@ def with_known_names(sql: str, tables: Mapping[str, str], dialect: Dialect) -> s
     for first, last, text in sorted(edits, key=lambda edit: -edit[0].meta["start"]):
         sql = f"{sql[: first.meta['start']]}{text}{sql[last.meta['end'] + 1 :]}"
     return sql
+
+
+def _parsed(sql: str, dialect: Dialect) -> exp.Expr | None:
+    import sqlglot
+
+    try:
+        return sqlglot.parse_one(sql, read=dialect.name)
+    except (sqlglot.errors.SqlglotError, RecursionError):
+        return None
 
 
 def _dotted(database: exp.Expr | None, table: exp.Expr | None, dialect: Dialect) -> str:

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from tagframe.retrieval import RetrievedTables
 
 
-def plan_html(plan: JoinPlan, report: MergeReport | None = None) -> str:
+def plan_html(plan: JoinPlan) -> str:
     """A plan in a notebook: its graph, what the graph's signs mean, and the other ways to join."""
-    return page(_plan(plan, report))
+    return page(_plan(plan))
 
 
 def report_html(report: MergeReport) -> str:
@@ -49,7 +49,7 @@ def found_html(found: RetrievedTables, plan: JoinPlan | None, apart: str = "") -
     if found.note:
         parts.append(small(found.note))
     if plan is not None and (plan.steps or plan.left_out):
-        parts.append(_plan(plan, None))
+        parts.append(_plan(plan))
     elif apart:
         parts.append(f"<p>{escaped(apart)}</p>")
     return page("".join(parts))
@@ -63,7 +63,7 @@ _SAID = {
 }
 
 
-def _plan(plan: JoinPlan, report: MergeReport | None) -> str:
+def _plan(plan: JoinPlan, report: MergeReport | None = None) -> str:
     graph = f'<div style="padding:12px 0 6px">{join_graph(plan, report)}</div>'
     return graph + _legend(plan, report) + _alternatives(plan)
 

@@ -14,9 +14,11 @@ import pandas as pd
 from tagframe.answer import automatic, exec_sql
 from tagframe.corpus import Corpus
 from tagframe.corpus.statements import Statement
+from tagframe.corpus.told import ToldKey
 from tagframe.errors import InvalidArgument, TagframeError, UnreadStatement
 from tagframe.evaluation.match import is_ordered, match
 from tagframe.evaluation.scores import scores_of
+from tagframe.keys import KeyPair
 from tagframe.learning.reading import Names, read_statement
 from tagframe.progress import shown
 from tagframe.retrieval import retrieve_tables
@@ -112,9 +114,11 @@ def _judged(
             found = retrieve_tables(question, corpus, k=k)
             judged["found"] = list(found.ids)
             scores = scores_of(found.ids, needed.tables)
-            judged.update({name: score for name, score in scores._asdict().items() if name in judged})
+            judged.update(
+                precision=scores.precision, recall=scores.recall, complete=scores.complete, exact=scores.exact
+            )
             if needed.joins:
-                seen = frozenset[object]().union(*(_sides(key) for key in found.joins))
+                seen = {side for key in found.joins for side in _told(key).sides}
                 joined = [side for key in needed.joins for side in key.sides]
                 judged["joins"] = sum(side in seen for side in joined) / len(joined)
             if answers and sql.strip():
@@ -139,10 +143,8 @@ def _of_tables(text: str, names: Names) -> Statement:
     return Statement(tuple(sorted(set(names.tables(given).values()))))
 
 
-def _sides(key: Any) -> frozenset[object]:
-    pairs = zip(key.left_columns, key.right_columns, strict=True)
-    both = [((key.left_table, left), (key.right_table, right)) for left, right in pairs]
-    return frozenset(min((one, other), (other, one)) for one, other in both)
+def _told(key: KeyPair) -> ToldKey:
+    return ToldKey(key.left_table, key.left_columns, key.right_table, key.right_columns)
 
 
 def _plain(frame: pd.DataFrame) -> list[tuple[Any, ...]]:

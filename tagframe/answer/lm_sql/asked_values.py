@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,11 +46,8 @@ class StageReport(Shown):
     remarks: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        said = [
-            f"{count:,} {what}"
-            for what, count in (("null", self.null), ("unsure", self.unsure), ("failed", self.failed))
-            if count
-        ]
+        outcomes = {"null": self.null, "unsure": self.unsure, "failed": self.failed}
+        said = [f"{count:,} {what}" for what, count in outcomes.items() if count]
         counts = f"{self.call}: {self.values:,} distinct values" + (f" ({', '.join(said)})" if said else "")
         return " ".join([f"{counts}." if self.remarks else counts, *self.remarks])
 
@@ -73,7 +71,7 @@ class Values:
     rows_per_call: RowsPerCall = "auto"
     answers: dict[str, Any] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
-    outcomes: dict[str, int] = field(default_factory=dict)
+    outcomes: Counter[str] = field(default_factory=Counter)
     remarks: list[str] = field(default_factory=list)
     shared: dict[str, str] = field(default_factory=dict)
 
@@ -130,8 +128,7 @@ class Values:
             self.rows_per_call = size
         kinds = outcomes["outcome"].tolist()
         self.failed.update(key for key, kind in zip(keys, kinds, strict=True) if kind == "failed")
-        for kind in kinds:
-            self.outcomes[kind] = self.outcomes.get(kind, 0) + 1
+        self.outcomes.update(kinds)
 
     def share(self, alike: Mapping[str, str]) -> None:
         """Have keys the answers of others, which are of the same group."""
@@ -157,15 +154,9 @@ class Values:
 
     def report(self) -> StageReport:
         """What was asked."""
-        counts = self.outcomes
-        return StageReport(
-            str(self.call),
-            len(self.answers),
-            counts.get("null", 0),
-            counts.get("unsure", 0),
-            counts.get("failed", 0),
-            tuple(dict.fromkeys(self.remarks)),
-        )
+        null, unsure, failed = (self.outcomes[kind] for kind in ("null", "unsure", "failed"))
+        remarks = tuple(dict.fromkeys(self.remarks))
+        return StageReport(str(self.call), len(self.answers), null, unsure, failed, remarks)
 
 
 def _plain(cell: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from sqlglot import exp
 
@@ -26,30 +26,22 @@ def write_out(select: exp.Select, is_column: Callable[[str], bool], spoken: Spok
     """
     items = select.expressions
     named = {item.alias.casefold(): item.this for item in items if isinstance(item, exp.Alias) and calls_in(item)}
-    for clause in ("where", "group", "having", "order"):
-        tree = select.args.get(clause)
-        if tree is None:
-            continue
-        if clause in ("group", "order"):
-            _positions(tree, items, clause)
+    clauses = [select.args.get(clause) for clause in ("where", "group", "having", "order")]
+    for tree in [one for one in [*clauses, *(select.args.get("joins") or [])] if one is not None]:
+        if isinstance(tree, exp.Group | exp.Order):
+            _positions(tree, items)
         for node in list(own_nodes(tree)):
-            comes_first = clause == "order" and (spoken.orders_by_names or isinstance(node.parent, exp.Ordered))
-            if _names(node, named) and (comes_first or not is_column(node.name)):
-                node.replace(_bracketed(named[node.name.casefold()]))
-    for join in select.args.get("joins") or []:
-        for node in list(own_nodes(join)):
-            if _names(node, named) and not is_column(node.name):
+            alone = spoken.orders_by_names or isinstance(node.parent, exp.Ordered)
+            comes_first = isinstance(tree, exp.Order) and alone
+            is_named = isinstance(node, exp.Column) and not node.table and node.name.casefold() in named
+            if is_named and (comes_first or not is_column(node.name)):
                 node.replace(_bracketed(named[node.name.casefold()]))
 
 
-def _names(node: exp.Expr, named: Mapping[str, exp.Expr]) -> bool:
-    return isinstance(node, exp.Column) and not node.table and node.name.casefold() in named
-
-
-def _positions(tree: exp.Expr, items: list[exp.Expr], clause: str) -> None:
+def _positions(tree: exp.Expr, items: list[exp.Expr]) -> None:
     """Write out ``ORDER BY 2`` and ``GROUP BY 1``, where SELECT has no star before that position."""
     for term in tree.expressions:
-        literal = term.this if clause == "order" else term
+        literal = term.this if isinstance(term, exp.Ordered) else term
         if not isinstance(literal, exp.Literal) or literal.is_string or not str(literal.this).isdigit():
             continue
         if (item := item_at(literal, items)) is not None:
