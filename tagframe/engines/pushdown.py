@@ -64,14 +64,16 @@ class Statement:
             "real", name).
         what: is read, for messages.
         values: of its placeholders.
-        few: whether few rows come.
+        limit: so many rows at most, where the query says so.
+        is_sought: whether rows that fit something are looked for among many.
     """
 
     query: str
     columns: Sequence[tuple[str, str, str]]
     what: str
     values: Mapping[str, Any] | None = None
-    few: bool = False
+    limit: int | None = None
+    is_sought: bool = False
 
     def frame(self, made: Callable[[list[str]], pd.DataFrame], rows: int) -> pd.DataFrame:
         """So many rows, of columns that are made by their names; of none where none are selected."""

@@ -29,7 +29,6 @@ from tagframe.merging.where import Asked, LeftToMemory
 
 SHOWN_ROWS = 1_000
 """Rows of the start table that an error carries at most."""
-_FEW_ROWS = 1_000
 _SPARSE = 0.25
 _MOST_LONE = 200_000
 """Distinct text keys without a partner that are looked at in canonical form."""
@@ -344,8 +343,8 @@ class _EngineMerge:
         asked = self.asked
         columns = [(*self._typed(table, column), name) for name, (table, column) in asked.wanted.items()]
         what = f"the merge of {', '.join(self.plan.tables)}"
-        few = asked.limit is not None and asked.limit <= _FEW_ROWS
-        return self.place.rows(Statement(sql, columns, what, values, few)), sql
+        is_sought = bool(asked.where) and not asked.are_small
+        return self.place.rows(Statement(sql, columns, what, values, asked.limit, is_sought)), sql
 
     def _typed(self, table: str, column: str) -> tuple[str, str]:
         """The column of the place whose type a column has."""

@@ -126,8 +126,10 @@ def _of_stored(
         distinct = min(rows - nulls, round(estimate if estimate >= 0 else -estimate * rows))
         if (column.name,) in table.unique:
             distinct = rows - nulls
-        common = [read_text(column, text) for text in common_texts if text is not None]
-        bounds = [read_text(column, text) for text in bound_texts if text is not None]
+        common, bounds = (
+            [value for text in texts if text is not None and (value := read_text(column, text)) == value]  # NaN is not
+            for texts in (common_texts, bound_texts)
+        )
         values = list(dict.fromkeys([*common, *bounds]))
         if distinct and not values and table.size <= _FEW_BYTES:
             return None
