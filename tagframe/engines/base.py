@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from tagframe.engines.derivations import Derivations
+from tagframe.engines.sql_text import quoted as quoted
 from tagframe.errors import InvalidArgument, SQLFailed, UnreadableTable
 
 if TYPE_CHECKING:
@@ -380,15 +381,6 @@ class Engine(Protocol):
             SQLFailed: it does not compile, or passes its limits.
             UnreadableTable: the place cannot be read.
         """
-
-
-def quoted(identifier: str) -> str:
-    """An identifier as SQL text, whatever it holds.
-
-    >>> quoted('order by"x')
-    '"order by""x"'
-    """
-    return '"' + identifier.replace('"', '""') + '"'
 
 
 def file_stamp(parts: Sequence[Path], known: Stamp | None) -> Stamp:

@@ -15,6 +15,7 @@ import pandas as pd
 
 from tagframe.engines.base import quoted
 from tagframe.engines.cell_tests import CellTest, Kind, can_be_said, said
+from tagframe.engines.sql_text import quoted_text
 from tagframe.errors import UnreadableTable
 
 if TYPE_CHECKING:
@@ -305,17 +306,13 @@ class Pushdown(ABC):
     def _might_be(self, text: str, forms: Iterable[str]) -> str:
         """Whether a text may have one of some canonical forms (:mod:`tagframe.corpus.canonical`), as text or number."""
         known = sorted({form for form in forms if form.isascii() and "\x00" not in form})
-        listed = ", ".join(map(_text, known)) or "NULL"
+        listed = ", ".join(map(quoted_text, known)) or "NULL"
         parts = [self.is_odd(text), f"lower(trim({text})) IN ({listed})"]
         if any(form[:1].isdigit() and form[4:5] == "-" for form in known):
             parts.append(self.is_dated(text))
         # The same number is written with zeros before it and after its point, and with a plus.
         numbers = sorted({bare for form in known if (bare := form.strip("+-0.")) and set(bare) <= set("0123456789.")})
         if numbers or any(form.strip("+-0.") == "" for form in known):
-            listed = ", ".join(map(_text, [*numbers, ""]))
+            listed = ", ".join(map(quoted_text, [*numbers, ""]))
             parts.append(f"trim(trim({text}), '+-0.') IN ({listed})")
         return f"({' OR '.join(parts)})"
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"

@@ -440,9 +440,8 @@ def test_tables_of_elsewhere_are_brought_along(cinema):
     assert rows["who"].tolist() == ["a'b", "\\"]
     assert rows["worth"].isna().tolist() == [False, True]
     engine = cinema.engine("film")
-    found = engine.execute(
-        'SELECT n, "T" FROM "Mine"', tables={}, relations={"Mine": pa.table({"n": [1], "T": ["x"]})}, limits=LIMITS
-    )
+    mine = {"Mine": pa.table({"n": [1], "T": ["x"]})}
+    found = engine.execute(UntrustedStatement('SELECT n, "T" FROM "Mine"', {}, mine, LIMITS))
     assert found.to_dict("list") == {"n": [1], "T": ["x"]}
 
 

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tagframe as tf
-from tagframe.engines.base import Readable, SQLLimits, UntrustedStatement
+from tagframe.engines.base import Readable, SQLLimits, TableStatistics, UntrustedStatement
 from tagframe.engines.duckdb import statistics
 from tagframe.engines.duckdb.connection import Lake
 from tagframe.engines.duckdb.engine import LakeEngine
@@ -162,6 +162,24 @@ def test_a_large_table_is_known_by_its_footers_and_a_sample(tmp_path: Path, monk
     assert shares.nulls == 6_000
     assert names.distinct == 7
     assert (names.sketch.complete, names.sketch.sampled) == (False, True)  # type: ignore[union-attr]
+
+
+def test_what_footers_do_not_tell_of_all_rows_is_no_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(statistics, "FEW_CELLS", 10)
+    (tmp_path / "big").mkdir()
+    pq.write_table(pa.table({"id": [1, 2], "note": ["a", None]}), tmp_path / "big" / "0.parquet")
+    pq.write_table(pa.table({"id": range(3, 11)}), tmp_path / "big" / "1.parquet")
+    pq.write_table(pa.table({"id": pa.array([], pa.int64())}), tmp_path / "big" / "2.parquet")
+    days = pa.array([0, 10_000_000] * 10, pa.date32())  # every second one is after the year 9999
+    pq.write_table(pa.table({"day": days}), tmp_path / "late.parquet")
+    engine = LakeEngine(tmp_path, tuple(lake_tables(tmp_path)))
+    by_name = {shape.name: shape for shape in engine.shapes()}
+    known, late = engine.statistics([by_name["big"], by_name["late.parquet"]])
+    assert isinstance(known, TableStatistics)
+    id, note = known.columns or ()
+    assert (known.rows, id.nulls, id.minimum, id.maximum) == (10, 0, 1, 10)
+    assert note.nulls == 9  # two files lack it
+    assert isinstance(late, UnreadableTable)
 
 
 @pytest.mark.slow
@@ -651,9 +669,8 @@ def test_what_a_statement_may_do(engine: LakeEngine):
     with pytest.raises(SQLFailed, match="stopped after 1 seconds"):
         run(f'SELECT count(DISTINCT o0."order" + o13."order") FROM {crossed}', seconds=1)
     assert run("SELECT count(*) AS n FROM o")["n"].tolist() == [10]
-    assert engine.execute(
-        "SELECT text FROM o", tables=tables, relations={}, limits=SQLLimits(), explain=True
-    ).columns.tolist() == ["text"]
+    compiled = engine.execute(UntrustedStatement("SELECT text FROM o", tables, {}, SQLLimits(), explain=True))
+    assert compiled.columns.tolist() == ["text"]
 
 
 @pytest.mark.slow
@@ -661,11 +678,9 @@ def test_a_statement_that_needs_too_much_memory_is_stopped(tmp_path: Path):
     pq.write_table(pa.table({"n": np.arange(3_000_000), "m": np.arange(3_000_000)[::-1]}), tmp_path / "t.parquet")
     engine = LakeEngine(tmp_path, tuple(lake_tables(tmp_path, asked=True)))
     sql = "SELECT count(*) FROM (SELECT n, m, n + m AS s, n - m AS d, row_number() OVER (ORDER BY m, n) AS r FROM t)"
+    tables = {"t": Readable("t.parquet")}
     with pytest.raises(SQLFailed, match="megabytes"):
-        engine.execute(
-            f"{sql} WHERE r % 2 = 0 AND s + d > 0",
-            tables={"t": Readable("t.parquet")}, relations={}, limits=SQLLimits(memory=64),
-        )  # fmt: skip
+        engine.execute(UntrustedStatement(f"{sql} WHERE r % 2 = 0 AND s + d > 0", tables, {}, SQLLimits(memory=64)))
 
 
 def test_nothing_stays_in_the_temporary_folder(engine: LakeEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

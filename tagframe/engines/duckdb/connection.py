@@ -19,10 +19,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from tagframe.engines.base import quoted
 from tagframe.engines.duckdb.formats import Logged, logged
 from tagframe.engines.duckdb.tables import LakeTable, need_duckdb
-from tagframe.errors import UnreadableTable
+from tagframe.engines.sql_text import quoted, quoted_text, quoted_texts
+from tagframe.errors import TagframeError, UnreadableTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,6 +66,15 @@ class Opened:
     facts: dict[Any, Any] = field(default_factory=dict)
     state: list[tuple[str, int, int]] = field(default_factory=list)
 
+    def footers(self) -> list[Any] | None:
+        """Those of its Parquet files, as :func:`pyarrow.parquet.read_metadata` gives them; None where rows are not
+        told by footers alone."""
+        import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+        if self.logged is not None:
+            return None if self.logged.footers is None else self.logged.footers()
+        return [pq.read_metadata(file) for file in self.table.files] if self.table.format == "parquet" else None
+
 
 class Lake:
     """A DuckDB database over tables; see the module. Its methods are called from any thread."""
@@ -95,8 +104,8 @@ class Lake:
         self.run("SET GLOBAL late_materialization_max_rows = 0")
         # All files of all tables: a table is opened when it is first read.
         paths = {file for table in self._tables.values() for file in (*table.files, *table.patterns)}
-        self.run(f"SET allowed_paths = {_texts(sorted(paths))}")
-        self.run(f"SET allowed_directories = {_texts([self._folder])}")
+        self.run(f"SET allowed_paths = {quoted_texts(sorted(paths))}")
+        self.run(f"SET allowed_directories = {quoted_texts([self._folder])}")
         self.run("SET enable_external_access = false")
         self.run("SET lock_configuration = true")
 
@@ -146,11 +155,11 @@ class Lake:
                 columns = self._columns(quoted(name))
                 return Opened(table, quoted(name), columns, logged=found)
             if table.format == "parquet":
-                source = f"read_parquet({_texts(table.patterns)}, {self._options(table)})"
+                source = f"read_parquet({quoted_texts(table.patterns)}, {self._options(table)})"
                 number = "(file_index::BIGINT * 1099511627776 + file_row_number)"
                 return Opened(table, source, self._columns(source), number)
             if table.format == "json":
-                source = f"read_json({_texts(table.patterns)}, {self._options(table)})"
+                source = f"read_json({quoted_texts(table.patterns)}, {self._options(table)})"
                 return Opened(table, source, self._columns(source))
             source, columns = self._csv(table)
             return Opened(table, source, columns)
@@ -160,11 +169,11 @@ class Lake:
 
     def _csv(self, table: LakeTable) -> tuple[str, list[LakeColumn]]:
         """Types that hold all rows, where numbers with leading zeros are text."""
-        options = f"{self._options(table)}, header=true, sample_size=-1, nullstr={_texts(_MISSING)}"
-        whole = f"read_csv({_texts(table.patterns)}, {options})"
+        options = f"{self._options(table)}, header=true, sample_size=-1, nullstr={quoted_texts(_MISSING)}"
+        whole = f"read_csv({quoted_texts(table.patterns)}, {options})"
         columns = self._columns(whole)
         numbers = [column.name for column in columns if column.type in ("BIGINT", "DOUBLE")]
-        raw = f"read_csv({_texts(table.patterns)}, {options}, all_varchar=true)"
+        raw = f"read_csv({quoted_texts(table.patterns)}, {options}, all_varchar=true)"
         written = {column.name for column in self._columns(raw) if column.type == "VARCHAR"}
         tested = [name for name in numbers if name in written]
         types = dict(columns_types(columns))
@@ -174,8 +183,8 @@ class Lake:
             )
             (found,) = self.fetch(f"SELECT {shown} FROM {raw}").to_pylist()
             types.update({name: "VARCHAR" for name, padded in zip(tested, found.values(), strict=True) if padded})
-        told = ", ".join(f"{_text(name)}: {_text(type)}" for name, type in types.items() if name in written)
-        source = f"read_csv({_texts(table.patterns)}, {options}, types={{{told}}})" if told else whole
+        told = ", ".join(f"{quoted_text(name)}: {quoted_text(type)}" for name, type in types.items() if name in written)
+        source = f"read_csv({quoted_texts(table.patterns)}, {options}, types={{{told}}})" if told else whole
         return source, [LakeColumn(column.name, types[column.name]) for column in columns]
 
     def _columns(self, source: str) -> list[LakeColumn]:
@@ -204,7 +213,9 @@ def named_errors(*tables: LakeTable) -> Iterator[None]:
 
     try:
         yield
-    except (duckdb.Error, OSError) as error:
+    except TagframeError:
+        raise
+    except (duckdb.Error, OSError, ValueError, OverflowError) as error:  # Arrow's own among them, of days after 9999
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
         for table in tables:
             for file in table.files:
@@ -217,14 +228,6 @@ def named_errors(*tables: LakeTable) -> Iterator[None]:
         place = next((file for table in tables for file in table.files if file in str(error)), "")
         where = place or ", ".join(str(table.place) for table in tables)
         raise UnreadableTable(f"table {names} of {where} cannot be read: {said}") from error
-
-
-def _text(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _texts(texts: Sequence[str]) -> str:
-    return "[" + ", ".join(map(_text, texts)) + "]"
 
 
 def _truth(value: bool) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from urllib.parse import unquote
 from tagframe.engines.base import quoted
 from tagframe.engines.duckdb.tables import LakeTable
 from tagframe.engines.folder_bounds import Bounds
+from tagframe.engines.sql_text import quoted_text
 from tagframe.errors import MissingExtra, UnreadableTable
 
 if TYPE_CHECKING:
@@ -31,27 +31,12 @@ class Logged:
     Attributes:
         schema: of its rows.
         source: what DuckDB reads in its place: an Arrow dataset, which is to be registered.
-        footers: looks at those of its files; None where they are not all that counts.
+        footers: gives those of its files, by :mod:`pyarrow.parquet`; None where they are not all that counts.
     """
 
     schema: pa.Schema
     source: Any
-    footers: Callable[[], Footers] | None = None
-
-
-@dataclass(frozen=True)
-class Footers:
-    """What the files of a table tell of themselves; a log may say anything.
-
-    Attributes:
-        rows: of all files.
-        nulls, minimum, maximum: by column; of what a row group does not tell nothing is known.
-    """
-
-    rows: int
-    nulls: dict[str, int] = field(default_factory=dict)
-    minimum: dict[str, Any] = field(default_factory=dict)
-    maximum: dict[str, Any] = field(default_factory=dict)
+    footers: Callable[[], list[Any]] | None = None
 
 
 def logged(table: LakeTable) -> Logged:
@@ -101,32 +86,7 @@ def _delta(place: Path, bounds: Bounds) -> Logged:
         raise
     except BaseException as error:  # deltalake's and Arrow's own; deltalake panics at names like "a%20b"
         raise UnreadableTable(f"{place} cannot be read as a Delta table: {error}") from error
-    return Logged(dataset.schema, dataset, lambda: _footers([one.metadata for one in dataset.get_fragments()]))
-
-
-_MOST_FOOTERS = 200_000
-"""Columns of row groups whose footers are looked at one by one."""
-
-
-def _footers(files: Sequence[Any]) -> Footers:
-    rows = sum(file.num_rows for file in files)
-    if sum(file.num_row_groups * file.num_columns for file in files) > _MOST_FOOTERS:
-        return Footers(rows)
-    groups = [file.row_group(place) for file in files for place in range(file.num_row_groups)]
-    told: dict[str, list[Any]] = defaultdict(list)
-    for group in groups:
-        for column in map(group.column, range(group.num_columns)):
-            told[column.path_in_schema].append(column.statistics)
-    found = Footers(rows)
-    for name, some in told.items():
-        if len(some) < len(groups) or not all(one is not None and one.has_null_count for one in some):
-            continue
-        found.nulls[name] = sum(one.null_count for one in some)
-        filled = [one for one in some if one.num_values]
-        if filled and all(one.has_min_max for one in filled):
-            found.minimum[name] = min(one.min for one in filled)
-            found.maximum[name] = max(one.max for one in filled)
-    return found
+    return Logged(dataset.schema, dataset, lambda: [one.metadata for one in dataset.get_fragments()])
 
 
 def _delta_by_itself(delta: Any) -> Logged:
@@ -141,7 +101,7 @@ def _delta_by_itself(delta: Any) -> Logged:
     schema = pa.table(query.execute("SELECT * FROM rows LIMIT 0")).schema
 
     def read(names: Sequence[str], condition: Any) -> pa.RecordBatchReader:
-        tests = [f"{quoted(name)} {sign.replace('==', '=')} {_literal(value)}"
+        tests = [f"{quoted(name)} {sign.replace('==', '=')} {value if isinstance(value, int) else quoted_text(value)}"
                  for name, sign, value in comparisons(condition, schema)]  # fmt: skip
         where = f" WHERE {' AND '.join(tests)}" if tests else ""
         return pa.RecordBatchReader.from_stream(
@@ -149,10 +109,6 @@ def _delta_by_itself(delta: Any) -> Logged:
         )
 
     return Logged(schema, Scanned(schema, read))
-
-
-def _literal(value: int | str) -> str:
-    return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
 
 
 def _iceberg(place: Path, bounds: Bounds) -> Logged:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from tagframe.engines.base import ColumnStatistics, TableStatistics, quoted
 from tagframe.engines.duckdb.connection import Lake, LakeColumn, Opened
-from tagframe.engines.duckdb.formats import Footers
-from tagframe.engines.duckdb.tables import literal
 from tagframe.engines.files import from_arrow
 from tagframe.engines.sampling import distinct_of_sample
+from tagframe.engines.sql_text import quoted_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,10 +22,16 @@ FEW_CELLS = 500_000
 """Tables of so many cells are read, and counted."""
 SAMPLE = 20_000
 """Rows of a sample at most."""
-_PLACES = 8
-"""From where in a table the rows of a sample are taken."""
+_PARTS = 8
+"""Of a table, from which the rows of a sample are taken."""
+_MOST_FOOTERS = 200_000
+"""Columns of row groups whose footers are looked at one by one."""
 _PLAIN = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
           "FLOAT", "DOUBLE", "DATE", "BOOLEAN", "VARCHAR")  # fmt: skip
+_TOLD_BY_FOOTERS = (*_PLAIN, "DECIMAL", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
+
+Told = tuple[int | None, Any, Any]
+"""Nulls, minimum and maximum of a column."""
 
 
 def statistics_of(lake: Lake, opened: Opened) -> TableStatistics:
@@ -32,109 +40,96 @@ def statistics_of(lake: Lake, opened: Opened) -> TableStatistics:
     Rows, nulls and extremes are those of footers, also of the files that a Delta log names; CSV and JSON files have
     none, and are counted in one pass. How many distinct values there are is estimated from a sample.
     """
-    footers = None if opened.logged is None or opened.logged.footers is None else opened.logged.footers()
+    footers = opened.footers()
     if footers is not None:
-        rows = footers.rows
-    elif opened.table.format == "parquet":
-        (rows,) = lake.fetch(f"SELECT sum(num_rows) AS n FROM parquet_file_metadata({_files(opened)})")["n"].to_pylist()
+        rows = sum(file.num_rows for file in footers)
     else:
         (rows,) = lake.fetch(f"SELECT count(*) AS n FROM {opened.source}")["n"].to_pylist()
-    rows = int(rows or 0)
     if rows * len(opened.columns) <= FEW_CELLS:
         return TableStatistics(rows, None)
-    known = _known(lake, opened, footers)
-    frame = _sample(lake, opened, rows)
+    if footers is not None:
+        told = {column.name for column in opened.columns if column.type.partition("(")[0] in _TOLD_BY_FOOTERS}
+        known = _of_footers(footers, told)
+    else:
+        known = {} if opened.logged is not None else _counted(lake, opened)
+    frame = _sample(lake, opened, rows, footers)
     columns = tuple(
         _column(column, frame[column.name], rows, *known.get(column.name, (None,) * 3)) for column in opened.columns
     )
     return TableStatistics(rows, columns)
 
 
-def _files(opened: Opened) -> str:
-    return "[" + ", ".join("'" + file.replace("'", "''") + "'" for file in opened.table.patterns) + "]"
-
-
-def _known(lake: Lake, opened: Opened, footers: Footers | None) -> dict[str, tuple[int | None, Any, Any]]:
-    """Nulls, minimum and maximum by column, as far as they are written down somewhere."""
-    if footers is not None:
-        names = [column.name for column in opened.columns]
-        return {name: (footers.nulls.get(name), footers.minimum.get(name), footers.maximum.get(name)) for name in names}
-    if opened.logged is not None:
+def _of_footers(footers: Sequence[Any], names: Collection[str]) -> dict[str, Told]:
+    """Of columns that every row group tells of."""
+    if sum(file.num_row_groups * file.num_columns for file in footers) > _MOST_FOOTERS:
         return {}
+    groups = [group for file in footers for group in map(file.row_group, range(file.num_row_groups)) if group.num_rows]
+    told: dict[str, list[Any]] = defaultdict(list)
+    for group in groups:
+        for column in map(group.column, range(group.num_columns)):
+            if column.path_in_schema in names:
+                told[column.path_in_schema].append(column.statistics)
+    found = {}
+    for name, some in told.items():
+        if len(some) < len(groups) or not all(one is not None and one.has_null_count for one in some):
+            continue
+        filled = [one for one in some if one.num_values]
+        ends = (None, None)
+        if filled and all(one.has_min_max for one in filled):
+            ends = min(one.min for one in filled), max(one.max for one in filled)
+        found[name] = (sum(one.null_count for one in some), *ends)
+    return found
+
+
+def _counted(lake: Lake, opened: Opened) -> dict[str, Told]:
+    """In one pass."""
     plain = [column for column in opened.columns if column.type in _PLAIN]
-    if opened.table.format != "parquet":
-        shown = ", ".join(
-            f"count(*) - count({quoted(column.name)}) AS n{place}, min({quoted(column.name)})::VARCHAR AS l{place}, "
-            f"max({quoted(column.name)})::VARCHAR AS h{place}"
-            for place, column in enumerate(plain)
-        )
-        found = lake.fetch(f"SELECT {shown or 'NULL'} FROM {opened.source}").to_pylist()[0]
-    else:
-        parts = []
-        for place, column in enumerate(plain):
-            name = column.name.replace("'", "''")
-            only = f"FILTER (WHERE path_in_schema = '{name}')"
-            low, high = (f"TRY_CAST({end} AS {column.type})" for end in ("stats_min_value", "stats_max_value"))
-            # A row group whose footer does not tell makes the whole unknown.
-            told = f"CASE WHEN count(*) {only} = count(stats_null_count) {only} THEN sum(stats_null_count) {only} END"
-            ends = f"count(*) {only} = count(stats_min_value) {only}"
-            parts.append(
-                f"{told} AS n{place}, CASE WHEN {ends} THEN min({low}) {only} END::VARCHAR AS l{place}, "
-                f"CASE WHEN {ends} THEN max({high}) {only} END::VARCHAR AS h{place}"
-            )
-        query = f"SELECT {', '.join(parts) or 'NULL'} FROM parquet_metadata({_files(opened)})"
-        found = lake.fetch(query).to_pylist()[0]
+    names = [quoted(column.name) for column in plain]
+    shown = ", ".join(
+        f"count(*) - count({name}) AS n{i}, min({name})::VARCHAR AS l{i}, max({name})::VARCHAR AS h{i}"
+        for i, name in enumerate(names)
+    )
+    (found,) = lake.fetch(f"SELECT {shown or 'NULL'} FROM {opened.source}").to_pylist()
     return {
-        column.name: (
-            None if found[f"n{place}"] is None else int(found[f"n{place}"]),
-            _typed(column, found[f"l{place}"]),
-            _typed(column, found[f"h{place}"]),
-        )
-        for place, column in enumerate(plain)
+        column.name: (found[f"n{i}"], _typed(column, found[f"l{i}"]), _typed(column, found[f"h{i}"]))
+        for i, column in enumerate(plain)
     }
 
 
-def _typed(column: LakeColumn, text: str | None) -> Any:
-    if text is None or column.type in ("VARCHAR", "DATE"):
-        return text
+def _typed(column: LakeColumn, cell: str | None) -> Any:
+    if cell is None or column.type in ("VARCHAR", "DATE"):
+        return cell
     if column.type == "BOOLEAN":
-        return text == "true"
-    return float(text) if column.type in ("FLOAT", "DOUBLE") else int(text)
+        return cell == "true"
+    return float(cell) if column.type in ("FLOAT", "DOUBLE") else int(cell)
 
 
-def _sample(lake: Lake, opened: Opened, rows: int) -> pd.DataFrame:
-    """Rows from a few places of a table: near ones are alike where it is sorted, and few places cost little."""
+def _sample(lake: Lake, opened: Opened, rows: int, footers: Sequence[Any] | None) -> pd.DataFrame:
+    """Rows from a few parts of a table: near ones are alike where it is sorted, and few parts cost little."""
     names = [column.name for column in opened.columns]
     if opened.table.format == "parquet":
-        return from_arrow(_of_row_groups(lake, opened, names))
+        return from_arrow(_of_row_groups(lake, opened, names, footers or ()))
     shown = ", ".join(map(quoted, names))
     return from_arrow(
         lake.fetch(f"SELECT {shown} FROM {opened.source} USING SAMPLE reservoir({SAMPLE} ROWS) REPEATABLE (1)")
     )
 
 
-def _of_row_groups(lake: Lake, opened: Opened, names: list[str]) -> pa.Table:
+def _of_row_groups(lake: Lake, opened: Opened, names: list[str], footers: Sequence[Any]) -> pa.Table:
     """The first rows of some row groups, evenly spaced; the rest of those is not decoded."""
     import pyarrow as pa
 
-    groups = lake.fetch(
-        "SELECT file_name, row_group_id, any_value(row_group_num_rows) AS n "
-        f"FROM parquet_metadata({_files(opened)}) GROUP BY ALL ORDER BY ALL"
-    ).to_pylist()
     starts: list[tuple[str, int]] = []
-    order = {file: place for place, file in enumerate(opened.table.files)}
-    at: dict[str, int] = {}
-    for group in sorted(groups, key=lambda group: (order.get(group["file_name"], 0), group["row_group_id"])):
-        file = group["file_name"]
-        starts.append((file, at.get(file, 0)))
-        at[file] = at.get(file, 0) + int(group["n"])
-    step = max(1, len(starts) // _PLACES)
-    chosen = starts[::step][: 2 * _PLACES]
+    for file, footer in zip(opened.table.patterns, footers, strict=True):
+        sizes = [footer.row_group(number).num_rows for number in range(footer.num_row_groups)]
+        starts += [(file, start) for start in accumulate(sizes[:-1], initial=0) if sizes]
+    step = max(1, len(starts) // _PARTS)
+    chosen = starts[::step][: 2 * _PARTS]
     each = max(1, SAMPLE // len(chosen))
     hive = "true" if opened.table.partitioned else "false"
     # A file each: over all files DuckDB would read what the conditions leave out, too.
     parts = (
-        f"SELECT * FROM read_parquet('{literal(file).replace(chr(39), 2 * chr(39))}', hive_partitioning={hive}) "
+        f"SELECT * FROM read_parquet({quoted_text(file)}, hive_partitioning={hive}) "
         f"WHERE file_row_number BETWEEN {start} AND {start + each - 1}"
         for file, start in chosen
     )

@@ -19,20 +19,9 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from tagframe.engines.worker_program import (
-    FAILED,
-    NO_COLUMN,
-    OUT_OF_MEMORY,
-    REFUSED,
-    ROWS,
-    TOO_LARGE,
-    UNREADABLE,
-    Answer,
-    Block,
-    Caller,
-    Request,
-    bound,
-)
+from tagframe.engines import worker_program as protocol
+from tagframe.engines.sql_text import quoted, quoted_texts
+from tagframe.engines.worker_program import Answer, Block, Caller, Request, bound
 
 if TYPE_CHECKING:
     from tagframe.engines.duckdb.scanned import Comparison
@@ -102,15 +91,15 @@ class Worker:
 
     def answer(self, request: Request) -> Answer:
         """Run a statement: its rows are sent as Arrow's streams, a part a batch."""
-        answer: Answer = OUT_OF_MEMORY, ""
+        answer: Answer = protocol.OUT_OF_MEMORY, ""
         stays = False
         try:
             bound("RLIMIT_DATA", self._most)
             answer = self._answer(request)
-            stays = answer[0] in (ROWS, REFUSED) and (len(answer) < 3 or answer[2] <= request["rows"])
+            stays = answer[0] in (protocol.ROWS, protocol.REFUSED) and (len(answer) < 3 or answer[2] <= request["rows"])
         except (duckdb.Error, pa.ArrowException, OSError, ValueError, RuntimeError) as error:
             answer = said(error, self._columns)
-            stays = isinstance(error, duckdb.ProgrammingError) and answer[0] in (FAILED, NO_COLUMN)
+            stays = isinstance(error, duckdb.ProgrammingError) and answer[0] in (protocol.FAILED, protocol.NO_COLUMN)
         except MemoryError:
             pass
         finally:
@@ -125,18 +114,18 @@ class Worker:
             self._close()
             self.rest()
         if self._files is None:
-            self._run(f"SET allowed_paths = {texts(request['paths'])}")
+            self._run(f"SET allowed_paths = {quoted_texts(request['paths'])}")
             self._run("SET enable_external_access = false")
             self._run("SET lock_configuration = true")
             self._files = files
         sql, schemas = request["sql"], self._shaped(request)
         names = frozenset(map(str.lower, self._views))
         if reason := refusal(self._connection, sql, names, request["calls"]):
-            return REFUSED, reason
+            return protocol.REFUSED, reason
         self._present(request, schemas)
         if request["explain"]:
             described = self._connection.execute(f"DESCRIBE {sql}").fetchall()
-            return ROWS, [name for name, *_ in described]
+            return protocol.ROWS, [name for name, *_ in described]
         return self._rows(sql, request["rows"])
 
     def _run(self, sql: str) -> None:
@@ -197,11 +186,11 @@ class Worker:
         for batch in reader:
             rows, size = rows + batch.num_rows, size + batch.nbytes + sum(map(_nested, batch.columns))
             if rows > most:
-                return ROWS, [], rows
+                return protocol.ROWS, [], rows
             if size > self._memory // _RESULT_SHARE:
-                return TOO_LARGE, f"the rows take more than {self._memory // _RESULT_SHARE // _MEGABYTE} MB"
+                return protocol.TOO_LARGE, f"the rows take more than {self._memory // _RESULT_SHARE // _MEGABYTE} MB"
             self._caller.send(stream_of(batch))
-        return ROWS, [], rows
+        return protocol.ROWS, [], rows
 
 
 def _nested(array: pa.Array) -> int:
@@ -245,14 +234,14 @@ def said(error: Exception, columns: Sequence[str]) -> Answer:
     first = (text.splitlines() or [""])[0]
     reason = first if len(first) <= _LONGEST_REASON else f"{first[:_LONGEST_REASON]}…"
     if isinstance(error, duckdb.OutOfMemoryException) or "Out of Memory Error" in first or "bad_alloc" in first:
-        return OUT_OF_MEMORY, ""
+        return protocol.OUT_OF_MEMORY, ""
     if isinstance(error, duckdb.PermissionException) or "Permission Error" in first:
-        return REFUSED, reason
+        return protocol.REFUSED, reason
     if isinstance(error, duckdb.IOException) or "IO Error" in first:
-        return UNREADABLE, reason
+        return protocol.UNREADABLE, reason
     if 'Referenced column "' in first:
-        return NO_COLUMN, first.partition('Referenced column "')[2].partition('"')[0], list(columns)
-    return FAILED, reason
+        return protocol.NO_COLUMN, first.partition('Referenced column "')[2].partition('"')[0], list(columns)
+    return protocol.FAILED, reason
 
 
 # --- what may run -----------------------------------------------------------------------------------------------------
@@ -319,13 +308,3 @@ def _nodes(tree: Any, tables: frozenset[str]) -> Iterator[tuple[Mapping[str, Any
                     waiting.append((part, known))
         elif isinstance(one, list):
             waiting += [(part, known) for part in one]
-
-
-def quoted(identifier: str) -> str:
-    """As :func:`tagframe.engines.base.quoted`, which is not here."""
-    return '"' + identifier.replace('"', '""') + '"'
-
-
-def texts(values: Sequence[str]) -> str:
-    """A list of texts in SQL."""
-    return "[" + ", ".join("'" + value.replace("'", "''") + "'" for value in values) + "]"

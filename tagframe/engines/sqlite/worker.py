@@ -15,18 +15,8 @@ import pickle
 import sqlite3
 from collections.abc import Callable, Mapping
 
-from tagframe.engines.worker_program import (
-    FAILED,
-    NO_COLUMN,
-    OUT_OF_MEMORY,
-    REFUSED,
-    ROWS,
-    TOO_LARGE,
-    Answer,
-    Caller,
-    Request,
-    bound,
-)
+from tagframe.engines import worker_program as protocol
+from tagframe.engines.worker_program import Answer, Caller, Request, bound
 
 _LIMITS = {
     sqlite3.SQLITE_LIMIT_SQL_LENGTH: 1_000_000,
@@ -67,16 +57,16 @@ class Worker:
             return _rows(connection, request, self._memory // _RESULT_SHARE)
         except MemoryError:
             self.is_spent = True
-            return OUT_OF_MEMORY, ""
+            return protocol.OUT_OF_MEMORY, ""
         except sqlite3.DataError as error:  # "string or blob too big"
-            return TOO_LARGE, str(error)
+            return protocol.TOO_LARGE, str(error)
         except sqlite3.DatabaseError as error:
             if str(error).startswith("no such column"):
-                return NO_COLUMN, str(error).partition(": ")[2], sorted(set().union(*readable.values()))
+                return protocol.NO_COLUMN, str(error).partition(": ")[2], sorted(set().union(*readable.values()))
             is_refused = "not authorized" in str(error) or "prohibited" in str(error)
-            return (REFUSED if is_refused else FAILED), str(error)
+            return (protocol.REFUSED if is_refused else protocol.FAILED), str(error)
         except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
-            return FAILED, str(error)
+            return protocol.FAILED, str(error)
         finally:
             self._put_away(request)
             bound("RLIMIT_AS", None)  # the next request may bring other tables
@@ -190,5 +180,5 @@ def _rows(connection: sqlite3.Connection, request: Request, most_bytes: int) -> 
         parts.append(pickle.dumps(rows))
         count, size = count + len(rows), size + len(parts[-1])
         if size > most_bytes:
-            return TOO_LARGE, f"the rows take more than {most_bytes // 2**20} MB"
-    return ROWS, names, parts
+            return protocol.TOO_LARGE, f"the rows take more than {most_bytes // 2**20} MB"
+    return protocol.ROWS, names, parts
