@@ -243,6 +243,11 @@ class EngineDefaults:
     picks_rows = False
     is_asked = False
     joins: ClassVar[Joins] = ""
+    path: Any
+
+    @property
+    def identity(self) -> str:
+        return str(self.path)
 
     def closed(self) -> list[UnreadableTable]:
         """Nothing: a file is read as a whole, or not at all."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from tagframe.engines.dtypes import EXACT
+from tagframe.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -190,6 +191,16 @@ def fits(column: pd.Series, test: CellTest) -> np.ndarray[Any, np.dtype[np.bool_
         found = np.asarray(column.isin(values), dtype=bool)
     missing: np.ndarray[Any, np.dtype[np.bool_]] = np.asarray(column.isna(), dtype=bool)
     return found | missing if test.null else found & ~missing
+
+
+def fitting(column: pd.Series, asked: CellTest | Callable[[pd.Series], Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Which rows of a column fit a test, or a function."""
+    if isinstance(asked, CellTest):
+        return fits(column, asked)
+    found = pd.array(np.asarray(asked(column), dtype=object), dtype="boolean")
+    if len(found) != len(column):
+        raise InvalidArgument(f"a function in where= gives a boolean for each of {len(column)} rows; got {len(found)}")
+    return found.to_numpy(dtype=bool, na_value=False)
 
 
 def test_of(column: tuple[str, str], value: Any) -> CellTest:

@@ -4,34 +4,39 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from itertools import takewhile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from tagframe.engines.files import PADDED, csv_errors, csv_options, from_arrow, plain_dtype
+from tagframe.engines.cell_tests import CellTest, cells, fitting, kind_of, test_of
+from tagframe.engines.files import (
+    PADDED,
+    CSVEngine,
+    csv_batches,
+    from_arrow,
+    parquet_errors,
+    plain_dtype,
+)
+from tagframe.engines.folder_bounds import found_by
 from tagframe.errors import ColumnNotFound, InvalidArgument, SourceNotFound, UnreadableTable, did_you_mean, place
-
-if TYPE_CHECKING:
-    pass
 
 BATCH_ROWS = 20_000
 """Rows of a batch; a prompt for each of them takes some kilobytes while an operator runs."""
 
 _CSV, _PARQUET = (".csv", ".tsv"), (".parquet", ".pq")
 
-Where = Mapping[str, Any]
+Asked = Mapping[str, CellTest | Callable[[pd.Series], Any]]
+"""What is asked of columns: of a test's column only the name in it counts."""
 
 
 def read_batches(
     source: str | os.PathLike[str],
     *,
     columns: Sequence[str] | None = None,
-    where: Where | None = None,
+    where: Mapping[str, Any] | None = None,
     rows: int = BATCH_ROWS,
 ) -> Iterator[pd.DataFrame]:
     """Read the rows of Parquet or CSV files as an iterator of frames, with no more than one batch in memory.
@@ -44,7 +49,8 @@ def read_batches(
             as ``year=2024`` are columns of Parquet files below them.
         columns: which of them, in this order; None for all.
         where: keeps the rows that fit: from a column to a value, a list of values, None (for null), or a function from
-            the column (of one batch) to booleans. Of Parquet files, parts that no row can fit in are not read.
+            the column (of one batch) to booleans. Values mean what they mean in :func:`tagframe.merge`. Of Parquet
+            files, parts that no row can fit in are not read.
         rows: how many rows a batch has; the last one may have fewer.
 
     Returns:
@@ -69,17 +75,17 @@ def read_batches(
     if len(kinds) > 1:
         raise UnreadableTable(f"{source} has Parquet and CSV files: read them one after the other, as {base}/*.parquet")
     read = _ParquetRows(base, files) if kinds == {"parquet"} else _CSVRows(base, files)
-    tests = dict(where or {})
-    for column in (*(columns or ()), *tests):
+    asked = {name: value if callable(value) else test_of(("", name), value) for name, value in (where or {}).items()}
+    for column in (*(columns or ()), *asked):
         if column not in read.columns:
             raise ColumnNotFound(f"no column {column!r} in {source}: {did_you_mean(str(column), read.columns)}")
-    return _batches(read, list(read.columns if columns is None else columns), tests, rows)
+    return _batches(read, list(read.columns if columns is None else columns), asked, rows)
 
 
-def _batches(read: _ParquetRows | _CSVRows, columns: list[str], where: Where, rows: int) -> Iterator[pd.DataFrame]:
-    needed = list(dict.fromkeys([*columns, *where]))
+def _batches(read: _ParquetRows | _CSVRows, columns: list[str], asked: Asked, rows: int) -> Iterator[pd.DataFrame]:
+    needed = list(dict.fromkeys([*columns, *asked]))
     done = 0
-    for frame in _regrouped(_kept(read.frames(needed, where, rows), where, columns), rows):
+    for frame in _regrouped(_kept(read.frames(needed, asked, rows), asked, columns), rows):
         frame.index = pd.RangeIndex(done, done + len(frame))
         done += len(frame)
         yield frame
@@ -87,29 +93,12 @@ def _batches(read: _ParquetRows | _CSVRows, columns: list[str], where: Where, ro
         yield read.empty(columns)
 
 
-def _kept(frames: Iterable[pd.DataFrame], where: Where, columns: list[str]) -> Iterator[pd.DataFrame]:
+def _kept(frames: Iterable[pd.DataFrame], asked: Asked, columns: list[str]) -> Iterator[pd.DataFrame]:
     for frame in frames:
         mask = np.ones(len(frame), dtype=bool)
-        for column, value in where.items():
-            mask &= _fits(frame[column], value)
+        for column, one in asked.items():
+            mask &= fitting(frame[column], one)
         yield frame.loc[mask, columns]
-
-
-def _fits(column: pd.Series, value: Any) -> Any:
-    if callable(value):
-        mask = value(column)
-    elif value is None or value is pd.NA:
-        mask = column.isna()
-    else:
-        mask = column.isin(_values(value))
-    found = pd.array(np.asarray(mask, dtype=object), dtype="boolean")
-    if len(found) != len(column):
-        raise InvalidArgument(f"a function in where= gives a boolean for each of {len(column)} rows; got {len(found)}")
-    return found.to_numpy(dtype=bool, na_value=False)
-
-
-def _values(value: Any) -> list[Any]:
-    return list(value) if pd.api.types.is_list_like(value) else [value]
 
 
 def _regrouped(frames: Iterable[pd.DataFrame], rows: int) -> Iterator[pd.DataFrame]:
@@ -161,12 +150,9 @@ def _files(source: str | os.PathLike[str]) -> tuple[Path, list[Path]]:
             )
         found, base = sorted(file for file in path.rglob("*") if _is_shown(file.relative_to(path))), path
     else:
-        text = str(path)
-        if not glob.has_magic(text):
-            raise SourceNotFound(f"there is no file or folder {place(text)}")
-        fixed = list(takewhile(lambda part: not glob.has_magic(part), path.parts))
-        base = Path(*fixed) if fixed else Path()
-        found = [Path(name) for name in sorted(glob.glob(text, recursive=True))]
+        if not glob.has_magic(str(path)):
+            raise SourceNotFound(f"there is no file or folder {place(path)}")
+        base, found = found_by(str(path))
     files = [file for file in found if _kind(file) is not None and file.is_file()]
     if not files:
         raise SourceNotFound(f"no Parquet or CSV file in {place(source)}; looked for {', '.join(_PARQUET + _CSV)}")
@@ -187,7 +173,7 @@ class _ParquetRows:
 
     def __init__(self, base: Path, files: Sequence[Path]) -> None:
         self._base, self._files = base, files
-        with self._errors():
+        with parquet_errors(base, files):
             import pyarrow as pa
             import pyarrow.dataset as ds
 
@@ -207,14 +193,14 @@ class _ParquetRows:
         if twice:
             raise UnreadableTable(f"{base} has more than one column called {', '.join(map(repr, twice))}")
 
-    def frames(self, columns: list[str], where: Where, rows: int) -> Iterator[pd.DataFrame]:
+    def frames(self, columns: list[str], asked: Asked, rows: int) -> Iterator[pd.DataFrame]:
         """These columns, without most of the rows that do not fit."""
         import pyarrow.dataset as ds
 
-        with self._errors():
+        with parquet_errors(self._base, self._files):
             scanner = self._dataset.scanner(
                 columns=columns,
-                filter=self._filter(where),
+                filter=self._filter(asked),
                 batch_size=rows,
                 # What is read ahead is in memory too, a row group each.
                 batch_readahead=1,
@@ -230,48 +216,26 @@ class _ParquetRows:
         fields = [self._dataset.schema.field(name) for name in columns]
         return from_arrow(pa.schema(fields).empty_table())
 
-    def _filter(self, where: Where) -> Any:
-        """What Parquet's own statistics can tell of the conditions; what they cannot is tested on the rows."""
+    def _filter(self, asked: Asked) -> Any:
+        """What Parquet's own statistics can tell of the tests; what they cannot is tested on the rows."""
         import pyarrow as pa
-        import pyarrow.dataset as ds
+        import pyarrow.compute as pc
 
+        is_told = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_string,
+                   pa.types.is_large_string, pa.types.is_timestamp)  # fmt: skip
         found = None
-        for column, value in where.items():
-            if callable(value):
+        for name, test in asked.items():
+            type, field = self._dataset.schema.field(name).type, pc.field(name)
+            if not isinstance(test, CellTest) or (test.values and not any(is_kind(type) for is_kind in is_told)):
                 continue
-            field = ds.field(column)
-            if value is None or value is pd.NA:
-                test = field.is_null(nan_is_null=True)
-            else:
-                kind = self._dataset.schema.field(column).type
+            part = field.is_null(nan_is_null=True) if test.null else pc.scalar(False)
+            if test.values:
                 try:
-                    test = field.isin(pa.array(_values(value)).cast(kind))
-                except (pa.ArrowException, TypeError, OverflowError):
-                    continue  # 7 in a column of texts: no row fits, which the rows say
-            found = test if found is None else found & test
+                    part |= field.isin(pa.array(cells(test.values, kind_of(self.empty([name])[name])), type))
+                except (pa.ArrowException, OverflowError):
+                    continue  # what the column cannot hold, which the rows say
+            found = part if found is None else found & part
         return found
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except (UnreadableTable, InvalidArgument):
-            raise
-        except (ImportError, OSError, ValueError, LookupError, TypeError, NotImplementedError) as error:
-            # Arrow's own exceptions inherit from these.
-            place = next(filter(_is_damaged, self._files), self._base)
-            raise UnreadableTable(f"{place} cannot be read as Parquet: {error}") from error
-
-
-def _is_damaged(file: Path) -> bool:
-    import pyarrow as pa
-    import pyarrow.parquet as pq  # type: ignore[import-untyped]
-
-    try:
-        pq.ParquetFile(file).close()
-    except (OSError, pa.ArrowException):
-        return True
-    return False
 
 
 class _CSVRows:
@@ -285,20 +249,17 @@ class _CSVRows:
                 f"{partitioned} is in a folder whose name tells a value, which is read of Parquet files only here; "
                 "tf.open_corpus reads such CSV files by DuckDB"
             )
-        self._heads: dict[Path, list[str]] = {}
-        for file in files:
-            with csv_errors(file):
-                self._heads[file] = list(map(str, pd.read_csv(file, nrows=0, **csv_options(file)).columns))
+        self._heads = {file: CSVEngine(file).shapes()[0].columns for file in files}
         self.columns = list(dict.fromkeys(name for head in self._heads.values() for name in head))
         self._types: dict[str, Any] | None = None
 
-    def frames(self, columns: list[str], where: Where, rows: int) -> Iterator[pd.DataFrame]:
+    def frames(self, columns: list[str], asked: Asked, rows: int) -> Iterator[pd.DataFrame]:
         if self._types is None:
             self._types = self._dtypes()
         for file in self._files:
             there = [name for name in columns if name in self._heads[file]]
             dtypes: Any = {name: self._types[name] for name in there}
-            for frame in self._chunks(file, rows, usecols=there, dtype=dtypes):
+            for frame in csv_batches(file, rows, usecols=there, dtype=dtypes):
                 nothing = [None] * len(frame)
                 data = {
                     name: frame[name] if name in there else pd.Series(nothing, frame.index, self._types[name])
@@ -314,7 +275,7 @@ class _CSVRows:
         """What holds each column of all files, as a first reading of them tells."""
         found: dict[str, set[str]] = {name: set() for name in self.columns}
         for file in self._files:
-            for frame in self._chunks(file, BATCH_ROWS, dtype_backend="numpy_nullable"):
+            for frame in csv_batches(file, BATCH_ROWS, dtype_backend="numpy_nullable"):
                 for name in frame.columns:
                     if not frame[name].isna().all():
                         found[name].add(str(frame[name].dtype))
@@ -322,18 +283,11 @@ class _CSVRows:
         numbers = [name for name, dtype in types.items() if dtype in ("Int64", "UInt64", "Float64")]
         for file in self._files:
             there = [name for name in numbers if name in self._heads[file] and types[name] != "string"]
-            for frame in self._chunks(file, BATCH_ROWS, usecols=there, dtype=str) if there else ():
+            for frame in csv_batches(file, BATCH_ROWS, usecols=there, dtype=str) if there else ():
                 for name in there:
                     if frame[name].str.match(PADDED).any():
                         types[name] = "string"
         return types
-
-    def _chunks(self, file: Path, rows: int, **options: Any) -> Iterator[pd.DataFrame]:
-        with (
-            csv_errors(file),
-            pd.read_csv(file, chunksize=rows, low_memory=False, **csv_options(file), **options) as reader,
-        ):
-            yield from reader
 
 
 def _dtype_of(seen: set[str]) -> Any:

@@ -20,7 +20,7 @@ import pandas as pd
 from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape, file_stamp
 from tagframe.engines.frame_engine import frame_chunk
 from tagframe.engines.rows_only import RowsOnly
-from tagframe.errors import InvalidArgument, NumbersAsTextWarning, UnreadableTable, did_you_mean, warn
+from tagframe.errors import InvalidArgument, NumbersAsTextWarning, TagframeError, UnreadableTable, did_you_mean, warn
 
 CSV_OPTIONS = frozenset(
     "sep delimiter encoding encoding_errors decimal thousands quotechar quoting doublequote escapechar comment "
@@ -42,14 +42,8 @@ _INDEX_LEVEL = re.compile(r"__index_level_[0-9]+__\Z")
 _TEXT = pd.Series(["text"]).dtype
 
 
-class _OneTable(RowsOnly):
-    """A file with one table, named after it."""
-
+class _File(RowsOnly):
     path: Path
-
-    @property
-    def identity(self) -> str:
-        return str(self.path)
 
     def fingerprint(self, known: Stamp | None = None) -> Stamp:
         """Size, time and content of the file."""
@@ -57,7 +51,7 @@ class _OneTable(RowsOnly):
 
 
 @dataclass(frozen=True)
-class CSVEngine(_OneTable):
+class CSVEngine(_File):
     """A delimited text file: the table is named after the file.
 
     The encoding is UTF-8 (with a byte order mark or without), UTF-16 with one, else Windows-1252. The delimiter is a
@@ -93,17 +87,9 @@ class CSVEngine(_OneTable):
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows in pieces, in dtypes that lose nothing of their meaning."""
-        with (
-            csv_errors(self.path),
-            pd.read_csv(
-                self.path,
-                chunksize=CHUNK_ROWS,
-                low_memory=False,
-                dtype_backend="numpy_nullable",
-                **self._options(),
-            ) as reader,
-        ):
-            for number, frame in enumerate(reader):
+        with csv_errors(self.path):
+            read = csv_batches(self.path, CHUNK_ROWS, dtype_backend="numpy_nullable", **self._options())
+            for number, frame in enumerate(read):
                 if number == 0 and "decimal" not in self._told:
                     self._notice_commas(frame)
                 yield frame_chunk(frame)
@@ -228,6 +214,12 @@ def csv_errors(path: Path) -> Iterator[None]:
         raise UnreadableTable(f"{path} cannot be read as CSV: {str(error).strip()}") from error
 
 
+def csv_batches(path: Path, rows: int, **options: Any) -> Iterator[pd.DataFrame]:
+    """So many rows at a time; ``options`` are those of :func:`pandas.read_csv`."""
+    with csv_errors(path), pd.read_csv(path, chunksize=rows, low_memory=False, **options) as reader:
+        yield from reader
+
+
 def sniff_delimiter(text: str) -> str:
     r"""The delimiter that splits the first rows of ``text`` most evenly; a comma where none splits them.
 
@@ -286,7 +278,7 @@ def plain_dtype(column: pd.Series) -> pd.Series:
 
 
 @dataclass(frozen=True)
-class ParquetEngine(_OneTable):
+class ParquetEngine(_File):
     """A Parquet file: the table is named after the file.
 
     Columns are read as pandas reads them, save that integers beside nulls are ``Int64`` (or ``UInt64``), never floats,
@@ -328,17 +320,36 @@ class ParquetEngine(_OneTable):
 
     @contextmanager
     def _file(self) -> Iterator[Any]:
-        try:
-            # pyarrow refuses to be imported beside a numpy that is older than it likes.
+        with parquet_errors(self.path):
             import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
             with pq.ParquetFile(self.path) as file:
                 yield file
-        except UnreadableTable:
-            raise
-        except (ImportError, OSError, ValueError, LookupError, TypeError, NotImplementedError) as error:
-            # Arrow's own exceptions inherit from these.
-            raise UnreadableTable(f"{self.path} cannot be read as Parquet: {error}") from error
+
+
+@contextmanager
+def parquet_errors(path: Path, files: Sequence[Path] = ()) -> Iterator[None]:
+    """A block that loads pyarrow and reads the file, or the files below it: what fails is an :class:`UnreadableTable`.
+
+    pyarrow refuses to be imported beside a numpy that is older than it likes. Its exceptions inherit from those here.
+    """
+    try:
+        yield
+    except TagframeError:
+        raise
+    except (ImportError, OSError, ValueError, LookupError, TypeError, NotImplementedError) as error:
+        raise UnreadableTable(f"{next(filter(_is_damaged, files), path)} cannot be read as Parquet: {error}") from error
+
+
+def _is_damaged(file: Path) -> bool:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        pq.ParquetFile(file).close()
+    except (OSError, pa.ArrowException):
+        return True
+    return False
 
 
 def from_arrow(table: Any) -> pd.DataFrame:
@@ -354,7 +365,7 @@ def from_arrow(table: Any) -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
-class WorkbookEngine(RowsOnly):
+class WorkbookEngine(_File):
     """An Excel or OpenDocument workbook: a database named after the file, with a table for each sheet that has rows.
 
     A sheet's first row has the names of its columns. Cells are read as ``python-calamine`` gives them.
@@ -363,14 +374,6 @@ class WorkbookEngine(RowsOnly):
     path: Path
     kind: str = "workbook"
     is_database = True
-
-    @property
-    def identity(self) -> str:
-        return str(self.path)
-
-    def fingerprint(self, known: Stamp | None = None) -> Stamp:
-        """Size, time and content of the file."""
-        return file_stamp([self.path], known)
 
     def shapes(self) -> list[TableShape]:
         """The sheets that have a header."""

@@ -1,11 +1,19 @@
-"""Links of a folder that lead out of it."""
+"""What is in a folder: what a pattern finds there, and links that lead out of it."""
 
 from __future__ import annotations
 
+import glob
 import os
+from itertools import takewhile
 from pathlib import Path
 
 from tagframe.errors import UnreadableTable
+
+
+def found_by(pattern: str) -> tuple[Path, list[Path]]:
+    """The folder below which a pattern finds files, and what it finds there, sorted."""
+    fixed = takewhile(lambda part: not glob.has_magic(part), Path(pattern).parts)
+    return Path(*fixed), sorted(map(Path, glob.glob(pattern, recursive=True)))
 
 
 class Bounds:

@@ -23,14 +23,14 @@ import pandas as pd
 
 from tagframe.corpus.canonical import canonical_all, plain
 from tagframe.engines.base import Engine
-from tagframe.engines.cell_tests import CellTest
+from tagframe.engines.cell_tests import CellTest, fitting
 from tagframe.engines.pushdown import Pushdown, Selection, Within
 from tagframe.joins.steps import JoinStep
 from tagframe.merging import advice
 from tagframe.merging.in_memory import Merge, columns_needed, key_kind, merge_in_memory
 from tagframe.merging.report import MergeReport, Moved, RowCounts, StepReport
 from tagframe.merging.table_rows import PlanRows
-from tagframe.merging.where import Asked, LeftToMemory, fitting
+from tagframe.merging.where import Asked, LeftToMemory
 
 MOST_KEYS = 500_000
 """More keys are not sent: the other table is read whole."""

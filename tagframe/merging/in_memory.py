@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from tagframe.corpus.canonical import canonical_all
+from tagframe.engines.cell_tests import fitting
 from tagframe.engines.dtypes import nullable
 from tagframe.errors import FanOut, RowsLost, RowsMultipliedWarning
 from tagframe.joins.plan import JoinPlan
@@ -29,7 +30,7 @@ from tagframe.merging.advice import Reaction
 from tagframe.merging.agreement import alike, columns_there
 from tagframe.merging.report import MergeReport, RowCounts, StepReport
 from tagframe.merging.table_rows import PlanRows
-from tagframe.merging.where import Asked, ColumnKey, Where, fitting
+from tagframe.merging.where import Asked, ColumnKey, Where
 
 _MOST_OPTIONS = 6
 _MOST_TEXTS = 100_000

@@ -12,12 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from tagframe.corpus import Corpus
-from tagframe.engines.cell_tests import Bound, CellTest, Condition, Either, Every, fits, test_of, tests_of
-from tagframe.errors import InvalidArgument
+from tagframe.engines.cell_tests import Bound, CellTest, Condition, Either, Every, test_of, tests_of
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How
 from tagframe.merging.advice import Reaction
@@ -139,16 +137,6 @@ def where_of(where: Mapping[str, Any] | str | None, plan: JoinPlan, columns: Map
         else:
             tests.append(test_of(column, value))
     return Where(tuple(tests), tuple(functions))
-
-
-def fitting(column: pd.Series, asked: CellTest | Callable[[pd.Series], Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Which rows of a column fit a test, or a function."""
-    if isinstance(asked, CellTest):
-        return fits(column, asked)
-    found = pd.array(np.asarray(asked(column), dtype=object), dtype="boolean")
-    if len(found) != len(column):
-        raise InvalidArgument(f"a function in where= gives a boolean for each of {len(column)} rows; got {len(found)}")
-    return found.to_numpy(dtype=bool, na_value=False)
 
 
 # --- expressions ------------------------------------------------------------------------------------------------------

@@ -53,10 +53,6 @@ class LakeEngine(EngineDefaults):
     dialect = DUCKDB
 
     @property
-    def identity(self) -> str:
-        return str(self.path)
-
-    @property
     def lake(self) -> Lake:
         return lake_of(self.tables)
 

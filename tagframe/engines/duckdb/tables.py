@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import importlib.util
 import os
@@ -10,12 +9,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from pathlib import Path
 from typing import Literal
 
 from tagframe.engines.base import Stamp
-from tagframe.engines.folder_bounds import Bounds
+from tagframe.engines.folder_bounds import Bounds, found_by
 from tagframe.errors import MissingExtra, SourceNotFound, UnreadableTable, place
 
 Format = Literal["parquet", "csv", "json", "delta", "iceberg"]
@@ -200,9 +198,8 @@ def table_of_pattern(pattern: str, *, follow_links: bool = False) -> tuple[Path,
         UnreadableTable: it finds files of several kinds, or links that lead out of that folder.
     """
     text = os.path.expanduser(pattern)
-    fixed = list(takewhile(lambda part: not glob.has_magic(part), Path(text).parts))
-    base = (Path(*fixed) if fixed else Path()).absolute()
-    found = sorted(Path(name) for name in glob.glob(text, recursive=True))
+    base, found = found_by(text)
+    base = base.absolute()
     files = [file for file in found if file.suffix.lower() in FORMATS and file.is_file()]
     if not files:
         raise SourceNotFound(

@@ -89,10 +89,6 @@ class SQLiteEngine(EngineDefaults):
     joins = "few"
     dialect = SQLITE
 
-    @property
-    def identity(self) -> str:
-        return str(self.path)
-
     def shapes(self) -> list[TableShape]:
         """The tables by name, with their declared types and keys."""
         if not is_sqlite_file(self.path):
