@@ -71,9 +71,9 @@ class SourceCatalogue:
                     "again"
                 ) from error
             if self._is_replaceable(error):
-                self._warn("everything is profiled again", error)
+                warn(f"everything is profiled again: {error}", CatalogueWarning)
             else:
-                self._warn("everything is profiled again, and kept in memory only", error)
+                warn(f"everything is profiled again, and kept in memory only: {error}", CatalogueWarning)
                 self.catalogue = None
             return Contents(told=told or Told())
 
@@ -114,7 +114,7 @@ class SourceCatalogue:
         except UnreadableCatalogue as error:
             if self.strict:
                 raise
-            self._warn("profiles are kept in memory only", error)
+            warn(f"profiles are kept in memory only: {error}", CatalogueWarning)
             self.catalogue = None
 
     def _is_replaceable(self, error: UnreadableCatalogue) -> bool:
@@ -127,9 +127,6 @@ class SourceCatalogue:
         except OSError:
             return False
         return True
-
-    def _warn(self, consequence: str, error: Exception) -> None:
-        warn(f"{consequence}: {error}", CatalogueWarning)
 
 
 def cache_of(path: Path) -> SourceCatalogue:

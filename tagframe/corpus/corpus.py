@@ -327,7 +327,7 @@ class Corpus(Shown):
 
     @property
     def tables(self) -> TablesFrame:
-        """The catalogue: a frame with a row for each table, which remembers its corpus.
+        """The tables: a frame with a row for each, which remembers its corpus.
 
         Columns are id, database, table, rows (Int64, NA where only the schema is known), columns (how many) and
         column_names (a list).

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 
 import numpy as np
@@ -21,6 +21,7 @@ from tagframe.corpus.canonical import canonical_all, hash_texts
 from tagframe.corpus.corpus import Corpus
 from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
 from tagframe.corpus.profiler import SKETCH_SIZE
+from tagframe.engines.base import Engine
 from tagframe.engines.hashing import Hashes
 from tagframe.engines.sampled_values import SampledValues
 from tagframe.errors import ColumnNotFound, UnreadableTable
@@ -28,7 +29,7 @@ from tagframe.errors import ColumnNotFound, UnreadableTable
 MOST_CELLS = 3_000_000
 """Cells of a table that are hashed at most; columns beyond, in the table's order, keep the sketch of a sample."""
 SECONDS = 10.0
-"""A column may take so long."""
+"""A statement may take so long."""
 _MOST_ODD = 100_000
 
 _known: weakref.WeakKeyDictionary[Corpus, dict[tuple[str, str], Sketch | None]] = weakref.WeakKeyDictionary()
@@ -73,22 +74,29 @@ def _is_sampled(column: ColumnProfile) -> bool:
 
 
 def _asked(corpus: Corpus, table: str, columns: Sequence[str]) -> dict[str, Sketch]:
-    engine = corpus.engine(table)
     found: dict[str, Sketch] = {}
     name = corpus.source_table(table)
     # A source that cannot answer is no reason to know less than before.
-    with suppress(UnreadableTable, ColumnNotFound):
-        block = engine.pushdown([name]) if engine is not None else None
-        if block is not None:
-            with block as session:
-                if not isinstance(session, SampledValues):
-                    return found
-                session.stop_after(SECONDS)
-                for column in columns:
-                    hashes = session.hashes(name, column, SKETCH_SIZE + 1, _MOST_ODD)
-                    if hashes is not None:
-                        found[column] = sketch_of(hashes)
+    with suppress(UnreadableTable, ColumnNotFound), ExitStack() as opened:
+        session = session_of(corpus.engine(table), [name], opened)
+        for column in columns:
+            hashes = None if session is None else session.hashes(name, column, SKETCH_SIZE + 1, _MOST_ODD)
+            if hashes is not None:
+                found[column] = sketch_of(hashes)
     return found
+
+
+def session_of(engine: Engine | None, tables: list[str], opened: ExitStack) -> SampledValues | None:
+    """What an engine tells of values of its tables, until the stack is closed; None where it cannot.
+
+    A statement is stopped after :data:`SECONDS`.
+    """
+    block = None if engine is None else engine.pushdown(tables)
+    session = None if block is None else opened.enter_context(block)
+    if not isinstance(session, SampledValues):
+        return None
+    session.stop_after(SECONDS)
+    return session
 
 
 def sketch_of(found: Hashes) -> Sketch:

@@ -1,4 +1,4 @@
-"""The catalogue of a corpus as a frame that remembers its corpus."""
+"""The tables of a corpus as a frame that remembers its corpus."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TablesFrame(pd.DataFrame):
     def __finalize__(self, other: Any, method: str | None = None, **kwargs: Any) -> TablesFrame:
         super().__finalize__(other, method=method, **kwargs)  # type: ignore[misc]  # not in pandas-stubs
         if method == "concat":
-            # Parts of one catalogue make a part of it; parts of several make a plain table.
+            # Parts of one corpus' tables make a part of them; parts of several make a plain table.
             parts = getattr(other, "input_objs", None) or getattr(other, "objs", [])
             corpora = {id(corpus): corpus for corpus in (getattr(part, "_corpus", None) for part in parts)}
             object.__setattr__(self, "_corpus", corpora.popitem()[1] if len(corpora) == 1 else None)
@@ -44,7 +44,7 @@ class TablesFrame(pd.DataFrame):
 
 
 def tables_frame(corpus: Corpus, names: Sequence[Sequence[str]]) -> TablesFrame:
-    """The catalogue of a corpus: see :attr:`tagframe.corpus.Corpus.tables`.
+    """The tables of a corpus: see :attr:`tagframe.corpus.Corpus.tables`.
 
     Args:
         corpus: which the frame remembers.
@@ -66,7 +66,7 @@ def tables_frame(corpus: Corpus, names: Sequence[Sequence[str]]) -> TablesFrame:
 
 
 def corpus_of(frame: pd.DataFrame) -> Corpus | None:
-    """The corpus that a catalogue frame came from, narrowed to the tables that are still in it.
+    """The corpus that such a frame came from, narrowed to the tables that are still in it.
 
     None for every other frame, and for one that has lost its ``id`` column.
 

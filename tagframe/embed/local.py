@@ -7,12 +7,14 @@ import threading
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tagframe.embed.protocol import TextVectors, unit
 from tagframe.errors import InvalidArgument
+from tagframe.progress import waiting
 
 # Short texts beside long ones are padded to their length, and a batch of few letters keeps no processor busy: texts are
 # sorted by length and taken together up to so many letters, and so many texts.
@@ -37,6 +39,7 @@ class LocalEmbedder(ABC):
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self._model: Any = None
         self._remembered: OrderedDict[str, npt.NDArray[np.float32]] = OrderedDict()
         self._lock = threading.RLock()
 
@@ -45,13 +48,20 @@ class LocalEmbedder(ABC):
     def dimension(self) -> int:
         """The length of a vector."""
 
-    @abstractmethod
     def load(self) -> None:
         """Load the model now rather than at first use.
 
         Raises:
             EmbedderNotFound: there is no such model, it cannot be reached, or its files are not what they should be.
         """
+        with self._lock:
+            if self._model is None:
+                with waiting("loading the encoder"):
+                    self._model = self._loaded()
+
+    @abstractmethod
+    def _loaded(self) -> Any:
+        """The model."""
 
     @abstractmethod
     def _forward(self, texts: list[str]) -> npt.NDArray[np.float32]:

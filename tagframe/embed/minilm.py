@@ -18,7 +18,6 @@ from tagframe.embed.bert import bert_graph
 from tagframe.embed.local import LocalEmbedder
 from tagframe.embed.protocol import unit
 from tagframe.errors import EmbedderNotFound
-from tagframe.progress import waiting
 from tagframe.quiet import quiet
 
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -52,7 +51,6 @@ class MiniLM(LocalEmbedder):
         super().__init__(DEFAULT_MODEL)
         self._folder = folder
         self._sha256 = sha256 or {}
-        self._model: tuple[Any, Any] | None = None
         _all.add(self)
 
     def __repr__(self) -> str:
@@ -69,17 +67,10 @@ class MiniLM(LocalEmbedder):
         Raises:
             EmbedderNotFound: as :meth:`load`.
         """
-        tokenizer, _ = self._loaded()
+        self.load()
+        tokenizer, _ = self._model
         ranks: dict[str, int] = tokenizer.get_vocab()
         return sorted(ranks, key=ranks.__getitem__)
-
-    def load(self) -> None:
-        """Load the model now rather than at first use.
-
-        Raises:
-            EmbedderNotFound: it cannot be reached, or its files are not what they should be.
-        """
-        self._loaded()
 
     def _forward(self, texts: list[str]) -> npt.NDArray[np.float32]:
         states, mask, _ = self._states(texts)
@@ -94,7 +85,7 @@ class MiniLM(LocalEmbedder):
         self, texts: list[str]
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], list[list[tuple[int, int]]]]:
         """The last hidden states, shape (n, tokens, d); 1 where a token is no padding; where the tokens stand."""
-        tokenizer, session = self._loaded()
+        tokenizer, session = self._model
         # One by one: the tokenizer's own threads are not bounded, and cost a fork its warning.
         read = [tokenizer.encode(text) for text in texts]
         ids = np.zeros((len(read), max(len(one.ids) for one in read)), dtype=np.int64)
@@ -106,13 +97,7 @@ class MiniLM(LocalEmbedder):
         return states, mask.astype(np.float32), [one.offsets for one in read]
 
     def _loaded(self) -> tuple[Any, Any]:
-        with self._lock:
-            if self._model is None:
-                with waiting("loading the encoder"):
-                    self._model = self._load()
-            return self._model
-
-    def _load(self) -> tuple[Any, Any]:
+        """The tokenizer and the session."""
         try:
             folder = self._folder or _hub_folder()
             self._check_files(folder)

@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from tagframe.embed.local import BATCH_LETTERS, LocalEmbedder
 from tagframe.errors import EmbedderNotFound
-from tagframe.progress import waiting
 from tagframe.quiet import quiet
 
 _LOGGERS = ("sentence_transformers", "transformers", "huggingface_hub")
@@ -36,7 +35,6 @@ class SentenceTransformerEmbedder(LocalEmbedder):
     def __init__(self, model: str | Path, *, name: str | None = None) -> None:
         self._folder = Path(model).expanduser() if Path(model).expanduser().is_dir() else None
         self._source = str(model if self._folder is None else self._folder)
-        self._model: Any = None
         super().__init__(name or (self._source if self._folder is None else _folder_name(self._folder)))
 
     def __repr__(self) -> str:
@@ -71,11 +69,8 @@ class SentenceTransformerEmbedder(LocalEmbedder):
         Raises:
             EmbedderNotFound: there is no such model, or it cannot be reached, or the extra is not installed.
         """
-        with self._lock:
-            if self._model is None:
-                with waiting("loading the encoder"):
-                    self._model = self._loaded()
-                self.batch_letters = BATCH_LETTERS if self._model.device.type == "cpu" else _ACCELERATOR_LETTERS
+        super().load()
+        self.batch_letters = BATCH_LETTERS if self._model.device.type == "cpu" else _ACCELERATOR_LETTERS
 
     def _forward(self, texts: list[str]) -> npt.NDArray[np.float32]:
         vectors: npt.NDArray[np.float32] = self._model.encode(

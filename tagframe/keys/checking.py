@@ -12,6 +12,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 
 from tagframe.corpus import Corpus
+from tagframe.corpus.sketching import session_of
 from tagframe.engines.sampled_values import SampledValues
 from tagframe.errors import ColumnNotFound, UnreadableTable
 from tagframe.keys.candidates import SHARE
@@ -26,8 +27,6 @@ MOST_VALUES = 1_000
 """Distinct values of a referencing column that are looked up at most."""
 MOST_CHECKS = 50
 """Pairs that are checked at most, the likeliest ones."""
-SECONDS = 10.0
-"""A check may take so long."""
 
 
 def contains_in(corpus: Corpus) -> Contains:
@@ -37,20 +36,15 @@ def contains_in(corpus: Corpus) -> Contains:
     """
 
     def contains(table: str, column: str, other: str, other_column: str) -> Overlap | None:
-        engines = corpus.engine(table), corpus.engine(other)
-        if engines[0] is None or engines[1] is None:
-            return None
+        engine, other_engine = corpus.engine(table), corpus.engine(other)
         mine, theirs = corpus.source_table(table), corpus.source_table(other)
         with suppress(UnreadableTable, ColumnNotFound), ExitStack() as opened:
-            asked = [(engines[0], [mine, theirs])]
-            if engines[0] != engines[1]:
-                asked = [(engines[0], [mine]), (engines[1], [theirs])]
-            blocks = [engine.pushdown(tables) for engine, tables in asked]
-            sessions = [opened.enter_context(block) for block in blocks if block is not None]
-            able = [session for session in sessions if isinstance(session, SampledValues)]
-            if len(able) < len(asked):
+            if engine == other_engine:
+                here = there = session_of(engine, [mine, theirs], opened)
+            else:
+                here, there = session_of(engine, [mine], opened), session_of(other_engine, [theirs], opened)
+            if here is None or there is None:
                 return None
-            here, there = able[0], able[-1]
             kind = here.key_kind(mine, column)
             if kind != there.key_kind(theirs, other_column) or kind not in ("integer", "text"):
                 return None
@@ -63,8 +57,6 @@ def contains_in(corpus: Corpus) -> Contains:
 def _found(
     here: SampledValues, there: SampledValues, mine: tuple[str, str], theirs: tuple[str, str], kind: str
 ) -> Overlap | None:
-    for session in (here, there):
-        session.stop_after(SECONDS)
     if here is there:
         seen, held = here.contained(*mine, *theirs, MOST_VALUES)
     else:

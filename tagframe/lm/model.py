@@ -7,7 +7,7 @@ import copy
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Unpack
 
 from tagframe.config import CallSettings, ModelSettings, Settings, checked, current
 from tagframe.errors import DamagedStore, InvalidArgument, NotConfigured, did_you_mean
@@ -24,7 +24,10 @@ from tagframe.lm.store import IMPORTED, ResponseStore, open_store
 from tagframe.lm.stream import Stream, warn_of_store, warned
 from tagframe.lm.transport import Transport
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    T = TypeVar("T", default=str)  # the answer itself, where nothing parses it
 
 DEFAULT_TIMEOUT = 120.0
 """Seconds for one request."""
@@ -109,40 +112,16 @@ class LM:
 
     # --- asking ---------------------------------------------------------------------------------------------------
 
-    @overload
     def complete(
         self,
         prompts: Sequence[Prompt],
-        accept: None = None,
-        *,
-        temperature: float = ...,
-        max_tokens: int | None = ...,
-        logprobs: bool = ...,
-        description: str = ...,
-    ) -> Completions[str]: ...
-
-    @overload
-    def complete(
-        self,
-        prompts: Sequence[Prompt],
-        accept: Accept[T],
-        *,
-        temperature: float = ...,
-        max_tokens: int | None = ...,
-        logprobs: bool = ...,
-        description: str = ...,
-    ) -> Completions[T]: ...
-
-    def complete(
-        self,
-        prompts: Sequence[Prompt],
-        accept: Accept[Any] | None = None,
+        accept: Accept[T] | None = None,
         *,
         temperature: float = 0.0,
         max_tokens: int | None = None,
         logprobs: bool = False,
         description: str = "",
-    ) -> Completions[Any]:
+    ) -> Completions[T]:
         """Answer the prompts: from the store what is there, each distinct other one sent once.
 
         Works in a script, in any thread, and inside a running event loop (which it blocks; see :meth:`acomplete`). What
@@ -176,13 +155,13 @@ class LM:
     async def acomplete(
         self,
         prompts: Sequence[Prompt],
-        accept: Accept[Any] | None = None,
+        accept: Accept[T] | None = None,
         *,
         temperature: float = 0.0,
         max_tokens: int | None = None,
         logprobs: bool = False,
         description: str = "",
-    ) -> Completions[Any]:
+    ) -> Completions[T]:
         """:meth:`complete`, awaited."""
         async with await asyncio.to_thread(self.stream, description) as stream:
             return await stream.acomplete(Batch(prompts, accept, temperature, max_tokens, logprobs))

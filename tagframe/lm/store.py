@@ -174,45 +174,45 @@ class ResponseStore:
             condition += f" {'NOT ' * (stored == 'alone')}{packed} AND"
             arguments += (PACKED,)
         found: dict[bytes, StoredAnswer] = {}
-        with self._lock:
-            for start in range(0, len(requests), _KEYS_A_QUERY):
-                keys = requests[start : start + _KEYS_A_QUERY]
-                rows = self._connection.execute(
-                    f"SELECT request, text, logprobs, tokens_in, tokens_out, seconds, {packed} AS packed FROM answers"
-                    f" WHERE {condition} request IN ({','.join('?' * len(keys))})"
-                    " ORDER BY packed DESC, recorded_at, id",
-                    (PACKED, *arguments, *keys),
+        for start in range(0, len(requests), _KEYS_A_QUERY):
+            keys = requests[start : start + _KEYS_A_QUERY]
+            rows = self._rows(
+                f"SELECT request, text, logprobs, tokens_in, tokens_out, seconds, {packed} AS packed FROM answers"
+                f" WHERE {condition} request IN ({','.join('?' * len(keys))})"
+                " ORDER BY packed DESC, recorded_at, id",
+                (PACKED, *arguments, *keys),
+            )
+            for request, text, logprobs, tokens_in, tokens_out, seconds, row_of_pack in rows:
+                found[request] = StoredAnswer(
+                    text, _logprobs(logprobs), tokens_in, tokens_out, seconds, bool(row_of_pack)
                 )
-                for request, text, logprobs, tokens_in, tokens_out, seconds, row_of_pack in rows:
-                    found[request] = StoredAnswer(
-                        text, _logprobs(logprobs), tokens_in, tokens_out, seconds, bool(row_of_pack)
-                    )
         return found
+
+    def _rows(self, query: str, arguments: Sequence[Any] = ()) -> list[Any]:
+        with self._lock:
+            return self._connection.execute(query, arguments).fetchall()
 
     def missing(self) -> list[tuple[bytes, dict[str, Any], int]]:
         """The requests that a replay did not find, in the order in which they were noted: key, body, sample number."""
-        with self._lock:
-            rows = self._connection.execute("SELECT request, body, sample FROM missing ORDER BY rowid").fetchall()
+        rows = self._rows("SELECT request, body, sample FROM missing ORDER BY rowid")
         return [(request, json.loads(body), sample) for request, body, sample in rows]
 
     def recorded_by(self) -> dict[str, int]:
         """Who recorded the answers, and how many each: a model's name, or what was said at the import."""
-        with self._lock:
-            rows = self._connection.execute(
-                "SELECT recorded_by, count(*) FROM answers JOIN sources ON sources.id = source"
-                " GROUP BY recorded_by ORDER BY count(*) DESC, recorded_by"
-            ).fetchall()
+        rows = self._rows(
+            "SELECT recorded_by, count(*) FROM answers JOIN sources ON sources.id = source"
+            " GROUP BY recorded_by ORDER BY count(*) DESC, recorded_by"
+        )
         return dict(rows)
 
     def measured(self, endpoint: str, model: str) -> tuple[float | None, float | None]:
         """The mean seconds and answer tokens of the model's newest 1,000 answers; None where nothing was measured."""
-        with self._lock:
-            row = self._connection.execute(
-                "SELECT avg(seconds), avg(tokens_out) FROM (SELECT seconds, tokens_out FROM answers WHERE source IN"
-                " (SELECT id FROM sources WHERE endpoint = ? AND model = ?) ORDER BY id DESC LIMIT 1000)",
-                (endpoint, model),
-            ).fetchone()
-        return (row[0], row[1])
+        ((seconds, tokens),) = self._rows(
+            "SELECT avg(seconds), avg(tokens_out) FROM (SELECT seconds, tokens_out FROM answers WHERE source IN"
+            " (SELECT id FROM sources WHERE endpoint = ? AND model = ?) ORDER BY id DESC LIMIT 1000)",
+            (endpoint, model),
+        )
+        return seconds, tokens
 
     def log(self) -> list[dict[str, Any]]:
         """The rejected answers and failures, oldest first."""
@@ -241,9 +241,8 @@ class ResponseStore:
 
     def reasoning(self, source: int) -> int:
         """The tokens that this source's answers need beyond ``max_tokens``, as far as was seen."""
-        with self._lock:
-            row = self._connection.execute("SELECT reasoning FROM sources WHERE id = ?", (source,)).fetchone()
-        return int(row[0])
+        ((tokens,),) = self._rows("SELECT reasoning FROM sources WHERE id = ?", (source,))
+        return int(tokens)
 
     def put_reasoning(self, source: int, tokens: int) -> None:
         """Remember that, soon."""
