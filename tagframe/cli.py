@@ -398,16 +398,7 @@ def cache(remove: tuple[str, ...], as_json: bool) -> None:
 @click.option("--password-from", help="The variable of the environment that has the password of a server.")
 @click.option("--follow-links", is_flag=True, help="Read what links in a folder lead to outside of it.")
 @_model
-def mcp(
-    sources: tuple[str, ...],
-    to: Path | None,
-    ask: bool,
-    learn: bool,
-    budget: float | None,
-    password_from: str | None,
-    follow_links: bool,
-    **settings: str | None,
-) -> None:
+def mcp(sources: tuple[str, ...], lm: str | None, api_base: str | None, store: str | None, **options: Any) -> None:
     """Serve SOURCES to agents over the Model Context Protocol, on standard input and output.
 
     A source is a file, a folder, a catalogue or the URL of a server. None is written to.
@@ -416,8 +407,8 @@ def mcp(
     """
     from tagframe.agents.command import serve
 
-    with config.context(**_given(settings)):
-        serve(sources, to, ask, learn, budget, password_from, follow_links)
+    with config.context(**_given({"lm": lm, "api_base": api_base, "store": store})):
+        serve(sources, **options)
 
 
 def _given(settings: Mapping[str, object]) -> dict[str, Any]:

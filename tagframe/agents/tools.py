@@ -543,12 +543,9 @@ class Tools:
         if not text.strip():
             raise InvalidArgument("text= is what is looked for; got nothing")
         profiles, note = self._searched(text, tables)
-        places: list[gives.Place] = []
-        for profile in profiles:
-            places += self._places(text.strip(), profile)
-        places.sort(key=lambda place: (str(place["value"]).casefold() != text.strip().casefold(), -place["rows"]))
-        rows = [[place["table"], place["column"], place["value"], place["rows"]] for place in places[:_PLACES]]
-        page, _, _ = page_of(rows, 0, TOKENS - 500)
+        places = [place for profile in profiles for place in self._places(text.strip(), profile)]
+        places.sort(key=lambda place: (str(place[2]).casefold() != text.strip().casefold(), -place[3]))
+        page, _, _ = page_of(places[:_PLACES], 0, TOKENS - 500)
         more = f"{len(places) - len(page)} further places are left out: name the tables" * (len(places) > len(page))
         shown = [
             gives.Place(table=table, column=column, value=value, rows=count) for table, column, value, count in page
@@ -569,7 +566,8 @@ class Tools:
             "the tables are too many to be read: these are known to have the whole value; name tables to have them read"
         )
 
-    def _places(self, text: str, profile: TableProfile) -> list[gives.Place]:
+    def _places(self, text: str, profile: TableProfile) -> Iterator[list[Any]]:
+        """The table, the column, the value and how many rows have it."""
         escaped = text
         for sign in "!%_":
             escaped = escaped.replace(sign, f"!{sign}")
@@ -586,13 +584,11 @@ class Tools:
                     f"WHERE LOWER({cell}) LIKE {like} ESCAPE '!' GROUP BY {cell}"
                 )
                 names.append(column.name)
-        found: list[gives.Place] = []
         for first in range(0, len(parts), _KEYS):
             with suppress(SQLFailed):
                 statement = " UNION ALL ".join(parts[first : first + _KEYS])
-                for place, value, rows in rows_of(self._run(statement, _PLACES, False)[0]):
-                    found.append(gives.Place(table=profile.id, column=names[place], value=value, rows=rows))
-        return found
+                for position, value, rows in rows_of(self._run(statement, _PLACES, False)[0]):
+                    yield [profile.id, names[position], value, rows]
 
     # --- with a model, and with leave
 

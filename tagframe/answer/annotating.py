@@ -6,7 +6,7 @@ import contextlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tagframe.corpus import Corpus, TableProfile, facts_of
 from tagframe.corpus.corpus import knowledge_of, statements_of
@@ -14,12 +14,10 @@ from tagframe.corpus.statements import Statement
 from tagframe.corpus.told_facts import FactKey
 from tagframe.display import Shown
 from tagframe.errors import AnswerRejected, counted
+from tagframe.lm import LM, Message, Prompt, Quote, QuoteEnds, QuotingLM
 from tagframe.operators.answer_grammar import parse_block
 from tagframe.operators.cells import FENCE_RULE, fence, one_line
 from tagframe.retrieval.links import Links
-
-if TYPE_CHECKING:
-    from tagframe.lm import LM, Prompt, Quote
 
 COLUMNS = 80
 """Columns of a table that one prompt shows; of more there are several prompts."""
@@ -94,8 +92,6 @@ def annotated(corpus: Corpus, lm: LM) -> Annotated:
 
 def quoted(corpus: Corpus, lm: LM) -> Quote:
     """What :func:`annotated` would cost."""
-    from tagframe.lm import QuoteEnds, QuotingLM
-
     quoting = QuotingLM(lm, lambda prompt: '{"table": "what a row of this table is, in a sentence"}')
     with contextlib.suppress(QuoteEnds):
         asked = [prompt for _, prompt in prompts(corpus)]
@@ -105,8 +101,6 @@ def quoted(corpus: Corpus, lm: LM) -> Quote:
 
 def prompts(corpus: Corpus) -> Iterator[tuple[TableProfile, Prompt]]:
     """The tables that are not annotated yet, and a prompt for each; several for a wide one."""
-    from tagframe.lm import Message, Prompt
-
     told = knowledge_of(corpus).told
     done = {of[0] for (kind, of), (value, _) in told.facts.items() if kind == "annotated" and value}
     links = Links(corpus.profiles, facts=facts_of(corpus))

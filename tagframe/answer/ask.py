@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
+from typing import Any, Literal, TypeAlias, Unpack, overload
 
 from tagframe import config
 from tagframe.answer.answer import Answer
@@ -13,13 +13,11 @@ from tagframe.answer.generation import Generator
 from tagframe.answer.synthesis import Synthesizer
 from tagframe.answer.tag import TAG, OnDoubt
 from tagframe.config import SearchSettings
+from tagframe.corpus import Corpus
 from tagframe.engines.base import SQLLimits
+from tagframe.lm import Quote
 from tagframe.operators import OnError, RowsPerCall
 from tagframe.retrieval import RetrievedTables
-
-if TYPE_CHECKING:
-    from tagframe.corpus import Corpus
-    from tagframe.lm import Quote
 
 Searched: TypeAlias = "Corpus | RetrievedTables"
 """Where an answer is looked for."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pandas as pd
 from sqlglot import exp
 
+from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql.checks import is_column_of
 from tagframe.answer.sql_tree import (
     aggregates,
@@ -22,11 +22,8 @@ from tagframe.answer.sql_tree import (
     without,
     written,
 )
+from tagframe.corpus import TableProfile
 from tagframe.errors import SQLFailed, UnsafeSQL
-
-if TYPE_CHECKING:
-    from tagframe.answer.guard import Reader
-    from tagframe.corpus import TableProfile
 
 CITED = 1_000
 """Rows of a table that are cited at most."""

@@ -12,18 +12,18 @@ import pandas as pd
 from sqlglot import exp
 
 from tagframe import results
+from tagframe.answer.guard import Reader
 from tagframe.answer.readings import other_readings
 from tagframe.answer.sql_tree import written
 from tagframe.answer.statement_facts import ColumnOf, StatementFacts, facts_of_statement
 from tagframe.engines.base import SQLLimits
 from tagframe.errors import CorpusError, SQLFailed, UnsafeSQL
 from tagframe.joins import Components, keys_between
+from tagframe.retrieval import RetrievedTables
 from tagframe.retrieval.links import tables_around
 
 if TYPE_CHECKING:
     from tagframe.answer.execution import Execution
-    from tagframe.answer.guard import Reader
-    from tagframe.retrieval import RetrievedTables
 
 Reason = Literal["table", "database", "value", "empty", "join", "unsure", "reading"]
 

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tagframe.answer.query import Query, names_in_sql
-from tagframe.corpus import vectors_of
+from tagframe.corpus import Corpus, vectors_of
 from tagframe.corpus.corpus import knowledge_of, statements_of
 from tagframe.corpus.statements import Statement, spoken
 from tagframe.embed import get_embedder
 from tagframe.learning.reading import Names, read_statement, with_names
 from tagframe.operators.cells import one_line
-
-if TYPE_CHECKING:
-    from tagframe.corpus import Corpus
 
 SHOWN = 3
 """Examples that are shown at most."""

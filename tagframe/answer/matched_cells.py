@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from tagframe.answer.guard import Reader
+from tagframe.answer.query import Query
 from tagframe.answer.schema_text import NAMES_ALONE, sql_name
 from tagframe.answer.stored import stored_columns
+from tagframe.corpus import Corpus
 from tagframe.corpus.canonical import canonical
 from tagframe.engines.base import SQLLimits, quoted
 from tagframe.engines.rows_only import RowsOnly
 from tagframe.errors import SQLFailed, UnsafeSQL
 from tagframe.retrieval import Question
 from tagframe.retrieval.cell_values import ValueIndex, cells_of
-
-if TYPE_CHECKING:
-    from tagframe.answer.guard import Reader
-    from tagframe.answer.query import Query
-    from tagframe.corpus import Corpus
 
 _MOST = 8
 _LIMITS = SQLLimits(rows=10, seconds=2.0)

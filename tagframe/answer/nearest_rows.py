@@ -6,9 +6,9 @@ import ast
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,16 +18,13 @@ from tagframe.answer.generation import one_value, plain_rows, values_of
 from tagframe.answer.row_vectors import CACHE, catalogue_of_rows, vectors_of_rows
 from tagframe.answer.step_models import driver
 from tagframe.answer.tag import TAG
-from tagframe.embed import WITHOUT_A_HUB, get_embedder
+from tagframe.corpus import Corpus
+from tagframe.embed import WITHOUT_A_HUB, Embedder, get_embedder
 from tagframe.errors import AnswerRejected, EmbedderNotFound, EmptyCorpus, EmptyQuestion, InvalidArgument
 from tagframe.lm import Batch, Label, Prompt
 from tagframe.operators import Step, run
 from tagframe.operators.answer_grammar import parse_block, without_reasoning
 from tagframe.operators.cells import fence
-
-if TYPE_CHECKING:
-    from tagframe.corpus import Corpus
-    from tagframe.embed import Embedder
 
 ROWS = 10
 """Rows that are retrieved (TAG, section 4.2)."""
@@ -202,10 +199,6 @@ class NearestRows:
     def __getstate__(self) -> dict[str, Any]:
         # The texts of rows may be of columns that were hidden since.
         return {**self.__dict__, "_indexed": None}
-
-    def reranked(self) -> NearestRows:
-        """The same over the same vectors, with rows in the order of the model's scores."""
-        return replace(self, rerank=True)
 
     def _embedder(self) -> Embedder:
         embedder = self.embedder if self.embedder is not None else get_embedder()

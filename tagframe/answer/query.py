@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from tagframe.corpus import Corpus, TableProfile
-    from tagframe.retrieval import RetrievedTables
+from tagframe.corpus import Corpus, TableProfile
+from tagframe.retrieval import RetrievedTables
 
 
 @dataclass(frozen=True)

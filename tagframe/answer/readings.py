@@ -9,18 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pandas as pd
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from tagframe.answer.generation import plain_rows, plain_value
+from tagframe.answer.guard import Reader
 from tagframe.answer.sql_tree import aggregates, is_grouped, item_at, named_items, parsed, written
 from tagframe.errors import CorpusError, SQLFailed, UnsafeSQL, counted
-
-if TYPE_CHECKING:
-    from tagframe.answer.guard import Reader
 
 _SECONDS = 1.0
 

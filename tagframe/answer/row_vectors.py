@@ -7,18 +7,14 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from tagframe.corpus.catalogue import VERSION, Catalogue
-from tagframe.embed import ANONYMOUS, expect
+from tagframe.embed import ANONYMOUS, Embedder, expect
 from tagframe.errors import CatalogueWarning, UnreadableCatalogue, warn
 from tagframe.progress import shown
-
-if TYPE_CHECKING:
-    from tagframe.embed import Embedder
 
 CACHE = "default"
 """The ``cache`` that stands for the user's cache folder."""

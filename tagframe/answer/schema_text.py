@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tagframe.answer.stored import StoredColumn, stored_columns
@@ -130,29 +130,30 @@ def sql_name(name: str, dialect: str = "sqlite") -> str:
 def _table(
     corpus: Corpus, name: str, profile: TableProfile, detail: _Detail, chance: float | None, dialect: str
 ) -> str:
-    columns = [column for column in profile.columns if column.for_models]
     notes = ["empty" if profile.rows == 0 else "" if profile.rows is None else f"{profile.rows:,} rows"]
     notes += [] if chance is None else [_percent(chance)]
     notes = [", ".join(note for note in notes if note), profile.description]
     head = f"TABLE {sql_name(name, dialect)}{_comment(notes)}"
     if chance is not None and chance < NAMES_ALONE:
-        return f"{head}\n  {', '.join(sql_name(column.name, dialect) for column in columns)}"
-    stored = stored_columns(corpus, profile)
+        shown = [sql_name(column.name, dialect) for column in profile.columns if column.for_models]
+        return f"{head}\n  {', '.join(shown)}"
     if detail is _FULL and chance is not None and chance < _BRIEF:
         detail = _LITTLE
-    told = {column.name: _column(column, stored.get(column.name), detail) for column in columns}
-    lines = [f"  {sql_name(name, dialect)} {kind}{_comment(notes)}" for name, (kind, notes) in told.items()]
-    return "\n".join([head, *lines])
+    told = _columns(corpus, profile, detail)
+    return "\n".join([head, *(f"  {sql_name(name, dialect)} {kind}{_comment(notes)}" for name, kind, notes in told)])
 
 
 def column_texts(corpus: Corpus, profile: TableProfile, *, brief: bool = False) -> dict[str, tuple[str, str]]:
     """How the cells of each column that models may see are stored, and what else is told of it, by name."""
+    return {name: (kind, _said(notes)) for name, kind, notes in _columns(corpus, profile, _DETAILS[brief])}
+
+
+def _columns(corpus: Corpus, profile: TableProfile, detail: _Detail) -> Iterator[tuple[str, str, list[str]]]:
+    """Of each column that models may see its name, how its cells are stored, and what else is told of it."""
     stored = stored_columns(corpus, profile)
-    detail = _DETAILS[brief]
-    told = {
-        column.name: _column(column, stored.get(column.name), detail) for column in profile.columns if column.for_models
-    }
-    return {name: (kind, _said(notes)) for name, (kind, notes) in told.items()}
+    for column in profile.columns:
+        if column.for_models:
+            yield column.name, *_column(column, stored.get(column.name), detail)
 
 
 def _column(column: ColumnProfile, stored: StoredColumn | None, detail: _Detail) -> tuple[str, list[str]]:

@@ -127,7 +127,7 @@ def source_tables(select: exp.Select, names: Sequence[str]) -> list[tuple[str, s
     """The tables of the corpus that a block reads itself, not through another block: (alias, name)."""
     known = {name.casefold(): name for name in names}
     clauses = [select.args.get("from_"), *(select.args.get("joins") or [])]
-    hidden = {cte.alias.casefold() for node in [select, *_ancestors(select)] for cte in with_tables(node)}
+    hidden = {cte.alias.casefold() for node in [select, *ancestors(select)] for cte in with_tables(node)}
     found = []
     for clause in clauses:
         table = clause.this if clause is not None else None
@@ -136,7 +136,8 @@ def source_tables(select: exp.Select, names: Sequence[str]) -> list[tuple[str, s
     return found
 
 
-def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
+def ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
+    """What a node stands in, the nearest first."""
     while node.parent is not None:
         node = node.parent
         yield node

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
+from tagframe.answer.guard import Reader
 from tagframe.answer.sql_tree import parsed
-
-if TYPE_CHECKING:
-    from tagframe.answer.guard import Reader
 
 ColumnOf = tuple[str, str]
 """A table's id, and a column of it."""

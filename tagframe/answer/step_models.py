@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import Any, Self, cast
 
 from tagframe import config
 from tagframe.errors import ReplayMiss
-from tagframe.lm import Arrived, Batch, Prompt, Quote, QuotingLM, get_lm
-
-if TYPE_CHECKING:
-    from tagframe.lm import LM, Stream
+from tagframe.lm import LM, Arrived, Batch, Prompt, Quote, QuotingLM, Stream, get_lm
 
 
 def driver(models: ModelsOfSteps | None = None) -> LM:

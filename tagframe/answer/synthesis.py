@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from tagframe.answer.generation import one_value
 from tagframe.answer.guard import Reader
@@ -15,14 +15,12 @@ from tagframe.answer.query import Query, names_in_sql
 from tagframe.answer.schema_text import are_few, describe_keys, describe_tables
 from tagframe.answer.step_models import driver
 from tagframe.answer.syn_prompt import Missing, Written, parse_statement, revised_prompt, syn_prompt
+from tagframe.corpus import Corpus
 from tagframe.errors import EmptyCorpus, EmptyQuestion, SQLFailed, UnsafeSQL
+from tagframe.lm import Prompt
 from tagframe.operators import Step, run
 from tagframe.operators.cells import one_line
 from tagframe.retrieval import RetrievedTables, retrieve_tables
-
-if TYPE_CHECKING:
-    from tagframe.corpus import Corpus
-    from tagframe.lm import Prompt
 
 RETRIEVED = 12
 """Tables that ``syn`` is shown where not all fit."""

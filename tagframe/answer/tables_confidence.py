@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
 from tagframe.joins import Components, keys_between
+from tagframe.retrieval import RetrievedTables
 from tagframe.retrieval.links import tables_around
-
-if TYPE_CHECKING:
-    from tagframe.retrieval import RetrievedTables
 
 WEIGHTS: tuple[float, ...] = (1.1148, 0.3137, -0.2319, -0.3272, 0.1918, -1.4205, 1.9423, -1.6443, -0.8243)
 _LEAST = 0.002

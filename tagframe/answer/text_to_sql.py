@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from tagframe.answer.execution import exec_sql
 from tagframe.answer.generation import one_value
@@ -13,15 +13,13 @@ from tagframe.answer.guard import Reader
 from tagframe.answer.query import Query, names_in_sql
 from tagframe.answer.step_models import driver
 from tagframe.answer.tag import TAG, Gen
+from tagframe.corpus import Corpus, TableProfile
 from tagframe.engines.base import SQLLimits
 from tagframe.errors import AnswerRejected, InvalidArgument, SQLFailed, UnsafeSQL
 from tagframe.lm import Prompt
 from tagframe.operators import Step, run
 from tagframe.operators.answer_grammar import parse_block
 from tagframe.retrieval import RetrievedTables
-
-if TYPE_CHECKING:
-    from tagframe.corpus import Corpus, TableProfile
 
 PromptName = Literal["bird", "jar"]
 _SAMPLES = 3

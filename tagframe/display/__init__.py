@@ -8,7 +8,7 @@ from tagframe.display.answer_view import answer_html, answer_text
 from tagframe.display.join_graph import join_graph
 from tagframe.display.notebook import found_html, plan_html, report_html
 from tagframe.display.outcomes import outcomes_html
-from tagframe.display.shown import Public, Shown, facts_html, rows_html
+from tagframe.display.shown import Public, Shown, rows_html
 from tagframe.display.terminal import alternative_lines, fitted, found_text, join_tree, plan_text
 
 __all__ = [
@@ -17,7 +17,6 @@ __all__ = [
     "alternative_lines",
     "answer_html",
     "answer_text",
-    "facts_html",
     "fitted",
     "found_html",
     "found_text",

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from tagframe.answer.lm_sql.calls import calls_in, visible_tables
 from tagframe.answer.lm_sql.dialects import KEY, OWN, Spoken
-from tagframe.answer.sql_tree import aggregates, conjuncts, is_grouped, without, written
+from tagframe.answer.sql_tree import aggregates, ancestors, conjuncts, is_grouped, without, written
 
 _STRICT = (exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 ARGUMENT = f"{OWN}argument_"
@@ -209,12 +209,7 @@ def undecided(condition: exp.Expr) -> exp.Expr | None:
         return None
     copied = condition.copy()
     for call in calls_in(copied):
-        above = call.parent
-        while above is not None:
-            if not isinstance(above, _STRICT):
-                return None
-            above = above.parent
-        if call.parent is None:
+        if call.parent is None or not all(isinstance(above, _STRICT) for above in ancestors(call)):
             return None
         call.replace(exp.Null())
     return exp.Is(this=exp.Paren(this=copied), expression=exp.Null())

@@ -11,7 +11,7 @@ import sqlglot
 from sqlglot import exp
 
 from tagframe.answer.lm_sql.dialects import OWN, Kind, Spoken
-from tagframe.answer.sql_tree import column_of, own_nodes, with_tables
+from tagframe.answer.sql_tree import ancestors, column_of, own_nodes, with_tables
 from tagframe.errors import UnsafeSQL
 
 DTYPES: dict[str, Any] = {"text": str, "number": float, "integer": int, "date": "date", "boolean": bool}
@@ -247,11 +247,9 @@ def _check_place(node: exp.Expr, spoken: Spoken) -> None:
         raise UnsafeSQL(
             f"{name} may not stand in the {child.key.upper()} of a {parent.key.upper()}: {_shown(node, spoken)}"
         )
-    above: exp.Expr | None = node
-    while above is not None:
+    for above in ancestors(node):
         if isinstance(above, exp.CTE) and _reads_itself(above):
             raise UnsafeSQL(f"{name} may not stand in a recursive table: {above.alias!r} reads itself")
-        above = above.parent
 
 
 def _reads_itself(cte: exp.CTE) -> bool:
@@ -266,8 +264,7 @@ def visible_tables(block: exp.Expr) -> list[exp.CTE]:
     """
     found: list[exp.CTE] = []
     inside: exp.Expr = block
-    above: exp.Expr | None = block
-    while above is not None:
+    for above in [block, *ancestors(block)]:
         if isinstance(above, exp.Query):
             before: list[exp.CTE] = []
             for cte in with_tables(above):
@@ -277,7 +274,6 @@ def visible_tables(block: exp.Expr) -> list[exp.CTE]:
             found = [*before, *found]
         if isinstance(above, exp.CTE):
             inside = above
-        above = above.parent
     names = [cte.alias.casefold() for cte in found]
     if len(set(names)) < len(names):
         raise UnsafeSQL(f"two tables of WITH have one name: {', '.join(sorted(names))}; rename one")

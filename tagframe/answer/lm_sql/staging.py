@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ from tagframe.answer.lm_sql.calls import call_of, calls_in
 from tagframe.answer.lm_sql.checks import check_staged, is_column_of
 from tagframe.answer.lm_sql.dialects import KEY, OWN, Spoken, spoken_of
 from tagframe.answer.lm_sql.select_names import name_calls, write_out
-from tagframe.answer.sql_tree import aggregates, conjuncts, group_keys, is_aggregate, is_grouped
+from tagframe.answer.sql_tree import aggregates, ancestors, conjuncts, group_keys, is_aggregate, is_grouped
 from tagframe.errors import SQLFailed, UnsafeSQL
 from tagframe.operators import OnError, RowsPerCall, Step, together
 from tagframe.operators.limiting import next_round
@@ -433,12 +434,8 @@ def _look_up(nodes: Sequence[exp.Expr], values: Sequence[Values]) -> None:
 
 
 def _in_aggregate(node: exp.Expr) -> bool:
-    above = node.parent
-    while above is not None and not isinstance(above, exp.Query):
-        if is_aggregate(above) or isinstance(above, exp.Filter):
-            return True
-        above = above.parent
-    return False
+    own = takewhile(lambda above: not isinstance(above, exp.Query), ancestors(node))
+    return any(is_aggregate(above) or isinstance(above, exp.Filter) for above in own)
 
 
 def _is_limited(select: exp.Select, *, distinct: bool = False) -> bool:
