@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -24,10 +24,10 @@ from dask.dataframe.dask_expr._collection import new_collection
 from dask.dataframe.dispatch import make_meta
 from dask.dataframe.extensions import register_dataframe_accessor
 
-from tagframe.dask.client import Asking, BestAsking, RowAsking, WholeAsking
+from tagframe.dask.client import Asking, BestAsking, RowAsking
 from tagframe.dask.expressions import Answered, Best, Whole
 from tagframe.dask.merging import DaskMergeReport, merge, report_of
-from tagframe.dask.workers import Shown
+from tagframe.dask.partition_tasks import Shown
 from tagframe.errors import ColumnNotFound, InvalidArgument, NameUnknown, did_you_mean
 from tagframe.lm import get_lm
 from tagframe.operators import OPERATORS, Operator
@@ -87,22 +87,18 @@ def partitioned(operator: Operator[...]) -> Callable[..., Any]:
 
 def _by_rows(frame: Any, operator: Operator[...], lm: Any, args: Sequence[Any], options: dict[str, Any]) -> Any:
     meta, given, result = _tried(frame, operator, lm, args, options)
-    positions, names = operator.shown(meta, given)
     # What is asked of rows is settled by these, given or not.
-    settled = {name: given[name] for name in ("suffix", "return_all") if name in given}
-    asking: Asking = RowAsking(
-        function(operator), args, {**settled, **options}, lm=lm, meta=result, shown=Shown(positions, names),
-        columns=positions,
-    )  # fmt: skip
-    return new_collection(Answered(frame.expr, asking))
+    settled = {name: given[name] for name in ("suffix", "return_all") if name in given} | options
+    shown = Shown(*operator.shown(meta, given))
+    return new_collection(
+        Answered(frame.expr, RowAsking(function(operator), args, settled, lm=lm, meta=result, shown=shown))
+    )
 
 
 def _as_a_whole(frame: Any, operator: Operator[...], lm: Any, args: Sequence[Any], options: dict[str, Any]) -> Any:
     meta, given, result = _tried(frame, operator, lm, args, options)
-    positions, names = operator.shown(meta, given)
-    needed = sorted({*positions, *_places(meta, group_keys(given.get("group_by")))})
-    asking = WholeAsking(
-        function(operator), args, options, lm=lm, meta=result.iloc[:0], shown=Shown(positions, names), columns=needed
+    asking = Asking(
+        function(operator), args, options, lm=lm, meta=result.iloc[:0], shown=_needed(operator, meta, given)
     )
     return new_collection(Whole(frame.expr, asking))
 
@@ -111,12 +107,10 @@ def _by_rank(frame: Any, operator: Operator[...], lm: Any, args: Sequence[Any], 
     if options.get("on_error") == "keep":
         raise InvalidArgument(f'on_error="keep" of {operator.name} keeps rows without a rank; "drop" leaves them out')
     meta, given, result = _tried(frame, operator, lm, args, options)
-    groups = group_keys(given.get("group_by"))
-    needed = sorted({*operator.shown(meta, given)[0], *_places(meta, groups)})
+    shown, groups = _needed(operator, meta, given), group_keys(given.get("group_by"))
     asking = BestAsking(
-        function(operator), args, options, lm=lm, meta=result, columns=needed,
-        shown=Shown(tuple(needed), tuple(f"c{place}" for place in range(len(needed)))), group_by=groups, k=given["K"],
-    )  # fmt: skip
+        function(operator), args, options, lm=lm, meta=result, shown=shown, group_by=groups, k=given["K"]
+    )
     return new_collection(Best(frame.expr, asking))
 
 
@@ -140,11 +134,15 @@ def _tried(
     return meta, given, result
 
 
-def _places(frame: pd.DataFrame, labels: Sequence[Hashable]) -> list[int]:
-    for label in labels:
+def _needed(operator: Operator[...], frame: pd.DataFrame, given: Mapping[str, Any]) -> Shown:
+    """The columns that the model is shown and those of the groups, by names of their own."""
+    groups = group_keys(given.get("group_by"))
+    for label in groups:
         if label not in frame.columns:
             raise ColumnNotFound(f"no column {label!r} in {did_you_mean(str(label), frame.columns)}")
-    return [place for place, label in enumerate(frame.columns) if label in labels]
+    of_groups = (position for position, label in enumerate(frame.columns) if label in groups)
+    positions = sorted({*operator.shown(frame, given)[0], *of_groups})
+    return Shown(tuple(positions), tuple(f"c{number}" for number in range(len(positions))))
 
 
 def _plain(frame: pd.DataFrame) -> pd.DataFrame:

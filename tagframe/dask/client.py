@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from tagframe.dask.workers import GROUP, RANK, Answers, Line, Shown
+from tagframe.dask.partition_tasks import GROUP, RANK, Answers, Line, Shown
 from tagframe.errors import InvalidArgument
-from tagframe.operators.groups import group_places
+from tagframe.operators.groups import group_rows
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -26,8 +26,7 @@ class Asking:
 
     Attributes:
         meta: what a partition of the result is like, without rows.
-        shown: what the model is shown of a row.
-        columns: places of the columns that the client needs.
+        shown: the columns that the client needs of a row, and what they are called where it asks.
     """
 
     def __init__(
@@ -39,11 +38,11 @@ class Asking:
         lm: Any,
         meta: pd.DataFrame,
         shown: Shown,
-        columns: Sequence[int],
     ) -> None:
         self._function, self._arguments, self._options = function, tuple(arguments), dict(options)
         self._lm = lm
-        self.meta, self.shown, self.columns = meta, shown, tuple(columns)
+        self.meta, self.shown = meta, shown
+        self._own = Shown(tuple(range(len(shown.positions))), shown.names)  # of a frame of these columns alone
         # What is asked later is asked with the settings of the call.
         self._context = contextvars.copy_context()
         self._name = uuid.uuid4().hex
@@ -73,39 +72,23 @@ class RowAsking(Asking):
         self._found: list[pd.DataFrame] = []
 
     def answers(self, distinct: pd.DataFrame) -> Answers:
-        """The answers to rows; those that were asked before are not asked again.
-
-        Args:
-            distinct: with the columns at :attr:`columns` alone.
-        """
+        """The answers to rows of the columns that are shown; those that were asked before are not asked again."""
         with self._lock:
-            inner = Shown(tuple(range(distinct.shape[1])), self._names(distinct))
-            _, firsts, lines = inner.lines(distinct)
-            order = np.argsort(firsts)
-            new = [int(firsts[at]) for at in order if lines[at] not in self._known]
+            _, firsts, lines = self._own.lines(distinct)
+            new = [at for at in np.argsort(firsts) if lines[at] not in self._known]
             if new or not self._found:
-                self._ask(distinct.iloc[new].reset_index(drop=True), [lines[at] for at in order
-                                                                      if lines[at] not in self._known])  # fmt: skip
+                self._ask(distinct.iloc[firsts[new]].reset_index(drop=True), [lines[at] for at in new])
             added = pd.concat(self._found, ignore_index=True) if len(self._found) > 1 else self._found[0]
             self._found = [added]
             return Answers(dict(self._known), *self._settled(added))
 
-    def _names(self, distinct: pd.DataFrame) -> tuple[str, ...]:
-        if distinct.shape[1] == len(self.shown.names):
-            return self.shown.names
-        return tuple(f"c{place}" for place in range(distinct.shape[1]))
-
     def _ask(self, rows: pd.DataFrame, lines: Sequence[Line]) -> None:
-        result = self._asked(rows)
-        start = sum(map(len, self._found))
-        self._found.append(result.drop(columns=list(rows.columns)))
-        self._known.update((line, start + place) for place, line in enumerate(lines))
-
-    def _asked(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """A row for each of these."""
         keeps = {"on_error": "raise" if self._options.get("on_error", "raise") == "raise" else "keep"}
         whole = {"return_all": True} if "return_all" in self._options else {}
-        return self.run(rows, **keeps, **whole)
+        result = self.run(rows, **keeps, **whole)  # a row for each of these
+        start = sum(map(len, self._found))
+        self._found.append(result.drop(columns=list(rows.columns)))
+        self._known.update((line, start + number) for number, line in enumerate(lines))
 
     def _settled(self, added: pd.DataFrame) -> tuple[pd.DataFrame, Any]:
         """The columns to be added, and which rows stay."""
@@ -131,19 +114,14 @@ class BestAsking(Asking):
 
     def answers(self, distinct: pd.DataFrame) -> Answers:
         """Ranks; all rows are ranked together, so that nothing is kept but what the store has."""
-        inner = Shown(tuple(range(distinct.shape[1])), tuple(f"c{place}" for place in range(distinct.shape[1])))
-        _, firsts, _ = inner.lines(distinct)
+        _, firsts, _ = self._own.lines(distinct)
         rows = distinct.iloc[np.sort(firsts)].reset_index(drop=True)
         groups = np.zeros(len(rows), dtype=np.int64)
-        for number, places in enumerate(group_places(rows, self.group_by)):
-            groups[places] = number
+        for number, members in enumerate(group_rows(rows, self.group_by)):
+            groups[members] = number
         best = self.run(rows)
-        codes, _, lines = inner.lines(rows)
+        codes, _, lines = self._own.lines(rows)
         ranks = np.full(len(rows), -1, dtype=np.int64)
         ranks[best.index.to_numpy(dtype=np.int64)] = np.arange(len(best))
         added = pd.DataFrame({RANK: ranks, GROUP: groups})
-        return Answers({lines[code]: place for place, code in enumerate(codes)}, added, ranks >= 0)
-
-
-class WholeAsking(Asking):
-    """``sem_agg``: all rows are read."""
+        return Answers({lines[code]: row for row, code in enumerate(codes)}, added, ranks >= 0)

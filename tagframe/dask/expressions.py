@@ -16,7 +16,7 @@ from dask.dataframe.dask_expr._collection import new_collection
 from dask.dataframe.dask_expr._expr import Expr, Head, Partitions
 
 from tagframe.dask.client import Asking, BestAsking, RowAsking
-from tagframe.dask.workers import GROUP, RANK, best_of_all, best_rows, distinct_rows, with_answers
+from tagframe.dask.partition_tasks import GROUP, RANK, best_of_all, best_rows, distinct_rows, with_answers
 
 
 class _Asked(Expr):  # type: ignore[misc]
@@ -76,7 +76,7 @@ class Whole(_Asked):
 
     def _lower(self) -> Any:
         asking: Asking = self.asking
-        rows = new_collection(self.frame).iloc[:, list(asking.columns)].compute()
+        rows = new_collection(self.frame).iloc[:, list(asking.shown.positions)].compute()
         result = asking.run(rows)
         result.attrs = {}
         return from_pandas(result, npartitions=1, sort=False).clear_divisions().expr
@@ -84,7 +84,7 @@ class Whole(_Asked):
 
 def _distinct(frame: Any, asking: Asking) -> pd.DataFrame:
     """The distinct rows of all partitions, computed by the workers."""
-    columns = list(asking.columns)
+    columns = list(asking.shown.positions)
     meta = frame._meta.iloc[:0, columns]
     found: pd.DataFrame = frame.map_partitions(distinct_rows, asking.shown, columns, meta=meta).compute()
     return found.reset_index(drop=True)

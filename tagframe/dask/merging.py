@@ -101,21 +101,17 @@ def merge(
         left_on, right_on, chance = _inferred(frame, right)
     else:
         left_on, right_on = _given(on, frame, right)
+    pairs = list(zip(left_on, right_on, strict=True))
     mine_meta, their_meta = make_meta(frame), make_meta(right)
-    for mine, theirs in zip(left_on, right_on, strict=True):
+    for mine, theirs in pairs:
         if _kind(mine_meta[mine]) != _kind(their_meta[theirs]):
             raise InvalidArgument(
                 f"{mine!r} is {mine_meta[mine].dtype} and {theirs!r} is {their_meta[theirs].dtype}: make them of "
                 "one type first, as by ddf.astype"
             )
+    whole = [pair for pair in pairs if _is_integer(mine_meta[pair[0]]) and _is_integer(their_meta[pair[1]])]
     keyed = right.dropna(subset=right_on)  # to pandas a null key is the same as another one
-    keyed = keyed.astype(
-        {
-            theirs: mine_meta[mine].dtype
-            for mine, theirs in zip(left_on, right_on, strict=True)
-            if _is_integer(mine_meta[mine]) and _is_integer(their_meta[theirs])
-        }
-    )
+    keyed = keyed.astype({theirs: mine_meta[mine].dtype for mine, theirs in whole})
     repeated = keyed.groupby(right_on).size()
     repeated = repeated[repeated > 1].compute()
     if len(repeated) and on_fanout == "raise":
@@ -129,7 +125,7 @@ def merge(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of unlike dtypes, 1 and 1.0
         result = frame.merge(keyed, left_on=left_on, right_on=right_on, how=how, suffixes=("", "_right"))
-    twice = [theirs for mine, theirs in zip(left_on, right_on, strict=True) if mine != theirs]
+    twice = [theirs for mine, theirs in pairs if mine != theirs]
     gone = [theirs if theirs not in frame.columns else f"{theirs}_right" for theirs in twice]
     if gone:
         result = result.drop(columns=gone)
@@ -168,28 +164,23 @@ def _kind(column: pd.Series) -> str:
 
 def _inferred(frame: Any, other: Any) -> tuple[list[str], list[str], float]:
     left, right = _profile(frame, "left"), _profile(other, "right")
-    pairs = infer_key_pairs([left, right], across_sources=True)
-    for pair in pairs:
-        mine, theirs = list(pair.left_columns), list(pair.right_columns)
-        if pair.left_table == right.id:
-            mine, theirs = theirs, mine
-        return mine, theirs, pair.score
-    raise NotConnected(
-        f"no columns look like a key of both frames: {list(frame.columns)} and {list(other.columns)}; say it with "
-        "on='mine = theirs'"
-    )
+    pair = next(iter(infer_key_pairs([left, right], across_sources=True)), None)
+    if pair is None:
+        raise NotConnected(
+            f"no columns look like a key of both frames: {list(frame.columns)} and {list(other.columns)}; say it with "
+            "on='mine = theirs'"
+        )
+    mine, theirs = list(pair.left_columns), list(pair.right_columns)
+    return (theirs, mine, pair.score) if pair.left_table == right.id else (mine, theirs, pair.score)
 
 
 def _profile(frame: Any, name: str) -> TableProfile:
     """A frame's profile, from those of its partitions, which the workers make."""
     parts = [dask.delayed(_of_partition)(part, name) for part in frame.to_delayed()]
     profiles: list[TableProfile] = list(dask.compute(*parts))
-    whole = profiles[0]
     rows = sum(profile.rows or 0 for profile in profiles)
-    columns = tuple(
-        _together([profile.columns[place] for profile in profiles], rows) for place in range(len(whole.columns))
-    )
-    return replace(whole, rows=rows, columns=columns, estimated=True)
+    columns = tuple(_together(parts, rows) for parts in zip(*(profile.columns for profile in profiles), strict=True))
+    return replace(profiles[0], rows=rows, columns=columns, estimated=True)
 
 
 def _of_partition(frame: pd.DataFrame, name: str) -> TableProfile:
@@ -264,7 +255,7 @@ def _counted(
     frame: Any, other: Any, left_on: list[str], right_on: list[str], chance: float | None, result: Any
 ) -> DaskMergeReport:
     """Each from an aggregate; all of them in one computation."""
-    names = [f"k{place}" for place in range(len(left_on))]
+    names = [f"k{number}" for number in range(len(left_on))]
     left = frame[left_on].rename(columns=dict(zip(left_on, names, strict=True)))
     right = other[right_on].rename(columns=dict(zip(right_on, names, strict=True)))
     integers = {k: make_meta(left)[k].dtype for k in names if _is_integer(make_meta(left)[k])}

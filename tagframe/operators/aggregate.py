@@ -10,7 +10,7 @@ import pandas as pd
 from tagframe.errors import InvalidArgument
 from tagframe.operators.cells import encode_rows
 from tagframe.operators.digest import KNOWLEDGE_MARK, Digest, Found, Style
-from tagframe.operators.groups import group_keys, group_places
+from tagframe.operators.groups import group_keys, group_rows
 from tagframe.operators.instruction import Instruction
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import Added, OnError, Outcome, error_name, finish, free_name, refuse_taken
@@ -72,7 +72,7 @@ def sem_agg(
     value = None if response_format is None else model_value(response_format)
     resolved = Instruction.resolve(instruction, frame, all_cols=all_cols)
     keys = group_keys(group_by)
-    groups = group_places(frame, keys)
+    groups = group_rows(frame, keys)
     fields = [] if value is None else [str(column.name) for column in value.columns]
     own = [suffix, error_name(suffix)]
     refuse_taken(frame[keys], [*own, *fields], suffix)

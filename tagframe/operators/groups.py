@@ -17,7 +17,7 @@ def group_keys(group_by: Hashable | Sequence[Hashable] | None) -> list[Hashable]
     return list(group_by) if isinstance(group_by, list | tuple) else [group_by]
 
 
-def group_places(frame: pd.DataFrame, keys: Sequence[Hashable]) -> list[list[int]]:
+def group_rows(frame: pd.DataFrame, keys: Sequence[Hashable]) -> list[list[int]]:
     """Row positions of each group, groups in order of first appearance (a null is a value like any other).
 
     Without keys all rows are one group, also where there are none.
@@ -38,6 +38,6 @@ def group_places(frame: pd.DataFrame, keys: Sequence[Hashable]) -> list[list[int
         lines = encode_rows(frame[list(keys)], range(len(keys)))
         numbers = [known.setdefault(line, len(known)) for line in lines]
     groups: dict[int, list[int]] = {}
-    for place, number in enumerate(numbers):
-        groups.setdefault(int(number), []).append(place)
+    for row, number in enumerate(numbers):
+        groups.setdefault(int(number), []).append(row)
     return list(groups.values())

@@ -15,7 +15,7 @@ from tagframe.lm import Bound, Prompt
 from tagframe.operators import knockout, ranked_lists
 from tagframe.operators.cells import encode_rows, room, shortened
 from tagframe.operators.contest import LIST_TASK, PAIR_TASK, Contest, Item
-from tagframe.operators.groups import group_keys, group_places
+from tagframe.operators.groups import group_keys, group_rows
 from tagframe.operators.instruction import Instruction
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError, Outcome, finish, refuse_taken
@@ -103,7 +103,7 @@ def sem_topk(
     resolved = Instruction.resolve(instruction, frame)
     refuse_taken(frame, [], suffix, on_error)
     rows = encode_rows(frame, resolved.positions, resolved.names)
-    groups = group_places(frame, group_keys(group_by))
+    groups = group_rows(frame, group_keys(group_by))
     rankings = [_Ranking(rows, places, resolved.text, k, compare, debias, limit, window) for places in groups]
     yield from together([ranking.steps() for ranking in rankings])
 

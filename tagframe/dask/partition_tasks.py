@@ -62,39 +62,39 @@ class Answers:
     """Answers to distinct rows.
 
     Attributes:
-        places: from what a row shows to the place of its answer.
+        rows: from what a row shows to the row of its answer.
         added: the columns that the operator adds, a row an answer.
         kept: of each answer, whether rows with it stay.
     """
 
-    places: Mapping[Line, int]
+    rows: Mapping[Line, int]
     added: pd.DataFrame
     kept: npt.NDArray[np.bool_]
 
     def of(self, frame: pd.DataFrame, shown: Shown) -> npt.NDArray[np.intp]:
-        """The places of the answers to the rows of a partition.
+        """The rows of the answers to the rows of a partition.
 
         Raises:
             PartitionChanged: a row has none.
         """
         codes, _, lines = shown.lines(frame)
         try:
-            places = np.array([self.places[line] for line in lines], dtype=np.intp)
+            rows = np.array([self.rows[line] for line in lines], dtype=np.intp)
         except KeyError as error:
             raise PartitionChanged(
                 "a partition has a row that it did not have when its rows were asked about: "
                 f"{str(error.args[0])[:200]}; where a source gives other rows each time, ddf = ddf.persist() holds them"
             ) from None
-        return places[codes] if len(codes) else np.empty(0, dtype=np.intp)
+        return rows[codes] if len(codes) else np.empty(0, dtype=np.intp)
 
 
 def with_answers(frame: pd.DataFrame, answers: Answers, shown: Shown) -> pd.DataFrame:
     """A partition with the answers to its rows."""
-    places = answers.of(frame, shown)
-    stay = np.flatnonzero(answers.kept[places]) if len(places) else places
+    answered = answers.of(frame, shown)
+    stay = np.flatnonzero(answers.kept[answered]) if len(answered) else answered
     found = frame.iloc[stay].copy()
     for name in answers.added.columns:
-        found[name] = answers.added[name].array.take(places[stay])
+        found[name] = answers.added[name].array.take(answered[stay])
     return found
 
 
@@ -103,8 +103,7 @@ RANK, GROUP = "__tagframe_rank__", "__tagframe_group__"
 
 def best_rows(frame: pd.DataFrame, answers: Answers, shown: Shown, k: int) -> pd.DataFrame:
     """The rows of a partition that are among the best, with their rank and group, at most k of each group."""
-    found = with_answers(frame, answers, shown)
-    return _first(found, k)
+    return _first(with_answers(frame, answers, shown), k)
 
 
 def best_of_all(frame: pd.DataFrame, k: int) -> pd.DataFrame:
