@@ -53,7 +53,7 @@ MOVED = {
     "tagframe.lm.progress": "tagframe.lm.progress_bar",
     "tagframe.lm.schema": "tagframe.lm.store_schema",
     "tagframe.operators.answers": "tagframe.operators.answer_grammar",
-    "tagframe.operators.filters": "tagframe.operators.several_claims",
+    "tagframe.operators.filters": "tagframe.operators.filter",
     "tagframe.operators.join.candidates": "tagframe.operators.join.pair_candidates",
     "tagframe.operators.join.operator": "tagframe.operators.join.semantic_join",
     "tagframe.operators.join.plan": "tagframe.operators.join.label_plan",

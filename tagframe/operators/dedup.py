@@ -10,10 +10,10 @@ import pandas as pd
 
 from tagframe.errors import InvalidArgument
 from tagframe.operators.cells import encode_rows, position_of
-from tagframe.operators.judging import claim_question
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError, Outcome, finish, label_of
 from tagframe.operators.packing import RowsPerCall, ask_rows, rows_per_call_of
+from tagframe.operators.row_question import claim_question
 from tagframe.operators.steps import Step
 from tagframe.operators.text_nearness import row_text, vectors_of
 

@@ -10,13 +10,12 @@ import pandas as pd
 from tagframe.errors import InvalidArgument
 from tagframe.operators.answer_grammar import Unsure
 from tagframe.operators.cells import encode_rows
-from tagframe.operators.examples import example_turns
 from tagframe.operators.instruction import Instruction
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import Added, OnError, Outcome, finish, refuse_taken
 from tagframe.operators.packing import RowsPerCall, ask_rows, rows_per_call_of
 from tagframe.operators.pydantic_models import model_value
-from tagframe.operators.row_question import UNKNOWN_WHERE, WORLD, Question, joined_notes
+from tagframe.operators.row_question import UNKNOWN_WHERE, WORLD, Question, example_turns, joined_notes
 from tagframe.operators.steps import Step
 from tagframe.operators.values import Value, choice_value, reading, score_value, value_of_dtype
 

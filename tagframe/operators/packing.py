@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -94,23 +94,22 @@ class Replies(Generic[T]):
         size: rows of a pack; :class:`Audited` where there was an audit.
     """
 
-    of: dict[str, Reply[T]] = field(default_factory=dict)
-    remarks: list[str] = field(default_factory=list)
-    size: int = 1
+    of: dict[str, Reply[T]]
+    remarks: list[str]
+    size: int
 
 
 def ask_rows(question: Question[T], lines: Sequence[str], size: int) -> Step[Replies[T]]:
     """The reply on each row, in packs of at most ``size``, audited; rows that show the same are asked once."""
     distinct = list(dict.fromkeys(lines)) if size > 1 else list(lines)  # the LM layer counts those that are the same
     if size > 1 and not isinstance(size, Audited):
-        replies, remarks, size = yield from ask_audited(question, distinct, size)
-    else:
-        replies, remarks = (yield from ask_packed(question, distinct, size)), []
-    return Replies(dict(zip(distinct, replies, strict=True)), remarks, size)
+        return (yield from _ask_audited(question, distinct, size))
+    replies = yield from ask_packed(question, distinct, size)
+    return Replies(dict(zip(distinct, replies, strict=True)), [], size)
 
 
-def ask_audited(question: Question[T], lines: Sequence[str], size: int) -> Step[tuple[list[Reply[T]], list[str], int]]:
-    """The reply on each distinct row, asked in packs, what is to be told of that, and the rows of a pack in the end.
+def _ask_audited(question: Question[T], lines: Sequence[str], size: int) -> Step[Replies[T]]:
+    """The reply on each distinct row, asked in packs.
 
     Some rows, drawn at random (the same ones every time), are asked singly and in packs of ``size``; the packs are
     halved as long as more than :data:`DIFFERING` of these rows are answered otherwise. (A pack that does not come back
@@ -124,48 +123,44 @@ def ask_audited(question: Question[T], lines: Sequence[str], size: int) -> Step[
     """
     count = min(AUDITED, len(lines) // AUDITED_SHARE)
     # Drawn, not evenly spaced: rows that take turns would show one kind of them alone.
-    sample = np.sort(np.random.default_rng(0).choice(len(lines), count, replace=False)).tolist()
-    drawn = [lines[place] for place in sample]
+    drawn = [lines[row] for row in np.sort(np.random.default_rng(0).choice(len(lines), count, replace=False))]
     alone, packed_before = yield from together([question.recalled(drawn, "alone"), question.recalled(drawn, "packed")])
-    sample = [place for number, place in enumerate(sample) if number in alone or number not in packed_before]
-    audited = [lines[place] for place in sample]
+    audited = [line for row, line in enumerate(drawn) if row in alone or row not in packed_before]
     # Broken packs are not asked again, since all of their rows are asked singly anyway.
     bound = Bound(2 * len(audited), -(-len(audited) // size))  # of all sizes, as of all packs with two rows and more
     asking = bounded(ask_packed(question, audited, size, "packed", splits=False), bound)
-    first, singly = yield from together([asking, question.ask(audited, "alone")])
+    packed, singly = yield from together([asking, question.ask(audited, "alone")])
     remarks: list[str] = []
-    notes: list[str | None] = [None] * len(sample)
-    packed = first
-    while size > 1 and sample:
-        compared = [place for place, reply in enumerate(singly) if reply.value is not None]
-        differing = [place for place in compared if not _agree(question, packed[place], singly[place])]
-        remarks.append(_remark(size, len(compared), len(differing)))
-        notes = [_note(question, size, packed[place], singly[place]) for place in range(len(sample))]
-        if len(differing) <= DIFFERING * len(compared):
+    notes: list[str | None] = [None] * len(audited)
+    while size > 1 and audited:
+        both = list(zip(packed, singly, strict=True))
+        compared = sum(alone.value is not None for _, alone in both)
+        differing = sum(alone.value is not None and not _agree(question, among, alone) for among, alone in both)
+        share = f" ({differing / compared:.0%})" if compared else ""
+        remarks.append(
+            f"Of {compared:,} rows asked singly too, {differing:,}{share} differ from what was said {size} at a time."
+        )
+        notes = [_note(question, size, among, alone) for among, alone in both]
+        if differing <= DIFFERING * compared:
             break
         size = (size + 1) // 2
         if size > 1:
             packed = yield from bounded(ask_packed(question, audited, size, "packed", splits=False), bound)
     replies = {
-        place: replace(reply, note=joined_notes(reply.note, note))
-        for place, reply, note in zip(sample, singly, notes, strict=True)
+        line: replace(reply, note=joined_notes(reply.note, note))
+        for line, reply, note in zip(audited, singly, notes, strict=True)
     }
-    rest = [place for place in range(len(lines)) if place not in replies]
-    others = yield from ask_packed(question, [lines[place] for place in rest], size)
+    rest = [line for line in lines if line not in replies]
+    others = yield from ask_packed(question, rest, size)
     replies.update(zip(rest, others, strict=True))
     remarks.append(f"{len(rest):,} distinct rows were asked {'singly' if size == 1 else f'{size} at a time'}.")
-    return [replies[place] for place in range(len(lines))], remarks, Audited(size) if sample else size
+    return Replies(replies, remarks, Audited(size) if audited else size)
 
 
 def _agree(question: Question[Any], packed: Reply[Any], singly: Reply[Any]) -> bool:
     if packed.split or packed.value is None or isinstance(packed.value, Unsure) or isinstance(singly.value, Unsure):
         return not packed.split and packed.value is singly.value
     return question.alike(packed.value, singly.value)
-
-
-def _remark(size: int, compared: int, differing: int) -> str:
-    share = f" ({differing / compared:.0%})" if compared else ""
-    return f"Of {compared:,} rows asked singly too, {differing:,}{share} differ from what was said {size} at a time."
 
 
 def _note(question: Question[Any], size: int, packed: Reply[Any], singly: Reply[Any]) -> str:

@@ -1,22 +1,35 @@
 """What is asked of the rows of a table, each by itself: the words of it, one row's prompt, and how answers are read.
 
+Last here: the question whether a claim is true of a row.
+
 Every operator that looks at one row at a time makes a :class:`Question`; :mod:`tagframe.operators.packing` asks it, one
 row a prompt or several.
 """
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
-from tagframe.errors import ContextTooLong
+import pandas as pd
+
+from tagframe.errors import AnswerRejected, ColumnNotFound, ContextTooLong, InvalidArgument, did_you_mean
 from tagframe.lm import Batch, Completion, Message, Prompt, Stored, TokenLogprob
-from tagframe.operators.answer_grammar import Unsure, parse_text
-from tagframe.operators.cells import DATA_RULE, SHORTEST, cut_note, fence, room, shortened
-from tagframe.operators.instruction import FIELD_RULE
+from tagframe.operators.answer_grammar import (
+    TRUTH,
+    UNSURE,
+    Unsure,
+    parse_labelled_word_or_unsure,
+    parse_text,
+    parse_word_or_unsure,
+)
+from tagframe.operators.cells import DATA_RULE, SHORTEST, cut_note, encode_rows, fence, room, shortened
+from tagframe.operators.instruction import FIELD_RULE, Instruction
+from tagframe.operators.outcome import Outcome, OutcomeKind
 from tagframe.operators.steps import Step, gather
 from tagframe.operators.values import split_answer
 
@@ -29,6 +42,8 @@ UNKNOWN_WHERE = "Unknown where that cannot be told"
 """What follows the form of a value."""
 EXPLAINED_TOKENS = 256
 """Room for two sentences beside an answer."""
+ANSWER = "Answer"
+"""The column of examples that holds what the model should have said (LOTUS' name)."""
 FROM_PACK = "answered in a pack of rows before"
 """The note of a row that the store has from a pack."""
 
@@ -183,3 +198,139 @@ class Question(Generic[T]):
 def joined_notes(*notes: str | None) -> str | None:
     """Notes on one row, as one."""
     return "; ".join(note for note in notes if note) or None
+
+
+def example_turns(examples: pd.DataFrame | None, resolved: Instruction, answer: Callable[[Any], str]) -> list[Message]:
+    """Solved rows as turns of a conversation, so that they cannot be mistaken for the row in question.
+
+    Args:
+        examples: the columns of the instruction, and a column ``Answer``; None for no examples.
+        resolved: the instruction.
+        answer: the model's message, from a cell of ``Answer``.
+
+    Raises:
+        ColumnNotFound: a column is missing.
+        InvalidArgument: an example without an answer, or with one that the model must not give.
+    """
+    if examples is None:
+        return []
+    labels = [str(label) for label in examples.columns]
+    for name in [*map(str, resolved.columns), ANSWER]:
+        if name not in labels:
+            raise ColumnNotFound(f"the examples have no column {name!r} in {did_you_mean(name, labels)}")
+    answers = examples.iloc[:, labels.index(ANSWER)]
+    if answers.isna().any():
+        raise InvalidArgument(f"the examples' column {ANSWER!r} has nulls; each example needs an answer")
+    rows = encode_rows(examples, [labels.index(str(name)) for name in resolved.columns], resolved.names)
+    turns = []
+    for row, given in zip(rows, answers.tolist(), strict=True):
+        try:
+            said = answer(given)
+        except AnswerRejected as rejection:
+            raise InvalidArgument(f"an example's {ANSWER!r} is none that a model may give: {rejection}") from rejection
+        turns += [Message("user", fence(row or "{}")), Message("assistant", said)]
+    return turns
+
+
+# --- claims -----------------------------------------------------------------------------------------------------------
+
+Truth: TypeAlias = bool | Literal[Unsure.UNSURE]
+
+_KINDS: dict[Truth, OutcomeKind] = {True: "yes", False: "no", UNSURE: "unsure"}
+ANSWER_TOKENS = 16
+"""Room for one word, "Answer:" and markdown; where a model reasons first, the LM layer gives it more."""
+
+_CLAIM_TASK = f"Judge whether a claim is true of a row of a table. {WORLD}"
+UNSURE_WHERE = "Unsure where that does not decide it"
+"""What follows the form of an answer that may be Unsure."""
+
+
+def claim_question(
+    claim: str,
+    turns: Sequence[Message] = (),
+    *,
+    explains: bool = False,
+    weighs: bool = False,
+    window: int | None = None,
+    guess: str | tuple[str, ...] = "True",
+) -> Question[bool]:
+    """Whether a claim is true of a row.
+
+    Args:
+        claim: as it reads in a prompt.
+        turns: solved rows, as turns of a conversation.
+        explains: whether the model gives its reasons.
+        weighs: whether its confidence is wanted.
+        window: tokens of one request at most, or None.
+        guess: what answers are taken to be, for quotes.
+    """
+    return Question(
+        _CLAIM_TASK,
+        f"Claim: {claim}",
+        "True or False",
+        UNSURE_WHERE,
+        parse_truth,
+        guess,
+        ANSWER_TOKENS,
+        tuple(turns),
+        explains,
+        window,
+        weigh=confidence_of if weighs else None,
+        read_explained=parse_explained_truth,
+    )
+
+
+def outcome_of(reply: Reply[bool], note: str | None) -> Outcome:
+    """What became of a row that was judged, with what else is to know of it."""
+    if reply.value is None:
+        return Outcome("failed", reply.error, note)
+    return Outcome(_KINDS[reply.value], note=note)
+
+
+def parse_truth(text: str) -> Truth:
+    """An answer as True, False or unsure, and nothing in between; see :mod:`tagframe.operators.answer_grammar`.
+
+    >>> parse_truth("**True.**"), parse_truth("It is a river.\\nAnswer: False"), parse_truth("Maybe")
+    (True, False, <Unsure.UNSURE: 'unsure'>)
+
+    Raises:
+        AnswerRejected: anything else.
+    """
+    return parse_word_or_unsure(text, TRUTH, "True or False")
+
+
+def parse_explained_truth(text: str) -> tuple[Truth, str]:
+    """An answer with its explanation: ``(truth, explanation)``.
+
+    Raises:
+        AnswerRejected: its last line is neither "Answer: True" nor "Answer: False" nor says that it cannot say.
+    """
+    return parse_labelled_word_or_unsure(text, TRUTH, "'Answer: True' or 'Answer: False'")
+
+
+def confidence_of(logprobs: Sequence[TokenLogprob] | None, truth: bool | Unsure) -> float | None:
+    """How probable an answer was to the model, among True and False; None where that is not known.
+
+    The answer is the last token that is one of the words; its likeliest alternatives share the rest.
+
+    Args:
+        logprobs: of the answer's tokens.
+        truth: what the answer was read as.
+    """
+    if truth is UNSURE:
+        return None
+    for token in reversed(logprobs or ()):
+        if _reading(token.token) is not truth:
+            continue
+        of = {True: 0.0, False: 0.0}
+        for text, logprob in token.top or ((token.token, token.logprob),):
+            if (reading := _reading(text)) is not None:
+                of[reading] += math.exp(min(logprob, 0.0))
+        if not of[truth]:  # a server that leaves the answer out of its own alternatives
+            of[truth] = math.exp(min(token.logprob, 0.0))
+        return of[truth] / (of[True] + of[False]) if token.top else of[truth]
+    return None
+
+
+def _reading(token: str) -> bool | None:
+    return TRUTH.get(token.strip(" \t\r\n.*\"'`:").lower())

@@ -15,8 +15,7 @@ from scripted import Scripted, shown_rows
 from tagframe.errors import AnswerRejected, ContextTooLong, FactUnknown, InvalidArgument, RowsChanged, RowsFailed
 from tagframe.operators import sem_agg
 from tagframe.operators.cells import pack
-from tagframe.operators.citations import Cited, CitedReaders
-from tagframe.operators.digest import BYTES_PER_TOKEN, PROMPT_TOKENS
+from tagframe.operators.digest import BYTES_PER_TOKEN, PROMPT_TOKENS, Cited, CitedReaders
 
 
 def tell(message: str) -> str:

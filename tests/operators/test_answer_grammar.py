@@ -13,7 +13,7 @@ from tagframe.operators.answer_grammar import (
     without_reasoning,
 )
 from tagframe.operators.contest import parse_choice
-from tagframe.operators.judging import parse_explained_truth, parse_truth
+from tagframe.operators.row_question import parse_explained_truth, parse_truth
 
 REASONED = [
     "<think>The sea is wet.</think>\n\n{}",

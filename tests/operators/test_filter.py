@@ -11,7 +11,7 @@ import tagframe as tf
 from tag_bench.server import Reply, Request, error, rows_of
 from tagframe.errors import AnswerRejected, ColumnNotFound, ContextTooLong, InvalidArgument, RowsFailed, UnsureWarning
 from tagframe.operators import sem_filter
-from tagframe.operators.judging import parse_explained_truth, parse_truth
+from tagframe.operators.row_question import parse_explained_truth, parse_truth
 
 RETURNED = ["filter_label", "filter_outcome", "filter_reason", "filter_confidence"]
 

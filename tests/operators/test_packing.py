@@ -16,8 +16,8 @@ from tag_bench.server import Request, rows_of
 from tagframe.errors import AnswerRejected, ContextTooLong, InvalidArgument, ReplayMiss, RowsFailed, ServerFailed
 from tagframe.lm import export_requests, get_lm, import_answers
 from tagframe.operators import run, sem_filter, sem_score
-from tagframe.operators.judging import claim_question
 from tagframe.operators.packing import Audited, reader
+from tagframe.operators.row_question import claim_question
 
 
 def packed(message: str) -> dict[int, dict]:

@@ -15,14 +15,15 @@ from tagframe.operators.answer_grammar import UNSURE, parse_json
 from tagframe.operators.cells import DATA_RULE, fence, pack
 from tagframe.operators.instruction import FIELD_RULE
 from tagframe.operators.join.sides import Side
-from tagframe.operators.judging import (
+from tagframe.operators.row_question import (
     ANSWER_TOKENS,
+    EXPLAINED_TOKENS,
     UNSURE_WHERE,
+    WORLD,
     Truth,
     parse_explained_truth,
     parse_truth,
 )
-from tagframe.operators.row_question import EXPLAINED_TOKENS, WORLD
 from tagframe.operators.steps import Step, gather, gather_alike, stops_all, together
 
 SIDE_ROWS = 8

@@ -14,7 +14,6 @@ from tagframe.lm import get_lm
 from tagframe.operators.answer_grammar import TRUTH, parse_word
 from tagframe.operators.cells import encode_rows
 from tagframe.operators.drivers import run
-from tagframe.operators.examples import ANSWER
 from tagframe.operators.join.decide import Decision, Way, decide, decide_some
 from tagframe.operators.join.label_plan import ClaimPlan, NoLabels, ask_plan
 from tagframe.operators.join.pairs import Judge
@@ -35,6 +34,7 @@ from tagframe.operators.outcome import (
 )
 from tagframe.operators.packing import RowsPerCall, rows_per_call_of
 from tagframe.operators.prompt_names import label_text
+from tagframe.operators.row_question import ANSWER
 from tagframe.operators.steps import Step
 
 
