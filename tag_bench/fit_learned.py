@@ -2,8 +2,9 @@
 
 Of each data set some questions are learned with their SQL, or their SQL alone, and others are asked, near-duplicates
 left out. The first weights rank every needed table above those not needed, the second give the needed set the largest
-share among all small sets, as in ``tag_bench fit``, whose weights stay as they are. ``left_out`` has the figures of
-each data set by weights that were fitted on the others.
+share among all small sets, as in ``tag_bench fit``, whose weights stay as they are. Beside these it is found how many
+statements count as much as what is known without them. ``left_out`` has the figures of each data set by weights that
+were fitted on the others.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,7 @@ from tag_bench.lessons import Lesson
 from tagframe.corpus.vectors import VectorStore
 from tagframe.embed import get_embedder
 from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.learned import SETS, SIGNALS
+from tagframe.retrieval.learned import FEW, SETS, SIGNALS
 from tagframe.retrieval.methods.auto import among_promising, fitted, learned_sets, pool
 from tagframe.retrieval.methods.sets import LARGEST, set_features, set_masks
 from tagframe.retrieval.methods.weights import Weights, shipped_weights
@@ -39,9 +41,17 @@ from tagframe.retrieval.signals import Evidence, gather
 COUNTS = (10, 30, 100)
 """Questions that are learned."""
 
+COUNTS_OF_FEW = (1, 2, 5, *COUNTS)
+"""Questions that are learned where it is asked what few of them count."""
+
+PSEUDO_COUNTS = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+"""Of which the weights of few statements are two."""
+
 DRAWS = 2
 ASKED = 40
 """Questions that are asked with each draw."""
+
+_PAIRS = np.array(sorted(product(PSEUDO_COUNTS, PSEUDO_COUNTS), key=lambda pair: (sum(pair), pair)))
 
 _LEAST = 6
 """Questions of a warehouse from which on some can be learned for the others."""
@@ -56,7 +66,7 @@ _START = (0.7, 0.3, 4.0, 4.0, 1.0)
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A question over an index, with what was learned."""
+    """A question over an index, with what was learned of so many others (``count``)."""
 
     data: str
     index: RetrievalIndex
@@ -64,6 +74,7 @@ class Case:
     asked: Asked
     found: Evidence
     gold: tuple[int, ...]
+    count: int
 
     def signals(self, weights: Weights) -> tuple[Floats, list[bool]]:
         """What is learned of the likeliest and of the needed tables, and which are needed."""
@@ -111,7 +122,7 @@ def _cases(data: Dataset, embedder: KeptEmbedder) -> Iterator[Case]:
     fit = [one for one in data.questions if one.gold and one.gold <= place.keys()]
     gathered: dict[int, tuple[Asked, Evidence]] = {}
     vectors = VectorStore()
-    for count in sorted({min(count, len(fit) - 1) for count in COUNTS}):
+    for count in sorted({min(count, len(fit) - 1) for count in COUNTS_OF_FEW}):
         for seed in range(SEED, SEED + DRAWS + 1):
             lesson = Lesson.drawn(data, index, count, seed, vectors, asked=seed < SEED + DRAWS)
             order = np.random.default_rng([seed, count]).permutation(len(fit))[:ASKED]
@@ -122,11 +133,13 @@ def _cases(data: Dataset, embedder: KeptEmbedder) -> Iterator[Case]:
                 asked, found = gathered[question.position]
                 assert lesson is not None
                 gold = tuple(sorted(place[table] for table in question.gold))
-                yield Case(data.name, index, question, asked, lesson.told(found, question, asked), gold)
+                yield Case(data.name, index, question, asked, lesson.told(found, question, asked), gold, count)
 
 
 def fit(group: Sequence[Case], weights: Weights) -> Weights:
     """The shipped weights with those of what was learned, fitted to some questions."""
+    few = group
+    group = [case for case in group if case.count >= min(COUNTS)]
     found = replace(weights, learned=dict(zip(SIGNALS, _START, strict=True)))
     share = _shares(group)
     for _ in range(_ROUNDS):  # what is read together follows from what is likely, and that from the weights
@@ -141,7 +154,34 @@ def fit(group: Sequence[Case], weights: Weights) -> Weights:
     values = _softmax_fit(
         [part for part, _ in parts], [[goal] for _, goal in parts], share[kept], alike=SETS.index("size")
     )
-    return replace(found, learned={**found.learned, **dict(zip(SETS, values.tolist(), strict=True))})
+    return fit_few(few, replace(found, learned={**found.learned, **dict(zip(SETS, values.tolist(), strict=True))}))
+
+
+def fit_few(group: Sequence[Case], weights: Weights) -> Weights:
+    """The weights with the pseudo-counts under which the needed sets have the largest share, whatever was learned: the
+    least of those that are as good as the best, to a standard error."""
+    random, share = np.random.default_rng(SEED), _shares(group)
+    plain = replace(weights, learned={name: weights.learned[name] for name in (*SIGNALS, *SETS)})
+    own = plain.of_learned(SETS) * [name != "size" for name in SETS]
+    gains: list[list[float]] = []
+    counts = []
+    for case, weight in zip(group, share.tolist(), strict=True):
+        found = case.sets(plain, random)
+        if found is not None and case.found.known is not None:
+            rows, goal = found
+            gains.append([])
+            counts.append(weight)
+            before, size = rows[:, SETS.index("utility")], rows[:, SETS.index("size")] * plain.learned["size"]
+            known = case.index.has_rows.mean() * case.found.facts["known"]
+            for few in _PAIRS:
+                of_size, of_all = case.found.known.shares(few, known)
+                scores = before + of_all * (rows @ own + of_size * size - before)
+                gains[-1].append(float(scores[goal] - scores.max() - np.log(np.exp(scores - scores.max()).sum())))
+    gain, counted = np.array(gains), np.array(counts)[:, None]
+    lost = gain - gain[:, [int((counted * gain).sum(axis=0).argmax())]]
+    off = np.sqrt((counted**2 * lost**2).sum(axis=0))
+    best = int(np.flatnonzero((counted * lost).sum(axis=0) >= -off)[0])
+    return replace(plain, learned={**plain.learned, **dict(zip(FEW, _PAIRS[best].tolist(), strict=True))})
 
 
 def _shares(group: Sequence[Case]) -> Floats:
@@ -219,6 +259,7 @@ def recalls(group: Sequence[Case], weights: Weights, sizes: Sequence[int]) -> di
 @click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="A folder for vectors, as of fit.")
 @click.option("-k", "sizes", type=click.IntRange(min=1), multiple=True, default=(5, 10), help="As -k 5 10.")
 @click.option("--weights", type=click.Path(dir_okay=False, path_type=Path), help="A weights.json to write them into.")
+@click.option("--only-few", is_flag=True, help="Fit what few statements count, beside the shipped weights.")
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 def command(
     folders: tuple[Path, ...],
@@ -226,6 +267,7 @@ def command(
     cache: Path | None,
     sizes: tuple[int, ...],
     weights: Path | None,
+    only_few: bool,
     output: Any,
 ) -> None:
     """Fit the weights of what was learned from statements, and report them on data that they were not fitted on.
@@ -240,10 +282,11 @@ def command(
     embedder.save()
     shipped = shipped_weights()
     report: dict[str, Any] = {"data": list(every), "left_out": {}, "weights": {}}
+    fitted_to = fit_few if only_few else fit
     for name, group in every.items() if len(every) > 1 else []:
-        others = fit([case for other, part in every.items() if other != name for case in part], shipped)
+        others = fitted_to([case for other, part in every.items() if other != name for case in part], shipped)
         report["left_out"][name] = {**recalls(group, others, sizes), "weights": _rounded(others)}
-    final = _rounded(fit([case for group in every.values() for case in group], shipped))
+    final = _rounded(fitted_to([case for group in every.values() for case in group], shipped))
     report["weights"] = final
     if weights is not None:
         written = {**json.loads(weights.read_text(encoding="utf-8")), "learned": final}

@@ -34,7 +34,15 @@ are likely by the rest.
 
 SETS = ("utility", "own", "size", "alike", "same")
 """What is known of a set of tables, in order: its utility by the second stage; the sum of what is learned of its
-tables; its size; how like it the tables of the nearest examples are (Jaccard), and the share that read just it."""
+tables; its size, less where statements are few; how like it the tables of the nearest examples are (Jaccard), and the
+share that read just it."""
+
+FEW = ("few", "few_known")
+"""Pseudo-counts, so that few statements weigh less: what nobody reads in one is not what nobody needs.
+
+few: so many statements say half of what each table of a set costs, which is about what it gains by being learned of.
+few_known: so many count as much as all that is known without them, where rows are known of all tables and names or
+cells have all words of the question; where nothing of it is known, every statement counts."""
 
 CERTAIN = 20.0
 """The log-odds of a table of which a person has said whether this question needs it."""
@@ -79,6 +87,17 @@ class Known:
     def sizes(self) -> Floats:
         """How many tables each statement reads: shape (e,)."""
         return np.bincount(self.members[:, 0], minlength=len(self.times)).astype(np.float64)
+
+    def shares(self, few: Floats, known: float) -> list[float]:
+        """What the size of sets counts, and what all that is learned does: n / (n + few) of n statements.
+
+        Args:
+            few: shape (len(FEW),), the pseudo-counts.
+            known: how much is known of a question without them, in [0, 1].
+        """
+        statements = np.count_nonzero(self.sizes)
+        found: list[float] = (statements / np.maximum(statements + few * [1, known], 1)).tolist()
+        return found
 
     def by_table(self, values: Floats) -> Floats:
         """The sum over the statements that read each table of a value of theirs: (e,) to (n,)."""
@@ -152,14 +171,14 @@ class Known:
         found[:, 4] = self.by_table(self.by_statement(each)) - self.usage * each
         return found
 
-    def examples(self, vector: Floats | None) -> Examples:
-        """The nearest examples of a question, with what each counts."""
+    def examples(self, vector: Floats | None, shares: Sequence[float] = (1.0, 1.0)) -> Examples:
+        """The nearest examples of a question, with what each counts, and what all of them do (:meth:`shares`)."""
         if vector is None or not len(self.asked):
-            return Examples(np.zeros((0, self.count), dtype=bool), np.zeros(0), np.zeros(0))
+            return Examples(np.zeros((0, self.count), dtype=bool), np.zeros(0), np.zeros(0), *shares)
         cosine = self.vectors @ vector
         best = np.argsort(-cosine, kind="stable")[:_NEAREST]
         chosen = self.asked[best]
-        return Examples(self.read(chosen), self.sizes[chosen], self.trust * _weights(cosine[None, best])[0])
+        return Examples(self.read(chosen), self.sizes[chosen], self.trust * _weights(cosine[None, best])[0], *shares)
 
 
 def _weights(cosine: Floats) -> Floats:
@@ -240,7 +259,7 @@ def set_signals(utilities: Floats, own: Floats, examples: Examples, members: Flo
         alike = both / (size[:, None] + examples.size - both)
         same = (alike == 1.0) @ examples.weight
         alike = alike @ examples.weight
-    return np.stack([utilities, members @ own, size, alike, same], axis=1)
+    return np.stack([utilities, members @ own, size * examples.of_size, alike, same], axis=1)
 
 
-__all__ = ["CERTAIN", "SETS", "SIGNALS", "Examples", "Known", "known_of", "set_signals", "told"]
+__all__ = ["CERTAIN", "FEW", "SETS", "SIGNALS", "Examples", "Known", "known_of", "set_signals", "told"]

@@ -51,11 +51,15 @@ class Examples:
         tables: shape (e, n), which of the tables each reads.
         size: shape (e,), how many tables it reads, others too.
         weight: shape (e,), what it counts.
+        of_size: what is learned of the size of sets counts, in [0, 1]: few statements say little.
+        share: what all that is learned counts, in [0, 1], beside what is known without it.
     """
 
     tables: npt.NDArray[np.bool_]
     size: Floats
     weight: Floats
+    of_size: float = 1.0
+    share: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)

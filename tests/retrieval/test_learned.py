@@ -12,7 +12,7 @@ from tagframe.corpus.corpus import statements_of
 from tagframe.embed import get_embedder
 from tagframe.errors import InvalidArgument, TableNotFound
 from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.learned import SIGNALS, known_of, set_signals
+from tagframe.retrieval.learned import SIGNALS, Known, known_of, set_signals
 from tagframe.retrieval.problem import Examples
 
 NAMES = [f"T{number:02d}" for number in range(16)]
@@ -80,6 +80,31 @@ def test_signals_by_hand(warehouse: tf.Corpus):
     assert left.usage[place["T03"]] == 1
     assert left.trust == known.trust
     assert len(left.asked) == len(left.vectors) == 4
+
+
+def test_few_statements_over_one_table_speak_against_no_other(festival: tf.Corpus):
+    corpus = tf.open_corpus({id: festival[id] for id in festival.ids})
+    question = "Which directors from Portugal made films?"
+
+    def sure() -> set[str]:
+        return {hit.id for hit in corpus.retrieve_tables(question) if not hit.doubtful}
+
+    before = sure()
+    assert before == {"festival.directors", "festival.films"}
+    for table in corpus.profiles:
+        for count in range(3):
+            corpus.learn(f"SELECT {', '.join(column.name for column in table.columns[: count + 1])} FROM {table.name}")
+            assert sure() == before, (table.id, count)
+        corpus.forget()
+
+
+def test_what_few_statements_count_by_hand():
+    known = Known(np.array([[0, 1], [1, 1], [2, 0]]), 3, np.ones(4), np.zeros(0, dtype=np.intp), np.zeros((0, 0)))
+    assert known.shares(np.zeros(2), 1.0) == [1, 1]  # the fourth statement reads none of these tables
+    assert known.shares(np.array([2.0, 9.0]), 1.0) == [3 / 5, 3 / 12]
+    assert known.shares(np.array([2.0, 9.0]), 0.0) == [3 / 5, 1]
+    sizes = set_signals(np.zeros(2), np.zeros(3), known.examples(None, (0.5, 1.0)), np.array([[1, 1, 0], [1, 1, 1]]))
+    assert sizes[:, 2].tolist() == [1, 1.5]
 
 
 def test_sets_are_compared_with_the_tables_of_examples():

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from tagframe.retrieval.decompose import Decomposer
 from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.learned import SETS, set_signals
+from tagframe.retrieval.learned import FEW, SETS, set_signals
 from tagframe.retrieval.learned import SIGNALS as SIGNALS_LEARNED
 from tagframe.retrieval.method import Method
 from tagframe.retrieval.methods.confidence import complete_features, doubts
@@ -57,7 +57,8 @@ def posterior(problem: SelectionProblem, weights: Weights) -> Posterior:
     positions = pool(problem)
     utilities = weights.utilities(set_features(problem, positions))
     if problem.examples is not None:
-        utilities = learned_sets(problem, positions, utilities) @ weights.of_learned(SETS)
+        learned = learned_sets(problem, positions, utilities) @ weights.of_learned(SETS)
+        utilities = utilities + problem.examples.share * (learned - utilities)
     return posterior_of(problem, positions, utilities)
 
 
@@ -76,7 +77,8 @@ def pool(problem: SelectionProblem) -> npt.NDArray[np.intp]:
 
 def _promise(problem: SelectionProblem) -> Floats:
     """How promising each table is by itself: the first stage's score, what was learned, and what a second look says."""
-    return problem.r + problem.learned + problem.looked
+    share = 0.0 if problem.examples is None else problem.examples.share
+    return problem.r + share * problem.learned + problem.looked
 
 
 def posterior_of(problem: SelectionProblem, positions: npt.NDArray[np.intp], utilities: Floats) -> Posterior:
@@ -206,7 +208,8 @@ def confidence_of(
     """The chance of each set to hold all that is needed."""
     fixed = _fixed(problem, known.positions)
     contained = np.array([known.contained(known.mask(positions) | fixed) for positions in sets])
-    if problem.looked.any() or problem.examples is not None:
+    share = 0.0 if problem.examples is None else problem.examples.share
+    if problem.looked.any() or share == 1:
         # What is fitted to sets without a second look and without examples says less than the posterior with them.
         return [float(chance) for chance in contained]
     sizes = np.array([len(positions) for positions in sets], dtype=np.float64)
@@ -214,6 +217,9 @@ def confidence_of(
     chances = weights.completeness(complete_features(contained, sizes, facts), contained)
     if weights.unlike(facts):
         chances = 1 / (1 + (1 / chances - 1) * np.exp(weights.spread))
+    if share:
+        against = (1 / np.clip([chances, contained], 1e-9, 1 - 1e-9) - 1) ** [[1 - share], [share]]
+        chances = 1 / (1 + against.prod(axis=0))
     return [float(chance) for chance in chances]
 
 
@@ -251,12 +257,13 @@ def among_promising(
     weights = shipped_weights() if weights is None else weights
     prior = weights.prior(found.signals)
     looked = np.zeros(len(prior)) if found.looked is None else found.looked
-    learned, examples = np.zeros(len(prior)), None
+    learned, share, examples = np.zeros(len(prior)), 0.0, None
     if found.known is not None and weights.learned:
         of_tables = weights.of_learned(SIGNALS_LEARNED)
         learned = found.known.signals(found.vector, prior, of_tables) @ of_tables - prior
-        examples = found.known.examples(found.vector)
-    chosen = best_first(prior + learned + looked)[: max(POOL, (k or 0) + (anchored is not None))].tolist()
+        shares = found.known.shares(weights.of_learned(FEW), index.has_rows.mean() * found.facts.get("known", 0.0))
+        examples, share = found.known.examples(found.vector, shares), shares[-1]
+    chosen = best_first(prior + share * learned + looked)[: max(POOL, (k or 0) + (anchored is not None))].tolist()
     tables = tuple(sorted({*chosen, *([] if anchored is None else [anchored])}))
     positions = list(tables)
     problem = SelectionProblem(
