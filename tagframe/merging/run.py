@@ -79,8 +79,8 @@ def run_plan(
         The frame, in the order of the start table's rows, with a fresh index; and the report. Columns that the plan
         makes equal appear once, under the name in the table that was joined first; other names stay as they are where
         unique and become ``table.column`` where not. Dtypes are kept; integers beside missing rows become ``Int64``,
-        booleans ``boolean``. What is read in part, for a ``where``, a ``limit`` or the keys of another engine, has the
-        dtypes of the rows read.
+        booleans ``boolean``. What is read in part, for a ``where``, a ``limit`` or the keys of another engine, or is
+        joined in an engine, has the dtypes of the rows that come: ``int64``, say, where nulls found no partner.
 
     Raises:
         FanOut: a step would repeat rows of the start table; they are on the exception.
@@ -131,10 +131,11 @@ def run_plan(
 
 def _merged(asked: Asked, by: By | None) -> tuple[pd.DataFrame, MergeReport]:
     engines = _engines(asked)
+    way = by or _way(asked, [engine for engine, _ in engines])
     try:
-        if any(step.key.signs for step in asked.plan.steps):
+        if way != "memory" and any(step.key.signs for step in asked.plan.steps):
             raise LeftToMemory("rows are joined as of a moment")
-        match by or _way(asked, [engine for engine, _ in engines]):
+        match way:
             case "engine":
                 return merge_in_engine(asked, _only(engines))
             case "across":

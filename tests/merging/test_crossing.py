@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,13 @@ import numpy as np
 import pandas as pd
 import psycopg
 import pytest
-from accounted import alike, by_pandas
+from accounted import alike
 
 import tagframe as tf
 from tagframe.corpus.references import NamedTable
 from tagframe.engines.duckdb.pushdown import LakePushdown
 from tagframe.engines.postgres.pushdown import PostgresPushdown
-from tagframe.errors import FanOut, RowsLost, RowsLostWarning, ServerGone, UnreadableTable
+from tagframe.errors import ServerGone, UnreadableTable
 from tagframe.joins import JoinPlan, keys_on
 from tagframe.merging import plan_tables, run_plan
 from tests.joins import places
@@ -96,50 +95,6 @@ def planned(sources: dict[str, tf.Corpus], **places: str) -> tuple[JoinPlan, tf.
     named = [NamedTable.of(profile) for profile in corpus.profiles]
     plan = plan_tables(corpus, [*id_of.values()], given=keys_on(on, named))
     return plan.restarted(next(iter(id_of.values()))), corpus
-
-
-PLACES = [
-    {"fact": "postgres", "customer": "frames"},
-    {"fact": "postgres", "customer": "lake", "country": "postgres"},
-    {"fact": "lake", "customer": "postgres", "country": "postgres", "place": "lake"},
-    {"fact": "lake", "place": "postgres"},
-    {"fact": "postgres", "customer": "sqlite", "place": "lake", "country": "frames"},
-    {"fact": "frames", "customer": "postgres", "place": "lake"},
-    {"fact": "sqlite", "place": "postgres", "customer": "lake"},
-]
-OPTIONS: list[dict[str, Any]] = [
-    {},
-    {"limit": 7},
-    {"limit": 0},
-    {"where": {"customer.name": ["c3", "c77", "nobody"]}},
-    {"where": {"place": "Oslo"}, "limit": 3},
-    {"where": {"place": 'a"b\\c', "people": 5}},
-    {"where": {"country_name": "Germany"}, "limit": 20},
-    {"where": {"country_name": None}},
-    {"where": {"code": [None, "CZ"]}},
-    {"where": {"amount": lambda column: column > 0.9, "cust": list(range(1, 60))}},
-    {"where": {"paid": True}, "columns": ["amount", "paid"], "limit": 5_000},
-]
-
-
-@pytest.mark.pandas2
-@pytest.mark.parametrize(
-    ("where", "how"),
-    [*((where, "inner") for where in PLACES), *((where, "left") for where in PLACES[2:5])],
-    ids=str,
-)
-def test_the_frame_and_the_counts_are_those_of_pandas(sources, where, how):
-    plan, corpus = planned(sources, **where)
-    tried = 0
-    for options in OPTIONS:
-        names = {name.rpartition(".")[2] for name in options.get("where", {})}
-        known = {column for source in plan.sources for column in source.columns}
-        if not names <= known:
-            continue
-        _, report = alike(plan, corpus, how=how, **QUIET, **options)
-        assert report.moved, options
-        tried += 1
-    assert tried > 4
 
 
 def test_only_rows_that_match_travel_and_the_report_says_so(sources, tables):
@@ -255,24 +210,6 @@ def test_text_that_may_mean_the_same_is_left_to_pandas(database):
             plan = plan_tables(corpus, ids, given=keys_on("k", named))
             for options in ({"limit": 5, "how": "left"}, {"where": {"y": [0, 1]}}):
                 alike(plan, corpus, **QUIET, **options)
-
-
-def test_what_is_refused_and_warned_of_is_as_in_pandas(sources):
-    plan, corpus = planned(sources, customer="lake", fact="postgres")
-    refused = []
-    for run in (run_plan, lambda *args: by_pandas(*args)):
-        with pytest.raises(FanOut) as caught:
-            run(plan, corpus)
-        refused.append((str(caught.value), caught.value.rows))
-    assert refused[0][0] == refused[1][0]
-    pd.testing.assert_frame_equal(refused[0][1], refused[1][1])
-    plan, corpus = planned(sources, fact="postgres", customer="lake")
-    plan = replace(plan, is_anchored=True)
-    with pytest.raises(RowsLost) as lost:
-        run_plan(plan, corpus, on_loss="raise")
-    for options in ({}, {"where": {"name": ["c1", "c2"]}}):
-        with pytest.warns(RowsLostWarning, match=f"{len(lost.value.rows):,} of {ROWS:,} rows of public.fact"):
-            run_plan(plan, corpus, **options)
 
 
 def test_a_server_that_goes_away_is_named_and_the_next_merge_goes_on(sources, postgres, monkeypatch):

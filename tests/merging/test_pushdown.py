@@ -206,7 +206,7 @@ WHERES = st.one_of(
 def test_both_ways_give_one_frame_and_one_report():
     engines: set[str] = set()
 
-    @settings(max_examples=250)
+    @settings(max_examples=150)
     @given(
         databases(),
         st.sampled_from([CHAIN, STAR]),

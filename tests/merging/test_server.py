@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import pickle
-import warnings
-from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -16,7 +13,7 @@ from accounted import alike, by_pandas, counts
 import tagframe as tf
 from tagframe.corpus.references import NamedTable
 from tagframe.engines.postgres.pool import reading
-from tagframe.errors import ColumnNotFound, FanOut, RowsLost, RowsLostWarning, ServerGone, UnreadableTable
+from tagframe.errors import ColumnNotFound, FanOut, ServerGone, UnreadableTable
 from tagframe.joins import JoinPlan, keys_on
 from tagframe.merging import plan_tables, run_plan
 
@@ -51,44 +48,6 @@ def corpus(postgres) -> tf.Corpus:
 @pytest.fixture
 def chain(corpus) -> JoinPlan:
     return plan_tables(corpus, CHAIN)
-
-
-@pytest.mark.pandas2
-@pytest.mark.parametrize("how", ["inner", "left"])
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"columns": ["sale_id", "name", "country_name", "amount"]},
-        {"where": {"code": "CZ"}},
-        {"where": {"code": ["CZ", "DE"], "paid": True}},
-        {"where": {"amount": [1.5, Decimal("3.00"), 300]}},
-        {"where": {"day": dt.date(2024, 1, 5)}},
-        {"where": {"country_name": None}},
-        {"where": {"sale_id": []}},
-        {"where": {"name": "it's; DROP TABLE x --"}},
-        {"where": {"name": "\\"}},
-    ],
-    ids=str,
-)
-def test_the_frame_and_the_counts_are_those_of_pandas(corpus, chain, how, options):
-    frame, report = alike(chain, corpus, ordered=False, how=how, **QUIET, **options)
-    assert report.engine == "postgres"
-    assert {str(dtype) for dtype in frame.dtypes} <= {"int32", "Int32", "object", "bool", "str"}
-    assert "sale" in report.sql
-
-
-@pytest.mark.parametrize(
-    "tables", [CHAIN, ["shop.customer", "shop.sale"], ["shop.customer", "shop.visit", "shop.sale"]]
-)
-@pytest.mark.parametrize("options", [{"how": "outer"}, {"how": "outer", "where": {"customer_id": [3, 39, 99]}},
-                                     {"how": "left"}, {"where": {"name": ["c1", "c5"]}}], ids=str)  # fmt: skip
-def test_rows_that_are_repeated_or_added_are_those_of_pandas(corpus, tables, options):
-    plan = plan_tables(corpus, tables)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        _, report = alike(plan, corpus, ordered=False, on_fanout="allow", **QUIET, **options)
-    assert report.engine == "postgres"
 
 
 LOSING = """
@@ -165,21 +124,6 @@ def names(corpus):
 
 def url_of(corpus: tf.Corpus) -> str:
     return corpus.engine("shop.sale").server.conninfo
-
-
-def test_rows_that_are_lost_are_refused_or_said(corpus, chain):
-    with pytest.raises(RowsLost, match="how='left' keeps them") as caught:
-        run_plan(chain, corpus, on_loss="raise")
-    kept, _ = run_plan(chain, corpus, **QUIET)
-    lost = caught.value.rows
-    assert len(lost) == 400 - len(kept)
-    assert not set(lost["sale_id"]) & set(kept["sale_id"])
-    for limit in (None, 3):
-        with pytest.warns(RowsLostWarning, match=f"{len(lost)}"):
-            run_plan(chain, corpus, limit=limit)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        run_plan(chain, corpus, how="left", on_loss="raise")
 
 
 def test_what_sql_would_compare_otherwise_is_left_to_pandas(corpus, chain):
