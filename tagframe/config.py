@@ -139,7 +139,7 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _is_place(value: Any) -> bool:
+def _is_path(value: Any) -> bool:
     return _is_text(value) or isinstance(value, os.PathLike)
 
 
@@ -177,7 +177,7 @@ _VALUES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "api_base": (_is_text, "api_base is a URL as 'http://localhost:8000/v1'"),
     "api_key": (_is_text, "api_key is a text"),
     "embedder": (
-        lambda value: _is_place(value) or (hasattr(value, "encode") and not isinstance(value, str)),
+        lambda value: _is_path(value) or (hasattr(value, "encode") and not isinstance(value, str)),
         "embedder is a model's name, a folder, or an object with encode(texts)",
     ),
     "corpus": (
@@ -185,7 +185,7 @@ _VALUES: dict[str, tuple[Callable[[Any], bool], str]] = {
         "corpus is a tagframe.Corpus, as tagframe.open_corpus(…) gives it",
     ),
     "store": (
-        _is_place,
+        _is_path,
         "store is a file, 'default' for the one in the cache folder, or None for no store",
     ),
     "budget": (_is_budget, "budget is a number of dollars, 0 or more, or tagframe.lm.Budget(calls=…, tokens=…)"),

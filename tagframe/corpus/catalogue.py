@@ -198,27 +198,20 @@ class Catalogue:
                 db.execute("UPDATE sources SET sha256 = NULL WHERE key = ?", [source])
                 db.execute("UPDATE tables SET sha256 = NULL WHERE source = ? AND table_name = ?", [source, table])
 
-    def write(
-        self,
-        contents: Contents,
-        changed: Iterable[str] | None = None,
-        still: Callable[[Contents], Contents] | None = None,
-    ) -> None:
-        """Make the file hold ``contents``; of tables only those are written that the file has otherwise.
+    def write(self, make: Callable[[], Contents], changed: Iterable[str] | None = None) -> None:
+        """Make the file hold these contents; of tables only those are written that the file has otherwise.
 
         Args:
-            contents: what it shall hold; sources that are not in it are removed.
+            make: gives what it shall hold, without what was hidden meanwhile; called when nobody else can write, so
+                that who hides a column later finds it in the file, and removes it. Sources that are not in it are
+                removed.
             changed: the keys of the sources that differ from what the file holds; None for all.
-            still: takes out of them what was hidden since; called when nobody else can write, so that who hides a
-                column later finds it in the file, and removes it.
 
         Raises:
             UnreadableCatalogue: the file cannot be written, or is not a catalogue of this version.
         """
-        rewritten = set(contents.sources if changed is None else changed)
         with self._open(write=True) as db:
-            if still is not None:
-                contents = still(contents)
+            contents = make()
             for key, value in self._meta(contents).items():
                 _put_meta(db, key, value)
             _put_told(db, contents.told)
@@ -226,25 +219,23 @@ class Catalogue:
                 if key not in contents.sources:
                     _put_tables(db, key, {}, {}, whole=True)
                     db.execute("DELETE FROM sources WHERE key = ?", [key])
-            for key in sorted(rewritten):
+            for key in sorted(contents.sources if changed is None else changed):
                 source = contents.sources[key]
                 _put_tables(db, key, source.tables, source.seen, whole=True)
                 _put_source(db, source, source.stamp)
             _put_meta(db, "counts", _counts(db))
 
-    def add(self, source: IndexedSource, still: Callable[[IndexedSource], IndexedSource] | None = None) -> None:
+    def add(self, make: Callable[[], IndexedSource]) -> None:
         """Put down tables of a source of which more are to come; the source counts as changed until :meth:`write`.
 
         Args:
-            source: with these tables.
-            still: as for :meth:`write`.
+            make: gives the source with these tables; as for :meth:`write`.
 
         Raises:
             UnreadableCatalogue: as :meth:`write`.
         """
         with self._open(write=True) as db:
-            if still is not None:
-                source = still(source)
+            source = make()
             _put_source(db, source, None)
             _put_tables(db, source.key, source.tables, source.seen, whole=False)
             _put_meta(db, "counts", _counts(db))

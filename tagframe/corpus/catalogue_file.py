@@ -7,7 +7,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -36,6 +36,8 @@ class SourceCatalogue:
     strict: bool = False
     facts: FactsFile | None = None
     beside: Kept | None = None
+    _waiting: dict[str, IndexedSource] = field(default_factory=dict, init=False)
+    _since: float = field(default_factory=time.monotonic, init=False)
 
     @cached_property
     def knowledge(self) -> KnowledgeStore:
@@ -77,29 +79,35 @@ class SourceCatalogue:
                 self.catalogue = None
             return Contents(told=told or Told())
 
-    def write(self, contents: Contents, changed: Sequence[str], still: Callable[[Contents], Contents]) -> None:
-        """Make the catalogue hold the contents, but for what is hidden when it is written."""
-        self._tried(lambda catalogue: catalogue.write(contents, changed, still))
+    def write(self, contents: Callable[[], Contents], changed: Sequence[str]) -> None:
+        """Make the catalogue hold the contents; they are asked for when they are written."""
+        self._tried(lambda catalogue: catalogue.write(contents, changed))
 
-    def add(self, source: IndexedSource) -> None:
-        """Put down what is done of a source, so that it is not lost with the process.
+    def put_down(self, source: IndexedSource, name: str, profile: TableProfile) -> None:
+        """Put down a table that is done, now or with those that follow, so that it is not lost with the process."""
+        waiting = self._waiting.get(source.key, replace(source, tables={}))
+        self._waiting[source.key] = replace(waiting, tables={**waiting.tables, name: profile})
+        if time.monotonic() - self._since >= PUT_DOWN_EVERY:
+            self.flush()
 
-        What a table's id will be is known once all are read: what may be a hidden one's is put down at the end.
-        """
+    def flush(self) -> None:
+        """Put down what waits."""
+        for source in self._waiting.values():
+            self._tried(lambda catalogue, source=source: catalogue.add(lambda: self._surely_shown(source)))  # type: ignore[misc]
+        self._waiting, self._since = {}, time.monotonic()
 
-        def still(source: IndexedSource) -> IndexedSource:
-            known = self.knowledge.known
-            hidden = {table for table, _ in known.withheld}
-            computed = self.knowledge.sources.may_compute(source.key, source.seen, known)
-            kept = {
-                name: profile
-                for name, profile in source.tables.items()
-                if name not in computed
-                and not any(table == profile.name or table.endswith(f".{profile.name}") for table in hidden)
-            }
-            return replace(source, tables=kept)
-
-        self._tried(lambda catalogue: catalogue.add(source, still))
+    def _surely_shown(self, source: IndexedSource) -> IndexedSource:
+        """What a table's id will be is known once all are read: what may be a hidden one's is put down at the end."""
+        known = self.knowledge.known
+        hidden = {table for table, _ in known.withheld}
+        computed = self.knowledge.sources.may_compute(source.key, source.seen, known)
+        kept = {
+            name: profile
+            for name, profile in source.tables.items()
+            if name not in computed
+            and not any(table == profile.name or table.endswith(f".{profile.name}") for table in hidden)
+        }
+        return replace(source, tables=kept)
 
     def stored(self, sources: Mapping[str, IndexedSource]) -> dict[str, IndexedSource]:
         """The sources as the catalogue has them now: their columns unread, so that memory is free again."""
@@ -155,25 +163,3 @@ def cache_named(title: str, source: bytes, facts: FactsFile) -> SourceCatalogue:
     # A file for each version, so that two tagframes on one machine leave each other's alone.
     file = folder / f"{title[:40] or 'root'}-{digest}.v{VERSION}.sqlite"
     return SourceCatalogue(Catalogue(file), facts=facts)
-
-
-class Draft:
-    """Profiles on their way into the catalogue, put down every so often."""
-
-    def __init__(self, kept: SourceCatalogue) -> None:
-        self._kept = kept
-        self._waiting: dict[str, IndexedSource] = {}
-        self._since = time.monotonic()
-
-    def add(self, source: IndexedSource, name: str, profile: TableProfile) -> None:
-        """Put down a table, now or with those that follow."""
-        waiting = self._waiting.get(source.key, replace(source, tables={}))
-        self._waiting[source.key] = replace(waiting, tables={**waiting.tables, name: profile})
-        if time.monotonic() - self._since >= PUT_DOWN_EVERY:
-            self.flush()
-
-    def flush(self) -> None:
-        """Put down what waits."""
-        for source in self._waiting.values():
-            self._kept.add(source)
-        self._waiting, self._since = {}, time.monotonic()

@@ -13,24 +13,22 @@ from tagframe.corpus.schema_only import declared_profile
 from tagframe.engines.base import Chunk, ColumnStatistics, TableShape, TableStatistics
 
 
-def estimated_profile(
-    database: str, shape: TableShape, known: TableStatistics, *, name: str | None = None
-) -> TableProfile:
+def estimated_profile(database: str, shape: TableShape, known: TableStatistics) -> TableProfile:
     """The profile of a table of which a source has statistics.
 
     Families and samples are those of the values that the statistics hold, and so is the sketch: of a column of which
     they hold all values it is a sketch like any other, else it is one of a sample.
 
     Args:
-        database, shape, name: as for :func:`~tagframe.corpus.profiler.profile_table`.
+        database, shape: as for :func:`~tagframe.corpus.profiler.profile_table`.
         known: of its columns.
     """
     if known.rows is None:
-        return named_profile(database, shape, name=name)
+        return named_profile(database, shape)
     rows, columns = known.rows, known.columns or ()
     longest = max((len(column.values) for column in columns), default=0)
     padded = [[*column.values, *[None] * (longest - len(column.values))] for column in columns]
-    profile = profile_table(database, shape, [Chunk(longest, padded)], name=name)
+    profile = profile_table(database, shape, [Chunk(longest, padded)])
     return replace(
         profile,
         rows=rows,
@@ -41,10 +39,11 @@ def estimated_profile(
     )
 
 
-def named_profile(database: str, shape: TableShape, *, name: str | None = None) -> TableProfile:
+def named_profile(database: str, shape: TableShape) -> TableProfile:
     """The profile of a table of which only names and declared types are known."""
     types = dict(zip(shape.columns, shape.declared_types, strict=True))
-    return declared_profile(database, name or shape.name, types, shape.primary_key, shape.foreign_keys)
+    database, name = shape.database or database, shape.called or shape.name
+    return declared_profile(database, name, types, shape.primary_key, shape.foreign_keys)
 
 
 def _column(column: ColumnProfile, known: ColumnStatistics, rows: int) -> ColumnProfile:

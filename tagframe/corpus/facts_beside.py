@@ -32,13 +32,7 @@ def facts_beside(source: Path) -> Kept | None:
     """
     path = (source if source.is_dir() else source.parent) / NAME
     try:
-        text, changed = path.read_bytes().decode("utf-8"), path.stat().st_mtime
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise _unreadable(path, error) from error
-    try:
-        plain = tomllib.loads(text)
+        plain, changed = tomllib.loads(path.read_bytes().decode("utf-8")), path.stat().st_mtime
         if unknown := sorted({*plain} - {"table", "column", "key"}):
             raise ValueError(f"there is {unknown[0]!r}, and it knows 'table', 'column' and 'key'")
         facts = {key: (value, changed) for key, value in _facts(plain)}
@@ -47,15 +41,13 @@ def facts_beside(source: Path) -> Kept | None:
             for one in plain.get("table", [])
         }
         return Kept(str(path), Told(facts), tables)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise _unreadable(path, error) from error
-
-
-def _unreadable(path: Path, error: Exception) -> UnreadableFacts:
-    return UnreadableFacts(
-        f"{path}, which says what is hidden of the data beside it, cannot be read: {error}. Nothing is opened, so that "
-        "nothing hidden is shown; mend the file, or remove it"
-    )
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise UnreadableFacts(
+            f"{path}, which says what is hidden of the data beside it, cannot be read: {error}. Nothing is opened, so "
+            "that nothing hidden is shown; mend the file, or remove it"
+        ) from error
 
 
 def _facts(plain: dict[str, Any]) -> Iterator[tuple[FactKey, Any]]:

@@ -10,8 +10,6 @@ from typing import TypeVar
 from tagframe.corpus.catalogue import Contents, IndexedSource
 from tagframe.corpus.discover import SourceFile
 from tagframe.corpus.estimates import named_profile, of_source
-from tagframe.corpus.profile import TableProfile
-from tagframe.engines.base import TableShape
 from tagframe.errors import ServerGone, SourceNotFound, UnreadableTable
 
 T = TypeVar("T")
@@ -30,12 +28,13 @@ def first_look_at(files: Sequence[SourceFile], known: Contents) -> dict[str, Ind
             if old is not None and old.stamp is not None and file.engine.fingerprint(old.stamp) == old.stamp:
                 sources[file.key] = old
                 continue
-            tables = {shape.name: _by_names(file.database, shape) for shape in file.engine.shapes()}
+            shapes = file.engine.shapes()
         except (ServerGone, SourceNotFound):
             raise
         except (UnreadableTable, OSError):
             continue
         is_new = True
+        tables = {shape.name: of_source(named_profile(file.database, shape), shape) for shape in shapes}
         sources[file.key] = IndexedSource(file.key, file.engine.kind, None, tables)
     return sources if is_new else None
 
@@ -52,8 +51,3 @@ def in_background(work: Callable[[], T]) -> Future[T]:
 
     threading.Thread(target=run, name="tagframe index", daemon=True).start()
     return future
-
-
-def _by_names(database: str, shape: TableShape) -> TableProfile:
-    profile = named_profile(shape.database or database, shape, name=shape.called or shape.name)
-    return of_source(profile, shape)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -44,11 +44,6 @@ class TableIdentity:
     sha256: str = ""
     alone: bool = False
     values: frozenset[str] = frozenset()
-
-    def is_copy(self, other: TableIdentity | OpenedTable) -> bool:
-        """Whether the files of the two have the same bytes, and these are the same table of them."""
-        is_same_file = bool(self.sha256) and self.sha256 == other.sha256
-        return is_same_file and (self.table == other.table or (self.alone and other.alone))
 
     def is_similar(self, other: TableIdentity) -> bool:
         """Whether the two are called alike, with the same columns, in which most is as it was.
@@ -141,7 +136,7 @@ class Tables:
         called: dict[str, list[str]] = {}
         for id in sorted(told.tables()):
             before = identities.get(id)
-            copies = [] if before is None else list(self._copies(before))
+            copies = [] if before is None else self._copies(before)
             if id not in self._tables:
                 here = None if before is None else self._by_source.get((before.source, before.table))
                 moved[id] = [here] if here is not None else copies
@@ -158,7 +153,7 @@ class Tables:
             told: of the other source.
             identities: of its tables.
         """
-        copies = {id: list(self._copies(identity)) for id, identity in identities.items()}
+        copies = {id: self._copies(identity) for id, identity in identities.items()}
         similar = {
             id: [one for one in self._called(identity.name) if identity.is_similar(self.identity(one))]
             for id, identity in identities.items()
@@ -170,7 +165,7 @@ class Tables:
     def _called(self, name: str) -> list[str]:
         return self._by_name.get(name.casefold(), [])
 
-    def _copies(self, identity: TableIdentity) -> Iterator[str]:
-        for id in self._by_content.get(identity.sha256, []) if identity.sha256 else []:
-            if identity.is_copy(self._tables[id]):
-                yield id
+    def _copies(self, of: TableIdentity) -> list[str]:
+        """The tables whose files have the same bytes, and that are the same table of them."""
+        same = [(id, self._tables[id]) for id in self._by_content.get(of.sha256, [])]
+        return [id for id, one in same if of.table == one.table or (of.alone and one.alone)]

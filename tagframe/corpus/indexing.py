@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby, repeat
 
 from tagframe.corpus.catalogue import Contents, IndexedSource
-from tagframe.corpus.catalogue_file import Draft, SourceCatalogue
+from tagframe.corpus.catalogue_file import SourceCatalogue
 from tagframe.corpus.discover import SourceFile
 from tagframe.corpus.estimates import estimated_profile, of_source
 from tagframe.corpus.profile import TableProfile
@@ -69,7 +69,6 @@ def index_files(files: Sequence[SourceFile], known: Contents, kept: SourceCatalo
         result.sources[file.key] = IndexedSource(file.key, file.engine.kind, seen, done, states)
         result.changed.append(file.key)
         work += [(file, shape) for shape in shapes if shape.name not in done]
-    draft = Draft(kept)
     tables = {key: dict(source.tables) for key, source in result.sources.items()}
     try:
         for file, shape, statistics in shown(_kept_open(work), len(work), "profiling", "table", progress):
@@ -81,9 +80,9 @@ def index_files(files: Sequence[SourceFile], known: Contents, kept: SourceCatalo
                 result.sources[file.key] = replace(source, stamp=None)
                 continue
             tables[file.key][shape.name] = profile
-            draft.add(source, shape.name, profile)
+            kept.put_down(source, shape.name, profile)
     finally:
-        draft.flush()  # a server that goes away takes nothing with it
+        kept.flush()  # a server that goes away takes nothing with it
     result.sources = {key: replace(source, tables=tables[key]) for key, source in result.sources.items()}
     return result
 
@@ -95,10 +94,9 @@ def _profile(file: SourceFile, shape: TableShape, known: Known) -> TableProfile:
     """From what the source knows of the table, else from its rows."""
     if isinstance(known, UnreadableTable):
         raise known
-    database, name = shape.database or file.database, shape.called or shape.name
     if known is not None and known.columns is not None:
-        return estimated_profile(database, shape, known, name=name)
-    return profile_table(database, shape, file.engine.chunks(shape), name=name)
+        return estimated_profile(file.database, shape, known)
+    return profile_table(file.database, shape, file.engine.chunks(shape))
 
 
 def _kept_open(

@@ -294,7 +294,7 @@ def _open_files(
     contents = still(contents)
     changed.update(indexed.changed)
     if changed or set(known.sources) - set(indexed.sources):
-        kept.write(contents, sorted(changed), still)
+        kept.write(lambda: still(contents), sorted(changed))
         contents = replace(contents, sources=kept.stored(contents.sources))
     kept.knowledge.warn_of_unclear()
     _report(str(root) if root is not None else files[0].engine.identity, indexed)

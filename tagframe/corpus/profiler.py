@@ -47,7 +47,7 @@ def profile_table(
         database: the database that the table belongs to.
         shape: its names and declared keys.
         chunks: its rows, each once, in any number of pieces.
-        name: what the table is called in the corpus, where that is not the source's name for it.
+        name: what the table is called in the corpus, where the shape does not say.
     """
     accumulators = [_ColumnAccumulator() for _ in shape.columns]
     rows = 0
@@ -55,7 +55,7 @@ def profile_table(
         rows += chunk.rows
         for accumulator, values in zip(accumulators, chunk.columns, strict=True):
             accumulator.add(values)
-    name = shape.name if name is None else name
+    database, name = shape.database or database, name or shape.called or shape.name
     return TableProfile(
         id=f"{database}.{name}",
         database=database,

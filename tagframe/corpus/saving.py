@@ -56,7 +56,7 @@ def save(
     # Written aside and moved, so that nobody ever opens half a catalogue.
     draft = Catalogue(target.with_name(f".{target.name}.{os.getpid()}"))
     try:
-        draft.write(contents)
+        draft.write(lambda: contents)
         for embedder, (documents, rows) in vectors.items():
             draft.add_vectors(embedder, documents, rows)
         for fact in facts:
