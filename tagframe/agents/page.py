@@ -95,47 +95,24 @@ def page(corpus: Corpus, token: str, port: int) -> ASGIApp:
         ]
         return _json({"tables": found})
 
-    def table(request: Request) -> Response:
-        return _json(_table(corpus.profile(request.query_params.get("id", ""))))
-
     def search(request: Request) -> Response:
         found = corpus.retrieve_tables(request.query_params.get("question", ""))
-        return _json(
-            {
-                "tables": [
-                    {"id": hit.id, "label": hit.label, "chance": hit.probability, "reasons": hit.reasons}
-                    for hit in found
-                ],
-                "keys": keys.told_apart(found.joins, forbidden=False),
-                "note": found.note,
-            }
-        )
-
-    def shown_keys(request: Request) -> Response:
-        return _json({"keys": keys.shown()})
+        hits = [{"id": hit.id, "label": hit.label, "chance": hit.probability, "reasons": hit.reasons} for hit in found]
+        return _json({"tables": hits, "keys": keys.told_apart(found.joins, forbidden=False), "note": found.note})
 
     async def told_keys(request: Request) -> Response:
         return _json({"keys": await run_in_threadpool(keys.tell, await request.body())})
 
-    def refused(request: Request, error: Exception) -> Response:
-        return _json({"error": str(error)}, 400)
-
-    return _Guard(
-        Starlette(
-            routes=[
-                Route("/", lambda request: HTMLResponse(html)),
-                Route("/tables", tables),
-                Route("/table", table),
-                Route("/search", search),
-                Route("/keys", shown_keys, methods=["GET"]),
-                Route("/keys", told_keys, methods=["POST"]),
-            ],
-            exception_handlers={TagframeError: refused},
-        ),
-        token,
-        port,
-        _policy(html),
-    )
+    routes = [
+        Route("/", lambda request: HTMLResponse(html)),
+        Route("/tables", tables),
+        Route("/table", lambda request: _json(_table(corpus.profile(request.query_params.get("id", ""))))),
+        Route("/search", search),
+        Route("/keys", lambda request: _json({"keys": keys.shown()}), methods=["GET"]),
+        Route("/keys", told_keys, methods=["POST"]),
+    ]
+    refused = {TagframeError: lambda request, error: _json({"error": str(error)}, 400)}
+    return _Guard(Starlette(routes=routes, exception_handlers=refused), token, port, _policy(html))
 
 
 def _json(value: Any, status: int = 200) -> Response:

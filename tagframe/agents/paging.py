@@ -79,12 +79,11 @@ def _cut(cell: Any, longest: int) -> Any:
 
 def rows_of(frame: pd.DataFrame) -> list[list[Any]]:
     """The rows of a frame as JSON has them."""
-    columns = [json_cells(frame.iloc[:, place]) for place in range(frame.shape[1])]
-    return [[_exact(cell) for cell in row] for row in zip(*columns, strict=True)]
-
-
-def _exact(cell: Any) -> Any:
-    return str(cell) if isinstance(cell, int) and abs(cell) > _EXACT else cell
+    columns = [json_cells(column) for _, column in frame.items()]
+    return [
+        [str(cell) if isinstance(cell, int) and abs(cell) > _EXACT else cell for cell in row]
+        for row in zip(*columns, strict=True)
+    ]
 
 
 class Remembered:

@@ -201,7 +201,9 @@ class CorpusServer:
         ids = await self._resource(ctx, lambda tools: list(tools.corpus.ids))
         listed = [types.Resource(uri=_ROOT, name="tables", title="All tables", mime_type=_JSON)] if not start else []
         listed += [
-            types.Resource(uri=_uri(id), name=id, title=f"Table {id}", mime_type=_JSON)
+            types.Resource(
+                uri=f"{_ROOT}/{urllib.parse.quote(id, safe='')}", name=id, title=f"Table {id}", mime_type=_JSON
+            )
             for id in ids[start : start + _LISTED]
         ]
         following = str(start + _LISTED) if start + _LISTED < len(ids) else None
@@ -281,10 +283,6 @@ def _for_a_model(given: dict[str, Any]) -> str:
 
     shown = {name: value for name, value in given.items() if name != "about"}
     return f"{FENCE_RULE}\n{fence(json.dumps(shown, ensure_ascii=False, separators=(',', ':')), 'result')}"
-
-
-def _uri(id: str) -> str:
-    return f"{_ROOT}/{urllib.parse.quote(id, safe='')}"
 
 
 def _number(cursor: str | None) -> int:

@@ -224,7 +224,9 @@ class Tools:
         start, room = offset_of(cursor), TOKENS - 200.0
         columns: list[tuple[TableProfile, gives.DescribedColumn | None]] = []
         for profile in map(self.corpus.profile, tables):
-            columns += [(profile, column) for column in self._columns(profile)] or [(profile, None)]
+            texts = column_texts(self.corpus, profile)
+            told = [gives.DescribedColumn(name=name, type=kind, values=said) for name, (kind, said) in texts.items()]
+            columns += [(profile, column) for column in told] or [(profile, None)]
         if start and start >= len(columns):
             raise InvalidArgument(f"the cursor {start} is past the end: these tables have {len(columns):,} columns")
         shown: list[gives.DescribedTable] = []
@@ -273,10 +275,6 @@ class Tools:
         if hidden:
             told["hidden"] = hidden
         return told
-
-    def _columns(self, profile: TableProfile) -> list[gives.DescribedColumn]:
-        texts = column_texts(self.corpus, profile)
-        return [{"name": name, "type": kind, "values": values} for name, (kind, values) in texts.items()]
 
     # --- joining
 

@@ -76,9 +76,7 @@ def doubts_of(rows: pd.DataFrame, retrieved: RetrievedTables | None) -> tuple[Do
         found += _of_joins(asked, execution.reader)
     found += _of_values(asked, execution.reader)
     if bool(rows.isna().all(axis=None)):
-        found.append(
-            Doubt("empty", "the statement gives no rows" if not len(rows) else "the statement gives NULL only")
-        )
+        found.append(Doubt("empty", f"the statement gives {'NULL only' if len(rows) else 'no rows'}"))
     found += [
         Doubt("unsure", f"{stage.unsure + stage.failed:,} of {stage.values:,} values of {stage.call} were not judged")
         for stage in execution.stages

@@ -132,10 +132,6 @@ class Reader:
     brought: Mapping[str, pa.Table] = field(default_factory=dict)
     _copies: dict[str, pa.Table] = field(default_factory=dict, repr=False)
 
-    def bringing(self, brought: Mapping[str, pa.Table]) -> Reader:
-        """The same with these tables beside those of the corpus."""
-        return replace(self, brought=brought)
-
     def anew(self) -> Reader:
         """The same without the copies that were made for earlier statements."""
         return replace(self, _copies={})
@@ -155,11 +151,6 @@ class Reader:
                 raise SourceNotFound(f"the rows of {id} cannot be read: {why}")
             rows[engine] += self.corpus.profile(id).rows or 0
         return max(rows, key=lambda engine: rows[engine])
-
-    @cached_property
-    def _in_place(self) -> bool:
-        """Whether statements run where the tables are; an engine that only holds rows copies them for each."""
-        return not isinstance(self.engine, RowsOnly) or self.engine.dialect != RowsOnly.dialect
 
     def run(self, sql: str, limits: SQLLimits | None = None) -> pd.DataFrame:
         """The rows of a statement in the engine's dialect.
@@ -188,10 +179,12 @@ class Reader:
     def _execute(self, sql: str, limits: SQLLimits, *, explain: bool) -> pd.DataFrame:
         engine = self.engine
         checked = check_sql(self.resolved(sql), [*self.tables, *self.brought], engine.dialect)
+        # An engine that only holds rows runs no statement where the tables are: they are copied for each.
+        in_place = not isinstance(engine, RowsOnly) or engine.dialect != RowsOnly.dialect
         own, others = {}, {}
         for name, id in named_tables(checked, self.tables, engine.dialect).items():
             profile = self.corpus.profile(id)
-            if self.corpus.engine(id) == engine and self._in_place:
+            if self.corpus.engine(id) == engine and in_place:
                 hidden = tuple(column.name for column in profile.columns if not column.for_models)
                 own[name] = Readable(self.corpus.source_table(id), hidden)
             elif explain and id not in self._copies:

@@ -45,10 +45,10 @@ def examples_for(request: str, corpus: Corpus, tables: Mapping[str, str], dialec
     vectors, rows = vectors_of(corpus).encode(embedder, [one.question for one in usable])
     near = vectors[rows] @ np.asarray(embedder.encode([request])[0])
     names, lines = Names(corpus), dict[str, str]()
-    for place in np.argsort(-near, kind="stable").tolist():
-        if near[place] < NEAR or len(lines) == SHOWN:
+    for position in np.argsort(-near, kind="stable").tolist():
+        if near[position] < NEAR or len(lines) == SHOWN:
             break
-        one = usable[place]
+        one = usable[position]
         sql = with_names(one.shown, names, {id: name for name, id in tables.items()}, dialect)
         if sql is not None:
             lines.setdefault(one_line(sql), one_line(one.question))

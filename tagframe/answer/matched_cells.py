@@ -49,8 +49,8 @@ def _found(request: str, query: Query, corpus: Corpus) -> Iterator[tuple[str, st
         return
     profiles = [corpus.profile(id) for id in query.tables.values()]
     hits = ValueIndex(profiles).hits(Question.of(request))
-    for place, profile in enumerate(profiles):
-        yield from ((profile.id, column, words) for column, words in cells_of(hits, place, profile))
+    for position, profile in enumerate(profiles):
+        yield from ((profile.id, column, words) for column, words in cells_of(hits, position, profile))
 
 
 def _spelled(words: str, name: str, id: str, column: str, reader: Reader) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +10,7 @@ from tagframe import results
 from tagframe.answer.metering import as_step, metered
 from tagframe.answer.step_models import QuotingModels, driver
 from tagframe.engines.base import SQLLimits
-from tagframe.errors import RowsFailed, TooManyRowsWarning
+from tagframe.errors import RowsFailed, TooManyRowsWarning, warn
 from tagframe.lm import Quote, QuoteEnds, quoted_embeddings
 from tagframe.operators import run
 
@@ -47,12 +46,8 @@ def quote_of(query: Any, execute: Any, gen: Any = None, question: str = "") -> Q
     with contextlib.suppress(QuoteEnds, RowsFailed), quoted_embeddings() as embedded:
         rows = run(as_step(execute, query), driver(quoting))
         if isinstance(limits, SQLLimits) and len(rows) > limits.rows:
-            warnings.warn(
-                f"the statement may give {len(rows):,} rows, and is refused if it gives more than {limits.rows:,}: "
-                "narrow it, or raise SQLLimits(rows=…)",
-                TooManyRowsWarning,
-                stacklevel=3,
-            )
+            told = f"the statement may give {len(rows):,} rows, and is refused if it gives more than {limits.rows:,}"
+            warn(f"{told}: narrow it, or raise SQLLimits(rows=…)", TooManyRowsWarning)
         execution = results.recall(rows, "execution")
         # What an audit would find is not known before it is paid.
         stages = () if execution is None else tuple(replace(stage, remarks=()) for stage in execution.stages)

@@ -104,7 +104,7 @@ def _column(cells: Sequence[Any], complete: bool) -> StoredColumn:
     types = _frequent([_type(cell) for cell in plain])
     # By type and value: 1 and '1' are two, 1 and 1.0 as well.
     literals = _frequent([_literal(cell) for cell in plain])
-    digits = set(types) == {"TEXT"} and all(_is_number(cell) for cell in plain)
+    digits = set(types) == {"TEXT"} and all(_NUMBER.fullmatch(cell.strip()) for cell in plain)
     kept = literals if complete and len(literals) <= FEW_VALUES else literals[:_SAMPLES]
     return StoredColumn(tuple(types), tuple(kept), complete and len(kept) == len(literals), digits)
 
@@ -134,7 +134,3 @@ def _literal(cell: Any) -> str:
         codes = {code for code in map(ord, shown) if not chr(code).isprintable()}
         return f"a text with {', '.join(f'char({code})' for code in sorted(codes)[:3])}"
     return "'" + shown.replace("'", "''") + "'"
-
-
-def _is_number(text: str) -> bool:
-    return _NUMBER.fullmatch(text.strip()) is not None

@@ -97,11 +97,7 @@ def highlighted(sql: str) -> str:
             shown = f"<b><i>{shown}</i></b>"
         elif text.isalpha() and token.token_type not in plain:
             shown = f"<b>{shown}</b>"
-        parts += [_gap(sql[done : token.start]), shown]
+        gap = sql[done : token.start]  # white space, or a comment
+        parts += [gap if gap.isspace() else escaped_lines(gap), shown]
         done = token.end + 1
     return "".join([*parts, escaped_lines(sql[done:])])
-
-
-def _gap(text: str) -> str:
-    """What stands between words: white space, or a comment."""
-    return text if text.isspace() else escaped_lines(text)

@@ -52,7 +52,7 @@ def match(predicted: Rows, gold: Rows, rule: Rule, *, ordered: bool = False) -> 
     orders = itertools.permutations(range(width)) if width <= _MOST_COLUMNS else [tuple(range(width))]
     counted = Counter(theirs)
     for order in orders:
-        arranged = [tuple(row[place] for place in order) for row in ours]
+        arranged = [tuple(row[position] for position in order) for row in ours]
         if arranged == theirs if ordered else Counter(arranged) == counted:
             return True
     return False

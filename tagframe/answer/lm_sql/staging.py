@@ -116,7 +116,7 @@ class Staged:
         return spoken_of(self.reader)
 
     def _bringing(self) -> Reader:
-        return self.reader.bringing({values.name: values.table() for values in self._values.values()})
+        return replace(self.reader, brought={values.name: values.table() for values in self._values.values()})
 
     # --- a block --------------------------------------------------------------------------------------------------
 
@@ -207,22 +207,29 @@ class Staged:
 
     def _asked(self, select: exp.Select, values: Sequence[Values], inner: exp.Select) -> Step[None]:
         """Ask each call of the distinct values in the rows of a statement; all of them at once."""
-        asked = []
-        for number, one in enumerate(values):
-            names = names_of_call(number, len(one.columns))
-            asked.append(one.ask(_labelled(self._read(select, inner, names, one, distinct=True), one)))
-        yield from together(asked)
+        asked = [self._distinct(select, inner, number, one) for number, one in enumerate(values)]
+        yield from together([one.ask(rows) for one, rows in zip(values, asked, strict=True)])
+
+    def _distinct(self, select: exp.Select, inner: exp.Select, number: int, one: Values) -> pd.DataFrame:
+        """The distinct values in the rows of a statement that the call of that number is called with."""
+        names = names_of_call(number, len(one.columns))
+        return _labelled(self._read(select, inner, names, one, distinct=True), one)
 
     # --- conditions -----------------------------------------------------------------------------------------------
 
     def _condition(self, block: Block, pending: Pending) -> Step[None]:
-        block.pending.remove(pending)
-        nodes = _calls_of(pending)
-        values = [self._of(block.select, node) for node in nodes]
+        values = [self._of(block.select, node) for node in calls_in(pending.condition)]
         free = undecided(pending.condition)
         rows = block.rows([one.columns for one in values], more=[] if free is None else [free])
         yield from self._asked(block.select, values, rows)
-        block.answered.append(_with_look_ups(pending, nodes, values))
+        self._answered(block, pending)
+
+    def _answered(self, block: Block, pending: Pending) -> None:
+        """Have a condition look up what its calls were answered."""
+        nodes, holder = calls_in(pending.condition), exp.Paren(this=pending.condition)
+        _look_up(nodes, [self._of(block.select, node) for node in nodes])
+        block.pending.remove(pending)
+        block.answered.append(Pending(holder.this.pop(), pending.join))
 
     def _foretell(self, block: Block) -> Step[None]:
         """Refuse a result of too many rows as soon as answers of some rows foretell it, before all are paid.
@@ -275,16 +282,13 @@ class Staged:
         costs: dict[int, float] = {}
         samples: list[tuple[Pending, Values, pd.DataFrame]] = []
         for pending in block.pending:
-            values = [self._of(block.select, node) for node in _calls_of(pending)]
+            values = [self._of(block.select, node) for node in calls_in(pending.condition)]
             inner = block.rows([one.columns for one in values])
-            asked = [
-                self._read(block.select, inner, names_of_call(number, len(one.columns)), one, distinct=True)
-                for number, one in enumerate(values)
-            ]
+            asked = [self._distinct(block.select, inner, number, one) for number, one in enumerate(values)]
             costs[id(pending)] = float(sum(map(len, asked)))
             if bare_filter(pending.condition) is not None and len(asked[0]) > AT_ONCE:
                 spaced = [position * len(asked[0]) // _SAMPLE for position in range(_SAMPLE)]
-                samples.append((pending, values[0], _labelled(asked[0].iloc[spaced], values[0])))
+                samples.append((pending, values[0], asked[0].iloc[spaced]))
         if samples:
             yield from together([values.ask(sample) for _, values, sample in samples])
         for pending, one, sample in samples:
@@ -325,9 +329,7 @@ class Staged:
         if passed < wanted and len(rows) > MOST_VALUES:
             raise _too_many(filters[0][1], "rows")
         for pending in list(block.pending):
-            nodes = _calls_of(pending)
-            block.answered.append(_with_look_ups(pending, nodes, [self._of(select, node) for node in nodes]))
-        block.pending = []
+            self._answered(block, pending)
 
     # --- what is computed -----------------------------------------------------------------------------------------
 
@@ -365,12 +367,11 @@ class Staged:
 
     def _asked_of_groups(self, block: Block, one: Values, *, first: bool) -> Step[None]:
         """Ask of the values in groups that are left."""
-        names = names_of_call(0, len(one.columns))
-        rows = self._read(block.select, block.rows([one.columns]), names, one, distinct=True)
+        rows = self._distinct(block.select, block.rows([one.columns]), 0, one)
         if block.select.args.get("having") is not None or first:
             kept = {key for keys in self._groups(block, one, first=first) for key in keys}
             rows = rows[rows[KEY].isin(kept)]
-        yield from one.ask(_labelled(rows, one))
+        yield from one.ask(rows)
 
     def _groups(self, block: Block, one: Values, *, first: bool) -> list[list[str]]:
         """The keys of the values in each group that is left."""
@@ -415,17 +416,6 @@ def _is_text(root: exp.Expr) -> bool:
 def _labelled(rows: pd.DataFrame, values: Values) -> pd.DataFrame:
     """A key and the columns of a call, under the labels that the model reads."""
     return rows.set_axis([KEY, *(label for label, _ in values.call.columns)], axis=1)
-
-
-def _calls_of(pending: Pending) -> list[exp.Expr]:
-    return calls_in(pending.condition)
-
-
-def _with_look_ups(pending: Pending, nodes: Sequence[exp.Expr], values: Sequence[Values]) -> Pending:
-    """A condition with look-ups in place of its calls."""
-    holder = exp.Paren(this=pending.condition)
-    _look_up(nodes, values)
-    return Pending(holder.this.pop(), pending.join)
 
 
 def _look_up(nodes: Sequence[exp.Expr], values: Sequence[Values]) -> None:
