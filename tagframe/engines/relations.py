@@ -6,7 +6,7 @@ import hashlib
 import io
 import sqlite3
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -124,11 +124,11 @@ class _Sink(io.RawIOBase):
 def _serialised(relations: Mapping[str, pa.Table]) -> bytes:
     from sqlite_utils import Database
 
-    _check_names("tables", list(relations))
+    check_names("tables", relations, ascii_lower)
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         database = Database(connection)
         for name, table in relations.items():
-            _check_names(f"columns of {name}", table.column_names)
+            check_names(f"columns of {name}", table.column_names, ascii_lower)
             columns = dict(zip(table.column_names, map(_declared, table.schema.types), strict=True))
             try:
                 connection.execute("BEGIN")
@@ -148,11 +148,16 @@ def _serialised(relations: Mapping[str, pa.Table]) -> bytes:
         return connection.serialize()
 
 
-def _check_names(what: str, names: list[str]) -> None:
+def check_names(what: str, names: Iterable[str], fold: Callable[[str], str]) -> None:
+    """Refuse names of which two are one to an engine.
+
+    Raises:
+        SQLFailed: they are.
+    """
     first: dict[str, str] = {}
     for name in names:
-        other = first.setdefault(ascii_lower(name), name)
-        if other is not name:
+        other = first.setdefault(fold(name), name)
+        if other != name:
             raise SQLFailed(
                 f"the {what} {other!r} and {name!r} have one name in SQL, where case does not count: rename one"
             )

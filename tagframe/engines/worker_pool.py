@@ -14,8 +14,8 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,10 +107,10 @@ class Process:
         with stopped_by(self._popen.kill):
             if not self._is_ready:
                 # The time of a statement is its own: that in which a process starts is not.
-                with _Deadline(self, _MOST_SECONDS_TO_START):
+                with _deadline(self._popen, _MOST_SECONDS_TO_START):
                     self._message()
                 self._is_ready = True
-            with _Deadline(self, seconds):
+            with _deadline(self._popen, seconds):
                 self._write(pickle.dumps(request))
                 while (message := self._message())[0] != protocol.END:
                     if message[0] == protocol.ASKS:
@@ -146,31 +146,30 @@ class Process:
                     stream.close()
 
 
-class _Deadline:
+@contextmanager
+def _deadline(process: subprocess.Popen[bytes], seconds: float) -> Iterator[None]:
     """A block in which a process speaks: it is killed where that takes longer, and its death has a name."""
+    expired = threading.Event()
 
-    def __init__(self, process: Process, seconds: float) -> None:
-        self._popen = process._popen
-        self._expired = threading.Event()
-        self._timer = threading.Timer(seconds, self._expire)
-        self._timer.daemon = True
+    def expire() -> None:
+        expired.set()
+        process.kill()
 
-    def _expire(self) -> None:
-        self._expired.set()
-        self._popen.kill()
-
-    def __enter__(self) -> None:
-        self._timer.start()
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        self._timer.cancel()
-        self._timer.join()  # a program that forks next is to have no thread of ours
-        if isinstance(error, EOFError | OSError | MemoryError | OverflowError):
-            if self._expired.is_set():
-                raise Expired from error
-            self._popen.kill()
-            self._popen.wait()
-            raise SQLFailed(f"the process that ran the SQL died (exit status {self._popen.returncode})") from error
+    timer = threading.Timer(seconds, expire)
+    timer.daemon = True
+    timer.start()
+    try:
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()  # a program that forks next is to have no thread of ours
+    except (EOFError, OSError, MemoryError, OverflowError) as error:
+        if expired.is_set():
+            raise Expired from error
+        process.kill()
+        process.wait()
+        raise SQLFailed(f"the process that ran the SQL died (exit status {process.returncode})") from error
 
 
 class _Plain(pickle.Unpickler):
@@ -233,18 +232,19 @@ class Pool:
             try:
                 answer, parts = process.ask(request, seconds, supply)
             except BaseException as error:  # a Ctrl-C too: what nobody waits for shall not go on
-                process.kill()
-                if kind.is_slow and isinstance(error, Exception):
-                    self._put_back(Process(kind, memory))
+                self._end(process, is_next_wanted=isinstance(error, Exception))
                 raise
             process.copied = copied
             if process.is_spent:
-                process.kill()
-                if kind.is_slow:
-                    self._put_back(Process(kind, memory))
+                self._end(process, is_next_wanted=True)
             else:
                 self._put_back(process)
             return answer, parts
+
+    def _end(self, process: Process, *, is_next_wanted: bool) -> None:
+        process.kill()
+        if process.kind.is_slow and is_next_wanted:
+            self._put_back(Process(process.kind, process.memory))
 
     def close(self) -> None:
         """End the processes that wait for work; the next statement starts another."""

@@ -17,7 +17,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tagframe.engines.duckdb.formats import Logged, logged
 from tagframe.engines.duckdb.tables import LakeTable, need_duckdb
@@ -36,8 +36,7 @@ _PADDED = r"^\s*[+-]?0[0-9].*"
 _KEPT_LAKES = 16
 
 
-@dataclass(frozen=True)
-class LakeColumn:
+class LakeColumn(NamedTuple):
     """A column as DuckDB has it."""
 
     name: str
@@ -109,10 +108,10 @@ class Lake:
         self.run("SET enable_external_access = false")
         self.run("SET lock_configuration = true")
 
-    def cursor(self) -> Any:
+    def _cursor(self, sent: Mapping[str, Any] | None = None) -> Any:
         """A connection to the database, for one thread; what is registered with one is not there in others."""
         cursor = self.connection.cursor()
-        for name, source in self._registered.items():
+        for name, source in {**self._registered, **(sent or {})}.items():
             cursor.register(name, source)
         return cursor
 
@@ -121,7 +120,7 @@ class Lake:
         self._registered[name] = source
 
     def run(self, sql: str) -> None:
-        self.cursor().execute(sql).fetchall()
+        self._cursor().execute(sql).fetchall()
 
     def close(self) -> None:
         self.connection.close()
@@ -176,7 +175,7 @@ class Lake:
         raw = f"read_csv({quoted_texts(table.patterns)}, {options}, all_varchar=true)"
         written = {column.name for column in self._columns(raw) if column.type == "VARCHAR"}
         tested = [name for name in numbers if name in written]
-        types = dict(columns_types(columns))
+        types = dict(columns)
         if tested:
             shown = ", ".join(
                 f"coalesce(bool_or(regexp_matches({quoted(name)}, '{_PADDED}')), false)" for name in tested
@@ -188,22 +187,25 @@ class Lake:
         return source, [LakeColumn(column.name, types[column.name]) for column in columns]
 
     def _columns(self, source: str) -> list[LakeColumn]:
-        found = self.cursor().execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
+        found = self._cursor().execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
         return [LakeColumn(name, type) for name, type, *_ in found]
 
-    def fetch(self, sql: str, values: Mapping[str, Any] | None = None) -> pa.Table:
-        """The rows of a query; ``values`` are those of its named placeholders."""
-        relation = self.cursor().sql(sql, params=dict(values) if values else None)
-        return relation.to_arrow_table()
+    def fetch(
+        self, sql: str, values: Mapping[str, Any] | None = None, sent: Mapping[str, pa.Table] | None = None
+    ) -> pa.Table:
+        """The rows of a query.
+
+        Args:
+            sql: that is asked.
+            values: of its named placeholders.
+            sent: tables that go along with it, by their names in it.
+        """
+        with self._cursor(sent) as cursor:
+            return cursor.sql(sql, params=dict(values) if values else None).to_arrow_table()
 
     def reading(self, sql: str, rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of a query, so many at a time."""
-        yield from self.cursor().sql(sql).to_arrow_reader(rows)
-
-
-def columns_types(columns: Sequence[LakeColumn]) -> list[tuple[str, str]]:
-    """Names and types."""
-    return [(column.name, column.type) for column in columns]
+        yield from self._cursor().sql(sql).to_arrow_reader(rows)
 
 
 @contextmanager

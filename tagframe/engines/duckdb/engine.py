@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -111,10 +112,9 @@ class LakeEngine(EngineDefaults):
         opened = self.lake.opened(table)
         names = [column.name for column in opened.columns] if columns is None else list(columns)
         tail = "" if limit is None else f" LIMIT {int(limit)}"
-        if not names:
-            (rows,) = self._rows(opened, f"SELECT count(*) AS rows FROM {opened.source}")["rows"]
-            return pd.DataFrame(index=pd.RangeIndex(rows if limit is None else min(rows, limit)))
-        return self._rows(opened, f"SELECT {', '.join(map(quoted, names))} FROM {opened.source}{tail}")
+        shown = ", ".join(map(quoted, names)) or "NULL"
+        found = self._rows(opened, f"SELECT {shown} FROM {opened.source}{tail}")
+        return found if names else found.iloc[:, :0]
 
     def numbered(self, table: str, columns: Sequence[str]) -> tuple[RowNumbers, pd.DataFrame] | None:
         """The rows of these columns, by their places; None where only Parquet files number them."""
@@ -135,18 +135,12 @@ class LakeEngine(EngineDefaults):
         opened = self.lake.opened(table)
         if not opened.number:
             raise UnreadableTable(f"rows of {table!r} cannot be read one by one: only those of Parquet files can")
-        shown = ", ".join(f"{quoted(name)} AS c{place}" for place, name in enumerate(columns))
-        cursor = self.lake.cursor()
-        with named_errors(opened.table):
-            cursor.register("wanted rows", pa.table({"number": numbers}))
-            try:
-                query = (
-                    f'SELECT {shown or "NULL"} FROM {opened.source} SEMI JOIN "wanted rows" AS w '
-                    f"ON {opened.number} = w.number ORDER BY {opened.number}"
-                )
-                frame = from_arrow(cursor.sql(query).to_arrow_table())
-            finally:
-                cursor.unregister("wanted rows")
+        shown = ", ".join(f"{quoted(name)} AS c{i}" for i, name in enumerate(columns))
+        query = (
+            f'SELECT {shown or "NULL"} FROM {opened.source} SEMI JOIN "wanted rows" AS w '
+            f"ON {opened.number} = w.number ORDER BY {opened.number}"
+        )
+        frame = self._rows(opened, query, {"wanted rows": pa.table({"number": numbers})})
         if len(frame) != len(numbers):
             raise UnreadableTable(f"table {table!r} of {self.path} changed while it was read: try again")
         return frame.set_axis(list(columns), axis="columns") if columns else frame.iloc[:, :0]
@@ -164,9 +158,9 @@ class LakeEngine(EngineDefaults):
         tables = statement.tables.items()
         return run_statement(statement, {name: (self.lake.opened(one.table), one.hidden) for name, one in tables})
 
-    def _rows(self, opened: Opened, sql: str) -> pd.DataFrame:
+    def _rows(self, opened: Opened, sql: str, sent: Mapping[str, Any] | None = None) -> pd.DataFrame:
         with named_errors(opened.table):
-            return from_arrow(self.lake.fetch(sql))
+            return from_arrow(self.lake.fetch(sql, sent=sent))
 
 
 def folder_engine(folder: Path, *, asked: bool, follow_links: bool) -> LakeEngine | None:

@@ -29,12 +29,10 @@ class Logged:
     """A table whose log tells which files count.
 
     Attributes:
-        schema: of its rows.
         source: what DuckDB reads in its place: an Arrow dataset, which is to be registered.
         footers: gives those of its files, by :mod:`pyarrow.parquet`; None where they are not all that counts.
     """
 
-    schema: pa.Schema
     source: Any
     footers: Callable[[], list[Any]] | None = None
 
@@ -86,7 +84,7 @@ def _delta(place: Path, bounds: Bounds) -> Logged:
         raise
     except BaseException as error:  # deltalake's and Arrow's own; deltalake panics at names like "a%20b"
         raise UnreadableTable(f"{place} cannot be read as a Delta table: {error}") from error
-    return Logged(dataset.schema, dataset, lambda: [one.metadata for one in dataset.get_fragments()])
+    return Logged(dataset, lambda: [one.metadata for one in dataset.get_fragments()])
 
 
 def _delta_by_itself(delta: Any) -> Logged:
@@ -108,7 +106,7 @@ def _delta_by_itself(delta: Any) -> Logged:
             query.execute(f"SELECT {', '.join(map(quoted, names))} FROM rows{where}")
         )
 
-    return Logged(schema, Scanned(schema, read))
+    return Logged(Scanned(schema, read))
 
 
 def _iceberg(place: Path, bounds: Bounds) -> Logged:
@@ -145,7 +143,7 @@ def _iceberg(place: Path, bounds: Bounds) -> Logged:
     except Exception as error:  # pyiceberg's and Arrow's own
         raise UnreadableTable(f"{place} cannot be read as an Iceberg table: {error}") from error
     # Counted from its rows, which read no column: the log may say anything.
-    return Logged(schema, Scanned(schema, partial(_iceberg_rows, table, schema)))
+    return Logged(Scanned(schema, partial(_iceberg_rows, table, schema)))
 
 
 def _iceberg_rows(table: Any, schema: pa.Schema, names: Sequence[str], condition: Any) -> pa.RecordBatchReader:

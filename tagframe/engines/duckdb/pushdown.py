@@ -170,16 +170,9 @@ class LakePushdown(SampledValues):
         return f"t.{quoted(column)} IN (SELECT k FROM {quoted(name)})"
 
     def _fetch(self, sql: str, values: Mapping[str, Any] | None = None) -> pa.Table:
-        cursor = self._lake.cursor()
         sent, self._sent = self._sent, {}
         with named_errors(*(one.table for one in self._opened.values())):
-            try:
-                for name, table in sent.items():
-                    cursor.register(name, table)
-                return cursor.sql(sql, params=dict(values) if values else None).to_arrow_table()
-            finally:
-                for name in sent:
-                    cursor.unregister(name)
+            return self._lake.fetch(sql, values, sent)
 
 
 def _matches(text: str, pattern: str) -> str:

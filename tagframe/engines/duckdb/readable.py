@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from tagframe.engines.relations import storable
+from tagframe.engines.relations import check_names, storable
 from tagframe.errors import SQLFailed
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def readable(frame: pd.DataFrame, hidden: Sequence[str] = ()) -> Any:
     columns = {str(name): frame.iloc[:, place] for place, name in enumerate(frame.columns) if str(name) not in hidden}
     # A table has one column at least.
     columns = columns or {"nothing": pd.Series(np.nan, index=frame.index)}
-    _check_names(list(columns))
+    check_names("columns", columns, str.lower)
     made: dict[str, pa.Array] = {}
     fields = []
     for name, values in columns.items():
@@ -56,14 +56,6 @@ def readable(frame: pd.DataFrame, hidden: Sequence[str] = ()) -> Any:
         return pa.table({name: made[name] for name in names})
 
     return Scanned(pa.schema(fields), read)
-
-
-def _check_names(names: Sequence[str]) -> None:
-    first: dict[str, str] = {}
-    for name in names:
-        other = first.setdefault(name.lower(), name)
-        if other != name:
-            raise SQLFailed(f"the columns {other!r} and {name!r} have one name in SQL, where case does not count")
 
 
 def _plain_type(values: pd.Series) -> pa.DataType | None:

@@ -23,12 +23,12 @@ import pandas as pd
 from tagframe.engines import worker_program as worker
 from tagframe.engines.base import Dialect, UntrustedStatement
 from tagframe.engines.dtypes import typed_series
-from tagframe.engines.duckdb.connection import LakeColumn, Opened, columns_types, named_errors
+from tagframe.engines.duckdb.connection import LakeColumn, Opened, named_errors
 from tagframe.engines.duckdb.readable import readable
 from tagframe.engines.duckdb.tree import FaithfulDuckDB
 from tagframe.engines.files import from_arrow
 from tagframe.engines.sqlite.statement import unique_names
-from tagframe.engines.worker_pool import Kind, answered
+from tagframe.engines.worker_pool import Kind, Supply, answered
 from tagframe.errors import SQLFailed, UnreadableTable
 
 if TYPE_CHECKING:
@@ -101,14 +101,14 @@ def run_statement(statement: UntrustedStatement, tables: Mapping[str, Table]) ->
         "sql": statement.sql,
         "explain": statement.explain,
         "rows": statement.limits.rows,
-        "tables": {name: (one.source, columns_types(_shown(one, hidden))) for name, (one, hidden) in files.items()},
+        "tables": {name: (one.source, [*map(tuple, _shown(one, hidden))]) for name, (one, hidden) in files.items()},
         "paths": sorted({path for one, _ in files.values() for path in (*one.table.files, *one.table.patterns)}),
         "state": repr(sorted(one.state for one, _ in files.values())),
         "relations": {name: one.schema.serialize().to_pybytes() for name, one in sent.items()},
         "calls": _FUNCTIONS | _OPERATORS,
     }
     with named_errors(*(one.table for one, _ in tables.values())):
-        (names, *rows), parts = answered(_worker(bool(sent)), request, statement, DUCKDB.title, supply=_Supply(sent))
+        (names, *rows), parts = answered(_worker(bool(sent)), request, statement, DUCKDB.title, supply=_supply(sent))
     if statement.explain:
         return pd.DataFrame({name: typed_series(()) for name in unique_names(names)})
     statement.check_rows(*rows)
@@ -165,30 +165,24 @@ class _Sent:
 _SIGNS = {"==": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
-class _Supply:
-    """What the worker asks back; see :mod:`tagframe.engines.duckdb.worker`."""
+def _supply(sent: Mapping[str, _Sent]) -> Supply:
+    """What answers the worker's questions; see :mod:`tagframe.engines.duckdb.worker`."""
+    scans: list[Iterator[worker.Block]] = []
 
-    def __init__(self, sent: Mapping[str, _Sent]) -> None:
-        self._sent = sent
-        self._scans: list[Iterator[worker.Block]] = []
-
-    def __call__(self, kind: str, what: Any, *rest: Any) -> worker.Block:
-        """The answer to a question.
-
-        Raises:
-            UnreadableTable: the rows cannot be read.
-        """
+    def answer(kind: str, what: Any, *rest: Any) -> worker.Block:
         import pyarrow as pa
 
         try:
             if kind == "scan":
-                self._scans.append(self._sent[what].batches(*rest))
-                return str(len(self._scans) - 1).encode()
-            return next(self._scans[what], b"")
+                scans.append(sent[what].batches(*rest))
+                return str(len(scans) - 1).encode()
+            return next(scans[what], b"")
         except (OSError, pa.ArrowException) as error:
             raise UnreadableTable(
                 f"the SQL cannot be answered: {str(error).splitlines()[0]}; a file may be gone or damaged"
             ) from error
+
+    return answer
 
 
 def _frame(parts: Sequence[worker.Block]) -> pd.DataFrame:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -32,12 +32,8 @@ from tagframe.engines.sqlite.pushdown import SQLitePushdown, rowid_name, table_c
 from tagframe.engines.sqlite.statement import SQLITE, run_statement
 from tagframe.errors import UnreadableTable
 
-_SPARSE = 0.25
-"""Rows are picked one by one where they are fewer than this share of the table; else they are picked from all."""
-
 _MAGIC = b"SQLite format 3\x00"
 CHUNK_BYTES = 128 * 2**20
-_AT_ONCE = 500
 
 
 def is_sqlite_file(path: Path) -> bool:
@@ -150,18 +146,11 @@ class SQLiteEngine(EngineDefaults):
         """The rows of these row ids."""
         with self._connection(table) as connection:
             rowid = rowid_name(connection, table)
-            query = f"SELECT {', '.join(map(_qualified, columns))} FROM {quoted(table)} AS t"
-            (last,) = connection.execute(f"SELECT count(*) FROM {quoted(table)}").fetchone()
-            cells: list[tuple[object, ...]] = []
-            if len(numbers) > _SPARSE * last:
-                ids = connection.execute(f"SELECT {rowid} FROM {quoted(table)} ORDER BY {rowid}")
-                known = np.fromiter((id for (id,) in ids), dtype=np.int64, count=last)
-                cells += compress(connection.execute(f"{query} ORDER BY {rowid}"), np.isin(known, numbers).tolist())
-            else:
-                wanted: list[int] = numbers.tolist()
-                for start in range(0, len(wanted), _AT_ONCE):
-                    some = ", ".join(map(str, wanted[start : start + _AT_ONCE]))
-                    cells += connection.execute(f"{query} WHERE {rowid} IN ({some}) ORDER BY {rowid}")
+            cells = connection.execute(
+                f"SELECT {', '.join(map(_qualified, columns))} FROM {quoted(table)} AS t "
+                f"WHERE t.{rowid} IN (SELECT value FROM json_each(?)) ORDER BY t.{rowid}",
+                [json.dumps(numbers.tolist())],
+            ).fetchall()
         if len(cells) != len(numbers):
             raise UnreadableTable(f"table {table!r} of {self.path} changed while it was read: try again")
         return typed_frame(cells, columns)

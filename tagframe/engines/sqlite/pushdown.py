@@ -37,10 +37,17 @@ def table_columns(connection: sqlite3.Connection, table: str) -> list[tuple[str,
 
 
 def rowid_name(connection: sqlite3.Connection, table: str) -> str | None:
-    """What SQLite calls the row ids of a table; None where its columns have taken all the names."""
+    """What SQLite calls the row ids of a table; None where it has none, or its columns have taken all the names."""
     rows = connection.execute(f"PRAGMA table_xinfo({quoted(table)})")
     names = {name.casefold() for _, name, *_ in rows}
-    return next((name for name in ("rowid", "_rowid_", "oid") if name not in names), None)
+    free = next((name for name in ("rowid", "_rowid_", "oid") if name not in names), None)
+    if free is None:
+        return None
+    try:
+        connection.execute(f"SELECT t.{free} FROM {quoted(table)} AS t LIMIT 0")
+    except sqlite3.Error:
+        return None
+    return free
 
 
 class SQLitePushdown(Pushdown):
@@ -126,17 +133,8 @@ class SQLitePushdown(Pushdown):
         return None if name is None else exp.column(name, table=alias, quoted=True)
 
     def _row_id(self, table: str) -> str | None:
-        """None where it has none, or columns have taken their names."""
         with _named_errors():
-            name = rowid_name(self._connection, table)
-        return name if name is not None and self._has_row_ids(name, table) else None
-
-    def _has_row_ids(self, name: str, table: str) -> bool:
-        try:
-            self._connection.execute(f"SELECT t.{name} FROM {quoted(table)} AS t LIMIT 0")
-        except sqlite3.Error:
-            return False
-        return True
+            return rowid_name(self._connection, table)
 
     def join_type(self, how: str, *, is_tested: bool) -> str:
         """Tables are read in the order in which they are written, until there are enough rows; a test may know a better

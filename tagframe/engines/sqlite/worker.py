@@ -16,6 +16,7 @@ import sqlite3
 from collections.abc import Callable, Mapping
 
 from tagframe.engines import worker_program as protocol
+from tagframe.engines.sql_text import quoted
 from tagframe.engines.worker_program import Answer, Caller, Request, bound
 
 _LIMITS = {
@@ -108,10 +109,6 @@ class Worker:
 
 def _present(connection: sqlite3.Connection, request: Request) -> Mapping[tuple[str, str], frozenset[str]]:
     """Give tables the names of the statement, without their hidden columns; (database, table) → readable columns."""
-
-    def quoted(name: str) -> str:
-        text: str = connection.execute("SELECT printf('\"%w\"', ?)", [name]).fetchone()[0]
-        return text
 
     def columns(database: str, table: str) -> list[str]:
         rows = connection.execute(f"PRAGMA {database}.table_xinfo({quoted(table)})").fetchall()
