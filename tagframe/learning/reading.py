@@ -22,7 +22,7 @@ _LITERALS = (
     exp.Literal, exp.National, exp.RawString, exp.UnicodeString, exp.ByteString, exp.HexString, exp.BitString,
     exp.Heredoc,
 )  # fmt: skip
-_PLACES = (exp.Table, exp.Subquery)
+_SOURCES = (exp.Table, exp.Subquery)
 _LONGEST = 100_000
 """Characters of a statement that is read: a longer one was written by a program, and says little for its length."""
 _DEEP = 20
@@ -61,12 +61,12 @@ class Names:
             may[called[0]] = next((self._ids[name] for name in called if name in self._ids), set())
         if unknown := sorted(name for name, ids in may.items() if not ids):
             raise UnreadStatement(f"no table here is called {', '.join(map(repr, unknown))}")
-        in_place = {name: {self.profiles[id].database.casefold(): id for id in ids} for name, ids in may.items()}
-        shared = {database.casefold()} if database else set.intersection(*map(set, in_place.values()))
-        place = next(iter(shared)) if len(shared) == 1 else None
+        by_database = {name: {self.profiles[id].database.casefold(): id for id in ids} for name, ids in may.items()}
+        shared = {database.casefold()} if database else set.intersection(*map(set, by_database.values()))
+        meant = next(iter(shared)) if len(shared) == 1 else ""
         found = {}
         for name, ids in may.items():
-            id = in_place[name].get(place or "") or (next(iter(ids)) if len(ids) == 1 else None)
+            id = by_database[name].get(meant) or (next(iter(ids)) if len(ids) == 1 else None)
             if id is None:
                 shown = sorted(ids)
                 raise UnreadStatement(f"{name!r} may be {' or '.join(shown[:3])}{', …' if len(shown) > 3 else ''}")
@@ -200,9 +200,9 @@ class _Read:
         while waiting:
             source = waiting.pop(0)
             waiting += [join.this for join in source.args.get("joins") or []]
-            if isinstance(source, exp.Subquery) and not source.alias and isinstance(source.this, _PLACES):
+            if isinstance(source, exp.Subquery) and not source.alias and isinstance(source.this, _SOURCES):
                 waiting.append(source.this)  # joins in brackets, as PostgreSQL writes them
-            elif isinstance(source, _PLACES):
+            elif isinstance(source, _SOURCES):
                 found[source.alias_or_name.casefold()] = source
         return found
 

@@ -21,7 +21,6 @@ VIEWS = "views"
 _SQL = re.compile(
     r"\s*(?:--[^\n]*\n\s*|/\*.*?\*/\s*)*(?:WITH|SELECT|\(|CREATE|INSERT|UPDATE|DELETE|MERGE)\b", re.I | re.S
 )
-_NAMES = {"sql": ("sql", "query", "statement"), "question": ("question", "utterance")}
 
 
 @dataclass(frozen=True)
@@ -91,18 +90,18 @@ def _of_frame(frame: pd.DataFrame) -> Iterator[Run]:
     def column(*names: str) -> list[Any] | None:
         return next((frame[named[name]].tolist() for name in names if name in named), None)
 
-    statements = column(*_NAMES["sql"])
+    statements = column("sql", "query", "statement")
     if statements is None:
         raise InvalidArgument(f"queries stand in a column 'sql', beside it 'question'; there are {list(frame.columns)}")
-    questions = column(*_NAMES["question"])
+    questions = column("question", "utterance")
     times, databases = column("runs", "calls"), column("database", "db_id")
-    for place, sql in enumerate(statements):
+    for row, sql in enumerate(statements):
         if isinstance(sql, str) and sql.strip():
             yield Run(
                 sql.strip().rstrip(";"),
-                _text(questions and questions[place]),
-                1 if times is None else int(times[place]),
-                _text(databases and databases[place]),
+                _text(questions and questions[row]),
+                1 if times is None else int(times[row]),
+                _text(databases and databases[row]),
             )
 
 
@@ -111,7 +110,7 @@ def _text(value: Any) -> str:
 
 
 def _of_engines(corpus: Corpus, what: str) -> Iterator[Run]:
-    """What the places that hold the tables know of statements: those that were run, and those that are views."""
+    """What the sources of the tables know of statements: those that were run, and those that are views."""
     engines = {id(engine): engine for engine in map(corpus.engine, corpus.ids) if engine is not None}
     found = False
     for engine in engines.values():

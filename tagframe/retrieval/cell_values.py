@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 from typing import Any
 
@@ -205,11 +206,6 @@ def _place_of(text: str, words: list[str]) -> tuple[int, int]:
     return 0, 0
 
 
+@cache
 def _small_numbers() -> npt.NDArray[np.uint64]:
-    global _small
-    if _small is None:
-        _small = hash_texts([str(number) for number in range(_SMALLEST_NUMBER)])
-    return _small
-
-
-_small: npt.NDArray[np.uint64] | None = None
+    return hash_texts([str(number) for number in range(_SMALLEST_NUMBER)])

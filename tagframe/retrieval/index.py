@@ -7,8 +7,8 @@ import hashlib
 import threading
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,6 @@ from tagframe.retrieval.index_refresh import arrays_of, part_of, refreshed
 from tagframe.retrieval.joinability import Joinability
 from tagframe.retrieval.lexical import (
     LexicalIndex,
-    Terms,
     WordIndex,
     database_index,
     database_terms,
@@ -74,14 +73,6 @@ class Relevance:
     labels: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class _Read:
-    """The tables under readable names, and the terms of those that were cut."""
-
-    tables: tuple[TableProfile, ...]
-    cut: Terms = field(default_factory=Terms)
-
-
 class RetrievalIndex:
     """The tables of a corpus, ready for questions. What costs is made at first use and kept.
 
@@ -122,7 +113,7 @@ class RetrievalIndex:
         self._questions: OrderedDict[str, TextVectors] = OrderedDict()
         self._questions_lock = threading.Lock()
         self._kept: Arrays | None = None
-        self._read: _Read | None = None
+        self._readable: tuple[TableProfile, ...] | None = None
         self._starts = np.zeros(1, dtype=np.int64)
         self._more = np.zeros((0, 0), dtype=np.float32)
         if over is not None:
@@ -142,7 +133,7 @@ class RetrievalIndex:
             self._prepare(corpus if described is None else described)
             if self._kept is None and self._starts[-1] > LAKE:
                 arrays = arrays_of(self, kind)
-                self._read = None  # what was made of it is there
+                self._readable = None  # what was made of them is there
                 if state:
                     self._facts.put_arrays(_NAME, state, arrays)
 
@@ -179,7 +170,7 @@ class RetrievalIndex:
     def _prepare(self, readable: Corpus) -> None:
         kept = self._kept
         if kept is None:
-            self._read = _Read(self.named.whole())
+            self._readable = self.named.whole()
         widths = np.array([len(table.columns) for table in self.tables]) if kept is None else kept["widths"]
         self._starts = np.cumsum([0, *widths.tolist()])
         self._filled = np.flatnonzero(widths)
@@ -259,17 +250,12 @@ class RetrievalIndex:
 
     def _read_vectors(self, corpus: Corpus) -> CorpusVectors:
         assert self.embedder is not None
-        return corpus_vectors(self._reading.tables, self.embedder, vectors_of(corpus), hide_database=self.one_database)
-
-    @property
-    def _reading(self) -> _Read:
-        """The names of all tables; once all is made of them nobody asks for them any more, as a rule."""
-        return _Read(self.named.whole()) if self._read is None else self._read
+        return corpus_vectors(self.readable, self.embedder, vectors_of(corpus), hide_database=self.one_database)
 
     @property
     def readable(self) -> tuple[TableProfile, ...]:
-        """All tables under readable names."""
-        return self._reading.tables
+        """All tables under readable names; once all is made of them nobody asks for them any more, as a rule."""
+        return self.named.whole() if self._readable is None else self._readable
 
     @property
     def widths(self) -> npt.NDArray[np.int64]:
@@ -287,29 +273,24 @@ class RetrievalIndex:
     def _positions(self) -> dict[str, int]:
         return {table.id: position for position, table in enumerate(self.tables)}
 
+    def _word_index(self, name: str, make: Callable[[Sequence[TableProfile]], WordIndex]) -> WordIndex:
+        kept = self._kept_part(name)
+        return make(self.readable) if kept is None else WordIndex((), kept)
+
     @once
     def lexical(self) -> WordIndex:
         """BM25 over the tables."""
-        kept = self._kept_part("lexical")
-        if kept is not None:
-            return WordIndex((), kept)
-        return LexicalIndex(self._reading.tables, with_database=not self.one_database, cut=self._reading.cut)
+        return self._word_index("lexical", partial(LexicalIndex, with_database=not self.one_database))
 
     @once
     def said(self) -> WordIndex:
         """BM25 over the descriptions of the tables and their columns."""
-        kept = self._kept_part("said")
-        if kept is not None:
-            return WordIndex((), kept)
-        return WordIndex([said_terms(table, self._reading.cut) for table in self._reading.tables])
+        return self._word_index("said", lambda tables: WordIndex(list(map(said_terms, tables))))
 
     @once
     def database_words(self) -> WordIndex:
         """BM25 over whole databases."""
-        kept = self._kept_part("database_words")
-        if kept is not None:
-            return WordIndex((), kept)
-        return database_index(self._reading.tables, self.database.tolist(), self._reading.cut)
+        return self._word_index("database_words", partial(database_index, database=self.database.tolist()))
 
     @once
     def _by_database(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
@@ -326,7 +307,7 @@ class RetrievalIndex:
     def vocabulary(self) -> Vocabulary:
         """The words of names."""
         kept = self._kept_part("vocabulary")
-        return Vocabulary((), kept=kept) if kept is not None else Vocabulary(self._reading.tables, self._reading.cut)
+        return Vocabulary(self.readable) if kept is None else Vocabulary((), kept=kept)
 
     @once
     def values(self) -> ValueIndex:
@@ -460,12 +441,12 @@ class RetrievalIndex:
         known = {word.text: row for word, row in zip(question.content, self._question(question).words, strict=True)}
         asked = np.stack([known[word] for word in question.measures])
         found = np.zeros((len(asked), len(tables)))
-        for place, table in enumerate(tables):
+        for position, table in enumerate(tables):
             part = slice(self._starts[table], self._starts[table + 1])
             kinds = [one.family in _NUMBERS for one in self.tables[table].columns]
             numbers = np.array(kinds, dtype=bool) & ~self.is_key[part]
             if numbers.any():
-                found[:, place] = np.maximum((asked @ self._columns_of(part)[numbers].T).max(axis=1), 0.0)
+                found[:, position] = np.maximum((asked @ self._columns_of(part)[numbers].T).max(axis=1), 0.0)
         return found
 
     def vector(self, question: Question) -> Floats | None:

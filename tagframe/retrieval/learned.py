@@ -134,13 +134,13 @@ class Known:
     def without(self, statements: Iterable[int]) -> Known:
         """Without some of the statements; how far questions are trusted stays."""
         kept = np.setdiff1d(np.arange(len(self.times)), np.array(sorted(statements), dtype=np.intp))
-        place = np.full(len(self.times), -1)
-        place[kept] = np.arange(len(kept))
-        members = self.members[place[self.members[:, 0]] >= 0]
-        asks = place[self.asked] >= 0
+        number = np.full(len(self.times), -1)
+        number[kept] = np.arange(len(kept))
+        members = self.members[number[self.members[:, 0]] >= 0]
+        asks = number[self.asked] >= 0
         found = Known(
-            np.stack([place[members[:, 0]], members[:, 1]], axis=1),
-            self.count, self.times[kept], place[self.asked[asks]], self.vectors[asks],
+            np.stack([number[members[:, 0]], members[:, 1]], axis=1),
+            self.count, self.times[kept], number[self.asked[asks]], self.vectors[asks],
         )  # fmt: skip
         found.__dict__["trust"] = self.trust
         return found
@@ -206,11 +206,11 @@ def known_of(index: RetrievalIndex, statements: Sequence[Statement], vectors: Ve
 
 
 def _known(index: RetrievalIndex, statements: Sequence[Statement], vectors: VectorStore) -> Known:
-    place = {id: number for number, one in enumerate(index.families) for id in one.parts or (one.table.id,)}
+    position = {id: number for number, one in enumerate(index.families) for id in one.parts or (one.table.id,)}
     members = [
         (row, table)
         for row, one in enumerate(statements)
-        for table in sorted({place[id] for id in one.tables if id in place})
+        for table in sorted({position[id] for id in one.tables if id in position})
     ]
     asked = [row for row, one in enumerate(statements) if one.question] if index.embedder is not None else []
     encoded = np.zeros((0, 0))

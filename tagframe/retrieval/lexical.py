@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import chain, compress
 from typing import Any
 
@@ -19,30 +20,21 @@ from tagframe.retrieval.words import terms
 Numbers = npt.NDArray[Any]
 
 
-class Terms(dict[str, list[str]]):
-    """The terms of texts, each cut once: names of columns come again and again."""
-
-    def __missing__(self, text: str) -> list[str]:
-        self[text] = found = terms(text)
-        return found
-
-    def of(self, texts: Iterable[str]) -> list[str]:
-        """The terms of some texts, one after the other; no word reaches from one into the next."""
-        return [term for text in texts for term in self[text]]
+_cut = lru_cache(maxsize=65536)(terms)  # names of columns come again and again
 
 
-def table_terms(table: TableProfile, *, with_database: bool = True, cut: Terms | None = None) -> list[str]:
+def table_terms(table: TableProfile, *, with_database: bool = True) -> list[str]:
     """The words that a table is found by: those of its database (unless left out), its name and its columns.
 
     What its user says of the table and its columns is searched as well.
     """
-    names = [table.name, *(column.name for column in table.columns)]
-    return (Terms() if cut is None else cut).of([*([table.database] if with_database else []), *names, *_said(table)])
+    texts = [table.name, *(column.name for column in table.columns), *_said(table)]
+    return [term for text in ([table.database, *texts] if with_database else texts) for term in _cut(text)]
 
 
-def said_terms(table: TableProfile, cut: Terms | None = None) -> list[str]:
+def said_terms(table: TableProfile) -> list[str]:
     """The words of the descriptions of a table and of its columns."""
-    return (Terms() if cut is None else cut).of(_said(table))
+    return [term for text in _said(table) for term in _cut(text)]
 
 
 def _said(table: TableProfile) -> list[str]:
@@ -157,28 +149,24 @@ _K1, _B = 1.5, 0.75
 class LexicalIndex(WordIndex):
     """BM25 over the tables of a corpus, identifiers split."""
 
-    def __init__(self, tables: Sequence[TableProfile], *, with_database: bool = True, cut: Terms | None = None) -> None:
-        cut = Terms() if cut is None else cut
-        super().__init__([table_terms(table, with_database=with_database, cut=cut) for table in tables])
+    def __init__(self, tables: Sequence[TableProfile], *, with_database: bool = True) -> None:
+        super().__init__([table_terms(table, with_database=with_database) for table in tables])
 
 
-def database_index(tables: Sequence[TableProfile], database: Sequence[int], cut: Terms | None = None) -> WordIndex:
+def database_index(tables: Sequence[TableProfile], database: Sequence[int]) -> WordIndex:
     """BM25 over databases, each word of one counted once: many tables say the same.
 
     Args:
         tables: of the corpus.
         database: the number of each table's, from 0.
-        cut: the terms of texts that are known.
     """
-    cut = Terms() if cut is None else cut
     members: list[list[TableProfile]] = [[] for _ in range(max(database, default=-1) + 1)]
     for table, number in zip(tables, database, strict=True):
         members[number].append(table)
-    return WordIndex([database_terms(its_tables, cut) for its_tables in members])
+    return WordIndex([database_terms(its_tables) for its_tables in members])
 
 
-def database_terms(tables: Iterable[TableProfile], cut: Terms | None = None) -> list[str]:
+def database_terms(tables: Iterable[TableProfile]) -> list[str]:
     """The different words of the tables of a database."""
-    cut = Terms() if cut is None else cut
-    words = (table_terms(table, with_database=False, cut=cut) for table in tables)
+    words = (table_terms(table, with_database=False) for table in tables)
     return list(dict.fromkeys(chain.from_iterable(words)))

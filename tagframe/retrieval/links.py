@@ -102,11 +102,7 @@ class Links:
                 np.concatenate([part[stay], new]) for part, new in zip(held, (owner, others, scores), strict=True)
             )
         order = np.argsort(owner, kind="stable")
-        return {
-            "starts": np.searchsorted(owner[order], np.arange(len(self._tables) + 1)),
-            "others": others[order].astype(np.int32),
-            "scores": scores[order].astype(np.float64),
-        }
+        return _by_table(owner[order], others[order], scores[order], len(self._tables))
 
     def states(self) -> dict[str, str]:
         """By database what its keys follow from, those to other databases too."""
@@ -123,14 +119,7 @@ class Links:
             cut: the tables' order.
             tables: all of them, the new one among them.
         """
-        kept = self._kept
-        if kept is not None:
-            owner, others, scores = _carried(kept, cut)
-            kept = {
-                "starts": np.searchsorted(owner, np.arange(len(tables) + 1)),
-                "others": others,
-                "scores": scores,
-            }
+        kept = None if self._kept is None else _by_table(*_carried(self._kept, cut), len(tables))
         database = tables[cut.new[0]].database
         return Links(tables, declared=self._declared, facts=self._facts, kept=kept, but=database)
 
@@ -266,6 +255,14 @@ def tables_around(corpus: Corpus, tables: Sequence[str]) -> list[str]:
     positions = {profile.id: position for position, profile in enumerate(profiles)}
     found = Links(profiles, facts=facts_of(corpus)).of_databases(positions[id] for id in tables)
     return [profiles[position].id for position in found if profiles[position].id not in tables]
+
+
+def _by_table(
+    owner: npt.NDArray[Any], others: npt.NDArray[Any], scores: npt.NDArray[Any], count: int
+) -> dict[str, npt.NDArray[Any]]:
+    """Scores as they are kept: where those of each table begin, the other tables, and the scores."""
+    starts = np.searchsorted(owner, np.arange(count + 1))
+    return {"starts": starts, "others": others.astype(np.int32), "scores": scores.astype(np.float64)}
 
 
 def _carried(kept: Arrays, cut: Cut) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:

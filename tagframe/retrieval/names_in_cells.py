@@ -79,14 +79,15 @@ def held_terms(index: RetrievalIndex, hits: Sequence[ValueHit], tables: Collecti
         hits: the values of a question.
         tables: positions, in order.
     """
-    place = {table: position for position, table in enumerate(tables)}
+    positions = {table: position for position, table in enumerate(tables)}
     rows = []
     for hit in hits:
         if hit.is_name or index.vocabulary.explains(hit.text):
             continue
-        row = np.zeros(len(place))
+        row = np.zeros(len(positions))
         for table, column in zip(hit.tables, hit.columns, strict=True):
-            if table in place:
-                row[[place[one] for one in (table, *index.joined_on(table, column)) if one in place]] = hit.rarity
+            if table in positions:
+                held = {table, *index.joined_on(table, column)} & positions.keys()
+                row[[positions[one] for one in held]] = hit.rarity
         rows.append(row)
-    return np.array(rows).reshape(-1, len(place))
+    return np.array(rows).reshape(-1, len(positions))

@@ -16,6 +16,7 @@ from tagframe.corpus import Corpus, vectors_of
 from tagframe.corpus.corpus import statements_of
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.vectors import VectorStore
+from tagframe.embed import get_embedder
 from tagframe.errors import EmptyCorpus, InvalidArgument, TableNotFound, did_you_mean
 from tagframe.retrieval.calibration import unfitted
 from tagframe.retrieval.cell_values import cells_of
@@ -32,7 +33,6 @@ from tagframe.retrieval.retrieved import RetrievedTables, TableHit
 from tagframe.retrieval.signals import Evidence
 
 if TYPE_CHECKING:
-    from tagframe.embed import Embedder
     from tagframe.lm import LM, Quote
 
 DEFAULT_K = 5
@@ -198,7 +198,7 @@ def _retrieved(
     asked = Question.of(question)
     if not corpus.profiles:
         raise EmptyCorpus("there is no table to search: the corpus, or what is left of its catalogue, is empty")
-    embedder = None if by_words else _configured_embedder()
+    embedder = None if by_words else get_embedder()
     anchor = None if anchor is None else corpus.profile(anchor).id
     index = index_of(corpus, embedder, anchor)
     anchored = None if anchor is None else index.position(anchor)
@@ -216,7 +216,8 @@ def _retrieved(
         found = chosen.relevance(index, asked, lm)
         if isinstance(found, Evidence) and statements:
             found = with_learned(found, index, asked, statements, vectors_of(corpus))
-        if refine and lm is not None and not _is_told(found):
+        is_told = isinstance(found, Evidence) and found.looked is not None
+        if refine and lm is not None and not is_told:
             prepared, second_look = _refined(index, asked, chosen, found, lm, anchored, size)
         else:
             prepared = chosen.prepare(index, asked, found, anchored, size)
@@ -309,10 +310,6 @@ def with_learned(
     return replace(found, known=known_of(index, statements, vectors), vector=index.vector(question))
 
 
-def _is_told(found: object) -> bool:
-    return isinstance(found, Evidence) and found.looked is not None
-
-
 def _method(name: str | None) -> Method[Any, Any]:
     if name is None:
         return next(iter(METHODS.values()))
@@ -360,9 +357,3 @@ def _given_relevance(index: RetrievalIndex, given: Mapping[str, float], method: 
             raise TableNotFound(f"coarse names {table!r}, no table in {did_you_mean(str(table), position)}")
         relevance[position[table]] = value
     return relevance
-
-
-def _configured_embedder() -> Embedder | None:
-    from tagframe.embed import get_embedder
-
-    return get_embedder()

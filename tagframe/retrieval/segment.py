@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import overload
 
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.once import once
@@ -115,7 +114,7 @@ def with_words_apart(tables: Sequence[TableProfile], segmenter: Segmenter) -> tu
     )
 
 
-class WordsApart(Sequence[TableProfile]):
+class WordsApart:
     """Tables under names with their words apart: each made when it is asked for, and not kept.
 
     Args:
@@ -143,20 +142,8 @@ class WordsApart(Sequence[TableProfile]):
         """All of them."""
         return with_words_apart(self.own, self._segmenter)
 
-    def __len__(self) -> int:
-        return len(self.own)
-
-    @overload
-    def __getitem__(self, position: int) -> TableProfile: ...
-    @overload
-    def __getitem__(self, position: slice) -> tuple[TableProfile, ...]: ...
-    def __getitem__(self, position: int | slice) -> TableProfile | tuple[TableProfile, ...]:
-        if isinstance(position, slice):
-            return with_words_apart(self.own[position], self._segmenter)
+    def __getitem__(self, position: int) -> TableProfile:
         return with_words_apart([self.own[position]], self._segmenter)[0]
-
-    def __iter__(self) -> Iterator[TableProfile]:
-        return iter(self.whole())
 
 
 def _names(table: TableProfile) -> list[str]:

@@ -15,7 +15,6 @@ from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.mapped_arrays import Arrays, text_array, texts_of
 from tagframe.corpus.profile import TableProfile
 from tagframe.keys.column_names import singular
-from tagframe.retrieval.lexical import Terms
 from tagframe.retrieval.overlay import Cut
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.words import terms
@@ -30,7 +29,6 @@ class Vocabulary:
 
     Args:
         tables: of the corpus.
-        cut: the terms of texts that are known.
         kept: what :meth:`arrays` gave of the same tables, in place of them.
 
     Attributes:
@@ -39,7 +37,7 @@ class Vocabulary:
         columns: of columns, table after table.
     """
 
-    def __init__(self, tables: Sequence[TableProfile], cut: Terms | None = None, *, kept: Arrays | None = None) -> None:
+    def __init__(self, tables: Sequence[TableProfile], *, kept: Arrays | None = None) -> None:
         if kept is not None:
             words = texts_of(kept["words"], len(kept["rarity"]))
             rarity = kept["rarity"]
@@ -48,7 +46,7 @@ class Vocabulary:
             )
             self.rarity: dict[str, float] = dict(zip(words, rarity.tolist(), strict=True))
             return
-        names = _Names(tables, Terms() if cut is None else cut)
+        names = _Names(tables)
         owner = np.repeat(np.arange(len(tables)), [len(table.columns) for table in tables])
         self._put(list(names.words), names.of_tables, names.of_columns, owner, len(tables))
 
@@ -90,7 +88,7 @@ class Vocabulary:
             columns: their order.
             widths: how many columns each table has then.
         """
-        names = _Names(named, Terms(), self.rarity)
+        names = _Names(named, self.rarity)
         made = Vocabulary(())
         made._put(
             list(names.words),
@@ -129,7 +127,6 @@ class _Names:
 
     Args:
         tables: that are called so.
-        cut: the terms of texts that are known.
         known: words that have numbers already, from 0.
 
     Attributes:
@@ -138,7 +135,7 @@ class _Names:
         of_columns: those of columns, table after table.
     """
 
-    def __init__(self, tables: Sequence[TableProfile], cut: Terms, known: Iterable[str] = ()) -> None:
+    def __init__(self, tables: Sequence[TableProfile], known: Iterable[str] = ()) -> None:
         self.words = {word: number for number, word in enumerate(known)}
         # Names come again and again: of a lake's columns one in five is called as no other.
         distinct: dict[tuple[str, str], int] = {}
@@ -155,7 +152,7 @@ class _Names:
         for name, description in distinct:
             stems = dict.fromkeys(singular(word) for word in identifier_words(name))
             mine = [number(stem, len(self.words)) for stem in stems]
-            said = dict.fromkeys(cut[description]) if description else {}
+            said = dict.fromkeys(terms(description))
             own.append(len(mine))
             every.append([*mine, *(number(word, len(self.words)) for word in said if word not in stems)])
         self._own = np.array(own, dtype=np.int64)

@@ -10,14 +10,14 @@ from tagframe.lm import LM
 from tagframe.retrieval import retrieve_tables
 from tagframe.retrieval.index_cache import index_of
 from tagframe.retrieval.methods.murre import (
-    ModelRewriter,
-    Removal,
-    Splicing,
     linearised,
     murre,
     parse_completion,
     prompt_of,
     relevance,
+    rewritten,
+    spliced,
+    without_found,
 )
 from tagframe.retrieval.question import Question
 
@@ -58,14 +58,14 @@ def test_more_hops_and_a_wider_beam_than_tables_end():
 
 
 def test_removal_takes_out_what_was_found_and_stops_where_nothing_is_left():
-    rewrite = Removal([table("m.singer", "singer_id", "country"), table("m.concert", "year")])
+    tables = [table("m.singer", "singer_id", "country"), table("m.concert", "year")]
     question = "Which singers have a concert?"
-    assert rewrite(question, [(0,), (1,), (0, 1)]) == [
+    assert without_found(tables, question, [(0,), (1,), (0, 1)]) == [
         f"m concert. {question}",
         f"m singers. {question}",
         None,
     ]
-    assert Removal(rewrite._tables, with_database=False)(question, [(0,)]) == [f"concert. {question}"]
+    assert without_found(tables, question, [(0,)], with_database=False) == [f"concert. {question}"]
 
 
 def test_a_model_completes_the_tables_and_none_stops():
@@ -79,14 +79,14 @@ def test_a_model_completes_the_tables_and_none_stops():
 
     with Server(answer) as server:
         lm = LM("openai/test", api_base=server.url, api_key="none")
-        assert ModelRewriter(lm, tables)("Who sang?", [(0,), (1,)]) == ["m.concert(id, year)", None]
+        assert rewritten(lm, tables, None, "Who sang?", [(0,), (1,)]) == ["m.concert(id, year)", None]
 
 
 def test_lists_whose_call_failed_stop_with_a_warning():
     with Server(lambda request: Reply("bad", status=400)) as server:
         lm = LM("openai/test", api_base=server.url, api_key="none")
         with pytest.warns(UserWarning, match="1 of 1 questions were not rewritten"):
-            assert ModelRewriter(lm, [table("m.singer", "id")])("Who?", [(0,)]) == [None]
+            assert rewritten(lm, [table("m.singer", "id")], None, "Who?", [(0,)]) == [None]
 
 
 def test_the_method_finds_tables_that_the_question_names_one_by_one(words):
@@ -103,7 +103,7 @@ def test_the_method_finds_tables_that_the_question_names_one_by_one(words):
 
 def test_without_rewriting_the_tables_are_spliced_to_the_question():
     tables = [table("m.singer", "singer_id"), table("m.concert", "year")]
-    assert Splicing(tables)("Who sang?", [(1,), (1, 0)]) == [
+    assert spliced(tables, "Who sang?", [(1,), (1, 0)]) == [
         "Who sang? m.concert(year)",
         "Who sang? m.concert(year) m.singer(singer_id)",
     ]
@@ -113,16 +113,15 @@ def test_without_early_stop_nobody_is_told_of_the_mark_and_no_list_stops():
     assert "None" in prompt_of(None)
     assert "None" not in prompt_of("early-stop")
     assert prompt_of("early-stop").count("Question:") == 3
-    rewrite = Removal([table("m.singer", "singer_id")], stops=False)
-    assert rewrite("singer", [(0,)]) == ["m. singer"]
+    assert without_found([table("m.singer", "singer_id")], "singer", [(0,)], stops=False) == ["m. singer"]
 
 
 def test_without_tabulation_a_question_is_asked_for():
     tables = [table("m.singer", "singer_id")]
     with Server("Which year was the concert?") as server:
         lm = LM("openai/test", api_base=server.url, api_key="none")
-        rewrite = ModelRewriter(lm, tables, ablate="tabulation")
-        assert rewrite("Who sang when?", [(0,)]) == ["Which year was the concert?"]
+        asked = rewritten(lm, tables, "tabulation", "Who sang when?", [(0,)])
+        assert asked == ["Which year was the concert?"]
         (request,) = server.requests
     assert request.prompt.endswith("Left Question:")
     assert "Completing Tables" not in request.prompt

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -97,7 +98,14 @@ def _extended(one: _List, similar: Floats, beam: int) -> list[_List]:
     return [_List((*one.tables, table), one.score * float(similar[table]), one.text) for table in ranked[:beam]]
 
 
-class Removal:
+def without_found(
+    tables: Sequence[TableProfile],
+    question: str,
+    lists: Sequence[Sequence[int]],
+    *,
+    with_database: bool = True,
+    stops: bool = True,
+) -> list[str | None]:
     """Rewriting without a model: what the retrieved tables name is taken out of the question.
 
     What is left is looked for beside the whole question, in the database of the last table: the words that are left
@@ -105,40 +113,28 @@ class Removal:
 
     Args:
         tables: of the corpus, in the order that lists refer to.
+        question, lists: as for a :data:`Rewriter`.
         with_database: whether databases have names that say something.
         stops: whether a question of which no word is left is done with; it is asked again as it is where not.
     """
-
-    def __init__(self, tables: Sequence[TableProfile], *, with_database: bool = True, stops: bool = True) -> None:
-        self._tables = tables
-        self._with_database = with_database
-        self._stops = stops
-
-    def __call__(self, question: str, lists: Sequence[Sequence[int]]) -> list[str | None]:
-        """The text of each list's next hop."""
-        return [self._rewritten(question, tables) for tables in lists]
-
-    def _rewritten(self, question: str, tables: Sequence[int]) -> str | None:
-        held = {term for table in tables for term in table_terms(self._tables[table], with_database=False)}
-        words = [word.text for word in words_in(question) if word.text.lower() not in STOP_WORDS]
+    words = [word.text for word in words_in(question) if word.text.lower() not in STOP_WORDS]
+    found: list[str | None] = []
+    for members in lists:
+        held = {term for table in members for term in table_terms(tables[table], with_database=False)}
         left = [word for word in words if not set(terms(word)) & held]
-        database = identifier_words(self._tables[tables[-1]].database) if self._with_database else []
-        return f"{' '.join([*database, *left])}. {question}" if left or not self._stops else None
+        database = identifier_words(tables[members[-1]].database) if with_database else []
+        found.append(f"{' '.join([*database, *left])}. {question}" if left or not stops else None)
+    return found
 
 
-class Splicing:
+def spliced(tables: Sequence[TableProfile], question: str, lists: Sequence[Sequence[int]]) -> list[str | None]:
     """No rewriting: the question beside the tables that were retrieved (section 3.3, "w/o rewrite").
 
     Args:
         tables: of the corpus, in the order that lists refer to.
+        question, lists: as for a :data:`Rewriter`.
     """
-
-    def __init__(self, tables: Sequence[TableProfile]) -> None:
-        self._tables = tables
-
-    def __call__(self, question: str, lists: Sequence[Sequence[int]]) -> list[str | None]:
-        """The text of each list's next hop."""
-        return [" ".join([question, *(linearised(self._tables[table]) for table in tables)]) for tables in lists]
+    return [" ".join([question, *(linearised(tables[table]) for table in members)]) for members in lists]
 
 
 PROMPT = """Given the following SQL tables, your job is to complete the possible left SQL tables given a user's \
@@ -209,30 +205,31 @@ def prompt_of(ablate: Ablation | None) -> str:
     return prompt
 
 
-class ModelRewriter:
-    """Rewriting by a language model; lists whose call failed stop, with a warning.
+def rewritten(
+    lm: LM,
+    tables: Sequence[TableProfile],
+    ablate: Ablation | None,
+    question: str,
+    lists: Sequence[Sequence[int]],
+) -> list[str | None]:
+    """The tables that a model misses beside those of each list; lists whose call failed stop, with a warning.
 
     Args:
         lm: the model.
         tables: of the corpus, in the order that lists refer to.
         ablate: what to do without.
+        question, lists: as for a :data:`Rewriter`.
     """
+    from tagframe.lm import Prompt
 
-    def __init__(self, lm: LM, tables: Sequence[TableProfile], *, ablate: Ablation | None = None) -> None:
-        self._lm, self._tables = lm, tables
-        self._prompt = prompt_of(ablate)
-
-    def __call__(self, question: str, lists: Sequence[Sequence[int]]) -> list[str | None]:
-        """The tables that the model misses beside those of each list."""
-        from tagframe.lm import Prompt
-
-        shown = ["\n".join(linearised(self._tables[table]) for table in tables) for tables in lists]
-        prompts = [Prompt.of(self._prompt.format(question=question, tables=tables)) for tables in shown]
-        completions = self._lm.complete(prompts, accept=parse_completion)
-        failed = [completion.error for completion in completions if completion.error is not None]
-        if failed:
-            warn(f"{len(failed)} of {len(lists)} questions were not rewritten: {failed[0]}")
-        return [completion.value or None for completion in completions]
+    asked = prompt_of(ablate)
+    shown = ["\n".join(linearised(tables[table]) for table in members) for members in lists]
+    prompts = [Prompt.of(asked.format(question=question, tables=each)) for each in shown]
+    completions = lm.complete(prompts, accept=parse_completion)
+    failed = [completion.error for completion in completions if completion.error is not None]
+    if failed:
+        warn(f"{len(failed)} of {len(lists)} questions were not rewritten: {failed[0]}")
+    return [completion.value or None for completion in completions]
 
 
 def linearised(table: TableProfile) -> str:
@@ -270,13 +267,13 @@ def relevance(
     tables, hops = index.named.whole(), HOPS if lm is not None else REMOVAL_HOPS
     rewriter: Rewriter
     if ablate == "rewrite":
-        rewriter = Splicing(tables)
+        rewriter = partial(spliced, tables)
     elif lm is not None:
-        rewriter = ModelRewriter(lm, tables, ablate=ablate)
+        rewriter = partial(rewritten, lm, tables, ablate)
     elif ablate == "tabulation":
         raise NotConfigured("without a model nothing is rewritten into tables, so there is no tabulation to leave out")
     else:
-        rewriter = Removal(tables, with_database=not index.one_database, stops=ablate is None)
+        rewriter = partial(without_found, tables, with_database=not index.one_database, stops=ablate is None)
     return murre(question.text, index.similarities, rewriter, hops=hops)
 
 
