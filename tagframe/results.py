@@ -153,11 +153,10 @@ def recall_rows(frame: pd.DataFrame, name: str) -> Any | None:
         RowsChanged: the frame does not have the rows any more that the fact names.
     """
     token = _token_of(frame)
-    if token is None or name not in token.row_facts:
+    held = None if token is None else token.row_facts.get(name)
+    if held is None or isinstance(held, _Left):
         return None
-    if isinstance(token.row_facts[name], _Left):
-        return None
-    witness, fact = token.row_facts[name]
+    witness, fact = held
     objection = witness.objection(frame)
     if objection:
         raise RowsChanged(

@@ -24,7 +24,7 @@ from tagframe.corpus.references import Column, NamedTable, find_column
 from tagframe.corpus.saving import Origin, save
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.tables_frame import TablesFrame, tables_frame
-from tagframe.corpus.told import Knowledge
+from tagframe.corpus.told import Knowledge, by_table
 from tagframe.corpus.told_facts import EVERYBODY, MODELS, FactKey, Told
 from tagframe.corpus.vectors import VectorStore
 from tagframe.display import Shown, rows_html
@@ -306,15 +306,12 @@ class Corpus(Shown):
 
     def _origins_without_hidden(self, known: Knowledge) -> dict[str, Origin]:
         """Where the tables come from; frames, which are all there is of them, without their hidden columns."""
-        hidden = [(self._origins[table], column) for table, column in known.hidden if table in self._origins]
-        drops: dict[int, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-        for origin, column in hidden:
-            drops[id(origin.engine)][origin.table].add(column)
-        slim: dict[int, Engine] = {}
-        for origin in self._origins.values():
-            engine = origin.engine
-            if isinstance(engine, FrameEngine) and id(engine) in drops and id(engine) not in slim:
-                slim[id(engine)] = engine.without(drops[id(engine)])
+        drops: dict[int, tuple[FrameEngine, dict[str, set[str]]]] = {}
+        for table, columns in by_table(known.hidden).items():
+            origin = self._origins.get(table)
+            if origin is not None and isinstance(origin.engine, FrameEngine):
+                drops.setdefault(id(origin.engine), (origin.engine, defaultdict(set)))[1][origin.table] |= columns
+        slim = {engine_id: engine.without(columns) for engine_id, (engine, columns) in drops.items()}
         return {
             table: replace(origin, engine=slim.get(id(origin.engine), origin.engine)) if slim else origin
             for table, origin in self._origins.items()

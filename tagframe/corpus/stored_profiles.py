@@ -36,22 +36,21 @@ class AtHand:
     def __init__(self, most: int) -> None:
         self.most = most
         self._unbounded = 0
-        self._held: OrderedDict[Any, tuple[Any, Any, int]] = OrderedDict()
+        self._held: OrderedDict[object, tuple[Any, int]] = OrderedDict()
         self._size = 0
         self._lock = threading.Lock()
 
-    def get(self, owner: object, key: Any, make: Callable[[], T], size: Callable[[T], int]) -> T:
-        """What ``make`` made of the owner, which is held as long, so that its id stays its own."""
+    def get(self, owner: object, make: Callable[[], T], size: Callable[[T], int]) -> T:
+        """What ``make`` made of the owner, which is told apart by what it is, not by what it equals."""
         with self._lock:
-            known = self._held.get((id(owner), key))
-            if known is not None:
-                self._held.move_to_end((id(owner), key))
-                found: T = known[1]
+            if owner in self._held:
+                self._held.move_to_end(owner)
+                found: T = self._held[owner][0]
                 return found
         made = make()
         with self._lock:
-            if (id(owner), key) not in self._held:
-                self._held[id(owner), key] = owner, made, size(made)
+            if owner not in self._held:
+                self._held[owner] = made, size(made)
                 self._size += size(made)
                 self._shrink()
         return made
@@ -70,7 +69,7 @@ class AtHand:
 
     def _shrink(self) -> None:
         while not self._unbounded and self._size > self.most and len(self._held) > 1:
-            _, (_, _, gone) = self._held.popitem(last=False)
+            _, (_, gone) = self._held.popitem(last=False)
             self._size -= gone
 
 
@@ -117,11 +116,11 @@ class StoredColumns:
 
     def columns(self) -> tuple[ColumnProfile, ...]:
         """The profiles; the same objects while they are at hand."""
-        return COLUMNS.get(self, None, self.made, len)
+        return COLUMNS.get(self, self.made, len)
 
     def hashes(self, position: int) -> Hashes:
         """Of the sketch of a column; none where another process has indexed a newer state of the table."""
-        return HASHES.get(self, None, self._read, _number).get(position, _NONE)
+        return HASHES.get(self, self._read, _number).get(position, _NONE)
 
     def without(self, columns: Iterable[str]) -> StoredColumns:
         """The same without anything that the cells of these columns could be told from."""

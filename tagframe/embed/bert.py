@@ -57,10 +57,10 @@ def bert_graph(weights: Path, *, heads: int, epsilon: float) -> bytes:
     whole = add("Concat", shape, constant("hidden", np.array([hidden])), axis=0)
     positions = add("Range", zero, add("Gather", shape, one), one)
     words = add("Gather", "embeddings.word_embeddings.weight", "ids")
-    places = add("Gather", "embeddings.position_embeddings.weight", positions)
+    where = add("Gather", "embeddings.position_embeddings.weight", positions)
     kind = add("Gather", "embeddings.token_type_embeddings.weight", zero)
     # Tokens of all texts are one matrix but in the attention.
-    tokens = add("Reshape", add("Add", words, add("Add", places, kind)), flat)
+    tokens = add("Reshape", add("Add", words, add("Add", where, kind)), flat)
     tokens = norm(tokens, "embeddings.LayerNorm")
     padding = add("Sub", add("Cast", "mask", to=FLOAT), constant("real", np.float32(1)))
     padding = add("Mul", padding, constant("never", np.float32(-_NEVER)))

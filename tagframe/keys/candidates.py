@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -73,16 +74,15 @@ def candidate_pairs(
         mentions: of the columns' tables.
     """
     found: dict[int, set[int]] = defaultdict(set)
-    for left, right in _by_name(columns, targets, mentions):
-        found[left].add(right)
-    for left, rights in _by_values(columns, targets):
-        found[left].update(rights)
-    for left, rights in _by_runs(columns, targets):
+    ways = _by_name(columns, targets, mentions), _by_values(columns, targets), _by_runs(columns, targets)
+    for left, rights in chain(*ways):
         found[left].update(rights)
     return {left: np.array(sorted(rights - {left}), dtype=np.int64) for left, rights in sorted(found.items()) if rights}
 
 
-def _by_name(columns: Sequence[Column], targets: Sequence[int], mentions: Mentions) -> Iterator[tuple[int, int]]:
+def _by_name(
+    columns: Sequence[Column], targets: Sequence[int], mentions: Mentions
+) -> Iterator[tuple[int, Sequence[int]]]:
     of_table: dict[int, list[int]] = defaultdict(list)
     by_words: dict[tuple[str, ...], list[int]] = defaultdict(list)
     by_entity: dict[tuple[str, ...], list[int]] = defaultdict(list)
@@ -102,22 +102,18 @@ def _by_name(columns: Sequence[Column], targets: Sequence[int], mentions: Mentio
     for left, column in enumerate(columns):
         name = column.name
         for table, _ in mentions.of(column.spelt):
-            for right in of_table[table]:
-                yield left, right
+            yield left, of_table[table]
         if not name.entity and column.is_surrogate:
             continue
         for start in range(max(1, len(name.entity))):
-            for right in by_words.get(name.words[start:], ()):
-                yield left, right
+            yield left, by_words.get(name.words[start:], ())
         for start in range(len(name.entity)):
-            for right in by_entity.get(name.entity[start:], ()):
-                yield left, right
+            yield left, by_entity.get(name.entity[start:], ())
         if any(word in names.SELF_ROLES for word in name.entity):
-            for right in of_table[column.table]:
-                yield left, right
+            yield left, of_table[column.table]
 
 
-def _by_values(columns: Sequence[Column], targets: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
+def _by_values(columns: Sequence[Column], targets: Sequence[int]) -> Iterator[tuple[int, Sequence[int]]]:
     # Of a sample it is not known that what is not among its hashes is not in the column.
     known = {position: columns[position].profile.sketch for position in targets}
     sketches = {
@@ -155,7 +151,7 @@ def _by_values(columns: Sequence[Column], targets: Sequence[int]) -> Iterator[tu
         yield left, positions[hits[positions] >= SHARE * seen].tolist()
 
 
-def _by_runs(columns: Sequence[Column], targets: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
+def _by_runs(columns: Sequence[Column], targets: Sequence[int]) -> Iterator[tuple[int, Sequence[int]]]:
     """Integers that lie where a dense run does: at the very end of one from 1, or within one of high numbers."""
     dense = [position for position in targets if (run := columns[position].run) and run.density > 0.3 and run.low >= 0]
     if not dense:

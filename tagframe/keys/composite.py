@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from math import prod
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -44,8 +44,7 @@ _FEWEST_OF_PANEL = 4
 """Things by day or year, as (country, year): few rows tell, where one column says what and one when."""
 
 
-@dataclass(frozen=True)
-class _Shared:
+class _Shared(NamedTuple):
     """Columns of one name in two tables, the referencing one first."""
 
     left: Column

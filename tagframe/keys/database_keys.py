@@ -7,6 +7,7 @@ import hashlib
 import json
 import threading
 import weakref
+from contextlib import suppress
 from importlib import resources
 
 from tagframe.corpus.facts import FactStore
@@ -59,21 +60,18 @@ class DatabaseKeys:
             least: the share of all evidence from which on a pair does.
             kept: what the catalogue has of them, where that was read already.
         """
-        try:
-            known = None if kept is None else {(table, name) for table, name in json.loads(kept)}
-        except (ValueError, TypeError):
-            known = None
-        if known is None:
-            found = {
-                (table, name)
-                for pair in self.pairs
-                if pair.left_table != pair.right_table and evidence_share(pair.score) >= least
-                for table, names in ((pair.left_table, pair.left_columns), (pair.right_table, pair.right_columns))
-                for name in names
-            }
-            self._facts.put("key columns", self._name, self.state, json.dumps(sorted(found)))
-            return found
-        return known
+        with suppress(ValueError, TypeError):  # it is damaged
+            if kept is not None:
+                return {(table, name) for table, name in json.loads(kept)}
+        found = {
+            (table, name)
+            for pair in self.pairs
+            if pair.left_table != pair.right_table and evidence_share(pair.score) >= least
+            for table, names in ((pair.left_table, pair.left_columns), (pair.right_table, pair.right_columns))
+            for name in names
+        }
+        self._facts.put("key columns", self._name, self.state, json.dumps(sorted(found)))
+        return found
 
     @property
     def _name(self) -> str:

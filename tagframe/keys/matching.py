@@ -3,7 +3,7 @@
 Keys of one type are compared as they are. Where types differ, or text is left without a partner, the canonical forms of
 the *distinct* keys are compared (:mod:`tagframe.corpus.canonical`: "007" is 7, " Prague" is "prague"), on copies.
 Text is read as a number only beside a column of numbers, or where both columns are of digits throughout, or of decimals
-that one of them writes with as many places throughout: a version "1.10" is not "1.1", an account "007" is "0007", a
+that one of them writes with as many decimals throughout: a version "1.10" is not "1.1", an account "007" is "0007", a
 price "1.50" is "1.5". Nulls never match.
 """
 
@@ -226,16 +226,17 @@ _DECIMAL = re.compile(r"\s*[+-]?\d*\.?(\d*)\s*", re.ASCII)
 
 
 def _are_decimals(left: pd.Index, right: pd.Index) -> bool:
-    """Whether all are numbers, with as many places throughout on one side, and that or no more than needed on both."""
+    """Whether all are numbers, of which one side has as many decimals throughout, and either that or no more than
+    needed."""
     kinds = []
     for keys in (left, right):
         texts = [text for text in keys.tolist() if text.strip()]
         found = [_DECIMAL.fullmatch(text) for text in texts]
-        places = [one[1] for one in found if one is not None]
-        if len(places) < len(texts) or not texts:
+        decimals = [one[1] for one in found if one is not None]
+        if len(decimals) < len(texts) or not texts:
             return False
-        is_padded = len({*map(len, places)}) == 1 and places[0] != ""
-        kinds.append("padded" if is_padded else "" if any(one.endswith("0") for one in places) else "plain")
+        is_padded = len({*map(len, decimals)}) == 1 and decimals[0] != ""
+        kinds.append("padded" if is_padded else "" if any(one.endswith("0") for one in decimals) else "plain")
     return "padded" in kinds and "" not in kinds
 
 

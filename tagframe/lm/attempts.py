@@ -7,16 +7,19 @@ import contextlib
 import json
 import time
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from tagframe.errors import BudgetExceeded, LMError, LMRequestFailed, RequestTimedOut, RunStopped
 from tagframe.lm.budget import NOTHING, NOTHING_BUT_A_CALL, Budget, Cost, Window, dollars_of
 from tagframe.lm.pacing import Lane, Rates
 from tagframe.lm.pricing import Price, estimate_answer, estimate_tokens, most_tokens
 from tagframe.lm.prompt import LENGTHS, Parameters, Prompt
-from tagframe.lm.retry import RetryPolicy
 from tagframe.lm.store import ResponseStore
 from tagframe.lm.transport import Reply, Transport
 from tagframe.lm.usage import Usage
+
+if TYPE_CHECKING:
+    from tagframe.lm.model import LM
 
 HOPELESS = 64
 """So many requests of a run that time out before any is answered stop it; and so many rows that fail one after the
@@ -34,21 +37,16 @@ class Route:
     """Where the requests of a call go, and under which rules.
 
     Attributes:
-        model: its name, as the user gave it.
+        lm: the model, with its patience.
         rates: requests and tokens a minute, or None.
-        timeout: seconds for one request.
-        hedge_after: seconds after which a second request is sent beside a slow one, or None.
         store: where accepted answers are kept, or None.
         source: the id of this endpoint and model in that store.
     """
 
+    lm: LM
     transport: Transport
-    model: str
     lane: Lane
     rates: Rates | None
-    retry: RetryPolicy
-    timeout: float
-    hedge_after: float | None
     budget: Budget | None
     price: Price | None
     store: ResponseStore | None
@@ -150,7 +148,7 @@ class Attempts:
                 meter.retried += 1
                 return await self._attempt(prompt, meter, parameters)
 
-            return await self._route.retry.again(error, again, self._sleep)
+            return await self._route.lm.retry.again(error, again, self._sleep)
 
     async def _sleep(self, seconds: float) -> bool:
         """Wait; a run that stops does not wait for its backoffs, and is told so by False."""
@@ -160,15 +158,12 @@ class Attempts:
         return not self._stopping.is_set()
 
     async def _attempt(self, prompt: Prompt, meter: Meter, parameters: Parameters) -> Reply:
-        if self._route.hedge_after is None:
+        """The reply to a request; of a hedged one the first usable of two, the second sent where the first is slow."""
+        if self._route.lm.hedge_after is None:
             return await self._send(prompt, meter, parameters)
-        return await self._hedged(prompt, meter, parameters, self._route.hedge_after)
-
-    async def _hedged(self, prompt: Prompt, meter: Meter, parameters: Parameters, hedge_after: float) -> Reply:
-        """The first usable reply of two requests, the second sent only where the first is slow."""
         running = {asyncio.create_task(self._send(prompt, meter, parameters))}
         try:
-            done, _ = await asyncio.wait(running, timeout=hedge_after)
+            done, _ = await asyncio.wait(running, timeout=self._route.lm.hedge_after)
             if not done:
                 running.add(asyncio.create_task(self._send(prompt, meter, parameters)))
             while True:
@@ -190,14 +185,14 @@ class Attempts:
         try:
             if route.rates is not None:
                 await route.rates.take(expected, self._sleep)
-            started = await route.lane.enter(route.retry.patience, self._sleep, expected)
+            started = await route.lane.enter(route.lm.retry.patience, self._sleep, expected)
             told: Reply | LMRequestFailed | None = None
             try:
                 if self._stopped is not None:
                     raise _not_sent(self._stopped)
                 meter.sent += 1
                 spent = reserved  # what was sent counts as paid, until the server says what it took
-                reply = told = await route.transport.send(prompt, parameters, route.timeout)
+                reply = told = await route.transport.send(prompt, parameters, route.lm.timeout)
                 self._answered = True
                 cost, tokens_out = self._charge(prompt, reply, meter)
                 lengths.learn(allowed, tokens_out)
@@ -217,7 +212,7 @@ class Attempts:
                     spent = NOTHING_BUT_A_CALL
                 raise
             finally:
-                route.lane.leave(started, told, route.retry.patience, expected)
+                route.lane.leave(started, told, route.lm.retry.patience, expected)
                 meter.seconds += time.monotonic() - started
         finally:
             if route.budget is not None and reserved is not None:

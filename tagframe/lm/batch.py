@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -150,7 +151,7 @@ def import_answers(store: str | Path, file: str | Path, recorded_by: str | None 
         NotAStore: where ``store`` is a file of another program.
         OSError: where a file cannot be read or written.
     """
-    answers: dict[tuple[str, str], list[tuple[bytes, StoredAnswer]]] = {}
+    answers: list[tuple[str, str, bytes, StoredAnswer]] = []
     failed = []
     for number, line in _lines(Path(file)):
         try:
@@ -161,20 +162,15 @@ def import_answers(store: str | Path, file: str | Path, recorded_by: str | None 
         except (InvalidArgument, ValueError, TypeError, LookupError) as error:
             raise InvalidArgument(f"line {number} of {str(file)!r} is no answer: {error}") from error
         recorder = recorded_by or str(line.get("recorded_by") or model or BY_HAND)
-        answers.setdefault((model, recorder), []).append((key, answer))
-    counts: dict[str, int] = {}
+        answers.append((model, recorder, key, answer))
     with closing(ResponseStore(Path(store).expanduser())) as opened:
-        opened.put_imported(
-            [(model, recorder, key, answer) for (model, recorder), listed in answers.items() for key, answer in listed]
-        )
+        opened.put_imported(answers)
         # What was missed with its parameters is answered by a line that holds for all parameters.
-        answered = {key for listed in answers.values() for key, _ in listed}
+        answered = {key for _, _, key, _ in answers}
         opened.no_longer_missing(
             [key for key, body, sample in opened.missing() if _messages_key(body["messages"], sample) in answered]
         )
-    for (_, recorder), listed in answers.items():
-        counts[recorder] = counts.get(recorder, 0) + len(listed)
-    return Import(sum(counts.values()), tuple(failed), counts)
+    return Import(len(answers), tuple(failed), dict(Counter(recorder for _, recorder, _, _ in answers)))
 
 
 def recorded_by(store: str | Path) -> dict[str, int]:

@@ -79,7 +79,7 @@ class Run:
         self._ended = ended
         self._parser: Parser[_Asked] = Parser(self._parsed)
         # What must be alike for another call's request to do for one of this call.
-        of = (route.transport.endpoint, route.model, route.retry, route.timeout, id(route.rates))
+        of = (route.transport.endpoint, route.lm.model, route.lm.retry, route.lm.timeout, id(route.rates))
         self._rules = rules(*of)
         self._waiting: deque[_Asked] = deque()
         self._working = 0

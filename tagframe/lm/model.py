@@ -253,13 +253,10 @@ class LM:
                 store = kept
         settings = self.settings()
         return Route(
+            lm=self,
             transport=self.transport,
-            model=self.model,
             lane=lane,
             rates=rates_of(endpoint, self.model, settings.rpm, settings.tpm),
-            retry=self.retry,
-            timeout=self.timeout,
-            hedge_after=self.hedge_after,
             budget=account_of(settings.budget),
             price=self.price or price_of(self.model),
             store=store,

@@ -100,8 +100,8 @@ class Parameters:
         max_tokens: the answer's length in tokens at most, or None for the server's own limit.
         logprobs: whether the log probabilities of the answer's tokens are asked for; an answer that is stored without
             them is another than one with them, but where they are optional.
-        extra: further fields of the request's body, as ``seed`` or ``reasoning_effort``; a length among them counts in
-            place of ``max_tokens``.
+        extra: further fields of the request's body, as ``seed`` or ``reasoning_effort``; a length among them counts
+            before ``max_tokens``.
     """
 
     temperature: float = 0.0
