@@ -1,5 +1,5 @@
-"""Places that hold tables: their names, their rows, and statements over them; nothing of what they mean.
+"""Sources of tables: their names, their rows, and statements over them; nothing of what they mean.
 
-A new kind of place is a file with an :class:`~tagframe.engines.base.Engine`, and a line in
+A new kind of source is a file with an :class:`~tagframe.engines.base.Engine`, and a line in
 :mod:`tagframe.engines.registry`.
 """

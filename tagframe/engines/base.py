@@ -1,4 +1,4 @@
-"""What a place that holds tables can do.
+"""What a source of tables can do.
 
 An engine is one file, or the frames of one mapping. It names its tables, gives their rows (in pieces for profiling,
 whole, or some of them), tells whether it has changed, and runs statements over them. Nothing outside this room opens a
@@ -65,11 +65,11 @@ class TableShape:
         columns: names, in order.
         declared_types: the source's own word for each column's type, "" where it has none.
         primary_key, foreign_keys: as declared.
-        called, database: its name and its database in a corpus, where the place has tables of several databases; ""
-            for its name in the source, and for the database that is the whole place.
+        called, database: its name and its database in a corpus, where the source has tables of several databases; ""
+            for its name in the source, and for the database that is the whole source.
         unique: columns, and sets of them, in which the source lets no value repeat.
         comment, column_comments: what the source has to say of the table and of each column, or nothing.
-        state: changes whenever the table does; "" where only the whole place tells (its fingerprint).
+        state: changes whenever the table does; "" where only the whole source tells (its fingerprint).
     """
 
     name: str
@@ -95,12 +95,12 @@ class Chunk:
 
 @dataclass(frozen=True)
 class ColumnStatistics:
-    """What a place knows of a column without a pass over its rows.
+    """What a source knows of a column without a pass over its rows.
 
     Attributes:
         values: some of its distinct values, the most frequent first, as :meth:`Engine.chunks` would give them.
         whole: whether they are all of them.
-        nulls, distinct: numbers of rows and of distinct values that are not null; None where the place does not know.
+        nulls, distinct: numbers of rows and of distinct values that are not null; None where the source does not know.
         minimum, maximum: None where it does not know, or there are none.
     """
 
@@ -114,7 +114,7 @@ class ColumnStatistics:
 
 @dataclass(frozen=True)
 class TableStatistics:
-    """What a place knows of a table without a pass over its rows.
+    """What a source knows of a table without a pass over its rows.
 
     Attributes:
         rows: of the table; None where nothing is known but its names, as to look at its rows takes too long.
@@ -275,7 +275,7 @@ class EngineDefaults:
 
 
 class Engine(Protocol):
-    """One place that holds tables: a file, or a mapping of frames."""
+    """One source of tables: a file, or a mapping of frames."""
 
     @property
     def path(self) -> Path | None:
@@ -287,11 +287,11 @@ class Engine(Protocol):
 
     @property
     def identity(self) -> str:
-        """What the place is called in messages."""
+        """What the source is called in messages."""
 
     @property
     def is_database(self) -> bool:
-        """Whether the place is a database by itself, named after its file; else its folder is."""
+        """Whether the source is a database by itself, named after its file; else its folder is."""
 
     @property
     def dialect(self) -> Dialect:
@@ -317,7 +317,7 @@ class Engine(Protocol):
         """
 
     def closed(self) -> list[UnreadableTable]:
-        """What of the place its user has no right to read; these tables are not among the shapes."""
+        """What of the source its user has no right to read; these tables are not among the shapes."""
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows of a table in pieces.
@@ -327,7 +327,7 @@ class Engine(Protocol):
         """
 
     def statistics(self, shapes: Sequence[TableShape]) -> Iterator[TableStatistics | UnreadableTable] | None:
-        """What the place knows of tables, one after the other, without a pass over their rows.
+        """What the source knows of tables, one after the other, without a pass over their rows.
 
         None where it knows nothing: then rows are read. An error stands for a table of which nothing can be known.
         """
@@ -353,7 +353,7 @@ class Engine(Protocol):
         """
 
     def derivations(self, columns: Collection[tuple[str, str]]) -> Derivations:
-        """What the place computes from columns, given by table and name: columns of views, and generated ones.
+        """What the source computes from columns, given by table and name: columns of views, and generated ones.
 
         Raises:
             UnreadableTable, ServerGone: that cannot be looked up.
@@ -369,10 +369,10 @@ class Engine(Protocol):
         """
 
     def kept_open(self) -> AbstractContextManager[None]:
-        """A block in which this thread reads many tables: what it costs to open the place is paid once."""
+        """A block in which this thread reads many tables: what it costs to open the source is paid once."""
 
     def pushdown(self, tables: Sequence[str]) -> AbstractContextManager[Pushdown] | None:
-        """What of a merge of these tables runs in the place, over one state of them; None where nothing does."""
+        """What of a merge of these tables runs in the source, over one state of them; None where nothing does."""
 
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """Run one statement that nobody trusts: it can read what is named, within the limits, and do nothing else.
@@ -384,7 +384,7 @@ class Engine(Protocol):
         Raises:
             UnsafeSQL: it reads or calls what it may not.
             SQLFailed: it does not compile, or passes its limits.
-            UnreadableTable: the place cannot be read.
+            UnreadableTable: the source cannot be read.
         """
 
 

@@ -1,4 +1,4 @@
-"""Which columns a place computes from which others: those of views, and generated ones.
+"""Which columns a source computes from which others: those of views, and generated ones.
 
 What is not surely something else is taken for what a view shows: of a definition that is not understood, every column.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 Column = tuple[str, str]
-"""A table of the place, by its name there, and a column of it."""
+"""A table of the source, by its name there, and a column of it."""
 
 _ROW_NUMBERS = frozenset({"rowid", "_rowid_", "oid"})
 """What SQLite calls an integer primary key, too."""
@@ -26,7 +26,7 @@ _STATISTICS = re.compile(r"\bpg_(stats\w*|statistic\w*)\b", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Derivations:
-    """What a place computes from some of its columns.
+    """What a source computes from some of its columns.
 
     Attributes:
         parents: of each column that is computed from them, also by way of others: those that it is computed from.
@@ -43,7 +43,7 @@ def derivations(
     """All that is computed from columns.
 
     Args:
-        columns: of the place.
+        columns: of the source.
         computed: the columns that are computed from one directly, by its table and its name in whatever case.
         unclear: as in :class:`Derivations`.
     """

@@ -53,11 +53,11 @@ class FrameEngine(RowsOnly):
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """A copy of a frame, index included, with its columns' names as text."""
         frame = self.frames[table]
-        places = {str(name): place for place, name in enumerate(frame.columns)}
-        chosen = list(places) if columns is None else list(columns)
+        positions = {str(name): position for position, name in enumerate(frame.columns)}
+        chosen = list(positions) if columns is None else list(columns)
         some = frame if limit is None else frame.head(limit)
         # One copy, whatever is chosen: a frame of the chosen columns first would be a second one.
-        data = {name: some.iloc[:, places[name]] for name in chosen}
+        data = {name: some.iloc[:, positions[name]] for name in chosen}
         return pd.DataFrame(data, index=some.index, columns=chosen, copy=True)
 
     def fingerprint(self, known: Stamp | None = None) -> None:
@@ -66,7 +66,7 @@ class FrameEngine(RowsOnly):
 
 def frame_chunk(frame: pd.DataFrame) -> Chunk:
     """The rows of a frame as a chunk."""
-    return Chunk(len(frame), [frame.iloc[:, position] for position in range(frame.shape[1])])
+    return Chunk(len(frame), [cells for _, cells in frame.items()])
 
 
 def frame_engines(
@@ -129,14 +129,14 @@ def _with_levels(name: str, frame: pd.DataFrame) -> pd.DataFrame:
         )
     levels = list(map(str, frame.index.names))
     columns = list(map(str, frame.columns))
-    for place, level in enumerate(levels):
-        values = frame.index.get_level_values(place)
-        is_twice = levels.index(level) != place
+    for number, level in enumerate(levels):
+        values = frame.index.get_level_values(number)
+        is_twice = levels.index(level) != number
         if is_twice or (level in columns and not values.equals(pd.Index(frame.iloc[:, columns.index(level)]))):
             raise InvalidArgument(
                 f"{name!r} has an index level {level!r} and a column or another level of that name, of unlike values: "
                 "rename one, as by frame.rename_axis('other')"
             )
-    new = [place for place, level in enumerate(levels) if level not in columns]
+    new = [number for number, level in enumerate(levels) if level not in columns]
     found = frame.reset_index(new) if new else frame
     return found if len(new) == len(levels) else found.reset_index(drop=True)

@@ -1,8 +1,8 @@
 """The canonical form of a column's values in SQL, as far as SQL can say it.
 
 :mod:`tagframe.corpus.canonical` has the rules. What a statement cannot say alike (text beyond printable ASCII, moments
-written as text, floats that are written with an exponent) is *odd*: a place gives those values, and they get their form
-here. PostgreSQL and DuckDB share most words; they differ in how a text is matched.
+written as text, floats that are written with an exponent) is *odd*: a source gives those values, and they get their
+form here. PostgreSQL and DuckDB share most words; they differ in how a text is matched.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ class Form:
     given: str = ""
     read: Callable[[Any], Any] | None = None
 
-    def hashes(self, place: str, most: int) -> str:
+    def hashes(self, from_item: str, most: int) -> str:
         """The smallest hashes of the values of a table, as 16 hexadecimal digits, which sort as the numbers do."""
         rest = f" WHERE NOT coalesce(({self.odd}), false)" if self.odd else ""
         return (
-            f"SELECT DISTINCT substr(md5(q.c), 1, 16) AS h FROM (SELECT {self.text} AS c FROM {place} AS t{rest}) AS q "
-            f"WHERE q.c IS NOT NULL ORDER BY h LIMIT {most}"
+            "SELECT DISTINCT substr(md5(q.c), 1, 16) AS h FROM "
+            f"(SELECT {self.text} AS c FROM {from_item} AS t{rest}) AS q WHERE q.c IS NOT NULL ORDER BY h LIMIT {most}"
         )
 
-    def others(self, place: str, most: int) -> str:
+    def others(self, from_item: str, most: int) -> str:
         """The odd values of a table."""
-        return f"SELECT DISTINCT {self.given} AS k FROM {place} AS t WHERE {self.odd} LIMIT {most}"
+        return f"SELECT DISTINCT {self.given} AS k FROM {from_item} AS t WHERE {self.odd} LIMIT {most}"
 
     def found(self, digits: list[str], others: list[Any]) -> Hashes:
         """What the two statements gave."""

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 class Refused(UnreadableTable):
-    """A place does not take a statement of ours: the merge takes another way."""
+    """A source does not take a statement of ours: the merge takes another way."""
 
 
 @dataclass(frozen=True)
 class Within:
-    """Values of a column of another table of the place, of the rows that a selection chooses there."""
+    """Values of a column of another table of the source, of the rows that a selection chooses there."""
 
     table: str
     column: str
@@ -42,7 +42,7 @@ class Selection:
     Attributes:
         tests: of its columns; see :meth:`Pushdown.says`.
         keys: column → the values that it may have, without nulls and duplicates.
-        within: column → the rows of another table of the place in which its value stands.
+        within: column → the rows of another table of the source in which its value stands.
     """
 
     tests: tuple[CellTest, ...] = ()
@@ -82,11 +82,11 @@ class Statement:
 
 
 class Pushdown(ABC):
-    """One state of some tables of a place.
+    """One state of some tables of a source.
 
-    Every method raises :class:`~tagframe.errors.UnreadableTable` where the place cannot answer,
+    Every method raises :class:`~tagframe.errors.UnreadableTable` where the source cannot answer,
     :class:`~tagframe.errors.ColumnNotFound` for a column that a table has no more, and
-    :class:`~tagframe.errors.ServerGone` where the place is gone.
+    :class:`~tagframe.errors.ServerGone` where the source is gone.
 
     Attributes:
         kind: of the engine.
@@ -144,20 +144,20 @@ class Pushdown(ABC):
         names = [self.compared(table, column) for column in columns]
         filled = " AND ".join(f"{name} IS NOT NULL" for name in names)
         twice = (
-            f"SELECT 1 AS k FROM {self.place(table)} AS t WHERE {filled} "
+            f"SELECT 1 AS k FROM {self.from_item(table)} AS t WHERE {filled} "
             f"GROUP BY {', '.join(names)} HAVING count(*) > 1 LIMIT 1"
         )
         return self.known(table, ("unique", *columns), lambda: not self.values(twice, table))
 
     def lets_none_repeat(self, table: str, columns: Sequence[str]) -> bool:
-        """Whether the place itself lets no key of these columns repeat."""
+        """Whether the source itself lets no key of these columns repeat."""
         return False
 
     def size(self, table: str) -> int:
-        return int(self.numbers(f"SELECT count(*) AS n FROM {self.place(table)}")["n"])
+        return int(self.numbers(f"SELECT count(*) AS n FROM {self.from_item(table)}")["n"])
 
     def known(self, table: str, fact: tuple[Any, ...], find: Callable[[], bool]) -> bool:
-        """What was found out of the rows of a table; a place that can tell when these change finds it out once."""
+        """What was found out of the rows of a table; a source that can tell when these change finds it out once."""
         return find()
 
     def lone(self, table: str, column: str, other: str, other_column: str, most: int) -> tuple[list[str], list[str]]:
@@ -165,11 +165,11 @@ class Pushdown(ABC):
         other one holds."""
         mine, theirs = self.compared(table, column), f"o.{quoted(other_column)}"
         lone = self.values(
-            f"SELECT DISTINCT {mine} AS k FROM {self.place(table)} AS t WHERE {mine} IS NOT NULL AND {mine} NOT IN "
-            f"(SELECT {theirs} FROM {self.place(other)} AS o WHERE {theirs} IS NOT NULL) LIMIT {most}",
+            f"SELECT DISTINCT {mine} AS k FROM {self.from_item(table)} AS t WHERE {mine} IS NOT NULL AND {mine} NOT IN "
+            f"(SELECT {theirs} FROM {self.from_item(other)} AS o WHERE {theirs} IS NOT NULL) LIMIT {most}",
             table,
         )
-        held = f"SELECT DISTINCT {theirs} AS k FROM {self.place(other)} AS o WHERE {theirs} IS NOT NULL"
+        held = f"SELECT DISTINCT {theirs} AS k FROM {self.from_item(other)} AS o WHERE {theirs} IS NOT NULL"
         return lone, self.values(held, other) if lone else []
 
     # --- whole joins --------------------------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ class Pushdown(ABC):
         for column in columns:
             self.cell_kind(table, column)  # raises where the table has it no more
         shown = ", ".join(f"t.{quoted(column)}" for column in columns) or "NULL"
-        start, order = f"SELECT {shown} FROM {self.place(table)} AS t", self.order(table)
+        start, order = f"SELECT {shown} FROM {self.from_item(table)} AS t", self.order(table)
         tail = f"{f' ORDER BY {order}' * bool(order)}{'' if limit is None else f' LIMIT {int(limit)}'}"
         names = [(table, column, column) for column in columns]
         found = self.rows(Statement(f"{start}{self.where(table, selection)}{tail}", names, f"table {table!r}"))
@@ -232,7 +232,7 @@ class Pushdown(ABC):
         """The distinct values of the chosen rows that are not null; None where there are more than ``most``."""
         here, word = self.compared(table, column), " WHERE " if selection.is_whole else " AND "
         found = self.values(
-            f"SELECT DISTINCT {here} AS k FROM {self.place(table)} AS t{self.where(table, selection)}"
+            f"SELECT DISTINCT {here} AS k FROM {self.from_item(table)} AS t{self.where(table, selection)}"
             f"{word}{here} IS NOT NULL LIMIT {most + 1}",
             table,
         )
@@ -249,7 +249,7 @@ class Pushdown(ABC):
         """
         text = self.as_bytes(self.compared(table, column))
         found = self.values(
-            f"SELECT DISTINCT {text} AS k FROM {self.place(table)} AS t "
+            f"SELECT DISTINCT {text} AS k FROM {self.from_item(table)} AS t "
             f"WHERE NOT ({self.one_of(table, column, keys)}) AND {self._might_be(text, forms)} LIMIT {most + 1}",
             table,
         )
@@ -269,12 +269,12 @@ class Pushdown(ABC):
             parts.append(f"{here} IN (… {len(keys):,} keys …)" if brief else self.one_of(table, column, keys))
         for column, other in selection.within.items():
             inner = self.where(other.table, other.selection, brief=brief)
-            there = f"SELECT {self.compared(other.table, other.column)} FROM {self.place(other.table)} AS t{inner}"
+            there = f"SELECT {self.compared(other.table, other.column)} FROM {self.from_item(other.table)} AS t{inner}"
             parts.append(f"{self.compared(table, column)} IN ({there})")
         return f" WHERE {' AND '.join(parts)}" if parts else ""
 
     @abstractmethod
-    def place(self, table: str) -> str:
+    def from_item(self, table: str) -> str:
         """What stands in FROM."""
 
     def compared(self, table: str, column: str) -> str:

@@ -36,11 +36,11 @@ def relation(frame: pd.DataFrame) -> pa.Table:
     import pyarrow as pa
 
     arrays = []
-    for place in range(frame.shape[1]):
+    for name, cells in frame.items():
         try:
-            arrays.append(pa.array(storable(frame.iloc[:, place]), from_pandas=True))
+            arrays.append(pa.array(storable(cells), from_pandas=True))
         except OverflowError as error:
-            raise SQLFailed(f"column {str(frame.columns[place])!r} holds an integer beyond 64 bits") from error
+            raise SQLFailed(f"column {str(name)!r} holds an integer beyond 64 bits") from error
     return pa.Table.from_arrays(arrays, names=list(map(str, frame.columns)))
 
 

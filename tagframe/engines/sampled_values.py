@@ -1,4 +1,4 @@
-"""Some values of the columns of a place, and their hashes: what keys are inferred from where rows are not read."""
+"""Some values of the columns of a source, and their hashes: what keys are inferred from where rows are not read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SAMPLED = 50_000
 
 
 class SampledValues(Pushdown):
-    """A place that also tells of some values of its columns."""
+    """A source that also tells of some values of its columns."""
 
     def hashes(self, table: str, column: str, most: int, most_odd: int) -> Hashes | None:
         """The smallest hashes of the column's canonical values, and what has to get its canonical form here.
@@ -25,10 +25,10 @@ class SampledValues(Pushdown):
         form = self.form(table, column)
         if form is None:
             return None
-        others = self.values(form.others(self.place(table), most_odd + 1), table) if form.odd else []
+        others = self.values(form.others(self.from_item(table), most_odd + 1), table) if form.odd else []
         if len(others) > most_odd:
             return None
-        return form.found(self.values(form.hashes(self.place(table), most), table), others)
+        return form.found(self.values(form.hashes(self.from_item(table), most), table), others)
 
     @abstractmethod
     def matches(self, text: str, pattern: str) -> str:
@@ -48,7 +48,7 @@ class SampledValues(Pushdown):
 
     @abstractmethod
     def stop_after(self, seconds: float) -> None:
-        """Statements from here on are stopped after so long, where the place can stop them."""
+        """Statements from here on are stopped after so long, where the source can stop them."""
 
     def some(self, table: str, column: str, most: int) -> str:
         """A query for some distinct values of a column that are not null, so many at most, as ``k``.
@@ -56,8 +56,8 @@ class SampledValues(Pushdown):
         Those of the smallest hashes among :data:`SAMPLED` rows from all over the table, so that they are no first ones.
         """
         rows, ending = self.sample(table)
-        here = self.compared(table, column)
-        some = f"SELECT {here} AS k FROM {self.place(table)} AS t{rows} WHERE t.{quoted(column)} IS NOT NULL{ending}"
+        read = f"{self.from_item(table)} AS t{rows}"
+        some = f"SELECT {self.compared(table, column)} AS k FROM {read} WHERE t.{quoted(column)} IS NOT NULL{ending}"
         once = f"SELECT DISTINCT s.k FROM ({some}) AS s"
         return f"SELECT d.k FROM ({once}) AS d ORDER BY md5(CAST(d.k AS varchar)) LIMIT {most}"
 
@@ -66,8 +66,8 @@ class SampledValues(Pushdown):
         """What takes some of the rows of a large table, the same ones each time: before WHERE, and after it."""
 
     def contained(self, table: str, column: str, other: str, other_column: str, most: int) -> tuple[int, int]:
-        """Some distinct values of a column, and how many of them another column of the place holds."""
-        theirs = f"SELECT DISTINCT {self.compared(other, other_column)} AS k FROM {self.place(other)} AS t"
+        """Some distinct values of a column, and how many of them another column of the source holds."""
+        theirs = f"SELECT DISTINCT {self.compared(other, other_column)} AS k FROM {self.from_item(other)} AS t"
         query = (
             f"WITH v AS MATERIALIZED ({self.some(table, column, most)}) "
             f"SELECT count(*) AS seen, count(o.k) AS found FROM v LEFT JOIN "
@@ -82,6 +82,6 @@ class SampledValues(Pushdown):
 
     def held(self, table: str, column: str, keys: pd.Index) -> int:
         """How many of these keys a column holds."""
-        query = f"SELECT DISTINCT {self.compared(table, column)} AS k FROM {self.place(table)} AS t"
+        query = f"SELECT DISTINCT {self.compared(table, column)} AS k FROM {self.from_item(table)} AS t"
         counted = f"SELECT count(*) AS n FROM ({query} WHERE {self.one_of(table, column, keys)}) AS s"
         return int(self.values(counted, table)[0])

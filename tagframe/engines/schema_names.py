@@ -14,10 +14,10 @@ def table_key(schema: str, name: str) -> str:
     return f"{json.dumps(schema) if '.' in schema or schema.startswith(chr(34)) else schema}.{name}"
 
 
-def place_of(key: str) -> tuple[str, str]:
+def schema_and_name(key: str) -> tuple[str, str]:
     """Schema and table of such a name.
 
-    >>> place_of("sales.orders"), place_of('"old.sales".orders')
+    >>> schema_and_name("sales.orders"), schema_and_name('"old.sales".orders')
     (('sales', 'orders'), ('old.sales', 'orders'))
     """
     if key.startswith('"'):

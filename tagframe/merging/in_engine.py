@@ -359,7 +359,7 @@ class _EngineMerge:
         tested = [test for condition in asked.where.tests for test in tests_of(condition)]
         values = tuple((type(value), repr(value)) for test in tested for value in test.values)
         kinds = tuple(self.place.cell_kind(self.name(test.column[0]), test.column[1]) for test in tested)
-        places = tuple(self.place.place(self.name(table)) for table in self.plan.tables)
+        places = tuple(self.place.from_item(self.name(table)) for table in self.plan.tables)
         shape = repr(asked.where.tests)
         return (self.place.kind, places, self.plan, asked.how, tuple(asked.wanted.items()), shape, values, kinds,
                 asked.limit, self._ordered, first)  # fmt: skip

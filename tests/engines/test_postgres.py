@@ -22,7 +22,7 @@ import pytest
 import tagframe as tf
 from tagframe.engines.postgres.engine import PostgresEngine, postgres_engine
 from tagframe.engines.postgres.pool import close_connections
-from tagframe.engines.schema_names import place_of, table_key
+from tagframe.engines.schema_names import schema_and_name, table_key
 from tagframe.errors import (
     ColumnNotFound,
     InvalidArgument,
@@ -252,7 +252,7 @@ def test_rows_are_picked_by_an_integer_key(database):
 
 def test_names_of_tables_are_told_apart():
     for schema, name in (("a", "b.c"), ("a.b", "c"), ('"a', "b"), ("ü.x", '"'), ("", ".")):
-        assert place_of(table_key(schema, name)) == (schema, name)
+        assert schema_and_name(table_key(schema, name)) == (schema, name)
     assert table_key("a", "b.c") != table_key("a.b", "c")
 
 

@@ -227,8 +227,8 @@ def named_errors(*tables: LakeTable) -> Iterator[None]:
                         "looks again"
                     ) from error
         names = ", ".join(repr(table.called) for table in tables)
-        place = next((file for table in tables for file in table.files if file in str(error)), "")
-        where = place or ", ".join(str(table.place) for table in tables)
+        named = next((file for table in tables for file in table.files if file in str(error)), "")
+        where = named or ", ".join(str(table.place) for table in tables)
         raise UnreadableTable(f"table {names} of {where} cannot be read: {said}") from error
 
 

@@ -37,8 +37,8 @@ from tagframe.errors import UnreadableTable, UnreadableTableWarning, place, warn
 class LakeEngine(EngineDefaults):
     """Tables of files, queried by DuckDB without being loaded.
 
-    Rows of Parquet files are numbered by their places in their files. Integers beside nulls are ``Int64``, as those of
-    files that pandas reads.
+    Rows of Parquet files are numbered by their positions in their files. Integers beside nulls are ``Int64``, as those
+    of files that pandas reads.
 
     Attributes:
         path: the folder.
@@ -117,7 +117,7 @@ class LakeEngine(EngineDefaults):
         return found if names else found.iloc[:, :0]
 
     def numbered(self, table: str, columns: Sequence[str]) -> tuple[RowNumbers, pd.DataFrame] | None:
-        """The rows of these columns, by their places; None where only Parquet files number them."""
+        """The rows of these columns, by their positions; None where only Parquet files number them."""
         opened = self.lake.opened(table)
         if not opened.number:
             return None
@@ -129,7 +129,7 @@ class LakeEngine(EngineDefaults):
         return numbers, frame.set_axis(list(columns), axis="columns")
 
     def pick(self, table: str, columns: Sequence[str], numbers: RowNumbers) -> pd.DataFrame:
-        """The rows at these places."""
+        """The rows at these positions."""
         import pyarrow as pa
 
         opened = self.lake.opened(table)

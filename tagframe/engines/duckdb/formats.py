@@ -29,7 +29,7 @@ class Logged:
     """A table whose log tells which files count.
 
     Attributes:
-        source: what DuckDB reads in its place: an Arrow dataset, which is to be registered.
+        source: what DuckDB reads for it: an Arrow dataset, which is to be registered.
         footers: gives those of its files, by :mod:`pyarrow.parquet`; None where they are not all that counts.
     """
 

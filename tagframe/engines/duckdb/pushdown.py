@@ -39,19 +39,19 @@ def pushdown_in(lake: Lake, tables: Sequence[str]) -> Iterator[LakePushdown]:
         UnreadableTable: a file cannot be read, or was exchanged meanwhile.
     """
     opened = {table: lake.opened(table) for table in tables}
-    places = [one.table for one in opened.values()]
-    with named_errors(*places):
-        before = [place.state() for place in places]
+    read = [one.table for one in opened.values()]
+    with named_errors(*read):
+        before = [table.state() for table in read]
     yield LakePushdown(lake, opened)
-    with named_errors(*places):
-        after = [place.state() for place in places]
-    for place, one, other in zip(places, before, after, strict=True):
+    with named_errors(*read):
+        after = [table.state() for table in read]
+    for table, one, other in zip(read, before, after, strict=True):
         if one != other:
-            raise UnreadableTable(f"table {place.name!r} of {place.place} changed while it was read: try again")
+            raise UnreadableTable(f"table {table.name!r} of {table.place} changed while it was read: try again")
 
 
 class LakePushdown(SampledValues):
-    """Keys are relations that statements read in place. Rows of Parquet files are numbered; those of others come in an
+    """Keys are relations that statements read. Rows of Parquet files are numbered; those of others come in an
     order that is the same each time."""
 
     kind = dialect = "duckdb"
@@ -103,16 +103,16 @@ class LakePushdown(SampledValues):
         from sqlglot import exp
 
         opened = self._opened[table]
-        place = opened.source
+        source = opened.source
         if numbered or first is not None:
             rest = ""
             if first is not None:
                 of_parquet = f" WHERE file_index = 0 AND file_row_number < {first}"
                 rest = of_parquet if opened.number else f" LIMIT {first}"
             number = opened.number or "row_number() OVER ()"
-            place = f"(SELECT *, {number} AS {quoted(self._number(table))} FROM {opened.source}{rest})"
+            source = f"(SELECT *, {number} AS {quoted(self._number(table))} FROM {opened.source}{rest})"
         name = exp.TableAlias(this=exp.to_identifier(alias, quoted=True))
-        return exp.Table(this=exp.Var(this=place), alias=name)
+        return exp.Table(this=exp.Var(this=source), alias=name)
 
     def number(self, table: str, alias: str) -> exp.Expr:
         """A column that :meth:`item` adds."""
@@ -157,7 +157,7 @@ class LakePushdown(SampledValues):
         """Rows from all over its files."""
         return "", f" USING SAMPLE reservoir({SAMPLED} ROWS) REPEATABLE (1)"
 
-    def place(self, table: str) -> str:
+    def from_item(self, table: str) -> str:
         return self._opened[table].source
 
     def one_of(self, table: str, column: str, keys: pd.Index) -> str:
@@ -204,11 +204,11 @@ _FORMS: Forms = {
 
 
 def _renamed(table: pa.Table) -> pa.Table:
-    """Columns by their places, as two names may be alike to DuckDB, and texts of few values as texts."""
+    """Columns by their positions, as two names may be alike to DuckDB, and texts of few values as texts."""
     import pyarrow as pa
 
     return pa.Table.from_arrays(
-        list(map(_plain, table.columns)), names=[f"c{place}" for place in range(table.num_columns)]
+        list(map(_plain, table.columns)), names=[f"c{number}" for number in range(table.num_columns)]
     )
 
 

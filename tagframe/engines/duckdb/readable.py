@@ -36,7 +36,7 @@ def readable(frame: pd.DataFrame, hidden: Sequence[str] = ()) -> Any:
 
     from tagframe.engines.duckdb.scanned import Scanned
 
-    columns = {str(name): frame.iloc[:, place] for place, name in enumerate(frame.columns) if str(name) not in hidden}
+    columns = {str(name): cells for name, cells in frame.items() if str(name) not in hidden}
     # A table has one column at least.
     columns = columns or {"nothing": pd.Series(np.nan, index=frame.index)}
     check_names("columns", columns, str.lower)

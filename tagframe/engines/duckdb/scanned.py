@@ -84,16 +84,16 @@ def _parts(text: str) -> Iterator[str]:
         return
     depth = start = 0
     quoted, inner, parts = False, text[1:-1], []
-    for place, letter in enumerate(inner):
+    for position, letter in enumerate(inner):
         if letter == '"':
             quoted = not quoted
         elif not quoted:
             depth += (letter == "(") - (letter == ")")
             if depth < 0:
                 return
-            if depth == 0 and inner.startswith(" and ", place):
-                parts.append(inner[start:place])
-                start = place + 5
+            if depth == 0 and inner.startswith(" and ", position):
+                parts.append(inner[start:position])
+                start = position + 5
     if not parts:
         yield inner
     for part in [*parts, inner[start:]] if parts else ():

@@ -120,8 +120,8 @@ def _worker(reads_relations: bool) -> Kind:
     """The worker process, with the folders of the packages that it needs."""
     module = "relations_worker" if reads_relations else "worker"
     found = (importlib.util.find_spec(name) for name in ("duckdb", "_duckdb", "pyarrow", "numpy"))
-    places = [Path(spec.origin).resolve() for spec in found if spec is not None and spec.origin is not None]
-    folders = [place.parent.parent if place.name.startswith("__init__.") else place.parent for place in places]
+    origins = [Path(spec.origin).resolve() for spec in found if spec is not None and spec.origin is not None]
+    folders = [path.parent.parent if path.name.startswith("__init__.") else path.parent for path in origins]
     return Kind(f"tagframe.engines.duckdb.{module}", tuple(dict.fromkeys(map(str, folders))), is_slow=True)
 
 

@@ -203,7 +203,7 @@ def _nested(array: pa.Array) -> int:
     elif pa.types.is_struct(kind):
         inner = array.flatten()
     elif pa.types.is_union(kind):
-        inner = [array.field(place) for place in range(kind.num_fields)]
+        inner = [array.field(number) for number in range(kind.num_fields)]
     else:
         return 0
     return sum(_NESTED_CELL * len(one) + _nested(one) for one in inner)
@@ -301,10 +301,10 @@ def _nodes(tree: Any, tables: frozenset[str]) -> Iterator[tuple[Mapping[str, Any
             for entry in entries.get("map", []) if isinstance(entries, Mapping) else []:
                 waiting.append((entry, known))
                 known |= {str(entry["key"]).lower()}
-            for place, part in one.items():
-                if place == "right" and one.get("type") == "RECURSIVE_CTE_NODE":
+            for key, part in one.items():
+                if key == "right" and one.get("type") == "RECURSIVE_CTE_NODE":
                     waiting.append((part, known | {str(one["cte_name"]).lower()}))
-                elif place != "cte_map":
+                elif key != "cte_map":
                     waiting.append((part, known))
         elif isinstance(one, list):
             waiting += [(part, known) for part in one]

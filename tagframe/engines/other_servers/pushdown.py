@@ -65,7 +65,7 @@ class OtherServerPushdown(Pushdown):
 
     def _holds_integers(self, table: str, column: str) -> bool:
         odd = f"typeof(t.{quoted(column)}) NOT IN ('integer', 'null')"
-        return not self.values(f"SELECT 1 AS k FROM {self.place(table)} AS t WHERE {odd} LIMIT 1", table)
+        return not self.values(f"SELECT 1 AS k FROM {self.from_item(table)} AS t WHERE {odd} LIMIT 1", table)
 
     def cell_kind(self, table: str, column: str) -> Kind:
         """Of integers, and of texts that are compared by their signs."""
@@ -106,7 +106,7 @@ class OtherServerPushdown(Pushdown):
         return dict(zip(found.keys(), found.one(), strict=True))
 
     def size(self, table: str) -> int:
-        return int(self.values(f"SELECT count(*) AS n FROM {self.place(table)} AS t", table)[0])
+        return int(self.values(f"SELECT count(*) AS n FROM {self.from_item(table)} AS t", table)[0])
 
     def values(self, sql: str, table: str) -> list[Any]:
         """As they are; the statement is written with the server's quotes."""
@@ -115,7 +115,7 @@ class OtherServerPushdown(Pushdown):
         (query,) = sqlglot.transpile(sql, read="postgres", write=self.dialect)
         return [value for (value,) in self._run(query)]
 
-    def place(self, table: str) -> str:
+    def from_item(self, table: str) -> str:
         known = self._tables[table]
         return f"{f'{quoted(known.schema)}.' if known.schema else ''}{quoted(known.shape.called)}"
 

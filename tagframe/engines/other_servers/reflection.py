@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tagframe.engines.base import ForeignKey, TableShape
 from tagframe.engines.derivations import Derivations, View, derivations, names_in
-from tagframe.engines.schema_names import place_of, table_key
+from tagframe.engines.schema_names import schema_and_name, table_key
 from tagframe.errors import SourceNotFound, did_you_mean
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def shape_of(connection: sa.Connection, key: str) -> Place | None:
     import sqlalchemy as sa
 
     inspector = sa.inspect(connection)
-    database, name = place_of(key)
+    database, name = schema_and_name(key)
     schema = database if inspector.default_schema_name is not None else None
     return _shapes(inspector, [schema], {"filter_names": [name]}).get(key)
 
@@ -142,7 +142,7 @@ def derivations_of(
             if not text or names is None or column.casefold() in names:
                 yield table, name
         for key, view in views.items():
-            if key != table and view.reads(place_of(table)[1]):
+            if key != table and view.reads(schema_and_name(table)[1]):
                 for name in view.shows(column):
                     yield key, name
 

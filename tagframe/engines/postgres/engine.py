@@ -41,7 +41,7 @@ from tagframe.engines.postgres.pushdown import PostgresPushdown
 from tagframe.engines.postgres.statement import POSTGRES, run_statement
 from tagframe.engines.postgres.statistics import SECONDS, statistics_of
 from tagframe.engines.postgres.types import INTEGERS, MOMENTS, frame_of, out_of_calendar, travels_as
-from tagframe.engines.schema_names import place_of
+from tagframe.engines.schema_names import schema_and_name
 from tagframe.errors import ColumnNotFound, SourceNotFound, UnreadableTable, did_you_mean
 
 _RAN = """
@@ -242,7 +242,7 @@ class PostgresEngine:
     @contextmanager
     def pushdown(self, tables: Sequence[str]) -> Iterator[PostgresPushdown]:
         """All statements see one state of the tables."""
-        places = [place_of(table) for table in tables]
+        places = [schema_and_name(table) for table in tables]
         known = kept(self.server, places)
         with ExitStack() as stack:
             if known is not None:
@@ -255,7 +255,7 @@ class PostgresEngine:
 
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """In a transaction of its own that only reads; ``relations`` go along as values."""
-        places = {readable.table: place_of(readable.table) for readable in statement.tables.values()}
+        places = {readable.table: schema_and_name(readable.table) for readable in statement.tables.values()}
         with looking(self.server) as held:
             now = self._all_there(tables_now(held, places.values()), list(places)) if places else {}
             schemas = all_schemas(held)
@@ -274,7 +274,7 @@ class PostgresEngine:
         )
 
     def _now(self, reads: Reading, table: str) -> ServerTable:
-        return self._all_there(tables_now(reads, [place_of(table)]), [table])[table]
+        return self._all_there(tables_now(reads, [schema_and_name(table)]), [table])[table]
 
     def _all_there(self, found: dict[str, ServerTable], tables: Sequence[str]) -> dict[str, ServerTable]:
         for table in tables:

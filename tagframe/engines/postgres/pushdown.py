@@ -169,7 +169,7 @@ class PostgresPushdown(SampledValues):
         if limit is not None and order == "t.ctid":
             order = ""  # it would sort the whole table, which as a rule is read in this order anyway
         tail = f"{f' ORDER BY {order}' * bool(order)}{'' if limit is None else f' LIMIT {int(limit)}'}"
-        start = f"FROM {self.place(table)} AS t"
+        start = f"FROM {self.from_item(table)} AS t"
         found = self._engine.fetched(
             self._reads, chosen, f"{start}{self.where(table, selection)}{tail}", f"table {table!r}"
         )
@@ -205,14 +205,14 @@ class PostgresPushdown(SampledValues):
         known = self._tables[table]
         if known.kind not in ("r", "m"):
             return "", f" LIMIT {SAMPLED}"
-        oid = f"{literal(self.place(table))}::regclass"
+        oid = f"{literal(self.from_item(table))}::regclass"
         # Of a table that was never analysed the size is known; rows of a hundred bytes are a guess.
         rows = "CASE WHEN c.reltuples >= 0 THEN c.reltuples ELSE pg_relation_size(c.oid) / 100.0 END::float8"
         (known_rows,) = self.values(f"SELECT {rows} FROM pg_class AS c WHERE c.oid = {oid}", table)
         share = SAMPLED / max(1.0, known_rows)
         return (f" TABLESAMPLE SYSTEM ({100 * share:.6f}) REPEATABLE (1)" if share < 1 else ""), ""
 
-    def place(self, table: str) -> str:
+    def from_item(self, table: str) -> str:
         known = self._tables[table]
         return f"{quoted(known.schema)}.{quoted(known.name)}"
 

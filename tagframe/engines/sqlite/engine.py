@@ -195,12 +195,12 @@ class SQLiteEngine(EngineDefaults):
     def _connection(
         self, table: str | None = None, kept: sqlite3.Connection | None = None
     ) -> Iterator[sqlite3.Connection]:
-        place = f"table {table!r} of {self.path}" if table else str(self.path)
+        what = f"table {table!r} of {self.path}" if table else str(self.path)
         try:
             with nullcontext(kept) if kept is not None else closing(connect_readonly(self.path)) as connection:
                 yield connection
         except (sqlite3.Error, OSError) as error:
-            raise UnreadableTable(f"{place} cannot be read: {error}") from error
+            raise UnreadableTable(f"{what} cannot be read: {error}") from error
 
 
 _kept = threading.local()

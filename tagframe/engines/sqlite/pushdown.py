@@ -31,7 +31,7 @@ _TESTED = (bool, int, float, str, Decimal, dt.date)
 
 
 def table_columns(connection: sqlite3.Connection, table: str) -> list[tuple[str, str, int]]:
-    """(name, declared type, place in the primary key or 0) of each column, generated ones too, hidden ones not."""
+    """(name, declared type, position in the primary key or 0) of each column, generated ones too, hidden ones not."""
     rows = connection.execute(f"PRAGMA table_xinfo({quoted(table)})")
     return [(name, declared, key) for _, name, declared, _, _, key, hidden in rows if hidden != 1]
 
@@ -175,7 +175,7 @@ class SQLitePushdown(Pushdown):
     def values(self, sql: str, table: str) -> list[Any]:
         return [value for (value,) in self._fetch(sql)]
 
-    def place(self, table: str) -> str:
+    def from_item(self, table: str) -> str:
         return quoted(table)
 
     def compared(self, table: str, column: str) -> str:
