@@ -17,7 +17,7 @@ import numpy as np
 
 from tagframe.operators import ranked_lists
 from tagframe.operators.knockout import Pair, best, comparisons_needed
-from tagframe.operators.steps import Step
+from tagframe.operators.step_generators import Step
 from tagframe.operators.topk import LIST_ROWS, PATIENCE
 
 IN_FLIGHT = 64

@@ -124,21 +124,14 @@ def _adapter() -> Any:
             _add(self.stats.physical_usage, usage)
             _add(self.stats.virtual_usage, usage)
             for prompt, completion in zip(prompts, completions, strict=True):
-                if (
-                    completion.origin != "sent" and completion.text is not None
-                ):  # what it would have cost, by its length
-                    spared = Usage(
-                        tokens_in=estimate_tokens(prompt), tokens_out=estimate_tokens(Prompt.of(completion.text))
-                    )
-                    _add(self.stats.virtual_usage, spared)
+                if completion.origin != "sent" and completion.text is not None:
+                    # What it would have cost, by its length.
+                    tokens = estimate_tokens(prompt), estimate_tokens(Prompt.of(completion.text))
+                    _add(self.stats.virtual_usage, Usage(tokens_in=tokens[0], tokens_out=tokens[1]))
             self._check_usage_limit(self.stats.virtual_usage, self.virtual_usage_limit, "virtual")
             self._check_usage_limit(self.stats.physical_usage, self.physical_usage_limit, "physical")
 
     return TagframeLM
-
-
-FROM_LOTUS = ("sem_cluster_by", "sem_partition_by")
-"""The operators of ``df.tag`` that are LOTUS's own."""
 
 
 def sem_cluster_by(
@@ -159,7 +152,9 @@ def sem_cluster_by(
         ColumnNotFound: there is no such column.
         NotConfigured: no embedding model is to be had.
     """
-    texts, places = _texts_of(frame, col_name)
+    from tagframe.operators.search import texts_of
+
+    texts = {row: text for row, text in enumerate(texts_of(frame, col_name)) if text is not None}
     if isinstance(ncentroids, bool) or not isinstance(ncentroids, int) or not 1 <= ncentroids <= max(1, len(texts)):
         raise InvalidArgument(f"ncentroids is from 1 to the {len(texts)} rows with text; got {ncentroids!r}")
     if "cluster_id" in frame.columns:
@@ -168,9 +163,10 @@ def sem_cluster_by(
     _lotus()
     if len(texts):
         with _on_lotus(settings) as indexed:
-            clustered = indexed(texts, "text").sem_cluster_by("text", ncentroids, niter=niter)  # type: ignore[operator]
-        for place, number in zip(places, clustered["cluster_id"], strict=True):
-            found[place] = int(number)
+            column = pd.DataFrame({"text": list(texts.values())})
+            clustered = indexed(column, "text").sem_cluster_by("text", ncentroids, niter=niter)  # type: ignore[operator]
+        for row, number in zip(texts, clustered["cluster_id"], strict=True):
+            found[row] = int(number)
     return frame.assign(cluster_id=pd.array(found, dtype="Int64"))
 
 
@@ -231,11 +227,11 @@ def _on_lotus(settings: SearchSettings) -> Iterator[Callable[[pd.DataFrame, str 
                 self._frame = frame
 
             def __missing__(self, column: str) -> str:
-                place = str(Path(folder, str(len(self))))
+                index = str(Path(folder, str(len(self))))
                 texts = self._frame[column].astype(object)
-                lotus.settings.vs.index(texts, lotus.settings.rm(texts.tolist()), place)
-                self[column] = place
-                return place
+                lotus.settings.vs.index(texts, lotus.settings.rm(texts.tolist()), index)
+                self[column] = index
+                return index
 
         def indexed(frame: pd.DataFrame, column: str | None) -> pd.DataFrame:
             frame.attrs = {"index_dirs": Indexes(frame.copy())}
@@ -246,15 +242,6 @@ def _on_lotus(settings: SearchSettings) -> Iterator[Callable[[pd.DataFrame, str 
         model = lm() if config.current().lm is not None else None
         with lotus.settings.context(lm=model, rm=TagframeRM(), vs=lotus.vector_store.FaissVS(), enable_cache=False):
             yield indexed
-
-
-def _texts_of(frame: pd.DataFrame, label: Hashable) -> tuple[pd.DataFrame, list[int]]:
-    """The texts of a column, as a frame of their own, and the places of their rows."""
-    from tagframe.operators.search import texts_of
-
-    texts = texts_of(frame, label)
-    places = [place for place, text in enumerate(texts) if text is not None]
-    return pd.DataFrame({"text": [texts[place] for place in places]}), places
 
 
 def _raise_failures(completions: Completions[str]) -> None:

@@ -28,7 +28,7 @@ from tagframe.dask.client import Asking, BestAsking, RowAsking
 from tagframe.dask.expressions import Answered, Best, Whole
 from tagframe.dask.merging import DaskMergeReport, merge, report_of
 from tagframe.dask.partition_tasks import Shown
-from tagframe.errors import ColumnNotFound, InvalidArgument, NameUnknown, did_you_mean
+from tagframe.errors import InvalidArgument, NameUnknown, did_you_mean
 from tagframe.lm import get_lm
 from tagframe.operators import OPERATORS, Operator
 from tagframe.operators.groups import group_keys
@@ -137,9 +137,6 @@ def _tried(
 def _needed(operator: Operator[...], frame: pd.DataFrame, given: Mapping[str, Any]) -> Shown:
     """The columns that the model is shown and those of the groups, by names of their own."""
     groups = group_keys(given.get("group_by"))
-    for label in groups:
-        if label not in frame.columns:
-            raise ColumnNotFound(f"no column {label!r} in {did_you_mean(str(label), frame.columns)}")
     of_groups = (position for position, label in enumerate(frame.columns) if label in groups)
     positions = sorted({*operator.shown(frame, given)[0], *of_groups})
     return Shown(tuple(positions), tuple(f"c{number}" for number in range(len(positions))))

@@ -15,7 +15,7 @@ from tagframe.operators.limiting import LimitOrder
 from tagframe.operators.operator import OPERATORS, Operator, declare
 from tagframe.operators.outcome import OnError, Outcome
 from tagframe.operators.packing import RowsPerCall
-from tagframe.operators.steps import Step, gather, together
+from tagframe.operators.step_generators import Step, gather, together
 
 if TYPE_CHECKING:
     from tagframe.operators.functions import *  # noqa: F403

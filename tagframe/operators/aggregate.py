@@ -15,7 +15,7 @@ from tagframe.operators.instruction import Instruction
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import Added, OnError, Outcome, error_name, finish, free_name, refuse_taken
 from tagframe.operators.pydantic_models import model_value
-from tagframe.operators.steps import Step, caught, together
+from tagframe.operators.step_generators import Step, caught, together
 from tagframe.operators.values import Value
 
 
@@ -79,17 +79,17 @@ def sem_agg(
     if len({*own, *fields}) < 2 + len(fields):
         raise InvalidArgument(f"a field of {response_format.__name__} is called {own[0]!r} or {own[1]!r}")
     style = Style(resolved.text, value, knowledge, window)
-    rows = encode_rows(frame, resolved.positions, resolved.names)
-    members = [[place for place in places if rows[place] is not None] for places in groups]
-    digests = [Digest([rows[place] or "" for place in places], style) for places in members]
+    lines = encode_rows(frame, resolved.positions, resolved.names)
+    members = [[row for row in rows if lines[row] is not None] for rows in groups]
+    digests = [Digest([lines[row] or "" for row in rows], style) for rows in members]
     answers = yield from together([caught(digest.steps()) for digest in digests])
 
     outcomes = [_outcome(digest, answer) for digest, answer in zip(digests, answers, strict=True)]
-    firsts = frame.iloc[[places[0] for places in groups]][keys] if keys else pd.DataFrame(index=range(len(groups)))
+    firsts = frame.iloc[[rows[0] for rows in groups]][keys] if keys else pd.DataFrame(index=range(len(groups)))
     texts = [answer.cited.text if isinstance(answer, Found) else None for answer in answers]
     behind = [
-        [positions[number] for number in answer.rows] if isinstance(answer, Found) else []
-        for positions, answer in zip(members, answers, strict=True)
+        [rows[number] for number in answer.rows] if isinstance(answer, Found) else []
+        for rows, answer in zip(members, answers, strict=True)
     ]
     return finish(
         "sem_agg",
@@ -100,7 +100,7 @@ def sem_agg(
         on_error=on_error,
         suffix=suffix,
         index=pd.MultiIndex.from_frame(firsts) if len(keys) > 1 else pd.Index(firsts[keys[0]]) if keys else None,
-        row_facts=lambda kept: {"sources": _sources(frame, [behind[place] for place in kept])},
+        row_facts=lambda kept: {"sources": _sources(frame, [behind[group] for group in kept])},
         of="groups",
         remarks=_remarks(digests),
     )
@@ -112,8 +112,8 @@ def _fields(value: Value | None, answers: Sequence[Found | Exception | None]) ->
         return []
     cells = [answer.cited.cells if isinstance(answer, Found) else None for answer in answers]
     return [
-        Added(str(column.name), [None if row is None else row[place] for row in cells], column.dtype)
-        for place, column in enumerate(value.columns)
+        Added(str(column.name), [None if row is None else row[at] for row in cells], column.dtype)
+        for at, column in enumerate(value.columns)
     ]
 
 
@@ -139,7 +139,7 @@ def _remarks(digests: Sequence[Digest]) -> list[str]:
 
 def _sources(frame: pd.DataFrame, answers: Sequence[Sequence[int]]) -> pd.DataFrame:
     """The rows behind each answer: those of the input, with the label of the answer before their columns."""
-    sources = frame.iloc[[place for places in answers for place in places]].copy()
-    numbers = [number for number, places in enumerate(answers) for _ in places]
+    sources = frame.iloc[[row for rows in answers for row in rows]].copy()
+    numbers = [number for number, rows in enumerate(answers) for _ in rows]
     sources.insert(0, free_name(frame, "answer"), numbers)
     return sources

@@ -21,7 +21,7 @@ from tagframe.operators.chances import calibrated, trained
 from tagframe.operators.packing import most_asked
 from tagframe.operators.proxy_rows import Estimate, Floats, Targets, Truths, decide
 from tagframe.operators.row_question import Reply
-from tagframe.operators.steps import Step, bounded
+from tagframe.operators.step_generators import Step, bounded
 from tagframe.operators.text_nearness import similarities, vectors_of
 
 Proxy: TypeAlias = "str | pd.Series | Sequence[float] | np.ndarray[Any, Any] | Callable[[pd.DataFrame], Any]"
@@ -125,7 +125,31 @@ def scores_of(cascade: Any, frame: pd.DataFrame) -> Floats | None:
     """
     if not isinstance(cascade, Cascade):
         raise InvalidArgument(f"cascade is a tagframe.Cascade(proxy=…, recall=…, precision=…); got {cascade!r}")
-    return None if isinstance(cascade.proxy, str) and cascade.proxy in EMBEDDING else _scores(cascade.proxy, frame)
+    proxy: Any = cascade.proxy
+    if isinstance(proxy, str) and proxy in EMBEDDING:
+        return None
+    given = proxy
+    if callable(proxy):
+        given = proxy(frame)
+    elif isinstance(proxy, str):
+        if proxy not in frame.columns:
+            raise InvalidArgument(
+                f"a cascade's proxy is 'classifier', 'similarity', a column, scores, or a function of the frame; got"
+                f" {proxy!r}, which is no column"
+            )
+        given = frame[proxy]
+    if isinstance(given, pd.Series) and not given.index.equals(frame.index):
+        raise InvalidArgument("the proxy's scores have another index than the frame: take them from the frame itself")
+    try:
+        scores = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgument(f"a proxy's scores are numbers; got {given!r:.200} ({error})") from error
+    if scores.shape != (len(frame),) or not np.isfinite(scores).all():
+        raise InvalidArgument(
+            f"a proxy has one finite score for each of the {len(frame):,} rows; got shape {scores.shape} with"
+            f" {int((~np.isfinite(scores)).sum()):,} that are none"
+        )
+    return scores
 
 
 def decided_by(
@@ -190,33 +214,3 @@ def _estimate(proxy: Any, scores: Floats | None, claim: str, distinct: Sequence[
     if scores is not None:
         return calibrated(scores)
     return calibrated(similarities(claim, distinct)) if proxy == SIMILARITY else trained(vectors_of(distinct))
-
-
-def _scores(proxy: Any, frame: pd.DataFrame) -> Floats:
-    """A score for each row of the frame.
-
-    Raises:
-        InvalidArgument: for something else.
-    """
-    given = proxy
-    if callable(proxy):
-        given = proxy(frame)
-    elif isinstance(proxy, str):
-        if proxy not in frame.columns:
-            raise InvalidArgument(
-                f"a cascade's proxy is 'classifier', 'similarity', a column, scores, or a function of the frame; got"
-                f" {proxy!r}, which is no column"
-            )
-        given = frame[proxy]
-    if isinstance(given, pd.Series) and not given.index.equals(frame.index):
-        raise InvalidArgument("the proxy's scores have another index than the frame: take them from the frame itself")
-    try:
-        scores = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidArgument(f"a proxy's scores are numbers; got {given!r:.200} ({error})") from error
-    if scores.shape != (len(frame),) or not np.isfinite(scores).all():
-        raise InvalidArgument(
-            f"a proxy has one finite score for each of the {len(frame):,} rows; got shape {scores.shape} with"
-            f" {int((~np.isfinite(scores)).sum()):,} that are none"
-        )
-    return scores

@@ -16,7 +16,7 @@ from tagframe.operators.cells import FENCE_RULE, SHORTEST, cut_note, fence, shor
 from tagframe.operators.instruction import FIELD_RULE
 from tagframe.operators.knockout import Pair
 from tagframe.operators.ranked_lists import Chain
-from tagframe.operators.steps import Step, gather_alike, stops_all
+from tagframe.operators.step_generators import Step, gather_alike, stops_all
 
 PAIR_TASK = (
     f"You compare two rows of a table by a criterion, from the rows and from what you know of the world. {FENCE_RULE} "
@@ -88,12 +88,12 @@ class Item:
 
     Attributes:
         line: what they show.
-        places: in the frame.
+        rows: of the frame.
         shown: what of it the model is shown.
     """
 
     line: str
-    places: list[int]
+    rows: list[int]
     shown: str
 
     @property
@@ -147,37 +147,34 @@ class Contest:
 
     def compare(self, pairs: Sequence[Pair]) -> Step[list[float | None]]:
         """For each pair: 1 where the first is better, 0 the second, 0.5 neither, None where that is not known."""
-        pairs = list(pairs)
-        values, errors = yield from self._compare(pairs)
-        failed = [place for place, error in enumerate(errors) if error is not None]
+        found = yield from self._compare(pairs)
+        failed = [(pair, one) for pair, one in zip(pairs, found, strict=True) if isinstance(one, Exception)]
         if failed and self.stopped is None:
-            yield from self._find_culprits([pairs[place] for place in failed], [errors[place] for place in failed])
-        return values
+            yield from self._find_culprits(failed)
+        return [None if isinstance(one, Exception) else one for one in found]
 
-    def _compare(self, pairs: Sequence[Pair]) -> Step[tuple[list[float | None], list[Exception | None]]]:
+    def _compare(self, pairs: Sequence[Pair]) -> Step[list[float | Exception]]:
         ways = 2 if self.debias else 1
         shown = [turned for pair in pairs for turned in (pair, pair[::-1])[:ways]]
         completions = yield from self._ask(shown, self._pair_batch)
-        values: list[float | None] = []
-        errors: list[Exception | None] = []
+        found: list[float | Exception] = []
         for number, (first, second) in enumerate(pairs):
             answers = completions[number * ways : number * ways + ways]
             error = next((one.error for one in answers if one.error is not None), None)
-            errors.append(error)
             if error is not None:
-                values.append(None)
+                found.append(error)
                 if self.stopped is not None:
                     self._set_aside((first, second), error)
                 continue
             self._prove((first, second))
             value = sum((one.value == "A") == (way == 0) for way, one in enumerate(answers)) / ways
-            values.append(value)
+            found.append(value)
             self.ties += value == 0.5
             for better, worse, weight in ((first, second, value), (second, first, 1 - value)):
                 if weight:
                     known = self._wins.setdefault(better, {})
                     known[worse] = known.get(worse, 0.0) + weight
-        return values, errors
+        return found
 
     def _pair_batch(self, pairs: Sequence[Sequence[int]]) -> Batch[str]:
         system = f"{PAIR_TASK}\n\nCriterion: {self.criterion}"
@@ -185,19 +182,18 @@ class Contest:
         prompts = [Prompt.of(f"A:\n{first}\n\nB:\n{second}", system) for first, second in rows]
         return Batch(prompts, parse_choice, max_tokens=ANSWER_TOKENS)
 
-    def _find_culprits(self, pairs: Sequence[Pair], errors: Sequence[Exception | None]) -> Step[None]:
+    def _find_culprits(self, failed: Sequence[tuple[Pair, Exception]]) -> Step[None]:
         """Set aside what made these comparisons fail."""
-        doubtful = [pair for pair in pairs if not any(item in self._proven for item in pair)]
+        doubtful = [pair for pair, _ in failed if not any(item in self._proven for item in pair)]
         suspects = list(dict.fromkeys(item for pair in doubtful for item in pair))
         others = [item for item in range(len(self.items)) if item not in self.aside and item not in suspects]
         sound = next((item for item in self._proven if item not in self.aside), next(iter(others), None))
         if suspects and sound is not None:
             yield from self._compare([(item, sound) for item in suspects])
-        for pair, error in zip(pairs, errors, strict=True):
+        for pair, error in failed:
             culprits = [item for item in pair if item not in self._proven]
             self.unknown += not culprits
-            if error is not None:
-                self._set_aside(culprits, error)
+            self._set_aside(culprits, error)
 
     def answers(self, items: Sequence[int]) -> Iterable[Pair]:
         """What is known of pairs of these items so far: better, worse."""
@@ -269,13 +265,13 @@ class Contest:
                 continue
             self._prove(listed)
             orders = [
-                [shown[number * ways + way][place - 1] for place in one.value or ()] for way, one in enumerate(answers)
+                [shown[number * ways + way][told - 1] for told in one.value or ()] for way, one in enumerate(answers)
             ]
             self._chains += orders
             named = list(dict.fromkeys(item for order in orders for item in order))
-            places = {item: sum([*order, item].index(item) for order in orders) for item in named}
-            self.ties += len(places) - len(set(places.values()))
-            chains.append(sorted(named, key=places.__getitem__)[:wanted])
+            ranks = {item: sum([*order, item].index(item) for order in orders) for item in named}
+            self.ties += len(ranks) - len(set(ranks.values()))
+            chains.append(sorted(named, key=ranks.__getitem__)[:wanted])
         return chains
 
     def _list_batch(self, lists: Sequence[Sequence[int]], wanted: int | None) -> Batch[tuple[int, ...]]:
@@ -331,15 +327,15 @@ class Contest:
 
     def contradictions(self, order: Sequence[int]) -> int:
         """Answers on two items against the order of the first ones, ``order``; all others come after them."""
-        places = {item: place for place, item in enumerate(order)}
-        last = len(places)
+        ranks = {item: rank for rank, item in enumerate(order)}
+        last = len(ranks)
         against = sum(
             round(weight)
             for better, known in self._wins.items()
             for worse, weight in known.items()
-            if weight >= 1 and places.get(better, last) > places.get(worse, last)
+            if weight >= 1 and ranks.get(better, last) > ranks.get(worse, last)
         )
         for chain in self._chains:
-            ranks = [places.get(item, last) for item in chain]
-            against += sum(rank > later for at, rank in enumerate(ranks) for later in ranks[at + 1 :])
+            along = [ranks.get(item, last) for item in chain]
+            against += sum(rank > later for at, rank in enumerate(along) for later in along[at + 1 :])
         return against

@@ -14,7 +14,7 @@ from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError, Outcome, finish, label_of
 from tagframe.operators.packing import RowsPerCall, ask_rows, rows_per_call_of
 from tagframe.operators.row_question import claim_question
-from tagframe.operators.steps import Step
+from tagframe.operators.step_generators import Step
 from tagframe.operators.text_nearness import row_text, vectors_of
 
 CLAIM = "{one} and {other} are the same but for how they are written"
@@ -69,9 +69,9 @@ def sem_dedup(
     position = position_of(frame, col_name)
     lines = [line if line and row_text(line).strip() else None for line in encode_rows(frame, [position])]
     first: dict[str, int] = {}
-    for place, line in enumerate(lines):
+    for row, line in enumerate(lines):
         if line is not None:
-            first.setdefault(line, place)
+            first.setdefault(line, row)
     texts = list(first)
     groups = _Groups(len(texts))
     near = _near(texts, threshold - border) if len(texts) > 1 else []
@@ -92,19 +92,19 @@ def sem_dedup(
             failed[other] = reply.error
     numbers = {line: number for number, line in enumerate(texts)}
     outcomes = []
-    for place, line in enumerate(lines):
+    for row, line in enumerate(lines):
         number = -1 if line is None else numbers[line]
-        kept = place if line is None else first[texts[groups.of(number)]]
+        kept = row if line is None else first[texts[groups.of(number)]]
         if line is None:
             outcomes.append(Outcome("null"))
-        elif kept != place:
+        elif kept != row:
             outcomes.append(
                 Outcome("left out", note=f"a duplicate of the row of index {label_of(frame.index, kept)!r}")
             )
         else:
             error = failed.get(number)
             outcomes.append(Outcome("kept") if error is None else Outcome("failed", error))
-    order = [place for place, outcome in enumerate(outcomes) if outcome.kind != "left out"]
+    order = [row for row, outcome in enumerate(outcomes) if outcome.kind != "left out"]
     return finish(
         "sem_dedup",
         frame,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tagframe.errors import AnswerRejected, ContextTooLong
@@ -16,7 +16,7 @@ from tagframe.lm import Batch, Completion, Prompt
 from tagframe.operators.answer_grammar import parse_block, parse_text
 from tagframe.operators.cells import FENCE_RULE, SHORTEST, encode, fence, pack, room, shortened
 from tagframe.operators.instruction import FIELD_RULE
-from tagframe.operators.steps import Step, gather_alike, together
+from tagframe.operators.step_generators import Step, gather_alike, together
 from tagframe.operators.values import Value
 
 PROMPT_TOKENS = 10_000
@@ -69,32 +69,26 @@ class Cited:
     numbers: tuple[int, ...] | None
 
 
-class CitedReaders:
-    """What reads answers on numbered parts.
+@functools.lru_cache(maxsize=256)  # one function for a number of parts: prompts are told apart by what reads them
+def cited_reader(count: int, shape: Callable[[str], tuple[Any, ...]] | None = None) -> Callable[[str], Cited]:
+    """What reads an answer on ``count`` numbered parts.
 
     An answer without a last line of sources is one that names none; a last line that names others than there are is
     rejected.
 
     Args:
+        count: of the parts.
         shape: what reads an answer of a shape, without its last line, or rejects it; None for a text.
 
-    >>> CitedReaders().of(5)("Two of them are glad.\\nSources: 2, 4-5")
+    >>> cited_reader(5)("Two of them are glad.\\nSources: 2, 4-5")
     Cited(text='Two of them are glad.', cells=None, numbers=(2, 4, 5))
     """
 
-    def __init__(self, shape: Callable[[str], tuple[Any, ...]] | None = None) -> None:
-        self._shape = shape
-        self._known: dict[int, Callable[[str], Cited]] = {}
-
-    def of(self, count: int) -> Callable[[str], Cited]:
-        """For ``count`` parts; always the same function, by which prompts that are read alike are known."""
-        return self._known.setdefault(count, functools.partial(self._read, count))
-
-    def _read(self, count: int, text: str) -> Cited:
+    def read(text: str) -> Cited:
         answer, numbers = _split(parse_text(text), count)
-        if self._shape is None:
-            return Cited(answer, None, numbers)
-        return Cited(parse_block(answer), self._shape(answer), numbers)
+        return Cited(answer, None, numbers) if shape is None else Cited(parse_block(answer), shape(answer), numbers)
+
+    return read
 
 
 @dataclass(frozen=True)
@@ -106,19 +100,12 @@ class Style:
         shape: what the answer is, where that is no text.
         knowledge: whether the model may add what it knows of the world.
         window: tokens of one request at most, or None.
-        of_texts: what reads answers that are texts.
     """
 
     request: str
     shape: Value | None = None
     knowledge: bool = False
     window: int | None = None
-    of_texts: CitedReaders = field(default_factory=CitedReaders)
-
-    @functools.cached_property
-    def of_shape(self) -> CitedReaders:
-        """What reads answers of the shape."""
-        return self.of_texts if self.shape is None else CitedReaders(self.shape.read)
 
     def task(self, of_rows: bool, shaped: bool) -> str:
         """The system message.
@@ -215,14 +202,15 @@ class Digest:
 
     def _ask(self, packs: Sequence[Sequence[Part]], of_rows: bool, shaped: bool) -> Step[list[Found]]:
         style, tag = self.style, "rows" if of_rows else "answers"
-        task, readers = style.task(of_rows, shaped), style.of_shape if shaped else style.of_texts
-        guess = style.shape.guess if shaped and style.shape is not None else None
+        task, shape = style.task(of_rows, shaped), style.shape if shaped else None
+        read, guess = (None, None) if shape is None else (shape.read, shape.guess)
 
         def prompt(parts: Sequence[Part]) -> Prompt:
             return Prompt.of(fence([f"[{number}] {part.line}" for number, part in enumerate(parts, 1)], tag), task)
 
         answered = yield from gather_alike(
-            packs, lambda alike: Batch([prompt(parts) for parts in alike], readers.of(len(alike[0])), guess=guess)
+            packs,
+            lambda alike: Batch([prompt(parts) for parts in alike], cited_reader(len(alike[0]), read), guess=guess),
         )
         settled = yield from together(
             [self._settle(parts, of_rows, shaped, found) for parts, found in zip(packs, answered, strict=True)]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tagframe.errors import BlockingWarning, Interrupted, RowsFailed, RunStopped, counted, warn
 from tagframe.lm import Batch, Completion, Usage
-from tagframe.operators.steps import Step, caught, together
+from tagframe.operators.step_generators import Step, caught, together
 from tagframe.stopping import Stopping
 
 if TYPE_CHECKING:
@@ -66,9 +66,9 @@ def _finished_part(whole: Step[Any], waiting: dict[Batch[Any], set[int]], last: 
     try:
         while True:
             arrived = {
-                batch: {place: last.get(batch, {}).get(place, nothing) for place in places}
-                for batch, places in waiting.items()
-                if places
+                batch: {number: last.get(batch, {}).get(number, nothing) for number in numbers}
+                for batch, numbers in waiting.items()
+                if numbers
             }
             waiting.clear()
             waiting.update((batch, set(range(len(batch.prompts)))) for batch in whole.send(arrived))

@@ -17,7 +17,7 @@ from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError
 from tagframe.operators.packing import RowsPerCall
 from tagframe.operators.prompt_names import shown_names
-from tagframe.operators.steps import Step
+from tagframe.operators.step_generators import Step
 from tagframe.operators.values import Column, Value
 
 QUOTE = "_quote"
@@ -74,7 +74,7 @@ def sem_extract(
     asked = "\n".join(f"- {json.dumps(name, ensure_ascii=False)}: {told}" for name, told in fields.items())
     resolved = Instruction(
         f"extract from the row\n{asked}",
-        tuple(frame.columns[place] for place in positions),
+        tuple(frame.columns[position] for position in positions),
         tuple(positions),
         tuple(names),
     )
@@ -113,10 +113,10 @@ def _positions(frame: pd.DataFrame, input_cols: Hashable | Sequence[Hashable]) -
     labels = [input_cols] if isinstance(input_cols, str) or not isinstance(input_cols, Sequence) else list(input_cols)
     if isinstance(input_cols, tuple) and input_cols in frame.columns:
         labels = [input_cols]  # one label of several levels
-    places = [position_of(frame, label) for label in labels]
-    if not places:
+    positions = [position_of(frame, label) for label in labels]
+    if not positions:
         raise InvalidArgument("input_cols names no column, so there is nothing to show to the model")
-    return list(dict.fromkeys(places))
+    return list(dict.fromkeys(positions))
 
 
 def _object_value(keys: Sequence[str], quotes: bool) -> Value:
@@ -148,12 +148,12 @@ def _with_true_quotes(keys: Sequence[str], cells: tuple[Any, ...], row: str) -> 
     """The cells without quotes that the row does not have, and a note on those."""
     said = _plain(" ".join(str(cell) for cell in json.loads(row).values()))
     half = len(keys) // 2
-    quotes = [place for place in range(half, len(keys)) if cells[place] is not None]
-    made_up = [place for place in quotes if _plain(cells[place]) not in said]
+    quotes = [at for at in range(half, len(keys)) if cells[at] is not None]
+    made_up = [at for at in quotes if _plain(cells[at]) not in said]
     if not made_up:
         return cells, None
-    kept = tuple(None if place in made_up else cell for place, cell in enumerate(cells))
-    return kept, f"not in the row, and left out: {', '.join(keys[place] for place in made_up)}"
+    kept = tuple(None if at in made_up else cell for at, cell in enumerate(cells))
+    return kept, f"not in the row, and left out: {', '.join(keys[at] for at in made_up)}"
 
 
 def _plain(text: str) -> str:

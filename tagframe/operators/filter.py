@@ -16,7 +16,7 @@ from tagframe.operators.answer_grammar import TRUTH, UNSURE, parse_word
 from tagframe.operators.cascade import Cascade, decided_by, scores_of
 from tagframe.operators.cells import encode_rows
 from tagframe.operators.instruction import Instruction
-from tagframe.operators.limiting import LimitOrder, ask_until, check_limit, likeliest_first
+from tagframe.operators.limiting import LimitOrder, ask_until, check_limit
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import (
     Added,
@@ -28,7 +28,8 @@ from tagframe.operators.outcome import (
 )
 from tagframe.operators.packing import RowsPerCall, ask_packed, ask_rows, rows_per_call_of
 from tagframe.operators.row_question import Question, Reply, claim_question, example_turns, joined_notes, outcome_of
-from tagframe.operators.steps import Step, together
+from tagframe.operators.step_generators import Step, together
+from tagframe.operators.text_nearness import similarities
 
 _NO_REPLY: Reply[bool] = Reply(None)
 """On rows that were not asked about."""
@@ -127,7 +128,7 @@ def sem_filter(
     refuse_taken(frame, promised, suffix, on_error)
     question = claim_question(
         resolved.text,
-        example_turns(examples, resolved, _solved),
+        example_turns(examples, resolved, lambda answer: str(parse_word(str(answer), TRUTH, "True or False"))),
         explains=return_explanations,
         weighs=return_all,
         guess="True" if limit is None else ("True", "False"),
@@ -148,8 +149,8 @@ def sem_filter(
     elif limit is not None:
         counts = Counter(lines)
         order = list(counts)
-        if limit_order == "likeliest":
-            order = [order[row] for row in likeliest_first(resolved.text, order)]
+        if limit_order == "likeliest":  # to the claim, by the embedder; ties in their order
+            order = [order[at] for at in np.argsort(-similarities(resolved.text, order), kind="stable")]
         verdicts = yield from ask_until(order, [counts[line] for line in order], limit, ask, size)
         if size > 1:
             remarks.append(f"Rows were asked {size} at a time, not audited: limit={limit} asks of as few as it can.")
@@ -186,13 +187,14 @@ def sem_filter(
         remarks=remarks,
         facts=facts,
     )
-    if not return_all:
-        _say_unsure(outcomes)
+    unsure = sum(outcome.kind == "unsure" for outcome in outcomes)
+    if unsure and not return_all:
+        warn(
+            f"sem_filter: of {unsure:,} of {len(outcomes):,} rows the model could not say whether the claim is true; "
+            'they are left out. .tag.outcomes has them as "unsure", return_all=True keeps them as <NA>.',
+            UnsureWarning,
+        )
     return finished
-
-
-def _solved(answer: Any) -> str:
-    return str(parse_word(str(answer), TRUTH, "True or False"))
 
 
 def _reason(outcome: Outcome) -> str | None:
@@ -204,16 +206,6 @@ def _reason(outcome: Outcome) -> str | None:
     if outcome.kind == "not asked":
         return "enough rows were found before"
     return outcome.note
-
-
-def _say_unsure(outcomes: Sequence[Outcome]) -> None:
-    unsure = sum(outcome.kind == "unsure" for outcome in outcomes)
-    if unsure:
-        warn(
-            f"sem_filter: of {unsure:,} of {len(outcomes):,} rows the model could not say whether the claim is true; "
-            'they are left out. .tag.outcomes has them as "unsure", return_all=True keeps them as <NA>.',
-            UnsureWarning,
-        )
 
 
 # --- several claims about a row, the cheapest way first ---------------------------------------------------------------

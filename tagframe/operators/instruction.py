@@ -37,7 +37,7 @@ class Instruction:
             said of these columns where the frame came from.
         columns: labels of the columns that the model is shown: those named, in the order of naming; all of the
             frame's where none is named, or with ``all_cols``.
-        positions: their places in the frame.
+        positions: theirs in the frame.
         names: what each is called in a prompt.
     """
 
@@ -74,7 +74,7 @@ class Instruction:
         reader.shown.update(zip(positions, names, strict=True))
         return cls(
             reader.read(text).strip() + _described(frame, positions, names),
-            tuple(frame.columns[place] for place in positions),
+            tuple(frame.columns[position] for position in positions),
             positions,
             tuple(names),
         )
@@ -85,8 +85,8 @@ def _described(frame: pd.DataFrame, positions: Sequence[int], names: Sequence[st
     said: Mapping[str, str] = results.recall(frame, "descriptions") or {}
     notes = [
         f"{{{one_line(name)}}} is: {one_line(said[label][:_DESCRIBED]).replace('<', '‹')}"
-        for place, name in zip(positions, names, strict=True)
-        if (label := str(frame.columns[place])) in said
+        for position, name in zip(positions, names, strict=True)
+        if (label := str(frame.columns[position])) in said
     ]
     return f"\n({'; '.join(notes)})" if notes else ""
 
@@ -95,16 +95,16 @@ class _Reader:
     """Reads instructions over the columns of a frame.
 
     Attributes:
-        shown: by place: what each column is called in a prompt.
-        named: places of the columns that were named, in the order of naming.
+        shown: by position: what each column is called in a prompt.
+        named: positions of the columns that were named, in the order of naming.
     """
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self._labels = [label_text(label) for label in frame.columns]
-        self._places: dict[str, list[int]] = {}
-        for place, (label, text) in enumerate(zip(frame.columns, self._labels, strict=True)):
+        self._positions: dict[str, list[int]] = {}
+        for position, (label, text) in enumerate(zip(frame.columns, self._labels, strict=True)):
             for name in {text, str(label)}:
-                self._places.setdefault(name, []).append(place)
+                self._positions.setdefault(name, []).append(position)
         self.shown = dict(enumerate(self._labels))
         self.named: list[int] = []
 
@@ -131,8 +131,11 @@ class _Reader:
         """What stands in a prompt for what begins with the brace at ``start``, and where it ends."""
         plain = _NAME.match(text, start)
         for token in (plain, _NAME_WITH_BRACES.match(text, start)):
-            if token is not None and (place := self._place(token[1].replace("{{", "{").replace("}}", "}"))) is not None:
-                return f"{{{one_line(self.shown[place])}}}", token.end()
+            if (
+                token is not None
+                and (position := self._position(token[1].replace("{{", "{").replace("}}", "}"))) is not None
+            ):
+                return f"{{{one_line(self.shown[position])}}}", token.end()
         if text.startswith(("{{", "}}"), start):
             return text[start], start + 2
         if (end := _end_of_json(text, start)) is not None:
@@ -142,13 +145,13 @@ class _Reader:
             raise ColumnNotFound(f"no column {plain[1]!r} in {did_you_mean(plain[1], self._labels)}{odd}")
         return text[start], start + 1  # {} names nothing, and stays, as does a brace without its partner
 
-    def _place(self, name: str) -> int | None:
-        places = self._places.get(name) or self._places.get(name.strip(), [])
-        if len(places) > 1:
-            raise InvalidArgument(f"{len(places)} columns are called {name!r}; rename them so that one can be meant")
-        if places and places[0] not in self.named:
-            self.named.append(places[0])
-        return places[0] if places else None
+    def _position(self, name: str) -> int | None:
+        found = self._positions.get(name) or self._positions.get(name.strip(), [])
+        if len(found) > 1:
+            raise InvalidArgument(f"{len(found)} columns are called {name!r}; rename them so that one can be meant")
+        if found and found[0] not in self.named:
+            self.named.append(found[0])
+        return found[0] if found else None
 
 
 def _end_of_json(text: str, start: int) -> int | None:

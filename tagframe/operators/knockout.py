@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.operators.ranked_lists import dealt
-from tagframe.operators.steps import Step, together
+from tagframe.operators.step_generators import Step, together
 
 Pair: TypeAlias = tuple[int, int]
 
@@ -97,13 +97,13 @@ class _Known:
 
     def __init__(self, items: Sequence[int]) -> None:
         self._items = list(items)
-        self._places = {item: place for place, item in enumerate(items)}
+        self._numbers = {item: number for number, item in enumerate(items)}
         self.better: npt.NDArray[np.bool_] = np.zeros((len(items), len(items)), dtype=bool)
         self._left: npt.NDArray[np.bool_] = np.eye(len(items), dtype=bool)
 
     def add(self, better: int, worse: int) -> None:
         """Take in an answer; one that contradicts what is known already says nothing here."""
-        first, second = self._places[better], self._places[worse]
+        first, second = self._numbers[better], self._numbers[worse]
         if self.better[first, second] or self.better[second, first]:
             return
         above, below = self.better[:, first].copy(), self.better[second].copy()
@@ -112,7 +112,7 @@ class _Known:
 
     def leave(self, first: int, second: int) -> None:
         """Do not ask for this pair again."""
-        one, other = self._places[first], self._places[second]
+        one, other = self._numbers[first], self._numbers[second]
         self._left[one, other] = self._left[other, one] = True
 
     def open_pairs(self, k: int, aside: Iterable[int], fill: int) -> list[Pair]:
@@ -121,19 +121,19 @@ class _Known:
         All of the items that have the fewest better ones, and others where these make fewer than ``fill`` pairs.
         """
         over, under = self.better.sum(0), self.better.sum(1)
-        alive = over < k
-        alive[[self._places[item] for item in aside if item in self._places]] = False
-        places = np.flatnonzero(alive)
-        places = places[np.lexsort((places, -under[places], over[places]))]
-        unknown = ~(self.better | self.better.T | self._left)[np.ix_(places, places)]
-        places, unknown = places[unknown.any(1)], unknown[np.ix_(unknown.any(1), unknown.any(1))]
-        if not len(places):
+        still = over < k
+        still[[self._numbers[item] for item in aside if item in self._numbers]] = False
+        alive = np.flatnonzero(still)
+        alive = alive[np.lexsort((alive, -under[alive], over[alive]))]
+        unknown = ~(self.better | self.better.T | self._left)[np.ix_(alive, alive)]
+        alive, unknown = alive[unknown.any(1)], unknown[np.ix_(unknown.any(1), unknown.any(1))]
+        if not len(alive):
             return []
-        fewest = over[places[0]]
-        free = np.ones(len(places), dtype=bool)
+        fewest = over[alive[0]]
+        free = np.ones(len(alive), dtype=bool)
         pairs: list[Pair] = []
-        for row, place in enumerate(places):
-            if len(pairs) >= fill and over[place] > fewest:
+        for row, one in enumerate(alive):
+            if len(pairs) >= fill and over[one] > fewest:
                 break
             if not free[row]:
                 continue
@@ -141,15 +141,15 @@ class _Known:
             if not len(partners):
                 continue
             other = row + 1 + int(partners[0])
-            if len(pairs) >= fill and over[places[other]] > fewest + 1:
+            if len(pairs) >= fill and over[alive[other]] > fewest + 1:
                 continue
             free[[row, other]] = False
-            # Models favour a place; taking turns keeps that from pushing the rows of one half one way.
-            pair = self._items[place], self._items[places[other]]
+            # Models favour the first or the second; taking turns keeps that from pushing the rows of one half one way.
+            pair = self._items[one], self._items[alive[other]]
             pairs.append(pair if len(pairs) % 2 == 0 else pair[::-1])
         return pairs
 
     def order(self) -> list[int]:
         """The items by how many are better, then by how many are worse, then as they came."""
         over, under = self.better.sum(0), self.better.sum(1)
-        return [self._items[place] for place in np.lexsort((np.arange(len(over)), -under, over))]
+        return [self._items[number] for number in np.lexsort((np.arange(len(over)), -under, over))]

@@ -12,8 +12,7 @@ from tagframe.errors import InvalidArgument
 from tagframe.lm import Bound
 from tagframe.operators.packing import most_asked
 from tagframe.operators.row_question import Reply
-from tagframe.operators.steps import Step, bounded
-from tagframe.operators.text_nearness import similarities
+from tagframe.operators.step_generators import Step, bounded
 
 LimitOrder: TypeAlias = Literal["rows", "likeliest"]
 GROWTH = 4
@@ -57,9 +56,9 @@ def ask_until(
         start = len(verdicts)
         batch = list(lines[start : start + next_round(start, found, limit, least)])
         answers = yield from bounded(ask(batch), bound)
-        for place, (line, verdict) in enumerate(zip(batch, answers, strict=True), start=start):
+        for number, (line, verdict) in enumerate(zip(batch, answers, strict=True), start=start):
             verdicts[line] = verdict
-            found += stands_for[place] if verdict.value is True else 0
+            found += stands_for[number] if verdict.value is True else 0
     return verdicts
 
 
@@ -80,13 +79,3 @@ def next_round(asked: int, found: int, wanted: int, least: int = 1) -> int:
         several = math.ceil(several * (asked + 1) / (found + 1 / 3))
         several = max(min(several, GROWTH * asked), asked // LEAST_ROUND)
     return -(-several // least) * least
-
-
-def likeliest_first(claim: str, lines: Sequence[str]) -> list[int]:
-    """Places of the rows, first those that the embedder holds nearest to the claim; ties in their order.
-
-    Raises:
-        NotConfigured: there is no embedder.
-    """
-    similar = similarities(claim, lines)
-    return [int(place) for place in np.argsort(-similar, kind="stable")]

@@ -16,7 +16,7 @@ from tagframe.operators.outcome import Added, OnError, Outcome, finish, refuse_t
 from tagframe.operators.packing import RowsPerCall, ask_rows, rows_per_call_of
 from tagframe.operators.pydantic_models import model_value
 from tagframe.operators.row_question import UNKNOWN_WHERE, WORLD, Question, example_turns, joined_notes
-from tagframe.operators.steps import Step
+from tagframe.operators.step_generators import Step
 from tagframe.operators.values import Value, choice_value, reading, score_value, value_of_dtype
 
 Settle: TypeAlias = Callable[[tuple[Any, ...], str], tuple[tuple[Any, ...], str | None]]

@@ -16,7 +16,7 @@ from tagframe.operators.drivers import quote, run
 from tagframe.operators.instruction import Instruction
 from tagframe.operators.outcome import check_on_error
 from tagframe.operators.prompt_names import shown_names
-from tagframe.operators.steps import Step
+from tagframe.operators.step_generators import Step
 
 if TYPE_CHECKING:
     from tagframe.lm import LM, Prompt, Quote
@@ -152,7 +152,7 @@ def declare(
 
     Its docstring has a section ``Args:``, whose first entry is the frame. Settings, ``quote`` and ``to`` are added
     where it is called (:mod:`tagframe.operators.public_forms`); arguments here are those of :class:`Operator`. Declared
-    again, as in a notebook's cell that is run twice, it takes the place of what had its name.
+    again, as in a notebook's cell that is run twice, it replaces what had its name.
 
     Raises:
         InvalidArgument: it is not called ``sem_NAME``, has no such section, or takes what a call adds.

@@ -148,12 +148,12 @@ def finish(
         operator: its name, for the message.
         base: a row a row (or group) of the input, of which the result is made.
         outcomes: one a row of ``base``.
-        order: the places of the result's rows in ``base``, with failed ones where they would stand.
+        order: the positions of the result's rows in ``base``, with failed ones where they would stand.
         added: columns.
         on_error: what failed ones do.
         suffix: of the columns that the operator adds.
         index: of the outcomes; that of ``base`` where None.
-        row_facts: what the result is to know of its rows, made from their places in ``base``.
+        row_facts: what the result is to know of its rows, made from their positions in ``base``.
         of: what the rows of ``base`` are.
         remarks: sentences on the operator as a whole, for its outcomes.
         facts: what else the result is to know of how it was made.
@@ -161,23 +161,23 @@ def finish(
     Raises:
         RowsFailed: with ``on_error="raise"``, where any has failed; the frame on it is that of ``"keep"``.
     """
-    failures = [(place, outcome.error) for place, outcome in enumerate(outcomes) if outcome.error is not None]
+    failures = [(row, outcome.error) for row, outcome in enumerate(outcomes) if outcome.error is not None]
     keeps_failures = on_error == "keep" or (on_error == "raise" and bool(failures))
-    places = [place for place in order if keeps_failures or outcomes[place].error is None]
-    finished = base.iloc[places].copy()  # columns are added row by row: an index may have duplicates
+    rows = [row for row in order if keeps_failures or outcomes[row].error is None]
+    finished = base.iloc[rows].copy()  # columns are added row by row: an index may have duplicates
     for column in added:
         if keeps_failures or not column.with_failures:
             name = free_name(base, column.name)
-            finished[name] = pd.array([column.values[place] for place in places], dtype=column.dtype)
+            finished[name] = pd.array([column.values[row] for row in rows], dtype=column.dtype)
     if keeps_failures:
-        finished[free_name(base, error_name(suffix))] = error_column(outcomes[place] for place in places)
+        finished[free_name(base, error_name(suffix))] = error_column(outcomes[row] for row in rows)
     told = outcome_frame(outcomes, base.index if index is None else index, remarks)
     results.remember(finished, outcomes=told, **(facts or {}))
     if row_facts is not None:
-        results.remember_rows(finished, **row_facts(places))
+        results.remember_rows(finished, **row_facts(rows))
     if failures and on_error == "raise":
-        place, first = failures[0]
-        label = label_of(base.index if index is None else index, place)
+        row, first = failures[0]
+        label = label_of(base.index if index is None else index, row)
         raise RowsFailed(
             f"{operator}: {len(failures):,} of {len(outcomes):,} {of} have no answer; the first has the index {label!r}"
             f": {error_text(first)}. The finished frame is on this error as .frame. The same call again asks only for "
@@ -188,9 +188,9 @@ def finish(
     return finished
 
 
-def label_of(index: pd.Index, place: int) -> Any:
+def label_of(index: pd.Index, row: int) -> Any:
     """The label of a row, as one writes it: 7, and not np.int64(7)."""
-    label = index[place]
+    label = index[row]
     return label.item() if hasattr(label, "item") else label
 
 

@@ -29,7 +29,7 @@ from tagframe.operators.answer_grammar import Unsure, without_reasoning
 from tagframe.operators.cells import DATA_RULE, cut_note, encode, fence, pack, room, shortened
 from tagframe.operators.instruction import FIELD_RULE
 from tagframe.operators.row_question import Question, Reply, joined_notes
-from tagframe.operators.steps import Step, bounded, gather_alike, together
+from tagframe.operators.step_generators import Step, bounded, gather_alike, together
 from tagframe.operators.values import SHORT
 
 T = TypeVar("T")

@@ -35,13 +35,13 @@ def shown_names(frame: pd.DataFrame, positions: Sequence[int]) -> list[str]:
     if meant:
         better = [meant.get(name, name) for name in names]
         names = [new if better.count(new) == 1 else old for old, new in zip(names, better, strict=True)]
-    return _told_apart([names[place] for place in positions])
+    return _told_apart([names[position] for position in positions])
 
 
 def for_models(frame: pd.DataFrame) -> list[int]:
-    """The places of the columns that models may see: all but those that ``corpus.hide(…, from_models=True)`` named."""
+    """Positions of the columns that models may see: all but those that ``corpus.hide(…, from_models=True)`` named."""
     kept: frozenset[str] = results.recall(frame, "unprompted") or frozenset()
-    return [place for place, label in enumerate(frame.columns) if label not in kept]
+    return [position for position, label in enumerate(frame.columns) if label not in kept]
 
 
 def refuse_unprompted(frame: pd.DataFrame, positions: Sequence[int]) -> None:
@@ -63,9 +63,9 @@ def _told_apart(names: Sequence[str]) -> list[str]:
         return list(names)
     apart: list[str] = []
     taken = set(names)
-    for place, name in enumerate(names):
+    for at, name in enumerate(names):
         other, number = name, 1
-        while name in names[:place] and other in taken:
+        while name in names[:at] and other in taken:
             number += 1
             other = f"{name}_{number}"
         taken.add(other)

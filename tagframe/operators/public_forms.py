@@ -13,7 +13,6 @@ import inspect
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from inspect import Parameter
 from typing import Any
 
@@ -25,7 +24,7 @@ from tagframe.lm import Quote, QuoteEnds, get_lm, quoted_embeddings
 from tagframe.operators.batches import aover_batches, are_batches, over_batches
 from tagframe.operators.drivers import arun
 from tagframe.operators.operator import OPERATORS, Operator
-from tagframe.operators.steps import Step, without_model
+from tagframe.operators.step_generators import Step, without_model
 
 _QUOTE = Parameter("quote", Parameter.KEYWORD_ONLY, default=False, annotation="bool")
 _TO = Parameter("to", Parameter.KEYWORD_ONLY, default=None, annotation="str | os.PathLike[str] | None")
@@ -36,27 +35,17 @@ _SAID = {
 }
 
 
-@dataclass(frozen=True)
 class _Call:
     """A call of an operator on one frame, as a user wrote it."""
 
-    operator: Operator[...]
-    arguments: Sequence[Any]
-    options: Mapping[str, Any]
-    settings: Mapping[str, Any]
-    quotes: bool
-    asks: bool
-
-    @classmethod
-    def of(cls, operator: Operator[...], frame: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> _Call:
-        """Tell the operator's own keywords from settings."""
+    def __init__(self, operator: Operator[...], frame: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         if kwargs.get("to") is not None:
             raise InvalidArgument("to= is for batches; write one frame by its own to_parquet")
         if not isinstance(frame, pd.DataFrame):
             raise InvalidArgument(f"{operator.name} is asked of a frame, or of batches; got a {type(frame).__name__}")
-        options, settings = operator.told_apart(kwargs)
-        asks = operator.asks(operator.arguments(frame, *args, **options))
-        return cls(operator, (frame, *args), options, settings, bool(kwargs.get("quote")), asks)
+        self.operator, self.arguments, self.quotes = operator, (frame, *args), bool(kwargs.get("quote"))
+        self.options, self.settings = operator.told_apart(kwargs)
+        self.asks = operator.asks(operator.arguments(*self.arguments, **self.options))
 
     def embedding(self) -> contextlib.AbstractContextManager[Any]:
         """For the block, the embedder of the call, which a model has no use for."""
@@ -79,7 +68,7 @@ def function(operator: Operator[...]) -> Callable[..., Any]:
     def call(frame: Any, *args: Any, **kwargs: Any) -> Any:
         if are_batches(frame):
             return over_batches(operator, call, frame, args, kwargs)
-        given = _Call.of(operator, frame, args, kwargs)
+        given = _Call(operator, frame, args, kwargs)
         with given.embedding():
             if not given.asks:
                 return _quoted(given.step(None)) if given.quotes else without_model(given.step(None))
@@ -103,7 +92,7 @@ def awaited(operator: Operator[...]) -> Callable[..., Any]:
     async def call(frame: Any, *args: Any, **kwargs: Any) -> Any:
         if are_batches(frame):
             return await aover_batches(operator, call, frame, args, kwargs)
-        given = _Call.of(operator, frame, args, kwargs)
+        given = _Call(operator, frame, args, kwargs)
         if given.quotes or not given.asks:
             return await asyncio.to_thread(blocking, frame, *args, **kwargs)
         with given.embedding():

@@ -62,20 +62,20 @@ def read_model(model: Any, answer: str) -> Any:
 
 def dtype_of(annotation: Any) -> Any:
     """The dtype of a column that holds a field: a nullable one, or object for what is no single value."""
+    kinds: set[Any]
     if get_origin(annotation) in (Union, types.UnionType):
         kinds = {dtype_of(one) for one in get_args(annotation) if one is not type(None)}
-        return kinds.pop() if len(kinds) == 1 else "object"
-    if get_origin(annotation) is Literal:
+    elif get_origin(annotation) is Literal:
         kinds = {_DTYPES.get(type(one), "object") for one in get_args(annotation) if one is not None}
-        return kinds.pop() if len(kinds) == 1 else "object"
-    if get_origin(annotation) is not None or not isinstance(annotation, type):
+    elif get_origin(annotation) is not None or not isinstance(annotation, type):
         return "object"
-    if issubclass(annotation, enum.Enum):
+    elif issubclass(annotation, enum.Enum):
         kinds = {_DTYPES.get(type(one.value), "object") for one in annotation}
-        return kinds.pop() if len(kinds) == 1 else "object"
-    if issubclass(annotation, datetime.date):
+    elif issubclass(annotation, datetime.date):
         return SECONDS
-    return _DTYPES.get(annotation, "object")
+    else:
+        return _DTYPES.get(annotation, "object")
+    return kinds.pop() if len(kinds) == 1 else "object"
 
 
 def _cell(value: Any) -> Any:

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
-from tagframe.operators.steps import Step, together
+from tagframe.operators.step_generators import Step, together
 
 Chain: TypeAlias = list[int]
 """Items, best first."""
@@ -22,7 +22,7 @@ Otherwise: TypeAlias = Callable[[list[int], int], Step[list[int]]]
 """Finds the first of items that lists do not put in order."""
 
 SHARED = 6
-"""One in so many places of a list is for items that stand in all of them."""
+"""One in so many positions of a list is for items that stand in all of them."""
 
 
 class Lister(Protocol):
@@ -78,7 +78,7 @@ def _tournament(items: list[int], k: int, lister: Lister, otherwise: Otherwise) 
 
 def _sample_sort(items: list[int], k: int, lister: Lister, otherwise: Otherwise) -> Step[list[int]]:
     step = len(items) / lister.longest
-    sample = [items[int(place * step)] for place in range(lister.longest)]
+    sample = [items[int(number * step)] for number in range(lister.longest)]
     (chains,) = yield from lister.rank([sample])
     first = chains[0] if len(chains) == 1 else []
     if len(first) < 2:

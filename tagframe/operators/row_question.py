@@ -30,7 +30,7 @@ from tagframe.operators.answer_grammar import (
 from tagframe.operators.cells import DATA_RULE, SHORTEST, cut_note, encode_rows, fence, room, shortened
 from tagframe.operators.instruction import FIELD_RULE, Instruction
 from tagframe.operators.outcome import Outcome, OutcomeKind
-from tagframe.operators.steps import Step, gather
+from tagframe.operators.step_generators import Step, gather
 from tagframe.operators.values import split_answer
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from tagframe.operators.join.result import renamed
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError, free_name, refuse_taken
 from tagframe.operators.prompt_names import label_text, refuse_unprompted
-from tagframe.operators.steps import Step
+from tagframe.operators.step_generators import Step
 from tagframe.operators.text_nearness import embedder
 from tagframe.operators.topk import sem_topk, whole_number
 
@@ -68,8 +68,8 @@ def sem_search(
     refuse_taken(frame, [scores_name] * (return_scores and K is not None), suffix)
     found = frame
     if K is not None:
-        scores, places = nearest([query], texts, whole_number(K, "K is a number of rows"))
-        found = frame.iloc[places[0]].copy()
+        scores, rows = nearest([query], texts, whole_number(K, "K is a number of rows"))
+        found = frame.iloc[rows[0]].copy()
         if return_scores:
             found[free_name(found, scores_name)] = scores[0]
     if best is None:
@@ -125,12 +125,12 @@ def sem_sim_join(
     refuse_taken(frame, [score_name], score_suffix)
     refuse_taken(other, [score_name], score_suffix)
     queries = texts_of(frame, left_on)
-    asked = [place for place, text in enumerate(queries) if text is not None]
-    scores, places = nearest(
-        [queries[place] or "" for place in asked], texts_of(other, right_on), whole_number(K, "K is a number of rows")
+    asked = [row for row, text in enumerate(queries) if text is not None]
+    scores, rows = nearest(
+        [queries[row] or "" for row in asked], texts_of(other, right_on), whole_number(K, "K is a number of rows")
     )
-    lefts = np.repeat(np.array(asked, dtype=np.intp), [len(found) for found in places])
-    rights = np.concatenate(places) if places else np.empty(0, dtype=np.intp)
+    lefts = np.repeat(np.array(asked, dtype=np.intp), [len(found) for found in rows])
+    rights = np.concatenate(rows) if rows else np.empty(0, dtype=np.intp)
     left, partner = frame.iloc[lefts].copy(), other.iloc[rights].copy()
     left.columns, partner.columns = renamed(left.columns, both, lsuffix), renamed(partner.columns, both, rsuffix)
     left[free_name(left, score_name)] = np.concatenate(scores) if scores else np.empty(0, dtype=np.float32)
@@ -149,11 +149,11 @@ def nearest(
 
     Args:
         queries: any texts.
-        texts: None is never found; the same text twice is found twice, earlier places first.
+        texts: None is never found; the same text twice is found twice, earlier ones first.
         k: how many; all of them where there are fewer.
 
     Returns:
-        For each query the cosines, best first, and the places of the texts.
+        For each query the cosines, best first, and the numbers of the texts.
 
     Raises:
         NotConfigured: no embedding model is to be had.
@@ -163,26 +163,26 @@ def nearest(
     from tagframe.embed import expect
 
     encoder = embedder()
-    places: dict[str, list[int]] = {}
-    for place, text in enumerate(texts):
+    numbers: dict[str, list[int]] = {}
+    for number, text in enumerate(texts):
         if text is not None:
-            places.setdefault(text, []).append(place)
-    if not places or not queries:
+            numbers.setdefault(text, []).append(number)
+    if not numbers or not queries:
         return [np.empty(0, dtype=np.float32)] * len(queries), [np.empty(0, dtype=np.intp)] * len(queries)
-    expect(encoder, [*places, *queries])
-    vectors = encoder.encode(list(places))
+    expect(encoder, [*numbers, *queries])
+    vectors = encoder.encode(list(numbers))
     index = faiss.IndexFlatIP(vectors.shape[1])
     index.add(vectors)
-    scores, found = index.search(encoder.encode(list(queries)), min(k, len(places)))
-    members = list(places.values())
-    all_scores, all_places = [], []
-    for line, numbers in zip(scores, found, strict=True):
+    scores, found = index.search(encoder.encode(list(queries)), min(k, len(numbers)))
+    members = list(numbers.values())
+    all_scores, all_numbers = [], []
+    for line, which in zip(scores, found, strict=True):
         # Ties go to the text that comes first, which has the lower number.
-        by_score = sorted(zip(-line, numbers.tolist(), strict=True))
-        flat = [(-score, place) for score, number in by_score for place in members[number]][:k]
+        by_score = sorted(zip(-line, which.tolist(), strict=True))
+        flat = [(-score, number) for score, one in by_score for number in members[one]][:k]
         all_scores.append(np.array([score for score, _ in flat], dtype=np.float32))
-        all_places.append(np.array([place for _, place in flat], dtype=np.intp))
-    return all_scores, all_places
+        all_numbers.append(np.array([number for _, number in flat], dtype=np.intp))
+    return all_scores, all_numbers
 
 
 def texts_of(frame: pd.DataFrame, label: Hashable) -> list[str | None]:
@@ -193,9 +193,9 @@ def texts_of(frame: pd.DataFrame, label: Hashable) -> list[str | None]:
         InvalidArgument: there are two.
         HiddenColumn: it is hidden from models.
     """
-    place = position_of(frame, label)
-    refuse_unprompted(frame, [place])
-    column = frame.iloc[:, place]
+    position = position_of(frame, label)
+    refuse_unprompted(frame, [position])
+    column = frame.iloc[:, position]
     nulls = column.isna().to_numpy()
     cells = [None if null else str(cell) for cell, null in zip(column.astype(object), nulls, strict=True)]
     return [cell if cell and cell.strip() else None for cell in cells]

@@ -19,7 +19,8 @@ from tagframe.operators.groups import group_keys, group_rows
 from tagframe.operators.instruction import Instruction
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError, Outcome, finish, refuse_taken
-from tagframe.operators.steps import Step, bounded, together
+from tagframe.operators.row_question import joined_notes
+from tagframe.operators.step_generators import Step, bounded, together
 
 Compare: TypeAlias = Literal["list", "pair"]
 
@@ -102,28 +103,28 @@ def sem_topk(
         raise InvalidArgument(f"compare is one of {get_args(Compare)}; got {compare!r}")
     resolved = Instruction.resolve(instruction, frame)
     refuse_taken(frame, [], suffix, on_error)
-    rows = encode_rows(frame, resolved.positions, resolved.names)
+    lines = encode_rows(frame, resolved.positions, resolved.names)
     groups = group_rows(frame, group_keys(group_by))
-    rankings = [_Ranking(rows, places, resolved.text, k, compare, debias, limit, window) for places in groups]
+    rankings = [_Ranking(lines, rows, resolved.text, k, compare, debias, limit, window) for rows in groups]
     yield from together([ranking.steps() for ranking in rankings])
 
-    kept = [place for ranking in rankings for place in ranking.best()]
-    outcomes = [Outcome("null" if row is None else "left out") for row in rows]
+    kept = [row for ranking in rankings for row in ranking.best()]
+    outcomes = [Outcome("null" if line is None else "left out") for line in lines]
     errors: dict[int, Exception] = {}
     for ranking in rankings:
         best, contest = set(ranking.best()), ranking.contest
         note = "its place is not certain: the comparisons were not enough" if contest.short else None
         for number, item in enumerate(contest.items):
-            for place in item.places:
+            for row in item.rows:
                 if number in contest.aside:
-                    errors[place] = contest.aside[number]
-                    outcomes[place] = Outcome("failed", errors[place], item.note)
-                elif place in best:
-                    outcomes[place] = Outcome("kept", None, "; ".join(filter(None, (item.note, note))) or None)
+                    errors[row] = contest.aside[number]
+                    outcomes[row] = Outcome("failed", errors[row], item.note)
+                elif row in best:
+                    outcomes[row] = Outcome("kept", None, joined_notes(item.note, note))
                 else:
-                    outcomes[place] = Outcome("left out", None, item.note)
-        for place in best & set(ranking.nulls):
-            outcomes[place] = Outcome("kept")
+                    outcomes[row] = Outcome("left out", None, item.note)
+        for row in best & set(ranking.nulls):
+            outcomes[row] = Outcome("kept")
     return finish(
         "sem_topk",
         frame,
@@ -157,12 +158,13 @@ class _Ranking:
     Attributes:
         contest: what was asked.
         nulls: rows of which every named column is null.
+        order: items, best first.
     """
 
     def __init__(
         self,
-        rows: Sequence[str | None],
-        places: Sequence[int],
+        lines: Sequence[str | None],
+        rows: Sequence[int],
         criterion: str,
         k: int,
         compare: Compare,
@@ -170,13 +172,13 @@ class _Ranking:
         limit: int | None,
         window: int | None,
     ) -> None:
-        self.nulls = [place for place in places if rows[place] is None]
+        self.nulls = [row for row in rows if lines[row] is None]
         self._k = k
-        self._order: list[int] = []
+        self.order: list[int] = []
         alike: dict[str, list[int]] = {}
-        for place in places:
-            if (line := rows[place]) is not None:
-                alike.setdefault(line, []).append(place)
+        for row in rows:
+            if (line := lines[row]) is not None:
+                alike.setdefault(line, []).append(row)
         data = room(window, LIST_TASK if compare == "list" else PAIR_TASK, criterion)
         longest = 0
         if compare == "list":
@@ -212,19 +214,15 @@ class _Ranking:
         if self.contest.stopped is not None:  # what was not in order then is not known
             self.contest.aside.update({item: self.contest.stopped for item in order if item not in self.contest.aside})
         self.contest.set_aside_unproven(order[: self._k])
-        self._order = [item for item in order if item not in self.contest.aside][: self._k]
+        self.order = [item for item in order if item not in self.contest.aside][: self._k]
 
     def _by_pairs(self, items: list[int], k: int) -> Step[list[int]]:
         return (yield from knockout.best(items, k, self.contest))
 
     def best(self) -> list[int]:
         """Positions of the first K rows, best first, without those that were set aside; null rows come last."""
-        ranked = [place for item in self._order for place in self.contest.items[item].places]
+        ranked = [row for item in self.order for row in self.contest.items[item].rows]
         return [*ranked, *self.nulls][: self._k]
-
-    def contradictions(self) -> int:
-        """Answers that contradict the order."""
-        return self.contest.contradictions(self._order)
 
 
 def _remarks(rankings: Sequence[_Ranking]) -> list[str]:
@@ -234,7 +232,10 @@ def _remarks(rankings: Sequence[_Ranking]) -> list[str]:
     if not asked:
         return []
     facts = [f"{asked:,} prompts put the rows in order"]
-    facts += _counted(sum(ranking.contradictions() for ranking in rankings), "of the comparisons made contradict it")
+    facts += _counted(
+        sum(ranking.contest.contradictions(ranking.order) for ranking in rankings),
+        "of the comparisons made contradict it",
+    )
     facts += _counted(sum(contest.ties for contest in contests), "comparisons came out even")
     facts += _counted(
         sum(contest.unknown for contest in contests), "comparisons of rows that others could be compared with failed"

@@ -15,7 +15,7 @@ from scripted import Scripted, shown_rows
 from tagframe.errors import AnswerRejected, ContextTooLong, FactUnknown, InvalidArgument, RowsChanged, RowsFailed
 from tagframe.operators import sem_agg
 from tagframe.operators.cells import pack
-from tagframe.operators.digest import BYTES_PER_TOKEN, PROMPT_TOKENS, Cited, CitedReaders
+from tagframe.operators.digest import BYTES_PER_TOKEN, PROMPT_TOKENS, Cited, cited_reader
 
 
 def tell(message: str) -> str:
@@ -257,17 +257,17 @@ def test_sources_that_there_are_not_are_no_answer(cited):
     ],
 )
 def test_lines_of_sources(line, numbers):
-    assert CitedReaders().of(3)(f"Glad, mostly.\n\n{line}") == Cited("Glad, mostly.", None, numbers)
+    assert cited_reader(3)(f"Glad, mostly.\n\n{line}") == Cited("Glad, mostly.", None, numbers)
 
 
 @pytest.mark.parametrize("text", ["Sources: the harbour log", "Rows: 12", "It rests on sources 1 and 2", "Glad."])
 def test_other_last_lines_are_the_answers_own(text):
-    assert CitedReaders().of(3)(text) == Cited(text, None, None)
+    assert cited_reader(3)(text) == Cited(text, None, None)
 
 
 def test_a_line_of_sources_alone_is_no_answer():
     with pytest.raises(AnswerRejected, match="that line alone"):
-        CitedReaders().of(3)("Sources: 1")
+        cited_reader(3)("Sources: 1")
 
 
 # --- shapes, knowledge --------------------------------------------------------------------------------------------

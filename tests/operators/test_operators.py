@@ -20,7 +20,6 @@ from tagframe.accessor import QuoteAccessor, TagAccessor
 from tagframe.accessor.operator_methods import FUNCTIONS
 from tagframe.errors import InvalidArgument, NameUnknown, NotConfigured, RenamedName
 from tagframe.lm import LM, Quote
-from tagframe.lotus import FROM_LOTUS
 from tagframe.operators import OPERATORS, Operator
 
 RECORDS = pytest.mark.parametrize("record", list(OPERATORS.values()), ids=list(OPERATORS))
@@ -57,7 +56,10 @@ def test_every_form_of_an_operator_takes_the_same(record: Operator):
 
 def test_nothing_is_an_operator_that_is_not_declared():
     for accessor in (TagAccessor, pd.DataFrame({"a": [1]}).tag):
-        assert {name for name in dir(accessor) if name.startswith("sem_")} == {*OPERATORS, *FROM_LOTUS}
+        assert {name for name in dir(accessor) if name.startswith("sem_")} == {
+            *OPERATORS,
+            *(name for name in FUNCTIONS if name.startswith("sem_")),
+        }
     assert {name for name in dir(QuoteAccessor) if name.startswith("sem_")} == set(OPERATORS)
     assert {name for name in tf.__all__ if name.startswith("sem_")} == set(OPERATORS)
     assert {name for name in tf.__all__ if name.startswith("asem_")} == {f"a{name}" for name in OPERATORS}

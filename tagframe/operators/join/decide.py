@@ -19,7 +19,7 @@ from tagframe.operators.join.pair_candidates import ask_candidates
 from tagframe.operators.join.pairs import Block, Judge, Verdicts, packs
 from tagframe.operators.limiting import next_round
 from tagframe.operators.packing import most_asked
-from tagframe.operators.steps import Step, bounded
+from tagframe.operators.step_generators import Step, bounded
 
 Way: TypeAlias = Literal["auto", "blocks", "pairs"]
 
@@ -155,7 +155,7 @@ def decide_some(judge: Judge, limit: int) -> Step[Decision]:
 
     Blocks are taken from far off the diagonal first: where both sides are one frame, a row meets itself last.
     """
-    lefts, rights = (packs(range(len(side)), side) for side in (judge.left, judge.right))
+    lefts, rights = (packs(range(len(side)), side) for side in judge.sides)
     across = len(rights)
     blocks = [
         Block(one, rights[(number + shift + across // 2) % across])
@@ -217,11 +217,9 @@ def _by_labels(judge: Judge, labels: Labels, audit: Audit, prompts: dict[str, in
             one, other = (plan.labels[codes[row]] for codes, row in zip((labels.left, labels.right), pair, strict=True))
             reasons.setdefault(pair, one if one == other else f"{one}; {other}")
     report = _report(judge, "labels", len(lefts), prompts, plan=plan, audit=audit, recall=audit.recall)
-    decision = Decision(lefts, rights, report, reasons=reasons, failed_left=failed_left)
-    for side, row, error in labels.failed:
-        (decision.failed_left if side == "left" else decision.failed_right)[row] = error
-    decision.unsure = set(np.flatnonzero(labels.left < 0).tolist()) - set(decision.failed_left)
-    return decision
+    failed_left |= labels.failed["left"]
+    unsure = set(np.flatnonzero(labels.left < 0).tolist()) - set(failed_left)
+    return Decision(lefts, rights, report, reasons, unsure, failed_left, labels.failed["right"])
 
 
 def _same_pairs(judge: Judge) -> list[Pair]:

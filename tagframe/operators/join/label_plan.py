@@ -16,7 +16,7 @@ from tagframe.operators.answer_grammar import parse_json
 from tagframe.operators.cells import FENCE_RULE, fence, shortened
 from tagframe.operators.instruction import FIELD_RULE
 from tagframe.operators.join.sides import Side
-from tagframe.operators.steps import Step, gather
+from tagframe.operators.step_generators import Step, gather
 
 SHOWN = 4
 """Rows of each side that the model sees when it plans, spread over the frame."""
@@ -128,5 +128,5 @@ def ask_plan(claim: str, left: Side, right: Side) -> Step[ClaimPlan | NoLabels |
 
 
 def _some(side: Side) -> list[str]:
-    places = np.unique(np.linspace(0, len(side) - 1, min(SHOWN, len(side))).round().astype(int))
-    return [shortened(side.lines[place], SHOWN_BYTES) for place in places]
+    rows = np.unique(np.linspace(0, len(side) - 1, min(SHOWN, len(side))).round().astype(int))
+    return [shortened(side.lines[row], SHOWN_BYTES) for row in rows]

@@ -17,10 +17,9 @@ import numpy.typing as npt
 from tagframe.operators.answer_grammar import UNSURE
 from tagframe.operators.join.label_plan import ClaimPlan
 from tagframe.operators.join.pairs import Judge
-from tagframe.operators.join.sides import Side
 from tagframe.operators.packing import ask_packed
 from tagframe.operators.row_question import UNKNOWN_WHERE, WORLD, Question, Reply
-from tagframe.operators.steps import Step, counted, together
+from tagframe.operators.step_generators import Step, counted, together
 from tagframe.operators.text_nearness import row_text, shared_words
 from tagframe.operators.values import choice_value, reading
 
@@ -47,14 +46,14 @@ class Labels:
         plan: what is asked.
         left: by distinct left row: the number of its label, or -1 where it has none.
         right: the same of the right.
-        failed: rows without an answer: side, row and error.
+        failed: by side: rows without an answer, and their errors.
         asked: prompts.
     """
 
     plan: ClaimPlan
     left: npt.NDArray[np.intp]
     right: npt.NDArray[np.intp]
-    failed: list[tuple[str, int, Exception]] = field(default_factory=list)
+    failed: dict[str, dict[int, Exception]] = field(default_factory=lambda: {"left": {}, "right": {}})
     asked: int = 0
 
     def joins(self, lefts: npt.NDArray[np.intp], rights: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
@@ -124,14 +123,16 @@ def ask_by_labels(judge: Judge, plan: ClaimPlan, size: int = 1) -> Step[tuple[La
     labels = Labels(plan, np.full(len(judge.left), -1, dtype=np.intp), np.full(len(judge.right), -1, dtype=np.intp))
     audit = Audit()
     rng = np.random.default_rng(SEED)
-    pilot = [_drawn(np.arange(len(side)), PILOT, rng) for side in (judge.left, judge.right)]
+    pilot = [_drawn(np.arange(len(side)), PILOT, rng) for side in judge.sides]
     ask = _Labeller(judge, labels, size)
     yield from ask.steps(*pilot)
     yield from _ask_strata(judge, labels, audit, pilot, {"joined": JOINED, "far": FAR}, rng)
     if audit.asked["joined"] and not audit.agrees:
         return labels, audit
-    yield from ask.steps(*(np.setdiff1d(np.arange(len(side)), rows) for side, rows in _both(judge, pilot)))
-    seen = [_drawn(np.arange(len(side)), SEEN, rng) for side in (judge.left, judge.right)]
+    yield from ask.steps(
+        *(np.setdiff1d(np.arange(len(side)), rows) for side, rows in zip(judge.sides, pilot, strict=True))
+    )
+    seen = [_drawn(np.arange(len(side)), SEEN, rng) for side in judge.sides]
     wanted = {"joined": JOINED - audit.asked["joined"], "near": NEAR, "same": SAME}
     yield from _ask_strata(judge, labels, audit, seen, wanted, rng)
     return labels, audit
@@ -149,9 +150,9 @@ class _Labeller:
     def steps(self, lefts: npt.NDArray[np.intp], rights: npt.NDArray[np.intp]) -> Step[None]:
         """Label these rows."""
         plan = self.labels.plan
-        sides = list(zip(_both(self.judge, (lefts, rights)), (plan.left, plan.right), strict=True))
+        sides = list(zip(self.judge.sides, (lefts, rights), (plan.left, plan.right), strict=True))
         new: dict[str, dict[str, None]] = {plan.left: {}, plan.right: {}}
-        for (side, rows), question in sides:
+        for side, rows, question in sides:
             known = self.known.setdefault(question, {})
             new[question].update((side.alone[row], None) for row in rows if side.alone[row] not in known)
         steps = [ask_packed(self._question(question), list(lines), self.size) for question, lines in new.items()]
@@ -159,11 +160,11 @@ class _Labeller:
         self.labels.asked += prompts
         for (question, lines), replies in zip(new.items(), answers, strict=True):
             self.known[question].update(zip(lines, replies, strict=True))
-        for ((side, rows), question), found in zip(sides, (self.labels.left, self.labels.right), strict=True):
+        for (side, rows, question), found in zip(sides, (self.labels.left, self.labels.right), strict=True):
             for row in rows.tolist():
                 reply = self.known[question][side.alone[row]]
                 if reply.error is not None:
-                    self.labels.failed.append((side.name, row, reply.error))
+                    self.labels.failed[side.name][row] = reply.error
                 elif isinstance(reply.value, tuple):
                     found[row] = plan.labels.index(reply.value[0])
 
@@ -241,8 +242,11 @@ def _strata(
     joins: npt.NDArray[np.bool_],
     by_nearness: bool,
 ) -> dict[str, npt.NDArray[np.intp]]:
-    """The cells of each stratum: shape (n, 2), places among the rows."""
-    texts = [np.array([side.alone[row] for row in rows], dtype=object) for side, rows in _both(judge, (lefts, rights))]
+    """The cells of each stratum: shape (n, 2), positions among the rows."""
+    texts = [
+        np.array([side.alone[row] for row in rows], dtype=object)
+        for side, rows in zip(judge.sides, (lefts, rights), strict=True)
+    ]
     same = texts[0][:, None] == texts[1][None, :]
     parted = np.argwhere(~joins & ~same)
     near = parted[:0]
@@ -257,9 +261,3 @@ def _strata(
 
 def _drawn(cells: npt.NDArray[np.intp], most: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
     return cells if len(cells) <= most else cells[np.sort(rng.choice(len(cells), most, replace=False))]
-
-
-def _both(
-    judge: Judge, rows: Sequence[npt.NDArray[np.intp]]
-) -> tuple[tuple[Side, npt.NDArray[np.intp]], tuple[Side, npt.NDArray[np.intp]]]:
-    return (judge.left, rows[0]), (judge.right, rows[1])

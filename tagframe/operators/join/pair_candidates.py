@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tagframe.embed import get_embedder
 from tagframe.operators.join.pairs import Block, Judge, Verdicts, packs
 from tagframe.operators.join.sides import Side
-from tagframe.operators.steps import Step
+from tagframe.operators.step_generators import Step
 from tagframe.operators.text_nearness import row_text
 
 SAMPLED = 32

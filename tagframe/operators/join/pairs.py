@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ from tagframe.operators.row_question import (
     parse_explained_truth,
     parse_truth,
 )
-from tagframe.operators.steps import Step, gather, gather_alike, stops_all, together
+from tagframe.operators.step_generators import Step, gather, gather_alike, stops_all, together
 
 SIDE_ROWS = 8
 """Rows of each side in one prompt, at most: 64 pairs."""
@@ -121,9 +122,14 @@ class Judge:
     window: int | None = None
     again: list[int] = field(default_factory=lambda: [0])
 
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """The left and the right one."""
+        return self.left, self.right
+
     def allow(self) -> int:
         """Allow to ask again of one broken block, or four prompts a block; gives what all may take."""
-        blocks = len(packs(range(len(self.left)), self.left)) * len(packs(range(len(self.right)), self.right))
+        blocks = math.prod(len(packs(range(len(side)), side)) for side in self.sides)
         self.again[0] = max(4 * blocks, 2 * SIDE_ROWS**2)  # a row that cannot be read breaks each of its blocks
         return blocks + min(self.again[0], 2 * len(self.left) * len(self.right))
 
@@ -160,8 +166,18 @@ class Judge:
 
     def judge_each(self, pairs: Sequence[tuple[int, int]]) -> Step[Verdicts]:
         """:meth:`ask_each`, as verdicts."""
-        completions = yield from self.ask_each(pairs, "False")
-        return verdicts_of(pairs, completions)
+        verdicts = Verdicts()
+        for pair, completion in zip(pairs, (yield from self.ask_each(pairs, "False")), strict=True):
+            if completion.value is None:
+                assert completion.error is not None
+                verdicts.failed.append((Block((pair[0],), (pair[1],)), completion.error))
+                continue
+            truth, reason = completion.value
+            if truth is UNSURE:
+                verdicts.unsure.add(pair)
+            elif truth:
+                verdicts.true[pair] = reason
+        return verdicts
 
     def judge_blocks(self, blocks: Sequence[Block], guess: str = "[]") -> Step[Verdicts]:
         """What the model says of all pairs of the blocks, each block a prompt.
@@ -207,7 +223,8 @@ class Judge:
 
     def _parts(self, block: Block) -> list[Block]:
         """What a broken block is asked in; nothing where that is more than may be asked."""
-        parts = halves(block) if len(block) > PAIRS_ALONE else singles(block)
+        pairs = [Block((left,), (right,)) for left in block.left for right in block.right]
+        parts = halves(block) if len(block) > PAIRS_ALONE else pairs
         if len(parts) > self.again[0]:
             return []
         self.again[0] -= len(parts)
@@ -226,22 +243,6 @@ class Judge:
         ]
         prompts = [Prompt((*opening, Message("user", rows))) for rows in listed]
         return Batch(prompts, pair_reader(*_shape(blocks[0]), self.explained), guess=guess)
-
-
-def verdicts_of(pairs: Sequence[tuple[int, int]], completions: Sequence[Completion[Any]]) -> Verdicts:
-    """Verdicts from the answers to :meth:`Judge.ask_each`."""
-    verdicts = Verdicts()
-    for pair, completion in zip(pairs, completions, strict=True):
-        if completion.value is None:
-            assert completion.error is not None
-            verdicts.failed.append((Block((pair[0],), (pair[1],)), completion.error))
-            continue
-        truth, reason = completion.value
-        if truth is UNSURE:
-            verdicts.unsure.add(pair)
-        elif truth:
-            verdicts.true[pair] = reason
-    return verdicts
 
 
 @functools.cache
@@ -280,11 +281,6 @@ def halves(block: Block) -> list[Block]:
         return [Block(block.left[:middle], block.right), Block(block.left[middle:], block.right)]
     middle = len(block.right) // 2
     return [Block(block.left, block.right[:middle]), Block(block.left, block.right[middle:])]
-
-
-def singles(block: Block) -> list[Block]:
-    """A block, pair by pair."""
-    return [Block((left,), (right,)) for left in block.left for right in block.right]
 
 
 def packs(rows: Iterable[int], side: Side, most: int = SIDE_ROWS) -> list[tuple[int, ...]]:

@@ -7,7 +7,6 @@ from collections.abc import Hashable, Iterable
 from typing import Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from tagframe.operators.join.sides import LEFT, RIGHT, Side
@@ -70,19 +69,14 @@ def joined_frame(left: pd.DataFrame, right: pd.DataFrame, found: pd.DataFrame) -
     both = set(left.columns) & set(right.columns)
     parts = []
     for frame, rows, suffix in ((left, found["left_row"], LEFT), (right, found["right_row"], RIGHT)):
-        part = _taken(frame, rows.to_numpy(dtype=np.intp))
+        part = frame.reset_index(drop=True)
+        part = part.iloc[rows] if (rows >= 0).all() else part.reindex(pd.Index(rows))
+        part = part.reset_index(drop=True)
         part.columns = renamed(part.columns, both, suffix)
         parts.append(part)
     joined = pd.concat(parts, axis=1)
     joined.attrs = {}
     return joined
-
-
-def _taken(frame: pd.DataFrame, rows: npt.NDArray[np.intp]) -> pd.DataFrame:
-    plain = frame.reset_index(drop=True)
-    if not (rows < 0).any():
-        return plain.iloc[rows].reset_index(drop=True)
-    return plain.reindex(pd.Index(rows)).reset_index(drop=True)
 
 
 def renamed(columns: pd.Index, both: Iterable[Hashable], suffix: str) -> pd.Index:

@@ -35,7 +35,7 @@ from tagframe.operators.outcome import (
 from tagframe.operators.packing import RowsPerCall, rows_per_call_of
 from tagframe.operators.prompt_names import label_text
 from tagframe.operators.row_question import ANSWER
-from tagframe.operators.steps import Step
+from tagframe.operators.step_generators import Step
 
 
 def _needs_all(given: Mapping[str, Any]) -> str | None:
@@ -156,13 +156,13 @@ def _solved_pairs(examples: pd.DataFrame | None, left: Side, right: Side) -> tup
         raise ColumnNotFound(f"the examples have no column {ANSWER!r} in {did_you_mean(ANSWER, labels)}")
     lines = []
     for side in (left, right):
-        places = []
+        positions = []
         for name in side.names:
             known = [label for label in (name, name.removesuffix(LEFT).removesuffix(RIGHT)) if label in labels]
             if not known:
                 raise ColumnNotFound(f"the examples have no column {name!r} in {did_you_mean(name, labels)}")
-            places.append(labels.index(known[0]))
-        lines.append([line or "{}" for line in encode_rows(examples, places, side.names)])
+            positions.append(labels.index(known[0]))
+        lines.append([line or "{}" for line in encode_rows(examples, positions, side.names)])
     answers = examples.iloc[:, labels.index(ANSWER)].astype(object)
     try:
         truths = [parse_word(str(answer), TRUTH, "True or False") for answer in answers]
