@@ -133,24 +133,26 @@ class RowsBehind(TypedDict):
     values: list[str]
 
 
-class Rows(OfCells):
-    """What :meth:`Tools.run_sql` gives; ``truncated`` says whether the statement has more rows than the limit."""
+class OfRows(OfCells):
+    """A result that has rows, each with a cell for each of the columns."""
 
     columns: list[str]
     rows: list[list[Any]]
     row_count: int
+
+
+class Rows(OfRows):
+    """What :meth:`Tools.run_sql` gives; ``truncated`` says whether the statement has more rows than the limit."""
+
     truncated: bool
     rows_behind: list[RowsBehind]
     note: str
     cursor: str | None
 
 
-class Merged(OfCells):
+class Merged(OfRows):
     """What :meth:`Tools.merge_tables` gives: rows, or the file that has them."""
 
-    columns: list[str]
-    rows: list[list[Any]]
-    row_count: int
     file: str | None
     account: Account
     note: str

@@ -356,16 +356,7 @@ class Tools:
         frame, account = self._remembered.get(
             asked, start, lambda: self._merged(plan, how, on_fanout, wanted, where, at_most)
         )
-        shown = gives.Merged(
-            about=ABOUT_CELLS,
-            columns=list(map(str, frame.columns)),
-            rows=[],
-            row_count=len(frame),
-            file=None,
-            account=account,
-            note="",
-            cursor=None,
-        )
+        shown = gives.Merged(**_without_rows(frame), file=None, account=account, note="", cursor=None)
         if target is not None:
             write_new(frame, target)
             return {**shown, "file": target.name}
@@ -435,16 +426,7 @@ class Tools:
             raise InvalidArgument(f"limit is a number of rows, 1 to {MOST_ROWS:,}; got {limit}")
         frame, behind = self._remembered.get(["sql", sql, limit], start, lambda: self._run(sql, limit, rows_behind))
         is_truncated, frame = len(frame) > limit, frame.head(limit)
-        shown = gives.Rows(
-            about=ABOUT_CELLS,
-            columns=list(map(str, frame.columns)),
-            rows=[],
-            row_count=len(frame),
-            truncated=is_truncated,
-            rows_behind=behind,
-            note="",
-            cursor=None,
-        )
+        shown = gives.Rows(**_without_rows(frame), truncated=is_truncated, rows_behind=behind, note="", cursor=None)
         page, following, is_cut = page_of(rows_of(frame), start, TOKENS - tokens_of(shown))
         return {**shown, "rows": page, "cursor": following, "note": note_of(start, len(page), len(frame), is_cut)}
 
@@ -658,3 +640,8 @@ class Tools:
 
     def _name(self, id: str) -> str:
         return self._known.ids.get(id, id)
+
+
+def _without_rows(frame: pd.DataFrame) -> gives.OfRows:
+    """A result with none of its rows yet."""
+    return {"about": ABOUT_CELLS, "columns": list(map(str, frame.columns)), "rows": [], "row_count": len(frame)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _CHUNK = 256
 """Documents that are encoded at a time, between two steps of the bar."""
 
-_STORED_EVERY = 5.0
+STORED_EVERY = 5.0
 """Seconds of encoding after which what is done is put into the catalogue."""
 
 _SPARSE = 2
@@ -187,29 +187,51 @@ def corpus_vectors(
 def _encoded(
     embedder: Embedder, documents: Sequence[str], catalogue: Catalogue | None
 ) -> tuple[list[str], npt.NDArray[np.float32]]:
-    """The documents and their vectors, with a bar where it takes long; those of one length are encoded together.
+    """The documents, in another order, and their vectors."""
+    ordered: list[str] = []
+    vectors = np.empty((len(documents), embedder.dimension), dtype=np.float32)
+    for chunk, found in encoded_in_chunks(embedder, documents, catalogue):
+        vectors[len(ordered) : len(ordered) + len(chunk)] = found
+        ordered += chunk
+    return ordered, vectors
+
+
+def encoded_in_chunks(
+    embedder: Embedder,
+    documents: Sequence[str],
+    catalogue: Catalogue | None,
+    stored_as: Callable[[str], str] = str,
+    told: tuple[str, str, str] = ("reading names of tables and columns", "name", "vectors"),
+) -> Iterator[tuple[list[str], npt.NDArray[np.float32]]]:
+    """Documents and their vectors, some at a time, with a bar where it takes long; those of one length come together.
 
     They are put into the catalogue as the work goes on, so that a process that is killed has not worked in vain.
+
+    Args:
+        embedder: see :func:`tagframe.embed.get_embedder`.
+        documents: distinct texts.
+        catalogue: None to keep nothing.
+        stored_as: what stands for a document in the catalogue.
+        told: what the bar says, and counts; and what a warning calls the vectors.
     """
     ordered = sorted(documents, key=len, reverse=True)
     expect(embedder, ordered)
     chunks = [ordered[start : start + _CHUNK] for start in range(0, len(ordered), _CHUNK)]
-    vectors = np.empty((len(ordered), embedder.dimension), dtype=np.float32)
-    done = stored = 0
+    waiting: list[tuple[list[str], npt.NDArray[np.float32]]] = []
     since = time.monotonic()
-    work = ((len(chunk), chunk) for chunk in chunks)
-    for chunk in shown(work, len(ordered), "reading names of tables and columns", "name"):
-        vectors[done : done + len(chunk)] = embedder.encode(chunk)
-        done += len(chunk)
-        is_due = time.monotonic() - since >= _STORED_EVERY or done == len(ordered)
-        if catalogue is not None and is_due:
-            try:
-                catalogue.add_vectors(embedder.name, ordered[stored:done], vectors[stored:done])
-            except UnreadableCatalogue as error:
-                warn(f"vectors are kept in memory only: {error}", CatalogueWarning)
-                catalogue = None
-            stored, since = done, time.monotonic()
-    return ordered, vectors
+    for chunk in shown(((len(chunk), chunk) for chunk in chunks), len(ordered), told[0], told[1]):
+        vectors = np.asarray(embedder.encode(chunk), dtype=np.float32)
+        if catalogue is not None:
+            waiting.append((chunk, vectors))
+            if time.monotonic() - since >= STORED_EVERY or chunk is chunks[-1]:
+                names = [stored_as(document) for listed, _ in waiting for document in listed]
+                try:
+                    catalogue.add_vectors(embedder.name, names, np.concatenate([found for _, found in waiting]))
+                except UnreadableCatalogue as error:
+                    warn(f"{told[2]} are kept in memory only: {error}", CatalogueWarning)
+                    catalogue = None
+                waiting, since = [], time.monotonic()
+        yield chunk, vectors
 
 
 def _is_anonymous(name: str) -> bool:

@@ -30,13 +30,8 @@ class Shown(Public):
         return fitted(str(self), WIDTH - 2)  # in a list, a bracket and a comma stand beside it
 
     def _repr_html_(self) -> str:
-        return facts_html(str(self), _facts(self))
-
-
-def facts_html(heading: str, facts: Iterable[tuple[str, Any]]) -> str:
-    """Sentences, and a table of names and values."""
-    rows = [(name.replace("_", " "), _text(value)) for name, value in facts]
-    return rows_html(heading, ["what", "value"], rows, words={"value"})
+        rows = [(name.replace("_", " "), _text(value)) for name, value in _facts(self)]
+        return rows_html(str(self), ["what", "value"], rows, words={"value"})
 
 
 def rows_html(

@@ -254,6 +254,10 @@ def run(corpus: tf.Corpus, sql: str, **options: Any) -> list[list[Any]]:
     ("sql", "asked"),
     [
         ("SELECT count(*) FROM film WHERE sem_filter('true of {name}') AND year = 1991", 6),
+        (  # not recursive: it reads the table of its own name
+            "WITH film AS (SELECT * FROM film WHERE year = 1991) SELECT count(*) FROM film WHERE sem_filter('true of {name}')",
+            6,
+        ),
         (
             "SELECT id FROM film f WHERE sem_filter('true of {F.Name}') AND f.id < 4",
             2,

@@ -86,7 +86,7 @@ def test_the_file_holds_no_cell_and_is_its_owners_alone(towns, tmp_path):
 
 
 def test_what_was_encoded_before_a_kill_is_kept(sqlite_file, tmp_path, monkeypatch):
-    monkeypatch.setattr("tagframe.answer.row_vectors.PUT_DOWN_EVERY", 0.0)
+    monkeypatch.setattr("tagframe.corpus.vectors.STORED_EVERY", 0.0)
     file = sqlite_file("CREATE TABLE n (value TEXT);")
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.executemany("INSERT INTO n VALUES (?)", [(f"row {number}",) for number in range(1_000)])

@@ -45,7 +45,7 @@ import os, signal, sys
 import numpy as np
 import tagframe as tf
 from tagframe.corpus import vectors, vectors_of
-vectors._CHUNK, vectors._STORED_EVERY = 2, 0
+vectors._CHUNK, vectors.STORED_EVERY = 2, 0
 
 class Embedder:
     name, dimension, calls = "lengths", 2, 0
