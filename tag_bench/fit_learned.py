@@ -158,30 +158,36 @@ def fit(group: Sequence[Case], weights: Weights) -> Weights:
 
 
 def fit_few(group: Sequence[Case], weights: Weights) -> Weights:
-    """The weights with the pseudo-counts under which the needed sets have the largest share, whatever was learned: the
-    least of those that are as good as the best, to a standard error."""
-    random, share = np.random.default_rng(SEED), _shares(group)
+    """The weights with the pseudo-counts under which the needed sets have the largest share, whatever was learned.
+
+    Of each data set by itself the least that are as good as its best, to a standard error; of these the largest, so
+    that on none of them few statements speak against a table. (Where sets without rows are too large anyway, as in
+    Spider 2's warehouses, any reason to make them smaller looks like a gain.)
+    """
+    random = np.random.default_rng(SEED)
     plain = replace(weights, learned={name: weights.learned[name] for name in (*SIGNALS, *SETS)})
     own = plain.of_learned(SETS) * [name != "size" for name in SETS]
-    gains: list[list[float]] = []
-    counts = []
-    for case, weight in zip(group, share.tolist(), strict=True):
+    gains: dict[str, list[list[float]]] = defaultdict(list)
+    for case in group:
         found = case.sets(plain, random)
         if found is not None and case.found.known is not None:
             rows, goal = found
-            gains.append([])
-            counts.append(weight)
             before, size = rows[:, SETS.index("utility")], rows[:, SETS.index("size")] * plain.learned["size"]
             known = case.index.has_rows.mean() * case.found.facts["known"]
+            gain = []
             for few in _PAIRS:
                 of_size, of_all = case.found.known.shares(few, known)
                 scores = before + of_all * (rows @ own + of_size * size - before)
-                gains[-1].append(float(scores[goal] - scores.max() - np.log(np.exp(scores - scores.max()).sum())))
-    gain, counted = np.array(gains), np.array(counts)[:, None]
-    lost = gain - gain[:, [int((counted * gain).sum(axis=0).argmax())]]
-    off = np.sqrt((counted**2 * lost**2).sum(axis=0))
-    best = int(np.flatnonzero((counted * lost).sum(axis=0) >= -off)[0])
-    return replace(plain, learned={**plain.learned, **dict(zip(FEW, _PAIRS[best].tolist(), strict=True))})
+                gain.append(float(scores[goal] - scores.max() - np.log(np.exp(scores - scores.max()).sum())))
+            gains[case.data].append(gain)
+    best = np.max([_PAIRS[_least_of_best(np.array(one))] for one in gains.values()], axis=0)
+    return replace(plain, learned={**plain.learned, **dict(zip(FEW, best.tolist(), strict=True))})
+
+
+def _least_of_best(gain: Floats) -> int:
+    """The first column whose sum is that of the best, to a standard error: shape (cases, columns)."""
+    lost = gain - gain[:, [int(gain.sum(axis=0).argmax())]]
+    return int(np.flatnonzero(lost.sum(axis=0) >= -np.sqrt((lost**2).sum(axis=0)))[0])
 
 
 def _shares(group: Sequence[Case]) -> Floats:

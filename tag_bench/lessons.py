@@ -39,7 +39,15 @@ class Lesson:
 
     @classmethod
     def drawn(
-        cls, data: Dataset, index: RetrievalIndex, count: int, seed: int, vectors: VectorStore, *, asked: bool = True
+        cls,
+        data: Dataset,
+        index: RetrievalIndex,
+        count: int,
+        seed: int,
+        vectors: VectorStore,
+        *,
+        asked: bool = True,
+        shuffled: bool = False,
     ) -> Lesson | None:
         """So many questions of the data, drawn at random; without ``asked`` their SQL alone. None where none is told.
 
@@ -50,11 +58,15 @@ class Lesson:
             seed: of the draw.
             vectors: of questions that were learned before.
             asked: whether the questions are known, and not their SQL alone.
+            shuffled: whether each has the SQL of another one.
         """
         ids = {table.id.lower(): table.id for table in index.tables}
         fit = [one for one in data.questions if one.gold and one.gold <= ids.keys()]
         places = np.random.default_rng(seed).choice(len(fit), min(count, len(fit)), replace=False)
         chosen = tuple(fit[place] for place in places.tolist())
+        if shuffled:
+            others = (*chosen[1:], *chosen[:1])
+            chosen = tuple(replace(one, gold=two.gold, sql=two.sql) for one, two in zip(chosen, others, strict=True))
         statements = [
             Statement(tuple(sorted(ids[id] for id in one.gold)), one.sql, one.text if asked else "", runs={"": 1})
             for one in chosen

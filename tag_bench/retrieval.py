@@ -312,6 +312,7 @@ _VARIANTS = "Of JAR, for exact and mip: D without joins, F in full, G with the k
 @click.option("--questions", type=click.IntRange(min=1), help="So many questions, drawn at random.")
 @click.option("--annotate", "annotator", help="A model, or replay:STORE, that says first what tables and columns hold.")
 @click.option("--learn", type=click.IntRange(min=1), help="So many other questions with their SQL are known: 5 draws.")
+@click.option("--shuffled", is_flag=True, help="With --learn: each of these questions has the SQL of another one.")
 @click.option("--compare", is_flag=True, help="Print ours beside the published figures, to standard error.")
 @click.option("--plot", "picture", type=click.Path(path_type=Path), help="Draw complete recall by K into this file.")
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
@@ -337,6 +338,7 @@ def command(
     questions: int | None,
     annotator: str | None,
     learn: int | None,
+    shuffled: bool,
     compare: bool,
     picture: Path | None,
     output: Any,
@@ -345,6 +347,8 @@ def command(
 
     Example: python -m tag_bench retrieval --data spider --method greedy -k 2 3 5 10 --decompositions spider/decomp.json
     """
+    if shuffled and learn is None:
+        raise click.ClickException("--shuffled is for --learn")
     if learn is not None and method != "auto":
         raise click.ClickException(f"--learn is for --method auto; got {method}")
     declared = variant == "G"
@@ -374,7 +378,8 @@ def command(
     @cache
     def lessons_in(database: str | None) -> list[Lesson]:
         part, index, vectors = dataset if database is None else dataset.of(database), index_in(database), VectorStore()
-        drawn = [Lesson.drawn(part, index, learn, seed, vectors) for seed in range(DRAWS)] if learn else []
+        seeds = range(DRAWS if learn else 0)
+        drawn = [Lesson.drawn(part, index, learn or 0, seed, vectors, shuffled=shuffled) for seed in seeds]
         return [one for one in drawn if one is not None]
 
     def asked(questions: Sequence[Question], sizes: Sequence[int]) -> list[Found]:
@@ -415,7 +420,7 @@ def command(
         found = asked(several, sizes)
         result = report(dataset, method, decompositions, sizes, found)
     if learn is not None:
-        result.update(learn=learn, questions=len(several))
+        result.update(learn=learn, shuffled=shuffled, questions=len(several))
     if isinstance(encoder, KeptEmbedder):
         encoder.save()
     ours = {size: (result["all"][str(size)]["R"], result["all"][str(size)]["CR"]) for size in sizes}
