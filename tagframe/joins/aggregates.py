@@ -28,7 +28,7 @@ def aggregated(plan: JoinPlan, aggregate: Aggregate) -> JoinPlan:
             table beside such.
         TableNotFound, ColumnNotFound, HiddenColumn: the plan has no such table or column, or it is in no result.
     """
-    sources = {source.id: source for source in plan.sources}
+    sources = plan.by_id
     keys = [step.key for step in plan.steps]
     if not isinstance(aggregate, Mapping):
         raise InvalidArgument(f"aggregate= is of the form {{table: {{column: function}}}}; got {aggregate!r}")

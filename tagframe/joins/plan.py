@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tagframe.corpus.references import NamedTable, find_table
+from tagframe.corpus.references import Column, NamedTable, find_table
 from tagframe.display import Public
 from tagframe.errors import ColumnNotFound, HiddenColumn, InvalidArgument, did_you_mean
 from tagframe.joins.aggregates import Aggregate, aggregated
@@ -73,16 +73,17 @@ class JoinPlan(Public):
         Raises:
             TableNotFound: the plan has no such table, or two of that name.
         """
-        return self.by_id(find_table(table, self.named).id)
+        return self.by_id[find_table(table, self.named).id]
 
     @property
     def moves(self) -> list[PlannedMove]:
         """What rows travel, where the tables are in several engines; see :mod:`tagframe.joins.moves`."""
         return planned_moves(self.sources, self.steps)
 
-    def by_id(self, id: str) -> PlanTable:
-        """What the plan knows of a table of this id."""
-        return next(source for source in self.sources if source.id == id)
+    @property
+    def by_id(self) -> dict[str, PlanTable]:
+        """What the plan knows of each table, by its id."""
+        return {source.id: source for source in self.sources}
 
     @property
     def named(self) -> list[NamedTable]:
@@ -97,9 +98,9 @@ class JoinPlan(Public):
             for source in self.sources
         ]
 
-    def classes(self) -> list[frozenset[tuple[str, str]]]:
+    def classes(self) -> list[frozenset[Column]]:
         """The sets of (table, column) that the plan makes equal."""
-        sets: list[set[tuple[str, str]]] = []
+        sets: list[set[Column]] = []
         for step in self.steps:
             for mine, theirs in step.equal_columns:
                 pair = {(step.base, mine), (step.table, theirs)}
@@ -108,14 +109,14 @@ class JoinPlan(Public):
                 sets.append(pair.union(*touching))
         return [frozenset(group) for group in sets]
 
-    def column_names(self) -> dict[tuple[str, str], str]:
+    def column_names(self) -> dict[Column, str]:
         """The name in the merged frame of each (table id, column); hidden ones have none.
 
         Columns that the plan makes equal share one: that of the table which is joined first. Names stay as they are
         where only one column has them, and become ``table.column`` where not.
         """
-        by_id = {source.id: source for source in self.sources}
-        stands_for: dict[tuple[str, str], tuple[str, str]] = {}
+        by_id = self.by_id
+        stands_for: dict[Column, Column] = {}
         for step in self.steps:
             for mine, theirs in step.equal_columns:
                 base = stands_for.get((step.base, mine), (step.base, mine))
@@ -126,7 +127,7 @@ class JoinPlan(Public):
         kept = [key for key in order if key not in stands_for]
         tables = Counter(source.name for source in self.sources)
         seen = Counter(column for _, column in kept)
-        names: dict[tuple[str, str], str] = {}
+        names: dict[Column, str] = {}
         for table, column in kept:
             source = by_id[table]
             owner = source.name if tables[source.name] == 1 else source.id
@@ -136,14 +137,14 @@ class JoinPlan(Public):
                 names[key] = names[stands_for[key]]
         return names
 
-    def named_columns(self, columns: Sequence[str] | None) -> dict[str, tuple[str, str]]:
+    def named_columns(self, columns: Sequence[str] | None) -> dict[str, Column]:
         """By name in the merged frame: the column of that name, of the table that is joined first; all where None.
 
         Raises:
             ColumnNotFound, HiddenColumn: as :meth:`find_column`.
         """
         names = self.column_names()
-        first: dict[str, tuple[str, str]] = {}
+        first: dict[str, Column] = {}
         for key, name in names.items():
             first.setdefault(name, key)
         if columns is None:
@@ -151,7 +152,7 @@ class JoinPlan(Public):
         wanted = [names[self.find_column(column)] for column in columns]
         return {name: first[name] for name in wanted}
 
-    def find_column(self, name: str) -> tuple[str, str]:
+    def find_column(self, name: str) -> Column:
         """The (table id, column) that a name means: of the merged frame, or ``[[database.]table.]column``.
 
         Raises:
@@ -162,8 +163,8 @@ class JoinPlan(Public):
         for key, shown in names.items():
             if shown == name:
                 return key
-        found: list[tuple[str, str]] = []
-        hidden: list[tuple[str, str]] = []
+        found: list[Column] = []
+        hidden: list[Column] = []
         for source in self.sources:
             for column in source.columns:
                 if name in (column, f"{source.name}.{column}", f"{source.id}.{column}"):
@@ -253,8 +254,7 @@ class JoinPlan(Public):
         return self._on([step.key for step in self.steps], table)
 
     def _on(self, keys: Sequence[KeyPair], start: str) -> JoinPlan:
-        sources = {source.id: source for source in self.sources}
-        return JoinPlan.along(keys, sources, table_order(self.sources), start)[1]
+        return JoinPlan.along(keys, self.by_id, table_order(self.sources), start)[1]
 
     def with_sources(self, told: Callable[[PlanTable], PlanTable]) -> JoinPlan:
         """The plan and its other ways with what is told of each of their tables."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from sqlglot import Dialect, ErrorLevel, UnsupportedError, exp
 from sqlglot.dialects import MySQL
 
+from tagframe.corpus.references import Column
 from tagframe.engines.cell_tests import literal, one_of, test_of
 from tagframe.errors import InvalidArgument
 from tagframe.joins.steps import How, JoinStep, PlanTable
@@ -145,7 +146,7 @@ class Joined:
     def __init__(self, plan: JoinPlan, how: How, tables: Tables) -> None:
         self.plan, self.how, self.tables = plan, how, tables
         self.names = plan.column_names()
-        self._sharing: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        self._sharing: dict[str, list[Column]] = defaultdict(list)
         for key, name in self.names.items():
             self._sharing[name].append(key)
 
@@ -153,16 +154,16 @@ class Joined:
         """A column of a table."""
         return exp.column(_name(column), table=_name(self.tables.alias(table)))
 
-    def same(self, key: tuple[str, str]) -> list[tuple[str, str]]:
+    def same(self, key: Column) -> list[Column]:
         """The column and those that the plan makes equal to it."""
         return [key, *(other for other in self._sharing[self.names[key]] if other != key)]
 
-    def value(self, key: tuple[str, str]) -> exp.Expr:
+    def value(self, key: Column) -> exp.Expr:
         """A column of the joined rows: of an outer join, from whichever table of those that it is equal in has it."""
         same: list[exp.Expr] = [self.column(*one) for one in (self.same(key) if self.how == "outer" else [key])]
         return same[0] if len(same) == 1 else exp.Coalesce(this=same[0], expressions=same[1:])
 
-    def named(self, key: tuple[str, str], name: str) -> exp.Expr:
+    def named(self, key: Column, name: str) -> exp.Expr:
         """A column of the joined rows under its name there."""
         column = self.value(key)
         is_named = isinstance(column, exp.Column) and name == key[1]
@@ -216,7 +217,7 @@ class _NamedTables:
     """The tables of a plan by name, or by id where two share a name."""
 
     def __init__(self, plan: JoinPlan) -> None:
-        self._by_id = {source.id: source for source in plan.sources}
+        self._by_id = plan.by_id
         self._named = Counter(source.name.casefold() for source in plan.sources)
         self._many = len({source.database for source in plan.sources}) > 1
 

@@ -127,7 +127,12 @@ class JoinStep:
     @property
     def comparisons(self) -> list[tuple[str, Sign, str]]:
         """Each column of ``base``, how it is compared, and the column of ``table``; see :attr:`KeyPair.signs`."""
-        return (self.key if self.key.left_table == self.base else self.key.reversed()).comparisons
+        return self.oriented.comparisons
+
+    @property
+    def oriented(self) -> KeyPair:
+        """The key, ``base`` on its left."""
+        return self.key if self.key.left_table == self.base else self.key.reversed()
 
     @property
     def equal_columns(self) -> list[tuple[str, str]]:

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from tagframe import errors
+from tagframe.corpus.references import Column
 from tagframe.errors import (
     AmbiguousJoin,
     AmbiguousJoinWarning,
@@ -255,7 +256,7 @@ def fan_out(plan: JoinPlan, step: JoinStep, rows: int, most: int, *, are_all: bo
     otherwise = wider or _versions(plan, step)
     if otherwise:
         return f"{message} {otherwise}"
-    way = way_to_aggregate(plan.by_id(step.table), step.columns)
+    way = way_to_aggregate(plan.by_id[step.table], step.columns)
     aggregate = f"give {step.table} one row a key: merge(…, {way})"
     other = plan.restarted(step.table)
     still = [again for again in other.steps if again.grows]
@@ -264,14 +265,14 @@ def fan_out(plan: JoinPlan, step: JoinStep, rows: int, most: int, *, are_all: bo
     return f"{message} {aggregate}: a start from {step.table} would repeat its rows too, for {still[0].table}"
 
 
-def wider(plan: JoinPlan, step: JoinStep, more: Sequence[tuple[tuple[str, str], str]]) -> str:
+def wider(plan: JoinPlan, step: JoinStep, more: Sequence[tuple[Column, str]]) -> str:
     """How to join a table on further columns, each of them a table's that is there already and the column alike."""
     columns = " and ".join(column for _, column in more)
     if any(owner != step.base for (owner, _), _ in more):
         names = ", ".join(map(repr, dict.fromkeys(owner for (owner, _), _ in more)))
         both = [*step.columns, *(column for _, column in more)]
         return f"{columns} of {names} belongs to the key: merge the others first, then that with {step.table} on {both}"
-    key = _oriented(step)
+    key = step.oriented
     key = replace(
         key,
         left_columns=(*key.left_columns, *(mine for (_, mine), _ in more)),
@@ -292,18 +293,13 @@ def _versions(plan: JoinPlan, step: JoinStep) -> str:
         moments = [c for c in base.columns if {*words(c)} & {*CALENDAR, "at", "on"} and c not in step.base_columns]
         moment = f"{base.name}.{moments[0] if moments else 'DAY'}"
         then = f"between {table.name}.{start} and {table.name}.{end}" if end else f">= {table.name}.{start}"
-        said += f' join the one of its day, on="{text_of(_oriented(step), plan.named)} and {moment} {then}", or'
+        said += f' join the one of its day, on="{text_of(step.oriented, plan.named)} and {moment} {then}", or'
     elif "number" in columns:
         said += f" join on {columns['number']} too, or"
     if current is not None:
         return f"{said} only those of today, {table.name}[{table.name}[{current!r}] == …]"
     today = f"{table.name}[{table.name}[{end!r}].isna()]" if end else f"the last of each {', '.join(step.columns)}"
     return f"{said} only those of today, {today}"
-
-
-def _oriented(step: JoinStep) -> KeyPair:
-    """The key of a step, its base on the left."""
-    return step.key if step.key.left_table == step.base else step.key.reversed()
 
 
 def key_columns(plan: JoinPlan) -> Sequence[str]:

@@ -19,6 +19,7 @@ import pandas as pd
 
 from tagframe.corpus import Corpus
 from tagframe.corpus.canonical import canonical_all
+from tagframe.corpus.references import Column
 from tagframe.errors import DoubtfulJoinWarning, counted
 from tagframe.joins.key_text import text_of
 from tagframe.joins.plan import JoinPlan
@@ -29,7 +30,6 @@ from tagframe.keys.key_pair import KeyPair
 from tagframe.keys.matching import hashable
 from tagframe.keys.terms import CALENDAR
 from tagframe.merging import advice
-from tagframe.merging.where import ColumnKey
 
 _DIFFER = 0.05
 """Matched rows that differ in a smaller share than this are mistakes in the data."""
@@ -54,18 +54,18 @@ class Shared:
     """
 
     step: JoinStep
-    mine: ColumnKey
-    theirs: ColumnKey
+    mine: Column
+    theirs: Column
     says_which: bool
     alike: bool
 
     @property
-    def keys(self) -> list[ColumnKey]:
+    def keys(self) -> list[Column]:
         """The columns of the step's key, of the table that is there already."""
         return [(self.step.base, column) for column in self.step.base_columns]
 
 
-def columns_there(plan: JoinPlan, corpus: Corpus) -> set[ColumnKey]:
+def columns_there(plan: JoinPlan, corpus: Corpus) -> set[Column]:
     """The columns of a plan that its corpus has, which may have changed since; all of stacks."""
     return {
         (source.id, column)
@@ -79,7 +79,7 @@ def columns_there(plan: JoinPlan, corpus: Corpus) -> set[ColumnKey]:
 def shared_columns(plan: JoinPlan, corpus: Corpus) -> list[Shared]:
     """The columns by which matched rows may be told to disagree, of those that the corpus has still."""
     there = columns_there(plan, corpus)
-    sources = {source.id: source for source in plan.sources}
+    sources = plan.by_id
     used = {
         (table, column)
         for step in plan.steps
@@ -141,7 +141,7 @@ def _may_tell(column: str, *, alike: bool) -> bool:
 
 
 def disagreements(
-    frame: pd.DataFrame, shared: Sequence[Shared], called: Mapping[ColumnKey, str]
+    frame: pd.DataFrame, shared: Sequence[Shared], called: Mapping[Column, str]
 ) -> list[tuple[Shared, str]]:
     """What differs in the joined rows, in words.
 
@@ -176,7 +176,7 @@ def _with_column(shared: Shared, plan: JoinPlan) -> str:
     return text_of(key, plan.named)
 
 
-def _varies(frame: pd.DataFrame, shared: Shared, called: Mapping[ColumnKey, str]) -> bool:
+def _varies(frame: pd.DataFrame, shared: Shared, called: Mapping[Column, str]) -> bool:
     """Whether rows of one key hold several values: what numbers another thing may else be a mere attribute of it."""
     keys = [hashable(frame[called[key]]) for key in shared.keys]
     value = hashable(frame[called[shared.mine]])

@@ -209,7 +209,7 @@ def column_meanings(plan: JoinPlan) -> dict[str, str]:
     ``frame_2.name`` tells a reader nothing. It is called by the key that leads to its table (``team.name`` where
     ``team_id = frame_2.id``), or by its own name alone where no key says more.
     """
-    sources = {source.id: source for source in plan.sources}
+    sources = plan.by_id
     meanings = {}
     for (table, column), name in plan.column_names().items():
         source = sources[table]

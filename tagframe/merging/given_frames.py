@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -136,13 +135,12 @@ def _with_values(
 
     ``counted`` are columns of which enough is known already.
     """
-    pieces = iter(chunks)
-    first = next(pieces, None)
-    if first is None:
+    pieces = [*chunks]
+    if not pieces:
         return bare
     places = [
         place
-        for place, (name, values) in enumerate(zip(shape.columns, first.columns, strict=True))
+        for place, (name, values) in enumerate(zip(shape.columns, pieces[0].columns, strict=True))
         if name not in counted and (name in wanted if wanted is not None else _may_be_key(values))
     ]
     part = TableShape(
@@ -150,7 +148,7 @@ def _with_values(
         tuple(shape.columns[place] for place in places),
         tuple(shape.declared_types[place] for place in places),
     )
-    narrowed = (Chunk(piece.rows, [piece.columns[place] for place in places]) for piece in chain([first], pieces))
+    narrowed = [Chunk(piece.rows, [piece.columns[place] for place in places]) for piece in pieces]
     seen = profile_table(bare.database, part, narrowed, name=bare.name)
     known = {**counted, **{column.name: column for column in seen.columns}}
     columns = [

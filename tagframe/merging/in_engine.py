@@ -89,7 +89,7 @@ class _EngineMerge:
 
     def item(self, table: str) -> exp.Expr:
         """Its rows numbered where they are sorted by that."""
-        if self.plan.by_id(table).aggregates:
+        if self.plan.by_id[table].aggregates:
             return self._whole(table, self._aliases[table])
         return self.place.item(self.name(table), self._aliases[table], numbered=table in self._ordered)
 
@@ -102,7 +102,7 @@ class _EngineMerge:
         return self.place.as_key(column)
 
     def _whole(self, table: str, alias: str) -> exp.Expr:
-        item, source = self.place.item(self.name(table), alias), self.plan.by_id(table)
+        item, source = self.place.item(self.name(table), alias), self.plan.by_id[table]
         if not source.aggregates:
             return item
         return one_row_a_key(source, item, partial(self._made_of, source), self.as_key).subquery(
@@ -221,7 +221,7 @@ class _EngineMerge:
     def is_unique(self, step: JoinStep) -> bool:
         """Whether no key of the table that a step brings in repeats, nulls aside."""
         if step.table not in self._unique:
-            made = self.plan.by_id(step.table).aggregates
+            made = self.plan.by_id[step.table].aggregates
             self._unique[step.table] = bool(made) or self.place.is_unique(self.name(step.table), step.columns)
         return self._unique[step.table]
 
@@ -348,7 +348,7 @@ class _EngineMerge:
 
     def _typed(self, table: str, column: str) -> tuple[str, str]:
         """The column of the place whose type a column has."""
-        function = dict(self.plan.by_id(table).aggregates).get(column, "min")
+        function = dict(self.plan.by_id[table].aggregates).get(column, "min")
         if function in ("min", "max"):
             return self.name(table), column
         return "", "real" if function == "mean" else "integer"

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from tagframe.corpus.canonical import canonical_all
+from tagframe.corpus.references import Column
 from tagframe.engines.cell_tests import fitting
 from tagframe.engines.dtypes import nullable
 from tagframe.errors import FanOut, RowsLost, RowsMultipliedWarning
@@ -30,7 +31,7 @@ from tagframe.merging.advice import Reaction
 from tagframe.merging.agreement import alike, columns_there
 from tagframe.merging.report import MergeReport, RowCounts, StepReport
 from tagframe.merging.table_rows import PlanRows
-from tagframe.merging.where import Asked, ColumnKey, Where
+from tagframe.merging.where import Asked, Where
 
 _MOST_OPTIONS = 6
 _MOST_TEXTS = 100_000
@@ -73,13 +74,11 @@ def merge_in_memory(asked: Asked) -> tuple[pd.DataFrame, MergeReport]:
 class Merge:
     """Steps are made one by one; then rows are selected, and columns of them taken."""
 
-    def __init__(
-        self, asked: Asked, source: PlanRows, needed: Collection[ColumnKey], late: Collection[ColumnKey]
-    ) -> None:
+    def __init__(self, asked: Asked, source: PlanRows, needed: Collection[Column], late: Collection[Column]) -> None:
         self.plan, self.how, self._corpus, self._source = asked.plan, asked.how, asked.corpus, source
         plan, names = asked.plan, asked.plan.column_names()
         self.names = names
-        self._sharing: dict[str, list[ColumnKey]] = defaultdict(list)
+        self._sharing: dict[str, list[Column]] = defaultdict(list)
         for key, name in names.items():
             self._sharing[name].append(key)
         if self.how == "outer":
@@ -233,7 +232,7 @@ class Merge:
             message = advice.loss(self.plan.start, len(lost), self.sizes[self.plan.start])
             raise RowsLost(f"{message}. They are on this error as .rows. how='left' keeps them", self._start_rows(lost))
 
-    def _load(self, keys: Collection[ColumnKey]) -> dict[str, tuple[pd.DataFrame, Positions | None]]:
+    def _load(self, keys: Collection[Column]) -> dict[str, tuple[pd.DataFrame, Positions | None]]:
         """By table: the columns of it among ``keys`` that were not read yet, and which of their rows stand where."""
         columns: dict[str, list[str]] = defaultdict(list)
         for table, column in keys:
@@ -252,7 +251,7 @@ class Merge:
             found[table] = (frame, at)
         return found
 
-    def column(self, key: ColumnKey) -> pd.Series:
+    def column(self, key: Column) -> pd.Series:
         """One column of the joined rows, of those that were read before the join."""
         table, name = key
         series = taken(self.tables[table][name], self.rows.of(table))
@@ -262,7 +261,7 @@ class Merge:
                     series = _filled(series, taken(self.tables[other][same], self.rows.of(other)))
         return series
 
-    def frame(self, wanted: Mapping[str, ColumnKey]) -> pd.DataFrame:
+    def frame(self, wanted: Mapping[str, Column]) -> pd.DataFrame:
         """The joined rows with these columns."""
         late = self._load(wanted.values())
         data = {}
@@ -406,7 +405,7 @@ def _filled(series: pd.Series, other: pd.Series) -> pd.Series:
     return series.where(series.notna(), other)
 
 
-def columns_needed(plan: JoinPlan, early: Collection[ColumnKey]) -> dict[str, dict[str, None]]:
+def columns_needed(plan: JoinPlan, early: Collection[Column]) -> dict[str, dict[str, None]]:
     """By table: the key columns and those of ``early``; one at least of the start table, to count its rows."""
     columns: dict[str, dict[str, None]] = {table: {} for table in plan.tables}
     for step in plan.steps:

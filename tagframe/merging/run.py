@@ -11,6 +11,7 @@ import pandas as pd
 
 from tagframe import results
 from tagframe.corpus import Corpus
+from tagframe.corpus.references import Column
 from tagframe.engines.base import Engine
 from tagframe.engines.pushdown import Refused
 from tagframe.errors import InvalidArgument, WayNotPossible
@@ -23,7 +24,7 @@ from tagframe.merging.advice import Reaction
 from tagframe.merging.in_engine import merge_in_engine
 from tagframe.merging.in_memory import merge_in_memory
 from tagframe.merging.report import MergeReport
-from tagframe.merging.where import Asked, ColumnKey, LeftToMemory, where_of
+from tagframe.merging.where import Asked, LeftToMemory, where_of
 
 Where = Mapping[str, Any] | str
 By = Literal["engine", "across", "memory"]
@@ -235,7 +236,7 @@ def _now(source: PlanTable, corpus: Corpus) -> PlanTable:
     return replace(source, parts=parts, hidden=kept[0], unprompted=kept[1])
 
 
-def described_names(corpus: Corpus, names: Mapping[ColumnKey, str]) -> dict[str, str]:
+def described_names(corpus: Corpus, names: Mapping[Column, str]) -> dict[str, str]:
     """What is said of columns, by what they are called in the merged frame."""
     said = {
         (table, column.name): column.description
@@ -247,7 +248,7 @@ def described_names(corpus: Corpus, names: Mapping[ColumnKey, str]) -> dict[str,
     return {name: said[key] for key, name in names.items() if key in said}
 
 
-def unprompted_names(plan: JoinPlan, names: Mapping[ColumnKey, str]) -> frozenset[str]:
+def unprompted_names(plan: JoinPlan, names: Mapping[Column, str]) -> frozenset[str]:
     """What columns that are hidden from models, and those made equal to them, are called in the merged frame."""
     kept = {(source.id, column) for source in plan.sources for column in source.unprompted}
     kept.update(*(group for group in plan.classes() if group & kept))

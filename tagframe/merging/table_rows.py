@@ -28,7 +28,7 @@ class PlanRows:
 
     def __init__(self, corpus: Corpus, plan: JoinPlan) -> None:
         self._corpus = corpus
-        self._sources = {source.id: source for source in plan.sources}
+        self._sources = plan.by_id
         self._numbers: dict[str, RowNumbers] = {}
 
     def _engine(self, table: str) -> Engine | None:

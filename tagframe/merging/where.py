@@ -15,13 +15,11 @@ from typing import Any
 import pandas as pd
 
 from tagframe.corpus import Corpus
+from tagframe.corpus.references import Column
 from tagframe.engines.cell_tests import Bound, CellTest, Condition, Either, Every, test_of, tests_of
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How
 from tagframe.merging.advice import Reaction
-
-ColumnKey = tuple[str, str]
-"""Table id and column name."""
 
 _BOUNDS: dict[type[ast.cmpop], Bound] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _TURNED: dict[Bound, Bound] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -42,7 +40,7 @@ class Where:
     """
 
     tests: tuple[Condition, ...] = ()
-    functions: tuple[tuple[ColumnKey, Callable[[pd.Series], Any]], ...] = ()
+    functions: tuple[tuple[Column, Callable[[pd.Series], Any]], ...] = ()
     query: str = ""
     is_read: bool = True
 
@@ -59,7 +57,7 @@ class Where:
         """Those of the tests that are of one column each, and have to be true by themselves."""
         return tuple(test for test in self.tests if isinstance(test, CellTest) and not test.is_plain)
 
-    def columns(self, everything: Iterable[ColumnKey]) -> set[ColumnKey]:
+    def columns(self, everything: Iterable[Column]) -> set[Column]:
         """What has to be read to judge a row in memory; ``everything`` is all that an expression may name."""
         tested = {test.column for condition in self.tests for test in tests_of(condition)}
         return {*tested, *(column for column, _ in self.functions), *(everything if self.query else ())}
@@ -83,8 +81,8 @@ class Asked:
 
     plan: JoinPlan
     corpus: Corpus
-    wanted: Mapping[str, ColumnKey]
-    everything: Mapping[str, ColumnKey]
+    wanted: Mapping[str, Column]
+    everything: Mapping[str, Column]
     where: Where
     how: How
     limit: int | None
@@ -114,7 +112,7 @@ class LeftToMemory(Exception):
     """SQL might answer otherwise than pandas, or no sooner; the message says why."""
 
 
-def where_of(where: Mapping[str, Any] | str | None, plan: JoinPlan, columns: Mapping[str, ColumnKey]) -> Where:
+def where_of(where: Mapping[str, Any] | str | None, plan: JoinPlan, columns: Mapping[str, Column]) -> Where:
     """Read ``where=``.
 
     Args:
@@ -142,7 +140,7 @@ def where_of(where: Mapping[str, Any] | str | None, plan: JoinPlan, columns: Map
 # --- expressions ------------------------------------------------------------------------------------------------------
 
 
-def _read(text: str, columns: Mapping[str, ColumnKey]) -> tuple[Condition, ...] | None:
+def _read(text: str, columns: Mapping[str, Column]) -> tuple[Condition, ...] | None:
     """An expression of :meth:`pandas.DataFrame.query` as tests; None where it is more than such.
 
     Read are comparisons of a column with a number or a text by ``==``, ``<``, ``<=``, ``>``, ``>=`` and ``in [...]``,
@@ -169,7 +167,7 @@ def _read(text: str, columns: Mapping[str, ColumnKey]) -> tuple[Condition, ...] 
     return found.parts if isinstance(found, Every) else (found,)
 
 
-def _condition(node: ast.expr, columns: Mapping[str, ColumnKey | None]) -> Condition:
+def _condition(node: ast.expr, columns: Mapping[str, Column | None]) -> Condition:
     if isinstance(node, ast.BoolOp):
         parts = tuple(_condition(part, columns) for part in node.values)
         return Every(parts) if isinstance(node.op, ast.And) else Either(parts)
@@ -184,7 +182,7 @@ def _condition(node: ast.expr, columns: Mapping[str, ColumnKey | None]) -> Condi
     raise ValueError(ast.dump(node))
 
 
-def _test(left: ast.expr, sign: ast.cmpop, right: ast.expr, columns: Mapping[str, ColumnKey | None]) -> CellTest:
+def _test(left: ast.expr, sign: ast.cmpop, right: ast.expr, columns: Mapping[str, Column | None]) -> CellTest:
     bound = _BOUNDS.get(type(sign))
     if isinstance(sign, ast.In):
         if not isinstance(right, ast.List | ast.Tuple):
@@ -197,7 +195,7 @@ def _test(left: ast.expr, sign: ast.cmpop, right: ast.expr, columns: Mapping[str
     return CellTest(_column(left, columns), (_value(right),), bound=bound, is_plain=True)
 
 
-def _column(node: ast.expr, columns: Mapping[str, ColumnKey | None]) -> ColumnKey:
+def _column(node: ast.expr, columns: Mapping[str, Column | None]) -> Column:
     if not isinstance(node, ast.Name) or (found := columns[node.id]) is None:
         raise ValueError("no column")
     return found

@@ -6,13 +6,14 @@ import random
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
 import tagframe as tf
 from tests.draws import one_of
-from tests.joins.places import by_files, by_frames, found_in, outcome, postgres, sqlite
+from tests.joins.places import by_files, by_frames, found_in, outcome, postgres, result, sqlite
 from tests.joins.schemas import SCENARIOS, Frames, random_schema, scenarios
 
 
@@ -59,10 +60,17 @@ def test_scenarios_in_every_variant_and_random_schemas_have_one_plan(tmp_path: P
 
 @pytest.mark.parametrize("analysed", [True, False])
 @pytest.mark.parametrize("name", ["panel", "lab", "shop", "categories"])
-def test_a_server_has_the_plan_of_frames(name: str, analysed: bool, database):
+def test_a_server_has_the_plan_and_the_rows_of_frames(name: str, analysed: bool, database):
     frames = made(name)
-    corpus = postgres(database(), frames, analysed=analysed)
-    assert outcome(lambda: found_in(corpus, [*frames]).join_plan) == outcome(lambda: tf.join_plan(frames))
+    found = found_in(postgres(database(), frames, analysed=analysed), [*frames])
+    assert outcome(lambda: found.join_plan) == outcome(lambda: tf.join_plan(frames))
+    assert in_any_order(result(found.merge)) == in_any_order(result(lambda: tf.merge(frames)))
+
+
+def in_any_order(merged: Any) -> Any:
+    """A server's rows come in its own."""
+    names, rows, *rest = merged
+    return names, sorted(rows, key=repr), *rest
 
 
 @pytest.mark.parametrize("name", ["panel", "panel_with_id"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from accounted import alike, by_pandas, counts
+from accounted import alike
 
 import tagframe as tf
 from tagframe.corpus.references import NamedTable
@@ -48,38 +48,6 @@ def corpus(postgres) -> tf.Corpus:
 @pytest.fixture
 def chain(corpus) -> JoinPlan:
     return plan_tables(corpus, CHAIN)
-
-
-LOSING = """
-CREATE TABLE place (place_id int PRIMARY KEY, city text);
-INSERT INTO place SELECT g, 'p' || g FROM generate_series(1, 7) g;
-CREATE TABLE maker (maker_id int PRIMARY KEY, place_id int REFERENCES place, maker text);
-INSERT INTO maker SELECT g, CASE WHEN g % 4 > 0 THEN 1 + g % 5 END, 'm' || g FROM generate_series(1, 20) g;
-CREATE TABLE lot (lot_id int, day date, grade text, PRIMARY KEY (lot_id, day));
-INSERT INTO lot SELECT g % 6, date '2024-01-01' + g / 6, 'g' || g FROM generate_series(0, 29) g;
-CREATE TABLE shop (shop_id text PRIMARY KEY, owner text);
-INSERT INTO shop SELECT 's' || g, 'o' || g FROM generate_series(1, 9) g;
-CREATE TABLE item (item_id int PRIMARY KEY, maker_id int, lot_id int, day date, shop_id text);
-INSERT INTO item SELECT g, CASE WHEN g % 9 > 0 THEN g % 25 END, CASE WHEN g % 7 > 0 THEN g % 6 END,
-    date '2024-01-01' + g % 8, 's' || g % 12 FROM generate_series(1, 500) g;
-ALTER TABLE item ADD FOREIGN KEY (maker_id) REFERENCES maker NOT VALID,
-    ADD FOREIGN KEY (shop_id) REFERENCES shop NOT VALID, ADD FOREIGN KEY (lot_id, day) REFERENCES lot NOT VALID;
-"""
-
-
-@pytest.mark.parametrize("how", ["inner", "left"])
-@pytest.mark.parametrize("where", [None, {"city": ["p2", "p3"], "owner": ["o1", "o2", "o3"]}], ids=["all", "where"])
-def test_each_step_is_counted_of_the_rows_that_those_before_it_leave(database, how, where):
-    own = tf.open_corpus(database(LOSING), progress=False)
-    plan = plan_tables(own, [f"public.{name}" for name in ("item", "maker", "place", "lot", "shop")])
-    frame, report = run_plan(plan, own, how=how, where=where, limit=3, on_loss="allow")
-    _, expected = by_pandas(plan, own, how=how, where=where, on_loss="allow")
-    assert len(plan.steps) == 4
-    assert report.engine == "postgres"
-    assert counts(report) == {**counts(expected), "rows": len(frame)}
-    assert {len(step.columns) for step in plan.steps} == {1, 2}
-    if how == "inner":
-        assert sum(step.unmatched_left > 0 for step in report.steps) > 2
 
 
 def test_with_a_limit_the_statement_stops_there_and_counts_come_later(corpus, chain):
