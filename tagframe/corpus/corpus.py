@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from itertools import pairwise
@@ -222,10 +222,11 @@ class Corpus(Shown):
 
         ``hidden_from`` is "everybody" or "models".
         """
+        withheld = by_table(self._knowledge.known.withheld)
         rows = [
             (profile.id, column.name, EVERYBODY if column.hidden else MODELS)
             for profile in self.profiles
-            if profile.id in {table for table, _ in self._knowledge.known.withheld}
+            if profile.id in withheld
             for column in profile.columns
             if not column.for_models
         ]
@@ -391,7 +392,8 @@ class Corpus(Shown):
             if found:
                 ids = ", ".join(repr(profile.id) for profile in found)
                 raise TableNotFound(f"{id!r} is the name of {len(found)} tables; say which: {ids}")
-        raise TableNotFound(f"no table {id!r} in {_did_you_mean_table(str(id), self.profiles)}")
+        names = [profile.id if "." in wanted else profile.name for profile in self.profiles]
+        raise TableNotFound(f"no table {id!r} in {did_you_mean(str(id), names)}")
 
     def read(self, id: str, columns: Sequence[str] | None = None, *, limit: int | None = None) -> pd.DataFrame:
         """The rows of a table, as they are in the source now.
@@ -589,8 +591,3 @@ def with_whole(corpus: Corpus, whole: Future[Corpus]) -> Corpus:
     """The corpus given, a first look at another that is to come."""
     corpus._whole = whole
     return corpus
-
-
-def _did_you_mean_table(name: str, profiles: Collection[TableProfile]) -> str:
-    known = [profile.id for profile in profiles]
-    return did_you_mean(name, known if "." in name else [profile.name for profile in profiles])

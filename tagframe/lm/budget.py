@@ -147,7 +147,8 @@ class Budget(Shown):
         while True:
             with self._lock:
                 cost = most()
-                short = [name for name, limit in self._limits.items() if self._with(name, cost) > limit]
+                together = _plus(_plus(self._spent, self._reserved), cost)
+                short = [name for name, limit in self._limits.items() if getattr(together, name) > limit]
                 if not short and self._is_open(window):
                     self._reserved = _plus(self._reserved, cost)
                     if window is not None:
@@ -187,9 +188,6 @@ class Budget(Shown):
         for turn in waiting:
             if not turn.done():
                 turn.set_result(None)
-
-    def _with(self, name: str, cost: Cost) -> float:
-        return float(getattr(self._spent, name) + getattr(self._reserved, name) + getattr(cost, name))
 
 
 def _plus(one: Cost, other: Cost, sign: int = 1) -> Cost:
