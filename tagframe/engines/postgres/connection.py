@@ -8,6 +8,7 @@ whatever a statement says.
 
 from __future__ import annotations
 
+import importlib
 import re
 import urllib.parse
 from abc import ABC, abstractmethod
@@ -28,18 +29,7 @@ SECONDS = 600.0
 _LOCK_SECONDS = 10
 _CONNECT_SECONDS = 10
 SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_SHOWN = {
-    "user",
-    "host",
-    "hostaddr",
-    "port",
-    "dbname",
-    "application_name",
-    "sslrootcert",
-    "sslcert",
-    "sslkey",
-    "sslcrl",
-}
+_SHOWN = frozenset("user host hostaddr port dbname application_name sslrootcert sslcert sslkey sslcrl".split())
 """Options whose values may stand in messages: where the server is, and files."""
 _LONG = 6
 """A value of so many letters is in no message by chance."""
@@ -74,7 +64,7 @@ class Server:
             InvalidArgument: it does not parse; the message holds nothing of it, as a password may be anywhere in it.
             MissingExtra: the drivers are not installed.
         """
-        conninfo = _psycopg().conninfo
+        conninfo = _driver("psycopg").conninfo
         scheme, _, rest = url.partition("://")
         authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
         parsed = None
@@ -102,7 +92,7 @@ class Server:
 
     def without_options(self, said: str) -> str:
         """A message without the values of options: a password that was typed for one would be in it."""
-        for name, value in _psycopg().conninfo.conninfo_to_dict(self.conninfo).items():
+        for name, value in _driver("psycopg").conninfo.conninfo_to_dict(self.conninfo).items():
             if name not in _SHOWN:
                 for part in {str(value), *str(value).split()}:
                     said = said.replace(f'"{part}"', '"…"') if len(part) < _LONG else said.replace(part, "…")
@@ -110,7 +100,7 @@ class Server:
 
     def __getstate__(self) -> dict[str, Any]:
         # A pickle is written to files and sent to others: it says where the password comes from, not what it is.
-        conninfo = _psycopg().conninfo
+        conninfo = _driver("psycopg").conninfo
         given = conninfo.conninfo_to_dict(self.conninfo)
         kept = {name: value for name, value in given.items() if not passwords.is_secret(name, value)}
         state = {"conninfo": conninfo.make_conninfo("", **kept), "identity": self.identity}
@@ -121,24 +111,15 @@ class Server:
         if state.get("asks"):
             password = passwords.password_again(state["identity"], state["source"])
             # Without one, libpq looks for it itself: PGPASSWORD, the file of passwords.
-            told = _psycopg().conninfo.make_conninfo(told, **({"password": password} if password else {}))
+            told = _driver("psycopg").conninfo.make_conninfo(told, **({"password": password} if password else {}))
         self.__dict__.update(conninfo=told, identity=state["identity"])
 
 
-def _psycopg() -> Any:
+def _driver(name: str) -> Any:
     try:
-        import psycopg
+        return importlib.import_module(name)
     except ImportError as error:
         raise MissingExtra('PostgreSQL needs its drivers: pip install "tagframe[postgres]"') from error
-    return psycopg
-
-
-def _adbc() -> Any:
-    try:
-        import adbc_driver_postgresql.dbapi as adbc
-    except ImportError as error:
-        raise MissingExtra('PostgreSQL needs its drivers: pip install "tagframe[postgres]"') from error
-    return adbc
 
 
 def settings(seconds: float) -> list[str]:
@@ -230,18 +211,16 @@ class Looking(Held):
 
     @classmethod
     def made(cls, server: Server) -> Self:
-        psycopg = _psycopg()
-        return cls(psycopg.connect(server.conninfo, autocommit=True, prepare_threshold=None), server)
+        connect, by_name = _driver("psycopg").connect, _driver("psycopg.rows").dict_row
+        return cls(connect(server.conninfo, autocommit=True, prepare_threshold=None, row_factory=by_name), server)
 
     def run(self, sql: str) -> None:
         self.connection.execute(sql)
 
     def rows(self, sql: str, what: str = "") -> list[dict[str, Any]]:
-        """The rows of a query, by the names of their columns."""
         with self.errors(what):
-            cursor = self.connection.execute(sql)
-            names = [column.name for column in cursor.description]
-            return [dict(zip(names, row, strict=True)) for row in cursor]
+            found: list[dict[str, Any]] = self.connection.execute(sql).fetchall()
+            return found
 
 
 class Reading(Held):
@@ -250,7 +229,7 @@ class Reading(Held):
     @classmethod
     def made(cls, server: Server) -> Self:
         """Each statement by itself, unless a transaction is begun."""
-        return cls(_adbc().connect(server.conninfo, autocommit=True), server)
+        return cls(_driver("adbc_driver_postgresql.dbapi").connect(server.conninfo, autocommit=True), server)
 
     def run(self, sql: str) -> None:
         with self.connection.cursor() as cursor:
@@ -326,9 +305,8 @@ def stepping(server: Server, seconds: float) -> Iterator[Any]:
     Raises:
         ServerGone: there is none.
     """
-    psycopg = _psycopg()
     try:
-        connection = psycopg.connect(server.conninfo, autocommit=True)
+        connection = _driver("psycopg").connect(server.conninfo, autocommit=True)
     except Exception as error:
         raise named(error, server) from None
     try:

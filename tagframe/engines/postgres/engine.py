@@ -14,6 +14,7 @@ from tagframe.engines.base import (
     CHUNK_ROWS,
     Chunk,
     Dialect,
+    EngineDefaults,
     Joins,
     RowNumbers,
     Stamp,
@@ -40,7 +41,7 @@ from tagframe.engines.postgres.pool import Unlike, looking, reading
 from tagframe.engines.postgres.pushdown import PostgresPushdown
 from tagframe.engines.postgres.statement import POSTGRES, run_statement
 from tagframe.engines.postgres.statistics import SECONDS, statistics_of
-from tagframe.engines.postgres.types import INTEGERS, MOMENTS, frame_of, out_of_calendar, travels_as
+from tagframe.engines.postgres.types import MOMENTS, frame_of, out_of_calendar, travels_as
 from tagframe.engines.schema_names import schema_and_name
 from tagframe.errors import ColumnNotFound, SourceNotFound, UnreadableTable, did_you_mean
 
@@ -57,7 +58,7 @@ _FEW_NUMBERS = 20_000
 
 
 @dataclass(frozen=True)
-class PostgresEngine:
+class PostgresEngine(EngineDefaults):
     """Tables, views, materialised views and partitioned tables of some schemas of a database.
 
     Rows are numbered by a primary key that is one integer column; others can only be read whole. What tells that a
@@ -74,9 +75,8 @@ class PostgresEngine:
     schemas: tuple[str, ...] | None = None
     kind: str = "postgres"
     path: None = field(default=None, init=False)
-    is_database: ClassVar[bool] = False
-    picks_rows: ClassVar[bool] = True
-    is_asked: ClassVar[bool] = True
+    picks_rows = True
+    is_asked = True
     joins: ClassVar[Joins] = "all"
     dialect: ClassVar[Dialect] = POSTGRES
 
@@ -142,7 +142,7 @@ class PostgresEngine:
             known = self._now(reads, table)
             chosen = self.columns_of(known, columns)
             tail = "" if limit is None else f" LIMIT {int(limit)}"
-            return self.fetched(reads, chosen, f"FROM {full_name(known)} AS t{tail}", f"table {table!r}")
+            return self.fetched(reads, chosen, f"FROM {known.in_sql} AS t{tail}", f"table {table!r}")
 
     def fetched(
         self,
@@ -193,12 +193,12 @@ class PostgresEngine:
         """The integer primary key and columns of a whole table; None where it has no such key."""
         with reading(self.server) as reads:
             known = self._now(reads, table)
-            key = _number(known)
+            key = known.number
             if key is None:
                 return None
             chosen = [key, *self.columns_of(known, columns)]
             names = [f"{place}" for place in range(len(chosen))]
-            rest = f"FROM {full_name(known)} AS t ORDER BY t.{quoted(key.name)}"
+            rest = f"FROM {known.in_sql} AS t ORDER BY t.{quoted(key.name)}"
             frame = self.fetched(reads, chosen, rest, f"table {table!r}", names=names)
         numbers = frame.pop("0").to_numpy(dtype=np.int64)
         return numbers, frame.set_axis(list(columns), axis="columns")
@@ -207,7 +207,7 @@ class PostgresEngine:
         """The rows of these keys."""
         with reading(self.server) as reads:
             known = self._now(reads, table)
-            key = _number(known)
+            key = known.number
             if key is None:
                 raise UnreadableTable(f"rows of {table!r} cannot be read one by one: it has no key of one integer")
             chosen = self.columns_of(known, columns)
@@ -215,7 +215,7 @@ class PostgresEngine:
             for start in range(0, max(1, len(numbers)), _FEW_NUMBERS):
                 some = ",".join(map(str, numbers[start : start + _FEW_NUMBERS].tolist()))
                 rest = (
-                    f"FROM {full_name(known)} AS t WHERE t.{quoted(key.name)} = ANY('{{{some}}}'::int8[]) "
+                    f"FROM {known.in_sql} AS t WHERE t.{quoted(key.name)} = ANY('{{{some}}}'::int8[]) "
                     f"ORDER BY t.{quoted(key.name)}"
                 )
                 parts.append(self.fetched(reads, chosen, rest, f"table {table!r}"))
@@ -235,11 +235,6 @@ class PostgresEngine:
             return Stamp(0, 0, state_of(held, self.schemas))
 
     @contextmanager
-    def kept_open(self) -> Iterator[None]:
-        """Connections are kept as it is."""
-        yield
-
-    @contextmanager
     def pushdown(self, tables: Sequence[str]) -> Iterator[PostgresPushdown]:
         """All statements see one state of the tables."""
         places = [schema_and_name(table) for table in tables]
@@ -255,23 +250,16 @@ class PostgresEngine:
 
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """In a transaction of its own that only reads; ``relations`` go along as values."""
-        places = {readable.table: schema_and_name(readable.table) for readable in statement.tables.values()}
+        readables = statement.tables
+        places = {readable.table: schema_and_name(readable.table) for readable in readables.values()}
         with looking(self.server) as held:
             now = self._all_there(tables_now(held, places.values()), list(places)) if places else {}
             schemas = all_schemas(held)
-        columns = {
+        tables = {
             name: (now[readable.table], [c.name for c in now[readable.table].columns if c.name not in readable.hidden])
-            for name, readable in statement.tables.items()
+            for name, readable in readables.items()
         }
-        return run_statement(
-            statement.sql,
-            server=self.server,
-            tables=columns,
-            relations=statement.relations,
-            schemas=schemas,
-            limits=statement.limits,
-            explain=statement.explain,
-        )
+        return run_statement(statement, server=self.server, tables=tables, schemas=schemas)
 
     def _now(self, reads: Reading, table: str) -> ServerTable:
         return self._all_there(tables_now(reads, [schema_and_name(table)]), [table])[table]
@@ -315,19 +303,6 @@ def _looked(engine: PostgresEngine, held: Held) -> Looked:
         while len(_last) > 1:
             del _last[next(iter(_last))]
     return known[1]
-
-
-def full_name(table: ServerTable) -> str:
-    """The table in SQL."""
-    return f"{quoted(table.schema)}.{quoted(table.name)}"
-
-
-def _number(table: ServerTable) -> ServerColumn | None:
-    """The primary key, where it is one column of integers."""
-    if len(table.primary_key) != 1:
-        return None
-    column = table.column(table.primary_key[0])
-    return column if column.base in INTEGERS else None
 
 
 def postgres_engine(url: str, schemas: Sequence[str] | None) -> PostgresEngine:

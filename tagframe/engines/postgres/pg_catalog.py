@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tagframe.engines.base import ForeignKey, TableShape
+from tagframe.engines.base import ForeignKey, TableShape, quoted
 from tagframe.engines.schema_names import table_key
 
 if TYPE_CHECKING:
@@ -111,6 +111,8 @@ WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'v', 'm', 
     AND (has_table_privilege(c.oid, 'SELECT') OR has_column_privilege(c.oid, a.attnum, 'SELECT')) AND {_CAST}
 ORDER BY 1, 2, a.attnum"""
 
+INTEGERS = frozenset(("int2", "int4", "int8"))
+"""Types of whole numbers."""
 _QUERIES = _TABLES, _COLUMNS, _UNIQUE, _FOREIGN
 
 
@@ -173,12 +175,20 @@ class ServerTable:
         """What the engine calls it: no two tables of the server are called alike."""
         return table_key(self.schema, self.name)
 
-    def column(self, name: str) -> ServerColumn:
-        """A column by its name; a ``KeyError`` where there is none."""
-        for column in self.columns:
-            if column.name == name:
-                return column
-        raise KeyError(name)
+    @property
+    def in_sql(self) -> str:
+        """With its schema, in statements."""
+        return f"{quoted(self.schema)}.{quoted(self.name)}"
+
+    @property
+    def number(self) -> ServerColumn | None:
+        """The primary key, where it is one column of integers."""
+        column = self.column(self.primary_key[0]) if len(self.primary_key) == 1 else None
+        return column if column is not None and column.base in INTEGERS else None
+
+    def column(self, name: str) -> ServerColumn | None:
+        """A column by its name; None where there is none."""
+        return next((column for column in self.columns if column.name == name), None)
 
     def shape(self) -> TableShape:
         """What the corpus is told of it."""
@@ -219,16 +229,6 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-@dataclass(frozen=True)
-class Catalogue:
-    """The rows of the server's catalogue for some tables."""
-
-    tables: Sequence[Row]
-    columns: Sequence[Row]
-    unique: Sequence[Row]
-    foreign: Sequence[Row] = ()
-
-
 def state_of(held: Held, schemas: Sequence[str] | None) -> str:
     """What changes whenever anything does that :func:`looked` tells of; the server computes it."""
     known = held.rows(_SCHEMAS.strip(), "the catalogue")
@@ -244,8 +244,8 @@ def looked(held: Held, schemas: Sequence[str] | None) -> Looked:
     """The tables of some schemas, or of all that may be read."""
     known = held.rows(_SCHEMAS.strip(), "the catalogue")
     where = _chosen(known, schemas)
-    catalogue = Catalogue(*(held.rows(_within(query, where), "the catalogue") for query in _QUERIES))
-    readable = [table for table, may_read in _tables(catalogue) if table.columns or may_read]
+    found = _tables(*(held.rows(_within(query, where), "the catalogue") for query in _QUERIES))
+    readable = [table for table, may_read in found if table.columns or may_read]
     return Looked(tuple(readable), tuple(row["name"] for row in known))
 
 
@@ -288,45 +288,35 @@ def some_tables(held: Held, tables: Sequence[Row]) -> list[ServerTable]:
     """The tables of these rows of the catalogue, with their columns and keys, without foreign ones."""
     where = f"c.oid IN ({', '.join(str(row['oid']) for row in tables) or 'NULL'})"
     columns, unique = (held.rows(_within(query, where), "the catalogue") for query in (_COLUMNS, _UNIQUE))
-    return [table for table, _ in _tables(Catalogue(tables, columns, unique))]
+    return [table for table, _ in _tables(tables, columns, unique)]
 
 
-def _tables(catalogue: Catalogue) -> list[tuple[ServerTable, bool]]:
-    columns: dict[int, list[tuple[int, ServerColumn]]] = defaultdict(list)
-    for row in catalogue.columns:
-        base = row["base"] if row["kind"] in ("b", "d") else ""
-        column = ServerColumn(
-            row["name"], row["declared"], base, row["modifier"], row["exact"], row["filled"], row["comment"]
-        )
-        columns[row["oid"]].append((row["place"], column))
-    unique: dict[int, list[tuple[bool, str]]] = defaultdict(list)
-    for row in catalogue.unique:
-        unique[row["oid"]].append((row["is_primary"], row["columns"]))
-    foreign: dict[int, list[Row]] = defaultdict(list)
-    for row in catalogue.foreign:
-        foreign[row["oid"]].append(row)
-    places = {row["oid"]: (row["schema"], row["name"]) for row in catalogue.tables}
-    named = {oid: {place: column.name for place, column in known} for oid, known in columns.items()}
+def _tables(
+    tables: Sequence[Row], columns: Sequence[Row], unique: Sequence[Row], foreign: Sequence[Row] = ()
+) -> list[tuple[ServerTable, bool]]:
+    """The tables of some rows of the catalogue, and whether each may be read as a whole."""
+    columns_of, unique_of, foreign_of = map(_by_table, (columns, unique, foreign))
+    places = {row["oid"]: (row["schema"], row["name"]) for row in tables}
 
     def names(oid: int, numbers: str) -> tuple[str, ...] | None:
         """None where one of them may not be read."""
-        of = named.get(oid, {})
-        found = [of.get(int(number)) for number in numbers.split(",")]
-        return None if None in found else tuple(name for name in found if name is not None)
+        known = {row["place"]: row["name"] for row in columns_of[oid]}
+        found = [known[int(number)] for number in numbers.split(",") if int(number) in known]
+        return tuple(found) if len(found) == numbers.count(",") + 1 else None
 
     result = []
-    for row in catalogue.tables:
+    for row in tables:
         oid = row["oid"]
-        keys = [(is_primary, found) for is_primary, text in unique[oid] if (found := names(oid, text)) is not None]
+        keys = [(key["is_primary"], found) for key in unique_of[oid] if (found := names(oid, key["columns"]))]
         references = []
         checked = []
-        for key in foreign[oid]:
+        for key in foreign_of[oid]:
             mine, theirs = names(oid, key["columns"]), names(key["other"], key["others"])
             if mine is not None and theirs is not None and key["other"] in places:
                 schema, name = places[key["other"]]
                 references.append(ForeignKey(mine, name, theirs, "" if schema == row["schema"] else schema))
                 checked += [mine] if key["checked"] else []
-        own = tuple(column for _, column in columns[oid])
+        own = tuple(map(_column, columns_of[oid]))
         state = repr((row["state"], row["comment"], row["rows"], own, keys, references))
         result.append(
             (
@@ -350,6 +340,20 @@ def _tables(catalogue: Catalogue) -> list[tuple[ServerTable, bool]]:
             )
         )
     return result
+
+
+def _by_table(rows: Sequence[Row]) -> dict[int, list[Row]]:
+    found: dict[int, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row["oid"]].append(row)
+    return found
+
+
+def _column(row: Row) -> ServerColumn:
+    base = row["base"] if row["kind"] in ("b", "d") else ""
+    return ServerColumn(
+        row["name"], row["declared"], base, row["modifier"], row["exact"], row["filled"], row["comment"]
+    )
 
 
 def _grown(row: Row) -> float:

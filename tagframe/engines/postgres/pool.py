@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import atexit
 import os
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TypeVar
 
 from tagframe.engines.postgres.connection import SECONDS, Held, Looking, Reading, Server, named, settings
@@ -24,60 +23,24 @@ class Unlike(Exception):
     """Something is not as it was."""
 
 
-class _Pool:
-    """Connections of this process that are free: psycopg's and, for rows, ADBC's, which psycopg_pool cannot hold."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._free: dict[tuple[str, type[Held]], list[Held]] = {}
-        self._inherited: list[dict[tuple[str, type[Held]], list[Held]]] = []
-        self._process = os.getpid()
-
-    def taken(self, server: Server, kind: type[Held]) -> Held | None:
-        """One that is free, or None."""
-        with self._lock:
-            self._mine()
-            free = self._free.get((server.conninfo, kind))
-            return free.pop() if free else None
-
-    def put(self, held: Held) -> None:
-        """Keep one that is free again, or close it."""
-        with self._lock:
-            self._mine()
-            free = self._free.setdefault((held.server.conninfo, type(held)), [])
-            if len(free) < _WAITING:
-                free.append(held)
-                return
-        held.close()
-
-    def close(self) -> None:
-        with self._lock:
-            self._mine()
-            gone = [held for free in self._free.values() for held in free]
-            self._free.clear()
-        for held in gone:
-            held.close()
-
-    def _mine(self) -> None:
-        if self._process != os.getpid():
-            # A child must not speak on its parent's connections, nor close them, as forgetting them would.
-            self._inherited.append(self._free)
-            self._free, self._process = {}, os.getpid()
-
-
-_pool = _Pool()
+# By process, as a child must not speak on its parent's connections, nor close them. They are psycopg's and, for rows,
+# ADBC's, which psycopg_pool cannot hold.
+_free: dict[tuple[int, str, type[Held]], list[Held]] = {}
 
 
 def close_connections() -> None:
     """Close the connections that wait for a next call."""
-    _pool.close()
+    for known_as in [known_as for known_as in list(_free) if known_as[0] == os.getpid()]:
+        for held in _free.pop(known_as, ()):
+            held.close()
 
 
 atexit.register(close_connections)
 
 
-@contextmanager
-def reading(server: Server, seconds: float = SECONDS, *, snapshot: bool = False, check: str = "") -> Iterator[Reading]:
+def reading(
+    server: Server, seconds: float = SECONDS, *, snapshot: bool = False, check: str = ""
+) -> AbstractContextManager[Reading]:
     """A connection for rows for a block, in which statements are stopped after so many seconds.
 
     Args:
@@ -90,15 +53,12 @@ def reading(server: Server, seconds: float = SECONDS, *, snapshot: bool = False,
         ServerGone: there is none.
         Unlike: the check fails.
     """
-    with _lent(Reading, server, seconds, snapshot, check) as held:
-        yield held
+    return _lent(Reading, server, seconds, snapshot, check)
 
 
-@contextmanager
-def looking(server: Server, seconds: float = SECONDS) -> Iterator[Looking]:
+def looking(server: Server, seconds: float = SECONDS) -> AbstractContextManager[Looking]:
     """A connection for the catalogue; see :func:`reading`."""
-    with _lent(Looking, server, seconds, False, "") as held:
-        yield held
+    return _lent(Looking, server, seconds, False, "")
 
 
 H = TypeVar("H", bound=Held)
@@ -106,7 +66,8 @@ H = TypeVar("H", bound=Held)
 
 @contextmanager
 def _lent(kind: type[H], server: Server, seconds: float, snapshot: bool, check: str) -> Iterator[H]:
-    held = _taken(kind, server, seconds, snapshot, check)
+    known_as = (os.getpid(), server.conninfo, kind)
+    held = _taken(_free.setdefault(known_as, []), kind, server, seconds, snapshot, check)
     try:
         yield held
     except BaseException:
@@ -117,20 +78,26 @@ def _lent(kind: type[H], server: Server, seconds: float, snapshot: bool, check: 
             held.run("COMMIT")
     except Exception:  # all that was asked for is there
         held.close()
+        return
+    free = _free.setdefault(known_as, [])
+    if len(free) < _WAITING:
+        free.append(held)
     else:
-        _pool.put(held)
+        held.close()
 
 
-def _taken(kind: type[H], server: Server, seconds: float, snapshot: bool, check: str) -> H:
-    while (known := _pool.taken(server, kind)) is not None:
-        try:
-            known.limit(seconds, snapshot=snapshot, check=check)  # tells too whether it is still there
-        except Exception as error:
-            known.close()
-            _say_unlike(error)
-        else:
-            assert isinstance(known, kind)
-            return known
+def _taken(free: list[Held], kind: type[H], server: Server, seconds: float, snapshot: bool, check: str) -> H:
+    while free:
+        with suppress(IndexError):  # another thread has taken it
+            known = free.pop()
+            try:
+                known.limit(seconds, snapshot=snapshot, check=check)  # tells too whether it is still there
+            except Exception as error:
+                known.close()
+                _say_unlike(error)
+            else:
+                assert isinstance(known, kind)
+                return known
     try:
         fresh = kind.made(server)
     except MissingExtra:

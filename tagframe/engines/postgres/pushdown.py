@@ -14,8 +14,8 @@ import pandas as pd
 from tagframe.engines.base import quoted
 from tagframe.engines.cell_tests import CellTest, Kind
 from tagframe.engines.hashing import Form, Forms, bytes_form, float_form, text_form
-from tagframe.engines.postgres.pg_catalog import ServerColumn, ServerTable, literal
-from tagframe.engines.postgres.types import INTEGERS, TEXTS, is_whole
+from tagframe.engines.postgres.pg_catalog import INTEGERS, ServerColumn, ServerTable, literal
+from tagframe.engines.postgres.types import TEXTS, is_whole
 from tagframe.engines.pushdown import Selection, Statement
 from tagframe.engines.sampled_values import SAMPLED, SampledValues
 
@@ -54,8 +54,8 @@ class PostgresPushdown(SampledValues):
         self._engine, self._reads, self._tables = engine, reads, tables
 
     def _column(self, table: str, column: str) -> ServerColumn:
-        found = next((known for known in self._tables[table].columns if known.name == column), None)
-        return found or self._engine.columns_of(self._tables[table], [column])[0]  # raises as a scan does
+        known = self._tables[table]
+        return known.column(column) or self._engine.columns_of(known, [column])[0]  # raises as a scan does
 
     def key_kind(self, table: str, column: str) -> str:
         """By the column's type.
@@ -156,8 +156,8 @@ class PostgresPushdown(SampledValues):
     def order(self, table: str) -> str:
         """By its key of one integer, or by where its rows are stored."""
         known = self._tables[table]
-        if len(known.primary_key) == 1 and known.column(known.primary_key[0]).base in INTEGERS:
-            return f"t.{quoted(known.primary_key[0])}"
+        if known.number is not None:
+            return f"t.{quoted(known.number.name)}"
         return "t.ctid" if known.kind in ("r", "m") else ""
 
     def frame(
@@ -213,8 +213,7 @@ class PostgresPushdown(SampledValues):
         return (f" TABLESAMPLE SYSTEM ({100 * share:.6f}) REPEATABLE (1)" if share < 1 else ""), ""
 
     def from_item(self, table: str) -> str:
-        known = self._tables[table]
-        return f"{quoted(known.schema)}.{quoted(known.name)}"
+        return self._tables[table].in_sql
 
     def compared(self, table: str, column: str) -> str:
         """Of a padded text what travels."""

@@ -19,7 +19,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from decimal import Decimal
@@ -29,7 +29,7 @@ import pandas as pd
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
-from tagframe.engines.base import Dialect, SQLLimits, quoted
+from tagframe.engines.base import Dialect, SQLLimits, UntrustedStatement, quoted
 from tagframe.engines.dtypes import EXACT, typed_series
 from tagframe.engines.postgres.bounding import GATHERED, KEPT, TOO_LARGE, Bounds, Word, bounded, is_looked_into
 from tagframe.engines.postgres.connection import Server, named, stepping, without_cells
@@ -85,17 +85,13 @@ _REFUSED = frozenset(
 """Words that no plain SELECT over given tables needs, unless in double quotes."""
 
 
-def _lower(name: str) -> str:
-    return name.lower()
-
-
 POSTGRES = Dialect(
     "postgres",
     "PostgreSQL",
     FaithfulPostgres,
     relation,
     _FUNCTIONS | {"all"},
-    _lower,
+    str.lower,
     "all if recursive",
     rules="What is compared has to be of one type: cast, as in name = id::text.",
 )
@@ -118,50 +114,36 @@ Readables = Mapping[str, tuple[ServerTable, Sequence[str]]]
 
 
 def run_statement(
-    sql: str,
-    *,
-    server: Server,
-    tables: Readables,
-    relations: Mapping[str, pa.Table],
-    schemas: Collection[str],
-    limits: SQLLimits,
-    explain: bool,
+    statement: UntrustedStatement, *, server: Server, tables: Readables, schemas: Collection[str]
 ) -> pd.DataFrame:
     """Run one statement; ``schemas`` are those of the database. See :meth:`~tagframe.engines.base.Engine.execute`."""
-    shown = f"{sql[:200]!r}"
-    most_bytes = limits.memory * _MEGABYTE // _RESULT_SHARE
-    words = plain_words(sql, {name.lower() for name in schemas})
-    tree = _tree(sql, shown)
+    shown, limits = statement.shown, statement.limits
+    words = plain_words(statement.sql, {name.lower() for name in schemas})
     memory = limits.memory * _MEGABYTE // _MADE_SHARE
-    bounds = Bounds(_most_of_a_text(tree, memory, shown), memory)
+    tree, most = _judged(statement, memory)
+    bounds = Bounds(most, memory)
     values: list[Any] = []
-    before = ", ".join(_expressions(tables, relations, values))
+    before = ", ".join(_expressions(tables, statement.relations, values))
 
     def whole(bounds: Bounds) -> str:
         plain = bounded(words, bounds, shown)
         return f"{f'WITH {before} ' if before else ''}SELECT * FROM ({plain}) AS s LIMIT {limits.rows + 1}"
 
     deadline = time.monotonic() + limits.seconds
-    columns = sorted({column for _, own in tables.values() for column in own})
     kept_apart = 1 + len(list(tree.find_all(exp.Table))) + sum(word.word in _SORTING for word in words)
     expired = threading.Event()
-    reads_views = any(table.kind == "v" for table, _ in tables.values())
-    with (
-        _named_errors(server, shown, limits, columns, expired, reads_views),
-        stepping(server, limits.seconds) as connection,
-    ):
+    with _named_errors(server, statement, tables, expired), stepping(server, limits.seconds) as connection:
         _load_as_text(connection)
         with _gives_up(connection, limits.seconds + _GRACE, expired):
             connection.execute(_memory_settings(connection, limits, kept_apart, words))
-            if explain:
+            if statement.explain or any(is_looked_into(words, start) for start in range(len(words))):
                 # A parameter has no EXPLAIN; a statement that is parsed and planned is enough.
-                connection.execute(f"EXPLAIN {_without_values(whole(bounds), values)}", prepare=True)
-                return pd.DataFrame()
-            if any(is_looked_into(words, place) for place in range(len(words))):
-                plan = connection.execute(f"EXPLAIN {_without_values(whole(bounds), values)}").fetchall()
+                told = connection.execute(f"EXPLAIN {_without_values(whole(bounds), values)}", prepare=True)
+                if statement.explain:
+                    return pd.DataFrame()
                 # Its rows are kept in memory, however many come of them.
-                bounds = replace(bounds, looked_into=any("hashed SubPlan" in line for (line,) in plan))
-            return _rows(connection, _measured(whole(bounds), most_bytes), values, limits, most_bytes, deadline, shown)
+                bounds = replace(bounds, looked_into=any("hashed SubPlan" in line for (line,) in told))
+            return _rows(connection, whole(bounds), values, statement, deadline)
 
 
 def _measured(text: str, most_bytes: int) -> str:
@@ -176,17 +158,16 @@ def _measured(text: str, most_bytes: int) -> str:
     )
 
 
-def _most_of_a_text(tree: exp.Query, memory: int, shown: str) -> int:
-    try:
-        return Sizes(tree).bound(memory, shown)
-    except RecursionError as error:
-        raise UnsafeSQL(f"the SQL is nested too deeply: {shown}") from error
+def _judged(statement: UntrustedStatement, memory: int) -> tuple[exp.Query, int]:
+    """The statement as a tree, each of whose casts is to a type that may be named, and the bytes of its longest text.
 
-
-def _tree(sql: str, shown: str) -> exp.Query:
-    """The statement as a tree, each of whose casts is to a type that may be named."""
+    Args:
+        statement: what is run.
+        memory: bytes that may be made for a row.
+    """
+    shown = statement.shown
     try:
-        tree = parse_one(sql, read=FaithfulPostgres)
+        tree = parse_one(statement.sql, read=FaithfulPostgres)
         if not isinstance(tree, exp.Query):
             raise UnsafeSQL(f"only SELECT may run, not {tree.key.upper()}: {shown}")
         for kind in tree.find_all(exp.DataType, exp.ObjectIdentifier):
@@ -195,11 +176,11 @@ def _tree(sql: str, shown: str) -> exp.Query:
                 name = "interval"
             if name not in _TYPES and kind.sql(dialect="postgres") not in _OTHER_TYPES:
                 raise UnsafeSQL(f"the type {kind.sql(dialect='postgres')} may not be named in a SELECT: {shown}")
+        return tree, Sizes(tree).bound(memory, shown)
     except SqlglotError as error:
         raise UnsafeSQL(f"the SQL does not parse: {str(error).splitlines()[0]}; statement: {shown}") from error
     except RecursionError as error:
         raise UnsafeSQL(f"the SQL is nested too deeply: {shown}") from error
-    return tree
 
 
 def _memory_settings(connection: Any, limits: SQLLimits, kept_apart: int, words: Sequence[Word]) -> str:
@@ -245,16 +226,17 @@ def _gives_up(connection: Any, seconds: float, expired: threading.Event) -> Iter
 
 
 def _rows(
-    connection: Any, text: str, values: Sequence[Any], limits: SQLLimits, most_bytes: int, deadline: float, shown: str
+    connection: Any, text: str, values: Sequence[Any], statement: UntrustedStatement, deadline: float
 ) -> pd.DataFrame:
     import psycopg
 
+    most_bytes = statement.limits.memory * _MEGABYTE // _RESULT_SHARE
     cursor = psycopg.RawServerCursor(connection, "tagframe")
     try:
-        cursor.execute(text, values or None)
+        cursor.execute(_measured(text, most_bytes), values or None)
         left = max(1, int((deadline - time.monotonic()) * 1000))
         connection.execute(f"SET LOCAL statement_timeout = {left}")
-        rows = _fetched(connection, limits, most_bytes, shown)
+        rows = _fetched(connection, statement, most_bytes)
         described = cursor.description or ()
     finally:
         with suppress(psycopg.Error):  # the transaction has failed, or the connection is gone
@@ -268,7 +250,7 @@ def _rows(
     return pd.DataFrame(data, index=pd.RangeIndex(len(rows)), columns=names)
 
 
-def _fetched(connection: Any, limits: SQLLimits, most_bytes: int, shown: str) -> list[tuple[Any, ...]]:
+def _fetched(connection: Any, statement: UntrustedStatement, most_bytes: int) -> list[tuple[Any, ...]]:
     import psycopg
 
     rows: list[tuple[Any, ...]] = []
@@ -280,11 +262,10 @@ def _fetched(connection: Any, limits: SQLLimits, most_bytes: int, shown: str) ->
             size += sum(map(sys.getsizeof, row))
             if size > most_bytes:
                 raise SQLFailed(
-                    f"the SQL passes SQLLimits(memory={limits.memory}) megabytes: the rows take more than "
-                    f"{most_bytes // _MEGABYTE} MB: {shown}"
+                    f"the SQL passes SQLLimits(memory={statement.limits.memory}) megabytes: the rows take more than "
+                    f"{most_bytes // _MEGABYTE} MB: {statement.shown}"
                 )
-    if len(rows) > limits.rows:
-        raise SQLFailed(f"the SQL gives more than {limits.rows:,} rows; narrow it, or raise SQLLimits(rows=…): {shown}")
+    statement.check_rows(len(rows))
     return rows
 
 
@@ -316,8 +297,8 @@ def plain_words(sql: str, schemas: Collection[str] = ()) -> list[Word]:
         text = sql[token.start : token.end + 1]
         kind = token.token_type
         words = text.lower().split()
-        is_name = kind == TokenType.IDENTIFIER
-        if kind == TokenType.STRING:
+        is_name, is_text = kind == TokenType.IDENTIFIER, kind == TokenType.STRING
+        if is_text:
             if not (text.startswith("'") and text.endswith("'")):
                 raise UnsafeSQL(f"texts are written in single quotes, not as {text[:20]!r}: {shown}")
         elif is_name:
@@ -331,30 +312,25 @@ def plain_words(sql: str, schemas: Collection[str] = ()) -> list[Word]:
             raise UnsafeSQL(f"{text[:20]!r} may not stand in a SELECT that a model wrote: {shown}")
         word = token.text.lower() if is_name else words[-1] if words else ""
         after = tokens[place + 1].token_type if place + 1 < len(tokens) else None
-        if kind != TokenType.STRING and after == TokenType.DOT and word in schemas:
+        if not is_text and after == TokenType.DOT and word in schemas:
             raise UnsafeSQL(
                 f"tables go by their names, without a schema, as {token.text!r} is; where a table has that name too, "
                 f"give it another one with AS: {shown}"
             )
-        if kind != TokenType.STRING and word.startswith("pg_"):
+        if not is_text and word.startswith("pg_"):
             raise UnsafeSQL(f"{token.text!r} is the server's own, and may not be named: {shown}")
-        if not is_name and kind != TokenType.STRING and not _REFUSED.isdisjoint(words):
+        if not (is_name or is_text or _REFUSED.isdisjoint(words)):
             raise UnsafeSQL(f"{text.upper()} may not stand in a SELECT that a model wrote: {shown}")
         is_called = after == TokenType.L_PAREN
+        is_word = is_name or (not is_text and text[:1].replace("_", "a").isalpha())
         may_be_called = word in _FUNCTIONS or (not is_name and word in _GRAMMAR)
-        if is_called and _is_word(kind, text) and not may_be_called and not _is_alias(tokens, place):
+        if is_called and is_word and not may_be_called and not _is_alias(tokens, place):
             raise UnsafeSQL(f"the function {token.text!r} may not run in a SELECT that a model wrote: {shown}")
         if is_called and word == "array" and not is_name:
             raise UnsafeSQL(f"ARRAY(SELECT …) may not stand there; array_agg(…) gives the same: {shown}")
-        literal = token.text if kind in (TokenType.STRING, TokenType.NUMBER) else None
+        literal = token.text if is_text or kind == TokenType.NUMBER else None
         found.append(Word(text, "" if literal is not None else word, literal))
     return found
-
-
-def _is_word(kind: Any, text: str) -> bool:
-    from sqlglot import TokenType
-
-    return kind == TokenType.IDENTIFIER or (kind != TokenType.STRING and text[:1].replace("_", "a").isalpha())
 
 
 def _is_number(text: str) -> bool:
@@ -386,8 +362,7 @@ def _expressions(tables: Readables, relations: Mapping[str, pa.Table], values: l
     taken = {*tables, *relations}
     for name, (table, columns) in tables.items():
         shown = ", ".join(f"t.{quoted(column)}" for column in columns)
-        place = f"{quoted(table.schema)}.{quoted(table.name)}"
-        yield f"{quoted(name)} AS NOT MATERIALIZED (SELECT {shown} FROM {place} AS t)"
+        yield f"{quoted(name)} AS NOT MATERIALIZED (SELECT {shown} FROM {table.in_sql} AS t)"
         yield from _in_lower_case(name, taken)
     for name, rows in relations.items():
         arrays = []
@@ -487,16 +462,18 @@ def _has_float(number: Decimal) -> bool:
 
 @contextmanager
 def _named_errors(
-    server: Server, shown: str, limits: SQLLimits, columns: Iterable[str], expired: threading.Event, reads_views: bool
+    server: Server, statement: UntrustedStatement, tables: Readables, expired: threading.Event
 ) -> Iterator[None]:
     import psycopg
 
+    shown, limits = statement.shown, statement.limits
+    passes = f"the SQL passes SQLLimits(memory={limits.memory}) megabytes:"
     try:
         yield
     except psycopg.Error as error:
         state, diagnosis = error.sqlstate or "", error.diag
         reason = diagnosis.message_primary or str(error).strip().partition("\n")[0]
-        if reads_views:
+        if any(table.kind == "v" for table, _ in tables.values()):
             reason = without_cells(state, reason)
         found = named(error, server)
         if expired.is_set():
@@ -506,23 +483,15 @@ def _named_errors(
         if state == "57014":
             raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds, by the server: {shown}") from error
         if _TOO_WIDE in reason:
-            most = limits.memory // _RESULT_SHARE
-            raise SQLFailed(
-                f"the SQL passes SQLLimits(memory={limits.memory}) megabytes: a row is of more than {most} MB: {shown}"
-            ) from None
-        if TOO_LARGE in reason or state == "53400":
-            what = (
-                "a text that it makes, or all of them together,"
-                if TOO_LARGE in reason
-                else "what the server writes to files"
-            )
-            raise SQLFailed(
-                f"the SQL passes SQLLimits(memory={limits.memory}) megabytes: {what} is too large: {shown}"
-            ) from None
+            raise SQLFailed(f"{passes} a row is of more than {limits.memory // _RESULT_SHARE} MB: {shown}") from None
+        if TOO_LARGE in reason:
+            raise SQLFailed(f"{passes} a text that it makes, or all of them together, is too large: {shown}") from None
+        if state == "53400":
+            raise SQLFailed(f"{passes} what the server writes to files is too large: {shown}") from None
         if state in ("25006", "42501"):
             raise UnsafeSQL(f"PostgreSQL refused the SQL: {reason}: {shown}") from error
         if state == "42703":
             name = reason.partition('"')[2].partition('"')[0]
-            reason += f" in {did_you_mean(name, columns)}"
+            reason += f" in {did_you_mean(name, sorted({column for _, own in tables.values() for column in own}))}"
         hint = f" ({diagnosis.message_hint})" if diagnosis.message_hint and state[:2] != "P0" else ""
         raise SQLFailed(f"PostgreSQL could not run the SQL: {reason}{hint}: {shown}") from error

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tagframe.engines.base import ColumnStatistics, TableStatistics, quoted
+from tagframe.engines.base import ColumnStatistics, TableStatistics
 from tagframe.engines.postgres.connection import TookTooLong
 from tagframe.engines.postgres.pg_catalog import ServerColumn, ServerTable, literal
 from tagframe.engines.postgres.types import MOMENTS, frame_of, read_text, travels_as
@@ -157,12 +157,11 @@ def _of_sample(reads: Reading, table: ServerTable) -> TableStatistics:
     share = f" TABLESAMPLE SYSTEM ({percent:.6f}) REPEATABLE (1)" if percent < 50 else ""
     most = _SAMPLE if rows is not None or table.kind not in ("r", "m") else _MOST_OF_PAGES
     names = ", ".join(travels_as(column, as_text=column.base in MOMENTS) for column in table.columns)
-    place = f"{quoted(table.schema)}.{quoted(table.name)}"
     what = f"table {table.key!r}"
-    found = reads.fetch(f"SELECT {names or 'NULL'} FROM {place}{share} LIMIT {most}", what)
+    found = reads.fetch(f"SELECT {names or 'NULL'} FROM {table.in_sql}{share} LIMIT {most}", what)
     seen = found.num_rows
     if rows is None:
-        rows = seen * 100 / percent if share else seen if seen < most else _counted(reads, place, what, seen)
+        rows = seen * 100 / percent if share else seen if seen < most else _counted(reads, table.in_sql, what, seen)
     frame = frame_of(found, table.columns) if table.columns else pd.DataFrame(index=range(seen))
     total = max(round(rows), seen)
     columns = tuple(_of_column(column, frame[column.name], total, table) for column in table.columns)

@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from tagframe.engines.base import quoted
-from tagframe.engines.postgres.pg_catalog import ServerColumn
+from tagframe.engines.postgres.pg_catalog import INTEGERS, ServerColumn
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-INTEGERS = frozenset(("int2", "int4", "int8"))
 FLOATS = frozenset(("float4", "float8"))
 TEXTS = frozenset(("text", "varchar", "bpchar", "name"))
 MOMENTS = frozenset(("date", "timestamp", "timestamptz"))
