@@ -24,6 +24,9 @@ _LOOKED_THROUGH = 2**30
 _EACH_ROW = 64
 """Bytes that a row takes where it is kept, beside its values."""
 
+_OF_WORDS = frozenset(("position", "trim"))
+_WATCHED = GROWING | LOOKED_FOR | GATHERING | _OF_WORDS
+
 # No constant to the planner, which would come upon the error before the statement does.
 _ERROR = f"(left(clock_timestamp()::text, 0) || '{TOO_LARGE}')::int"
 
@@ -74,23 +77,18 @@ def _bounded(words: Sequence[Word], bounds: Bounds) -> list[str]:
         is_call = place < len(words) and words[place].text == "("
         if word.word == "recursive" and place > 1 and words[place - 2].word == "with":
             place = _entries(words, place, bounds, parts)
-        elif is_call and word.word in GROWING:
-            end = _closing(words, place)
-            parts += ["(", _called(word.word, words[place + 1 : end], bounds), ")"]
-            place = end + 1
-        elif is_call and word.word in ("position", "trim", *LOOKED_FOR):
-            end = _closing(words, place)
-            parts += ["(", _looking(word.word, words[place + 1 : end], bounds), ")"]
-            place = end + 1
-        elif is_call and word.word in GATHERING:
+        elif is_call and (word.word in _WATCHED or (bounds.looked_into and is_looked_into(words, place - 1))):
             end = _closing(words, place)
             inside = words[place + 1 : end]
-            parts += ["(", *_bounded(inside, bounds), ")"]
-            place = _filtered(words, end + 1, _arguments(inside, bounds), bounds, parts)
-        elif is_call and bounds.looked_into and is_looked_into(words, place - 1):
-            end = _closing(words, place)
-            parts += ["(", *_counting(words[place + 1 : end], bounds), ")"]
             place = end + 1
+            if word.word in GATHERING:
+                parts += ["(", *_bounded(inside, bounds), ")"]
+                place = _filtered(words, place, _arguments(inside, bounds), bounds, parts)
+            elif word.word in _WATCHED:
+                arguments = _by_words if word.word in _OF_WORDS else _by_commas
+                parts += ["(", arguments(word.word, inside, bounds), ")"]
+            else:
+                parts += ["(", *_counting(inside, bounds), ")"]
         size += sum(map(len, parts[start:]))
     return parts
 
@@ -101,31 +99,25 @@ def is_looked_into(words: Sequence[Word], place: int) -> bool:
     return after[0] in ("in", "any", "some", "all") and after[2:] in (["select"], ["with"], ["values"])
 
 
-def _called(function: str, inside: Sequence[Word], bounds: Bounds) -> str:
-    """The arguments of a function, one of them with a bound where they need one."""
+def _by_commas(function: str, inside: Sequence[Word], bounds: Bounds) -> str:
+    """The arguments of a function, those with a bound that need one."""
     arguments = _split(inside)
     texts = [" ".join(_bounded(argument, bounds)) for argument in arguments]
     literals = [argument[0].literal if len(argument) == 1 else None for argument in arguments]
     if function in LOOKED_FOR and len(arguments) > 1 and not _is_short(literals[1]):
         texts[1] = _short(texts[1], texts[0])
-    if len(arguments) >= _LEAST.get(function, 2) and growth(function, literals) is None:
-        place, passes, kind = _BOUNDS[function](texts, bounds.text)
+    is_growing = function in GROWING and len(arguments) >= _LEAST.get(function, 2)
+    if is_growing and growth(function, literals) is None:
+        number, passes, kind = _BOUNDS[function](texts, bounds.text)
         error = _ERROR if kind == "int" else f"({_ERROR})::text"
-        texts[place] = f"CASE WHEN {passes} THEN {error} ELSE ( {texts[place]} ) END"
+        texts[number] = f"CASE WHEN {passes} THEN {error} ELSE ( {texts[number]} ) END"
     return " , ".join(texts)
 
 
-def _looking(function: str, inside: Sequence[Word], bounds: Bounds) -> str:
-    """The arguments of a function that looks for one text in another, which are not both long."""
-    if function in LOOKED_FOR:
-        arguments = _split(inside)
-        texts = [" ".join(_bounded(argument, bounds)) for argument in arguments]
-        literal = arguments[1][0].literal if len(arguments) > 1 and len(arguments[1]) == 1 else None
-        if len(arguments) > 1 and not _is_short(literal):
-            texts[1] = _short(texts[1], texts[0])
-        return " , ".join(texts)
+def _by_words(function: str, inside: Sequence[Word], bounds: Bounds) -> str:
+    """The arguments of ``position(needle IN text)`` or ``trim(needle FROM text)``, which are not both long."""
     between = "in" if function == "position" else "from"
-    split = next((place for place, word in _at_the_top(inside) if word.word == between), 0)
+    split = next((number for number, word in _at_the_top(inside) if word.word == between), 0)
     start = 1 if inside and inside[0].word in ("both", "leading", "trailing") else 0
     needle, rest = inside[start:split], inside[split + 1 :]
     if not needle or (len(needle) == 1 and _is_short(needle[0].literal)):

@@ -165,6 +165,11 @@ class _Rows:
     columns: Sequence[tuple[str, Made]]
     named: bool = True
 
+    @property
+    def whole(self) -> Made:
+        """A row."""
+        return _together(made for _, made in self.columns)
+
     def column(self, name: str) -> Made | None:
         """The largest of that name; of any where not all names are known; None where it has none."""
         found = [made for own, made in self.columns if own == name or not self.named]
@@ -203,7 +208,7 @@ class _Scope:
                 return (rows.column(name) if rows else None) or _CELL
             if not source and name in scope.sources:  # a row as a whole
                 rows = scope.sources[name]
-                return _together(made for _, made in rows.columns) if rows else _together([_CELL] * 20)
+                return rows.whole if rows else _together([_CELL] * 20)
             found = [made for rows in scope.sources.values() if rows and (made := rows.column(name))]
             if not source and found:
                 return _either([*found, _CELL])
@@ -221,8 +226,7 @@ class Sizes:
     def __init__(self, tree: exp.Query) -> None:
         self._total = Made(nodes=0.0)
         rows = self._query(tree, _Scope({}))
-        row = reduce(Size.__add__, (made.size for _, made in rows.columns), Size())
-        self._add(Made(Size(), row.times(3), 0.0))  # it is put together, measured and sent
+        self._add(Made(Size(), rows.whole.size.times(3), 0.0))  # it is put together, measured and sent
 
     def bound(self, memory: int, shown: str) -> int:
         """Bytes that one bounded text may have so that what is made for a row stays within ``memory``.
@@ -252,19 +256,15 @@ class Sizes:
 
     def _query(self, query: exp.Expr, scope: _Scope) -> _Rows:
         scope = self._with(query, scope)
-        if isinstance(query, exp.Subquery):
-            if not isinstance(query.this, exp.Query):
-                return self._select(query, scope)
+        if isinstance(query, exp.Values):
+            return self._values(query, scope)
+        if isinstance(query, exp.SetOperation):
+            rows = _joined(self._query(query.left, scope), self._query(query.right, scope))
+        elif isinstance(query, exp.Subquery) and isinstance(query.this, exp.Query):
             rows = self._query(query.this, scope)
-            self._rest(query, scope, "this", "alias")
-        elif isinstance(query, exp.SetOperation):
-            left, right = self._query(query.left, scope), self._query(query.right, scope)
-            rows = _joined(left, right)
-            self._rest(query, scope, "this", "expression")
-        elif isinstance(query, exp.Values):
-            rows = self._values(query, scope)
         else:
-            rows = self._select(query, scope)
+            return self._select(query, scope)
+        self._rest(query, scope, "this", "alias" if isinstance(query, exp.Subquery) else "expression")
         return rows
 
     def _with(self, query: exp.Expr, scope: _Scope) -> _Scope:
@@ -273,8 +273,8 @@ class Sizes:
             return scope
         entries = dict(scope.entries)
         for entry in clause.expressions:
-            name = _lower(entry.alias_or_name)
-            names = [_lower(column.name) for column in entry.args["alias"].args.get("columns") or ()]
+            name = entry.alias_or_name.lower()
+            names = _alias_columns(entry)
             inside = _Scope(entries, scope.sources, scope.outer)
             body = entry.this
             if clause.recursive and isinstance(body, exp.SetOperation):
@@ -329,19 +329,19 @@ class Sizes:
             if isinstance(projection, exp.Star) or (
                 isinstance(projection, exp.Column) and isinstance(projection.this, exp.Star)
             ):
-                wanted = _lower(projection.text("table"))
+                wanted = projection.text("table").lower()
                 for alias, rows in sources.items():
                     if not wanted or alias == wanted:
                         columns += rows.columns if rows else []
                         named &= rows is not None and rows.named
             else:
-                columns.append((_lower(projection.alias_or_name), self._made(projection, inner)))
+                columns.append((projection.alias_or_name.lower(), self._made(projection, inner)))
         if isinstance(query, exp.Subquery):
             known = [rows for rows in sources.values() if rows]
             columns = [column for rows in known for column in rows.columns]
             named = len(known) == len(sources) and all(rows.named for rows in known)
         self._rest(query, inner, "expressions", "from_", "joins", "laterals", "with_", "this", "alias")
-        whole = _together(made for _, made in columns)
+        whole = _Rows(columns).whole
         self._add(Made(Size(), whole.work, whole.nodes, steps=whole.steps))
         return _Rows([*columns, *([] if named else [("", _CELL)])], named)
 
@@ -351,10 +351,10 @@ class Sizes:
             if item.args.get("on"):
                 self._add(self._made(item.args["on"], scope))
             return
-        alias = _lower(item.alias_or_name)
+        alias = item.alias_or_name.lower()
         rows: _Rows | None
         if isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier):
-            rows = scope.entries.get(_lower(item.name))
+            rows = scope.entries.get(item.name.lower())
         elif isinstance(item, exp.Subquery | exp.Values | exp.Lateral):
             body = item.this if isinstance(item, exp.Lateral) else item
             rows = self._query(body, scope) if isinstance(body, exp.Query | exp.Values) else self._called(body, scope)
@@ -379,10 +379,9 @@ class Sizes:
 
     def _made(self, node: exp.Expr, scope: _Scope) -> Made:
         if isinstance(node, exp.Column):
-            return self._column(node, scope)
+            return scope.column(node.name.lower(), node.text("table").lower())
         if isinstance(node, exp.Query):
-            rows = self._query(node, scope)
-            return Made(reduce(Size.__add__, (made.size for _, made in rows.columns), Size()))
+            return Made(self._query(node, scope).whole.size)
         if isinstance(node, exp.Literal):
             return Made(Size(float(len(node.name))), digits=not node.is_string and _is_long(node.name))
         if isinstance(node, exp.Connector | exp.DPipe):
@@ -414,7 +413,7 @@ class Sizes:
 
     @staticmethod
     def _call(node: exp.Anonymous, parts: Sequence[Made], whole: Made) -> Made:
-        name = _lower(node.name)
+        name = node.name.lower()
         if name in GATHERING:
             return whole.as_part(Size(bounded=1.0), copies=True)
         if name in GROWING:
@@ -435,10 +434,6 @@ class Sizes:
         if name.startswith("regexp_"):
             made = Made(made.size, made.work + whole.size.times(_WIDE), made.nodes)
         return made
-
-    @staticmethod
-    def _column(node: exp.Column, scope: _Scope) -> Made:
-        return scope.column(_lower(node.name), _lower(node.text("table")))
 
     def _chain(self, node: exp.Connector | exp.DPipe, scope: _Scope) -> Made:
         """Parts one after the other, each step of ``||`` a copy of what is there so far."""
@@ -471,7 +466,7 @@ def _joined(left: _Rows, right: _Rows) -> _Rows:
 def _alias_columns(item: exp.Expr) -> list[str]:
     alias = item.args.get("alias")
     return (
-        [_lower(column.name) for column in alias.args.get("columns") or ()] if isinstance(alias, exp.TableAlias) else []
+        [column.name.lower() for column in alias.args.get("columns") or ()] if isinstance(alias, exp.TableAlias) else []
     )
 
 
@@ -499,7 +494,3 @@ def _is_small(node: object) -> bool:
 
 def _is_number(node: object) -> bool:
     return isinstance(node, exp.Literal) and not node.is_string
-
-
-def _lower(name: str) -> str:
-    return name.lower()
