@@ -17,9 +17,8 @@ from tagframe.quiet import quiet
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-_KEPT = 4
-"""Free connections of a server that wait for the next call."""
-
+_KEPT = {"pool_size": 4}
+"""Free connections that wait for the next call; SQLite, which SQLAlchemy reads too, has a pool of its own kind."""
 
 _NO_URL = (
     "a server is given as dialect+driver://user:password@host:port/database; in a user or password the "
@@ -79,11 +78,9 @@ class Address:
 
         parsed = sa.make_url(self.url)
         query = {name: value for name, value in parsed.query.items() if not passwords.is_secret(name, value)}
-        kept = parsed.set(query=query)
-        asks = kept.password is not None
-        kept = sa.URL.create(kept.drivername, kept.username, None, kept.host, kept.port, kept.database, kept.query)
+        kept = sa.URL.create(parsed.drivername, parsed.username, None, parsed.host, parsed.port, parsed.database, query)
         state = {"url": kept.render_as_string(hide_password=False), "identity": self.identity}
-        return {**state, "asks": asks, "source": passwords.source_of(self.identity)}
+        return {**state, "asks": parsed.password is not None, "source": passwords.source_of(self.identity)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         url = state["url"]
@@ -101,8 +98,9 @@ class Address:
         with _lock:
             if self.url not in _pools:
                 try:
+                    kept = {} if self.url.startswith("sqlite") else _KEPT
                     with quiet():  # what is said of an option names its value
-                        _pools[self.url] = sa.create_engine(self.url, pool_pre_ping=True, **_pool_size(self.url))
+                        _pools[self.url] = sa.create_engine(self.url, pool_pre_ping=True, **kept)
                 except ImportError as error:
                     raise MissingExtra(
                         f"the driver of {self.identity} is not installed ({error}): install it with pip, or name "
@@ -137,11 +135,9 @@ class Address:
             ) from None
         try:
             yield connection
-        except sa.exc.DBAPIError as error:
-            if error.connection_invalidated:
-                raise ServerGone(f"{self.identity} went away while {what} was read: {self._said(error)}") from None
-            raise UnreadableTable(f"{what} of {self.identity} cannot be read: {self._said(error)}") from None
         except sa.exc.SQLAlchemyError as error:
+            if isinstance(error, sa.exc.DBAPIError) and error.connection_invalidated:
+                raise ServerGone(f"{self.identity} went away while {what} was read: {self._said(error)}") from None
             raise UnreadableTable(f"{what} of {self.identity} cannot be read: {self._said(error)}") from None
         finally:
             connection.close()
@@ -157,11 +153,6 @@ class Address:
             for value in filter(None, values):
                 said = said.replace(value, "…")
         return said
-
-
-def _pool_size(url: str) -> dict[str, Any]:
-    """SQLite, which SQLAlchemy reads too, has a pool of its own kind."""
-    return {} if url.startswith("sqlite") else {"pool_size": _KEPT}
 
 
 _pools: dict[str, sa.Engine] = {}

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tagframe.engines.base import ForeignKey, TableShape
 from tagframe.engines.derivations import Derivations, View, derivations, names_in
+from tagframe.engines.other_servers.pushdown import SPOKEN
 from tagframe.engines.schema_names import schema_and_name, table_key
 from tagframe.errors import SourceNotFound, did_you_mean
 
@@ -61,28 +62,17 @@ def _shapes(inspector: sa.Inspector, schemas: Sequence[str | None], only: dict[s
         asked: dict[str, Any] = {"schema": schema, "kind": ObjectKind.ANY, **only}
         columns = inspector.get_multi_columns(**asked)
         primary, foreign = inspector.get_multi_pk_constraint(**asked), inspector.get_multi_foreign_keys(**asked)
-        unique, comments = (
-            _asked(inspector.get_multi_unique_constraints, asked),
-            _asked(inspector.get_multi_table_comment, asked),
-        )
+        unique = _asked(inspector.get_multi_unique_constraints, **asked)
+        comments = _asked(inspector.get_multi_table_comment, **asked)
         for place, of_table in columns.items():
             name = str(place[1])
             database = schema or _PLAIN_DATABASE
-            keys = [key for key in foreign.get(place, ()) if key["constrained_columns"]]
             shape = TableShape(
                 table_key(database, name),
                 tuple(str(column["name"]) for column in of_table),
                 tuple(_type(column["type"]) for column in of_table),
                 tuple((primary.get(place) or {}).get("constrained_columns") or ()),
-                tuple(
-                    ForeignKey(
-                        tuple(key["constrained_columns"]),
-                        key["referred_table"],
-                        tuple(key["referred_columns"]),
-                        "" if key["referred_schema"] in (None, schema) else key["referred_schema"],
-                    )
-                    for key in keys
-                ),
+                tuple(_foreign_key(key, schema) for key in foreign.get(place, ()) if key["constrained_columns"]),
                 called=name,
                 database=database,
                 unique=tuple(tuple(key["column_names"]) for key in unique.get(place) or ()),
@@ -93,21 +83,28 @@ def _shapes(inspector: sa.Inspector, schemas: Sequence[str | None], only: dict[s
     return dict(sorted(found.items()))
 
 
+def _foreign_key(key: Mapping[str, Any], schema: str | None) -> ForeignKey:
+    other = "" if key["referred_schema"] in (None, schema) else key["referred_schema"]
+    return ForeignKey(tuple(key["constrained_columns"]), key["referred_table"], tuple(key["referred_columns"]), other)
+
+
 def derivations_of(
     connection: sa.Connection, schemas: Sequence[str] | None, columns: Collection[tuple[str, str]]
 ) -> Derivations:
     """What is computed from columns: of views and generated ones, by the texts that define them."""
     import sqlalchemy as sa
+    import sqlglot
     from sqlalchemy.engine.reflection import ObjectKind
 
     inspector = sa.inspect(connection)
-    dialect = _sqlglot_name(connection.dialect.name)
+    dialect = SPOKEN.get(connection.dialect.name, connection.dialect.name)
+    dialect = dialect if sqlglot.Dialect.get(dialect) is not None else ""
     views: dict[str, View] = {}
     generated: dict[str, dict[str, str]] = {}
     unclear = {}
     for schema in [inspector.default_schema_name] if schemas is None else schemas:
         found = inspector.get_multi_columns(schema=schema, kind=ObjectKind.ANY)
-        is_view = {*inspector.get_view_names(schema), *_asked_names(inspector.get_materialized_view_names, schema)}
+        is_view = {*inspector.get_view_names(schema), *_asked(inspector.get_materialized_view_names, schema=schema)}
         # Of two columns of one name SQLite calls the second "name:1"; an expression without a name is called as it is
         # written, also in a view that another one is like.
         others = frozenset(
@@ -118,11 +115,8 @@ def derivations_of(
         )
         for (_, name), of_table in found.items():
             key = table_key(schema or _PLAIN_DATABASE, str(name))
-            generated[key] = {
-                str(column["name"]): str(column["computed"].get("sqltext") or "")
-                for column in of_table
-                if column.get("computed")
-            }
+            computing = [column for column in of_table if column.get("computed")]
+            generated[key] = {str(one["name"]): str(one["computed"].get("sqltext") or "") for one in computing}
             if name not in is_view:
                 continue
             try:
@@ -149,24 +143,10 @@ def derivations_of(
     return derivations(columns, computed, unclear)
 
 
-def _sqlglot_name(dialect: str) -> str:
-    import sqlglot
-
-    name = {"mssql": "tsql", "mariadb": "mysql", "postgresql": "postgres"}.get(dialect, dialect)
-    return name if sqlglot.Dialect.get(name) is not None else ""
-
-
-def _asked_names(method: Any, schema: str | None) -> list[str]:
+def _asked(method: Any, **arguments: Any) -> Any:
+    """What not every dialect can tell; nothing where this one cannot."""
     try:
-        return list(method(schema))
-    except NotImplementedError:
-        return []
-
-
-def _asked(method: Any, arguments: dict[str, Any]) -> dict[Any, Any]:
-    """What not every dialect can tell."""
-    try:
-        return dict(method(**arguments))
+        return method(**arguments)
     except NotImplementedError:
         return {}
 

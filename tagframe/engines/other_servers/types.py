@@ -13,15 +13,10 @@ import pandas as pd
 from tagframe.engines.dtypes import typed_series
 
 _WORDS: dict[type, Callable[[Any], Any]] = {
-    dict: lambda value: json.dumps(value, ensure_ascii=False, default=str),
-    list: lambda value: json.dumps(value, ensure_ascii=False, default=str),
-    tuple: lambda value: json.dumps(value, ensure_ascii=False, default=str),
+    **dict.fromkeys((dict, list, tuple), lambda value: json.dumps(value, ensure_ascii=False, default=str)),
     set: lambda value: json.dumps(sorted(map(str, value)), ensure_ascii=False),
-    UUID: str,
-    dt.time: str,
-    dt.timedelta: str,
-    memoryview: bytes,
-    bytearray: bytes,
+    **dict.fromkeys((UUID, dt.time, dt.timedelta), str),
+    **dict.fromkeys((memoryview, bytearray), bytes),
 }
 """What pandas has no word for is given as text; the column's declared type says what it is a text of."""
 

@@ -58,7 +58,7 @@ def tables_now(held: Held, places: Collection[Place]) -> dict[str, ServerTable]:
 
     What is counted of them, and their foreign keys, are not looked up.
     """
-    found = held.rows(_of(_PLACES, places), "the catalogue")
+    found = held.rows(_of(_PLACES, places))
     return {table.key: table for table in some_tables(held, found)}
 
 
@@ -76,7 +76,7 @@ def keep(held: Held, places: Collection[Place]) -> dict[str, ServerTable]:
         places: of the tables.
     """
     query = _of(_STATE, places)
-    state = held.rows(query, "the catalogue")[0]["state"]
+    state = held.rows(query)[0]["state"]
     tables = tables_now(held, places)
     same = f"coalesce(({query}), '') = {literal(state or '')}"
     known_as = (held.server.conninfo, frozenset(places))

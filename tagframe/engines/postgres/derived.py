@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tagframe.engines.derivations import Derivations, View, derivations, reads_by_text
 from tagframe.engines.schema_names import table_key
@@ -63,19 +63,19 @@ WHERE c.relkind IN ('v', 'm') AND {_OURS}
 def derivations_of(held: Held, columns: Collection[tuple[str, str]]) -> Derivations:
     """What the database computes from columns: of views and generated ones, and those of tables that inherit."""
 
-    def rows(query: str) -> list[dict[str, object]]:
-        return held.rows(query.strip(), "the catalogue")
+    def rows(query: str) -> list[dict[str, Any]]:
+        return held.rows(query.strip())
 
     relations = rows(_RELATIONS)
-    keys = {int(str(row["oid"])): table_key(str(row["schema"]), str(row["name"])) for row in relations}
-    oids = {f"{row['schema']}.{row['name']}": int(str(row["oid"])) for row in relations}
+    keys = {row["oid"]: table_key(row["schema"], row["name"]) for row in relations}
+    oids = {f"{row['schema']}.{row['name']}": row["oid"] for row in relations}
     oids |= {key: oid for oid, key in keys.items()}
     below, kin = _pairs(rows(_READ), "source", "oid"), _pairs(rows(_KIN), "parent", "oid")
     for child, parents in _pairs(rows(_KIN), "oid", "parent").items():
         kin[child] |= parents
     generated: dict[tuple[int, str], list[str]] = defaultdict(list)
     for row in rows(_GENERATED):
-        generated[int(str(row["oid"])), str(row["source"]).casefold()].append(str(row["name"]))
+        generated[row["oid"], row["source"].casefold()].append(row["name"])
     reached = {oids[table] for table, _ in columns if table in oids}
     waiting = list(reached)
     while waiting:
@@ -85,7 +85,7 @@ def derivations_of(held: Held, columns: Collection[tuple[str, str]]) -> Derivati
         waiting += new
     wanted = reached & {view for views in below.values() for view in views}
     views = {
-        int(str(row["oid"])): View(str(row["definition"]), "postgres", tuple(str(row["columns"]).split("\x01")))
+        row["oid"]: View(str(row["definition"]), "postgres", tuple(str(row["columns"]).split("\x01")))
         for row in rows(_DEFINITIONS.format(oids=", ".join(map(str, sorted(wanted))) or "NULL"))
     }
 
@@ -101,15 +101,15 @@ def derivations_of(held: Held, columns: Collection[tuple[str, str]]) -> Derivati
                 for name in views[view].shows(column):
                     yield keys[view], name
 
-    unclear = {keys[int(str(row["oid"]))]: f"calls the function {row['name']}" for row in rows(_CALLS)}
+    unclear = {keys[row["oid"]]: f"calls the function {row['name']}" for row in rows(_CALLS)}
     for row in rows(_BY_TEXT):
         if text := reads_by_text(str(row["definition"])):
-            unclear.setdefault(keys[int(str(row["oid"]))], f"reads {text}")
+            unclear.setdefault(keys[row["oid"]], f"reads {text}")
     return derivations(columns, computed, unclear)
 
 
-def _pairs(rows: list[dict[str, object]], one: str, other: str) -> dict[int, set[int]]:
+def _pairs(rows: list[dict[str, Any]], one: str, other: str) -> dict[int, set[int]]:
     found: dict[int, set[int]] = defaultdict(set)
     for row in rows:
-        found[int(str(row[one]))].add(int(str(row[other])))
+        found[row[one]].add(row[other])
     return found

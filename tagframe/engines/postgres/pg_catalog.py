@@ -231,20 +231,20 @@ def literal(text: str) -> str:
 
 def state_of(held: Held, schemas: Sequence[str] | None) -> str:
     """What changes whenever anything does that :func:`looked` tells of; the server computes it."""
-    known = held.rows(_SCHEMAS.strip(), "the catalogue")
+    known = held.rows(_SCHEMAS.strip())
     parts = [
         f"(SELECT md5(string_agg(row::text, ' ')) FROM ({_within(query, _chosen(known, schemas))}) AS row)"
         for query in _QUERIES
     ]
-    found = held.rows(f"SELECT concat_ws(' ', {', '.join(parts)}) AS state", "the catalogue")
+    found = held.rows(f"SELECT concat_ws(' ', {', '.join(parts)}) AS state")
     return hashlib.sha256(f"{known}{found[0]['state']}".encode()).hexdigest()
 
 
 def looked(held: Held, schemas: Sequence[str] | None) -> Looked:
     """The tables of some schemas, or of all that may be read."""
-    known = held.rows(_SCHEMAS.strip(), "the catalogue")
+    known = held.rows(_SCHEMAS.strip())
     where = _chosen(known, schemas)
-    found = _tables(*(held.rows(_within(query, where), "the catalogue") for query in _QUERIES))
+    found = _tables(*(held.rows(_within(query, where)) for query in _QUERIES))
     readable = [table for table, may_read in found if table.columns or may_read]
     return Looked(tuple(readable), tuple(row["name"] for row in known))
 
@@ -260,16 +260,16 @@ def _within(query: str, where: str) -> str:
 
 def all_schemas(held: Held) -> list[str]:
     """The names of all schemas, the system's too."""
-    return [row["name"] for row in held.rows("SELECT nspname::text AS name FROM pg_namespace", "the catalogue")]
+    return [row["name"] for row in held.rows("SELECT nspname::text AS name FROM pg_namespace")]
 
 
 def closed_to(held: Held, schemas: Sequence[str] | None) -> list[str]:
     """What may not be read: schemas, tables of the others, and columns that somebody's function would cast."""
-    known = held.rows(_SCHEMAS.strip(), "the catalogue")
+    known = held.rows(_SCHEMAS.strip())
     wanted = [row for row in known if schemas is None or row["name"] in schemas]
     usable = _list(row["name"] for row in wanted if row["usable"])
-    tables = held.rows(_CLOSED.replace("{schemas}", usable), "the catalogue")
-    columns = held.rows(_CAST_AWAY.strip().replace("{schemas}", usable), "the catalogue")
+    tables = held.rows(_CLOSED.replace("{schemas}", usable))
+    columns = held.rows(_CAST_AWAY.strip().replace("{schemas}", usable))
     return [
         *(f"schema {row['name']!r}: no right to use it" for row in wanted if not row["usable"]),
         *(
@@ -287,7 +287,7 @@ def closed_to(held: Held, schemas: Sequence[str] | None) -> list[str]:
 def some_tables(held: Held, tables: Sequence[Row]) -> list[ServerTable]:
     """The tables of these rows of the catalogue, with their columns and keys, without foreign ones."""
     where = f"c.oid IN ({', '.join(str(row['oid']) for row in tables) or 'NULL'})"
-    columns, unique = (held.rows(_within(query, where), "the catalogue") for query in (_COLUMNS, _UNIQUE))
+    columns, unique = (held.rows(_within(query, where)) for query in (_COLUMNS, _UNIQUE))
     return [table for table, _ in _tables(tables, columns, unique)]
 
 
