@@ -16,9 +16,10 @@ from tagframe.engines.files import (
     PADDED,
     CSVEngine,
     csv_batches,
+    csv_options,
     from_arrow,
     parquet_errors,
-    plain_dtype,
+    plain_dtypes,
 )
 from tagframe.engines.folder_bounds import found_by
 from tagframe.errors import ColumnNotFound, InvalidArgument, SourceNotFound, UnreadableTable, did_you_mean, place
@@ -250,6 +251,7 @@ class _CSVRows:
                 "tf.open_corpus reads such CSV files by DuckDB"
             )
         self._heads = {file: CSVEngine(file).shapes()[0].columns for file in files}
+        self._options = {file: csv_options(file) for file in files}
         self.columns = list(dict.fromkeys(name for head in self._heads.values() for name in head))
         self._types: dict[str, Any] | None = None
 
@@ -259,23 +261,18 @@ class _CSVRows:
         for file in self._files:
             there = [name for name in columns if name in self._heads[file]]
             dtypes: Any = {name: self._types[name] for name in there}
-            for frame in csv_batches(file, rows, usecols=there, dtype=dtypes):
-                nothing = [None] * len(frame)
-                data = {
-                    name: frame[name] if name in there else pd.Series(nothing, frame.index, self._types[name])
-                    for name in columns
-                }
-                yield pd.DataFrame({name: plain_dtype(column) for name, column in data.items()}, index=frame.index)
+            for frame in csv_batches(file, rows, **self._options[file], usecols=there, dtype=dtypes):
+                yield plain_dtypes(frame.reindex(columns=columns).astype({name: self._types[name] for name in columns}))
 
     def empty(self, columns: list[str]) -> pd.DataFrame:
         types = self._types or {}
-        return pd.DataFrame({name: plain_dtype(pd.Series([], dtype=types.get(name, "string"))) for name in columns})
+        return plain_dtypes(pd.DataFrame({name: pd.Series([], dtype=types.get(name, "string")) for name in columns}))
 
     def _dtypes(self) -> dict[str, Any]:
         """What holds each column of all files, as a first reading of them tells."""
         found: dict[str, set[str]] = {name: set() for name in self.columns}
         for file in self._files:
-            for frame in csv_batches(file, BATCH_ROWS, dtype_backend="numpy_nullable"):
+            for frame in csv_batches(file, BATCH_ROWS, **self._options[file], dtype_backend="numpy_nullable"):
                 for name in frame.columns:
                     if not frame[name].isna().all():
                         found[name].add(str(frame[name].dtype))
@@ -283,7 +280,8 @@ class _CSVRows:
         numbers = [name for name, dtype in types.items() if dtype in ("Int64", "UInt64", "Float64")]
         for file in self._files:
             there = [name for name in numbers if name in self._heads[file] and types[name] != "string"]
-            for frame in csv_batches(file, BATCH_ROWS, usecols=there, dtype=str) if there else ():
+            as_text = {**self._options[file], "usecols": there, "dtype": str}
+            for frame in csv_batches(file, BATCH_ROWS, **as_text) if there else ():
                 for name in there:
                     if frame[name].str.match(PADDED).any():
                         types[name] = "string"

@@ -277,6 +277,11 @@ def plain_dtype(column: pd.Series) -> pd.Series:
     return column if is_plain or column.isna().any() else column.astype(dtype.numpy_dtype)
 
 
+def plain_dtypes(frame: pd.DataFrame) -> pd.DataFrame:
+    """The same of all columns, whose names are texts then."""
+    return pd.DataFrame({str(name): plain_dtype(frame[name]) for name in frame.columns}, index=frame.index)
+
+
 @dataclass(frozen=True)
 class ParquetEngine(_File):
     """A Parquet file: the table is named after the file.
@@ -408,8 +413,4 @@ class WorkbookEngine(_File):
             ) from error
         except Exception as error:  # calamine has exceptions of its own for files that are damaged or encrypted
             raise UnreadableTable(f"{self.path} cannot be read as a workbook: {error}") from error
-        named = {str(name): frame.convert_dtypes() for name, frame in frames.items()}
-        return {
-            name: pd.DataFrame({str(column): plain_dtype(frame[column]) for column in frame.columns})
-            for name, frame in named.items()
-        }
+        return {str(name): plain_dtypes(frame.convert_dtypes()) for name, frame in frames.items()}

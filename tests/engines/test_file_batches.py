@@ -56,6 +56,16 @@ def test_columns_and_where(folder: Path, sales: pd.DataFrame):
     assert len(odd) == (sales["amount"] > 4).sum()
 
 
+def test_csv_files_in_batches_are_read_as_they_are_written(tmp_path: Path):
+    """Each by its own delimiter and encoding; a column that one of them lacks is null there."""
+    (tmp_path / "a.csv").write_bytes("ort;zahl\nKöln;7\nBonn;8\n".encode("cp1252"))
+    (tmp_path / "b.tsv").write_text("ort\tjahr\nÅrhus\t2024\n", encoding="utf-16")
+    found = pd.concat(tf.read_batches(tmp_path, rows=2))
+    assert found["ort"].tolist() == ["Köln", "Bonn", "Århus"]
+    assert found["zahl"].tolist()[:2] == [7, 8]
+    assert found["jahr"].isna().tolist() == [True, True, False]
+
+
 def test_no_row_fits(folder: Path):
     (none,) = tf.read_batches(folder, where={"amount": "seven", "place": "Rome"})
     assert none.empty

@@ -93,14 +93,11 @@ class Lake:
         """A new database, which knows nothing of what files held before."""
         import duckdb
 
-        from tagframe.engines.duckdb.worker import OPTIONS
+        from tagframe.engines.duckdb.worker import OPTIONS, SETTINGS
 
         options = {**OPTIONS, "memory_limit": self._memory, "temp_directory": self._folder}
         self.connection = duckdb.connect(":memory:", config=options)
-        self.run("SET GLOBAL TimeZone = 'UTC'")
-        self.run("SET GLOBAL parquet_metadata_cache = true")
-        # DuckDB 2.0 fails where it reads columns late of the first rows by file_row_number, which is filtered too.
-        self.run("SET GLOBAL late_materialization_max_rows = 0")
+        self.run(SETTINGS)
         # All files of all tables: a table is opened when it is first read.
         paths = {file for table in self._tables.values() for file in (*table.files, *table.patterns)}
         self.run(f"SET allowed_paths = {quoted_texts(sorted(paths))}")
@@ -164,7 +161,7 @@ class Lake:
             return Opened(table, source, columns)
 
     def _options(self, table: LakeTable) -> str:
-        return f"union_by_name={_truth(len(table.files) > 1)}, hive_partitioning={_truth(table.partitioned)}"
+        return f"union_by_name={len(table.files) > 1}, hive_partitioning={table.partitioned}"
 
     def _csv(self, table: LakeTable) -> tuple[str, list[LakeColumn]]:
         """Types that hold all rows, where numbers with leading zeros are text."""
@@ -230,10 +227,6 @@ def named_errors(*tables: LakeTable) -> Iterator[None]:
         named = next((file for table in tables for file in table.files if file in str(error)), "")
         where = named or ", ".join(str(table.place) for table in tables)
         raise UnreadableTable(f"table {names} of {where} cannot be read: {said}") from error
-
-
-def _truth(value: bool) -> str:
-    return "true" if value else "false"
 
 
 _lakes: OrderedDict[tuple[LakeTable, ...], Lake] = OrderedDict()

@@ -12,6 +12,7 @@ import pandas as pd
 from tagframe.engines.base import quoted
 from tagframe.engines.cell_tests import Kind
 from tagframe.engines.duckdb.connection import Lake, Opened, named_errors
+from tagframe.engines.duckdb.readable import decoded
 from tagframe.engines.files import from_arrow
 from tagframe.engines.hashing import Form, Forms, bytes_form, float_form, text_form
 from tagframe.engines.pushdown import Statement
@@ -148,7 +149,7 @@ class LakePushdown(SampledValues):
         return None if made is None else made(f"t.{quoted(column)}")
 
     def values(self, sql: str, table: str) -> list[Any]:
-        return list(_plain(self._fetch(sql).column(0)).to_pylist())
+        return list(decoded(self._fetch(sql).column(0)).to_pylist())
 
     def stop_after(self, seconds: float) -> None:
         """Nothing stops DuckDB; at most it reads a column or two of the tables that are compared."""
@@ -208,11 +209,5 @@ def _renamed(table: pa.Table) -> pa.Table:
     import pyarrow as pa
 
     return pa.Table.from_arrays(
-        list(map(_plain, table.columns)), names=[f"c{number}" for number in range(table.num_columns)]
+        list(map(decoded, table.columns)), names=[f"c{number}" for number in range(table.num_columns)]
     )
-
-
-def _plain(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    import pyarrow as pa
-
-    return values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values

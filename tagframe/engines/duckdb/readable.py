@@ -108,3 +108,10 @@ def _is_column(values: pd.Series) -> bool:
         return pd.api.types.infer_dtype(values, skipna=True) in _CELLS
     odd = (pd.PeriodDtype, pd.IntervalDtype, pd.SparseDtype)
     return not isinstance(dtype, odd) and dtype.kind not in "cV"
+
+
+def decoded(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Texts of few values as texts."""
+    import pyarrow as pa
+
+    return values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values

@@ -24,7 +24,7 @@ from tagframe.engines import worker_program as worker
 from tagframe.engines.base import Dialect, UntrustedStatement
 from tagframe.engines.dtypes import typed_series
 from tagframe.engines.duckdb.connection import LakeColumn, Opened, named_errors
-from tagframe.engines.duckdb.readable import readable
+from tagframe.engines.duckdb.readable import decoded, readable
 from tagframe.engines.duckdb.tree import FaithfulDuckDB
 from tagframe.engines.files import from_arrow
 from tagframe.engines.sqlite.statement import unique_names
@@ -199,8 +199,7 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Sums of integers are integers again, where 64 bits hold them; other decimals are floats."""
     import pyarrow as pa
 
-    if pa.types.is_dictionary(column.type):
-        return column.cast(column.type.value_type)
+    column = decoded(column)
     if not pa.types.is_decimal(column.type):
         return column
     if column.type.scale == 0:

@@ -34,6 +34,11 @@ OPTIONS: dict[str, Any] = {
     "threads": max(1, min(os.cpu_count() or 1, 8)),
 }
 """Of every database of ours."""
+# DuckDB 2.0 fails where it reads columns late of the first rows by file_row_number, which is filtered too.
+SETTINGS = (
+    "SET GLOBAL TimeZone = 'UTC'; SET GLOBAL parquet_metadata_cache = true; "
+    "SET GLOBAL late_materialization_max_rows = 0"
+)
 
 _MEGABYTE = 2**20
 _OWN = 96 * _MEGABYTE
@@ -80,10 +85,7 @@ class Worker:
             options = {**OPTIONS, "memory_limit": f"{self._memory}B", "temp_directory": ""}
             self._connection = duckdb.connect(":memory:", config=options)
             self._files, self._views, self._registered = None, set(), set()
-            self._run("SET GLOBAL TimeZone = 'UTC'")
-            self._run("SET GLOBAL parquet_metadata_cache = true")
-            # DuckDB 2.0 fails where it reads columns late of the first rows by file_row_number, which is filtered too.
-            self._run("SET GLOBAL late_materialization_max_rows = 0")
+            self._run(SETTINGS)
             if not self._system:
                 query = "SELECT DISTINCT view_name FROM duckdb_views() WHERE internal"
                 self._system = [name for (name,) in self._connection.execute(query).fetchall()]
