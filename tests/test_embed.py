@@ -249,7 +249,7 @@ def test_no_model_to_be_had(no_cache, offline):
         assert get_embedder() is None
 
 
-@pytest.mark.parametrize("place", ["no/such-model", "/no/such/folder"])
+@pytest.mark.parametrize("place", [pytest.param("no/such-model", marks=pytest.mark.slow), "/no/such/folder"])
 def test_a_model_that_was_named_is_not_replaced(no_cache, offline, place):
     with (
         tf.context(embedder=place),
@@ -258,6 +258,7 @@ def test_a_model_that_was_named_is_not_replaced(no_cache, offline, place):
         get_embedder()
 
 
+@pytest.mark.slow
 def test_a_folder_without_a_model(no_cache, tmp_path):
     (tmp_path / "empty").mkdir()
     with tf.context(embedder=str(tmp_path / "empty")), pytest.raises(EmbedderNotFound, match="empty' cannot be loaded"):

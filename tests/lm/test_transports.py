@@ -184,8 +184,22 @@ def test_litellm_is_imported_without_a_trace_on_the_process_warnings():
         ("hosted_vllm/org/mine", "http://gpu:8000/v1", OpenAIHTTP, "http://gpu:8000/v1", "org/mine"),
         ("ollama/llama3", None, OpenAIHTTP, "http://localhost:11434/v1", "llama3"),
         ("org/mine", "http://gpu:8000/v1", OpenAIHTTP, "http://gpu:8000/v1", "org/mine"),
-        ("anthropic/claude-sonnet-4-5", None, LiteLLM, "litellm:anthropic", "anthropic/claude-sonnet-4-5"),
-        ("mistral/mistral-small-latest", None, LiteLLM, "litellm:mistral", "mistral/mistral-small-latest"),
+        pytest.param(
+            "anthropic/claude-sonnet-4-5",
+            None,
+            LiteLLM,
+            "litellm:anthropic",
+            "anthropic/claude-sonnet-4-5",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "mistral/mistral-small-latest",
+            None,
+            LiteLLM,
+            "litellm:mistral",
+            "mistral/mistral-small-latest",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_the_transport_of_a_name(
