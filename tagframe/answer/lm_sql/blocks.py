@@ -135,7 +135,7 @@ class Block:
         every: list[exp.Join] = select.args.get("joins") or []
         copied = [join.copy() for join in (every if joins is None else every[:joins])]
         if joins is not None and copied:
-            _without_calls(copied[-1], self.spoken)
+            _without_calls(copied[-1])
         built.set("joins", copied)
         if joins is None:
             where = [part.copy() for part in conjuncts(select.args.get("where"))]
@@ -193,11 +193,11 @@ def _copied(clause: exp.Expr | None) -> exp.Expr | None:
     return None if clause is None else clause.copy()
 
 
-def _without_calls(join: exp.Join, spoken: Spoken) -> None:
+def _without_calls(join: exp.Join) -> None:
     on = join.args.get("on")
     if on is not None:
         plain = [part for part in conjuncts(on) if not calls_in(part)]
-        join.set("on", exp.and_(*plain) if plain else spoken.true())
+        join.set("on", exp.and_(*plain) if plain else exp.condition("1 = 1"))
 
 
 def undecided(condition: exp.Expr) -> exp.Expr | None:

@@ -82,10 +82,6 @@ class Spoken:
         """All keys of a group, as a list of JSON."""
         return exp.Anonymous(this=self._list, expressions=[exp.Distinct(expressions=[key])])
 
-    def true(self) -> exp.Expr:
-        """What always holds."""
-        return exp.Literal.number(1)
-
     def distinct(self, names: Sequence[str], rows: str) -> Sequence[str]:
         """Statements, of which the first that runs gives each first column once, with some of the others."""
         return [f"SELECT {', '.join(names)} FROM {rows} GROUP BY {names[0]}"]
@@ -153,9 +149,6 @@ class _Postgres(Spoken):
                     f"beside LM functions numbers are written in plain digits, not as {text!r}: {sql[:200]!r}"
                 )
         return super().parsed(sql)
-
-    def true(self) -> exp.Expr:
-        return exp.true()
 
     def distinct(self, names: Sequence[str], rows: str) -> Sequence[str]:
         shown = ", ".join(names)
