@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextvars
 import threading
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,9 +14,6 @@ import pandas as pd
 from tagframe.dask.partition_tasks import GROUP, RANK, Answers, Line, Shown
 from tagframe.errors import InvalidArgument
 from tagframe.operators.groups import group_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable
 
 Function = Callable[..., pd.DataFrame]
 

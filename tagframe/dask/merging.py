@@ -129,7 +129,9 @@ def merge(
     gone = [theirs if theirs not in frame.columns else f"{theirs}_right" for theirs in twice]
     if gone:
         result = result.drop(columns=gone)
-    _remember(result, lambda: _counted(frame, right, left_on, right_on, chance, result))
+    _reports[tokenize(result)] = lambda: _counted(frame, right, left_on, right_on, chance, result)
+    while len(_reports) > _KEPT:
+        _reports.popitem(last=False)
     return result
 
 
@@ -227,12 +229,6 @@ def _together(columns: Sequence[ColumnProfile], rows: int) -> ColumnProfile:
 # --- the account ------------------------------------------------------------------------------------------------------
 
 _reports: OrderedDict[str, Callable[[], DaskMergeReport] | DaskMergeReport] = OrderedDict()
-
-
-def _remember(result: Any, count: Callable[[], DaskMergeReport]) -> None:
-    _reports[tokenize(result)] = count
-    while len(_reports) > _KEPT:
-        _reports.popitem(last=False)
 
 
 def report_of(frame: Any) -> DaskMergeReport:

@@ -73,7 +73,7 @@ def sem_agg(
     resolved = Instruction.resolve(instruction, frame, all_cols=all_cols)
     keys = group_keys(group_by)
     groups = group_rows(frame, keys)
-    fields = [] if value is None else [str(column.name) for column in value.columns]
+    fields = [] if value is None else list(map(str, value.columns))
     own = [suffix, error_name(suffix)]
     refuse_taken(frame[keys], [*own, *fields], suffix)
     if len({*own, *fields}) < 2 + len(fields):
@@ -112,8 +112,8 @@ def _fields(value: Value | None, answers: Sequence[Found | Exception | None]) ->
         return []
     cells = [answer.cited.cells if isinstance(answer, Found) else None for answer in answers]
     return [
-        Added(str(column.name), [None if row is None else row[at] for row in cells], column.dtype)
-        for at, column in enumerate(value.columns)
+        Added(str(name), [None if row is None else row[at] for row in cells], dtype)
+        for at, (name, dtype) in enumerate(value.columns.items())
     ]
 
 

@@ -10,15 +10,12 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from tagframe.errors import BlockingWarning, Interrupted, RowsFailed, RunStopped, counted, warn
-from tagframe.lm import Batch, Completion, Usage
+from tagframe.lm import LM, Arrived, Batch, Completion, Prompt, Quote, Stream, Usage
 from tagframe.operators.step_generators import Step, caught, together
 from tagframe.stopping import Stopping
-
-if TYPE_CHECKING:
-    from tagframe.lm import LM, Arrived, Prompt, Quote, Stream
 
 T = TypeVar("T")
 

@@ -18,7 +18,7 @@ from tagframe.operators.outcome import OnError
 from tagframe.operators.packing import RowsPerCall
 from tagframe.operators.prompt_names import shown_names
 from tagframe.operators.step_generators import Step
-from tagframe.operators.values import Column, Value
+from tagframe.operators.values import Value
 
 QUOTE = "_quote"
 """The end of the name of a column that holds what a value is taken from (LOTUS' name)."""
@@ -132,8 +132,7 @@ def _object_value(keys: Sequence[str], quotes: bool) -> Value:
     form = f"one JSON object with the keys {json.dumps(list(keys), ensure_ascii=False)}, each a text or null"
     if quotes:
         form += f"; a key that ends with {QUOTE} has the words of the row, as they stand there, that the value is from"
-    columns = tuple(Column(name, "string") for name in keys)
-    return Value(form, read, columns, json.dumps(dict.fromkeys(keys, "some words")), None)
+    return Value(form, read, dict.fromkeys(keys, "string"), json.dumps(dict.fromkeys(keys, "some words")), None)
 
 
 def _cell(name: str, value: Any) -> str | None:

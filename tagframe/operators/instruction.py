@@ -117,15 +117,11 @@ class _Reader:
         """
         parts: list[str] = []
         at = 0
-        while at < len(text):
-            brace = _BRACE.search(text, at)
-            start = brace.start() if brace else len(text)
-            parts.append(text[at:start])
-            at = start
-            if brace is not None:
-                part, at = self._read_brace(text, start)
-                parts.append(part)
-        return "".join(parts)
+        while brace := _BRACE.search(text, at):
+            part, end = self._read_brace(text, brace.start())
+            parts += [text[at : brace.start()], part]
+            at = end
+        return "".join([*parts, text[at:]])
 
     def _read_brace(self, text: str, start: int) -> tuple[str, int]:
         """What stands in a prompt for what begins with the brace at ``start``, and where it ends."""

@@ -168,7 +168,7 @@ def mapped(
         settle: what becomes of a row's cells in sight of the row, as it was shown, and what its outcome notes of that.
     """
     size = rows_per_call_of(rows_per_call)
-    names = [suffix if column.name is None else column.name for column in value.columns]
+    names = [suffix if name is None else name for name in value.columns]
     if taken := [name for name in names if name != suffix and name in frame.columns]:
         raise InvalidArgument(f"the frame already has a column {taken[0]!r}; rename it, or drop it")
     explanation = f"explanation{suffix}"
@@ -213,8 +213,8 @@ def mapped(
             answers[number], said = (cells, None) if settle is None else settle(cells, row)
             outcomes[number] = Outcome("answered", note=joined_notes(said, note))
     added = [
-        Added(name, [answer[at] for answer in answers], column.dtype)
-        for at, (name, column) in enumerate(zip(names, value.columns, strict=True))
+        Added(name, [answer[at] for answer in answers], dtype)
+        for at, (name, dtype) in enumerate(zip(names, value.columns.values(), strict=True))
     ]
     if return_explanations:
         added.append(Added(explanation, reasons, "string"))

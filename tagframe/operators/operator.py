@@ -6,20 +6,18 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias
+from typing import Any, Generic, Literal, ParamSpec, TypeAlias
 
 import pandas as pd
 
 from tagframe.config import CallSettings, SearchSettings
 from tagframe.errors import InvalidArgument, did_you_mean
+from tagframe.lm import LM, Prompt, Quote
 from tagframe.operators.drivers import quote, run
 from tagframe.operators.instruction import Instruction
 from tagframe.operators.outcome import check_on_error
 from tagframe.operators.prompt_names import shown_names
 from tagframe.operators.step_generators import Step
-
-if TYPE_CHECKING:
-    from tagframe.lm import LM, Prompt, Quote
 
 P = ParamSpec("P")
 Over: TypeAlias = Literal["rows", "pairs", "best", "nearest", "alike", "whole"]

@@ -10,7 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from tagframe.errors import AnswerRejected, InvalidArgument
 from tagframe.operators.answer_grammar import parse_block
-from tagframe.operators.values import SECONDS, Column, Value
+from tagframe.operators.values import SECONDS, Value
 
 _DTYPES = {str: "string", bool: "boolean", int: "Int64", float: "Float64"}
 _DEEPEST = 6
@@ -36,7 +36,7 @@ def model_value(model: Any) -> Value:
     return Value(
         f"one JSON object that this schema describes: {json.dumps(schema, ensure_ascii=False)}",
         read,
-        tuple(Column(name, dtype_of(field.annotation)) for name, field in fields.items()),
+        {name: dtype_of(field.annotation) for name, field in fields.items()},
         json.dumps(sample_of(schema, schema)),
         None,
     )

@@ -215,13 +215,11 @@ def example_turns(examples: pd.DataFrame | None, resolved: Instruction, answer: 
     if examples is None:
         return []
     labels = [str(label) for label in examples.columns]
-    for name in [*map(str, resolved.columns), ANSWER]:
-        if name not in labels:
-            raise ColumnNotFound(f"the examples have no column {name!r} in {did_you_mean(name, labels)}")
-    answers = examples.iloc[:, labels.index(ANSWER)]
+    *positions, answered = (example_column(labels, str(name)) for name in (*resolved.columns, ANSWER))
+    answers = examples.iloc[:, answered]
     if answers.isna().any():
         raise InvalidArgument(f"the examples' column {ANSWER!r} has nulls; each example needs an answer")
-    rows = encode_rows(examples, [labels.index(str(name)) for name in resolved.columns], resolved.names)
+    rows = encode_rows(examples, positions, resolved.names)
     turns = []
     for row, given in zip(rows, answers.tolist(), strict=True):
         try:
@@ -230,6 +228,18 @@ def example_turns(examples: pd.DataFrame | None, resolved: Instruction, answer: 
             raise InvalidArgument(f"an example's {ANSWER!r} is none that a model may give: {rejection}") from rejection
         turns += [Message("user", fence(row or "{}")), Message("assistant", said)]
     return turns
+
+
+def example_column(labels: Sequence[str], *names: str) -> int:
+    """The position of the column of examples that has the first of these names that there is.
+
+    Raises:
+        ColumnNotFound: there is none.
+    """
+    for name in names:
+        if name in labels:
+            return labels.index(name)
+    raise ColumnNotFound(f"the examples have no column {names[0]!r} in {did_you_mean(names[0], labels)}")
 
 
 # --- claims -----------------------------------------------------------------------------------------------------------

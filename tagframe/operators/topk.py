@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import operator
 import re
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
 import pandas as pd
@@ -232,18 +232,12 @@ def _remarks(rankings: Sequence[_Ranking]) -> list[str]:
     if not asked:
         return []
     facts = [f"{asked:,} prompts put the rows in order"]
-    facts += _counted(
-        sum(ranking.contest.contradictions(ranking.order) for ranking in rankings),
-        "of the comparisons made contradict it",
-    )
-    facts += _counted(sum(contest.ties for contest in contests), "comparisons came out even")
-    facts += _counted(
-        sum(contest.unknown for contest in contests), "comparisons of rows that others could be compared with failed"
-    )
+    told = {
+        "of the comparisons made contradict it": sum(one.contest.contradictions(one.order) for one in rankings),
+        "comparisons came out even": sum(contest.ties for contest in contests),
+        "comparisons of rows that others could be compared with failed": sum(contest.unknown for contest in contests),
+    }
+    facts += [f"{count:,} {what}" for what, count in told.items() if count]
     if any(contest.short for contest in contests):
         facts.append("the comparisons were not enough, so that the order is not certain; allow more with comparisons=")
     return facts
-
-
-def _counted(count: int, what: str) -> Iterable[str]:
-    return [f"{count:,} {what}"] if count else []

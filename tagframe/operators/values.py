@@ -10,7 +10,7 @@ import functools
 import math
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,26 +43,13 @@ _AROUND = ("*", "`", '"', "'", "_", "“”", "‘’")
 
 
 @dataclass(frozen=True)
-class Column:
-    """A column that holds a value, or a part of one.
-
-    Attributes:
-        name: its label; None where the operator names it.
-        dtype: a nullable one.
-    """
-
-    name: str | None
-    dtype: Any
-
-
-@dataclass(frozen=True)
 class Value:
     """A kind of value.
 
     Attributes:
         form: what the model is asked to write, to stand after "Answer with".
         read: the cells of an answer, one a column; raises :class:`AnswerRejected` for what is none.
-        columns: what holds them.
+        columns: what holds them: by label, None where the operator gives one, a nullable dtype.
         guess: an answer such as a model gives, for quotes.
         tokens: of such an answer at most; None for the server's own limit.
         options: words, in lower case, that are values here even where they sound like Unknown.
@@ -72,7 +59,7 @@ class Value:
 
     form: str
     read: Callable[[str], tuple[Any, ...]]
-    columns: tuple[Column, ...]
+    columns: Mapping[str | None, Any]
     guess: str
     tokens: int | None = SHORT
     options: frozenset[str] = frozenset()
@@ -144,7 +131,7 @@ def _cells_alike(one: Sequence[Any], other: Sequence[Any]) -> bool:
 
 def _one(form: str, read: Callable[[str], Any], dtype: Any, guess: str, **more: Any) -> Value:
     """A kind that one column holds, of one cell."""
-    return Value(form, lambda answer: (read(answer),), (Column(None, dtype),), guess, **more)
+    return Value(form, lambda answer: (read(answer),), {None: dtype}, guess, **more)
 
 
 def _text_value(dtype: Any = "string") -> Value:

@@ -56,11 +56,6 @@ class Labels:
     failed: dict[str, dict[int, Exception]] = field(default_factory=lambda: {"left": {}, "right": {}})
     asked: int = 0
 
-    def joins(self, lefts: npt.NDArray[np.intp], rights: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-        """Which labelled rows go together: shape (lefts, rights)."""
-        together: npt.NDArray[np.bool_] = self.plan.allowed()[self.left[lefts][:, None], self.right[rights][None, :]]
-        return together
-
 
 @dataclass
 class Audit:
@@ -208,7 +203,8 @@ def _ask_strata(
 ) -> Step[None]:
     """Ask pairs of these rows directly, so many of each stratum, and take what is said into the audit."""
     lefts, rights = (some[codes[some] >= 0] for some, codes in zip(rows, (labels.left, labels.right), strict=True))
-    strata = _strata(judge, lefts, rights, labels.joins(lefts, rights), "near" in wanted)
+    joins = labels.plan.allowed()[labels.left[lefts][:, None], labels.right[rights][None, :]]
+    strata = _strata(judge, lefts, rights, joins, "near" in wanted)
     drawn = {
         name: [(int(lefts[one]), int(rights[other])) for one, other in _drawn(strata[name], most, rng)]
         for name, most in wanted.items()

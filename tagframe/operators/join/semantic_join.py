@@ -9,7 +9,7 @@ import pandas as pd
 
 from tagframe import results
 from tagframe.config import CallSettings
-from tagframe.errors import ColumnNotFound, InvalidArgument, RowsFailed, did_you_mean
+from tagframe.errors import InvalidArgument, RowsFailed
 from tagframe.lm import get_lm
 from tagframe.operators.answer_grammar import TRUTH, parse_word
 from tagframe.operators.cells import encode_rows
@@ -34,7 +34,7 @@ from tagframe.operators.outcome import (
 )
 from tagframe.operators.packing import RowsPerCall, rows_per_call_of
 from tagframe.operators.prompt_names import label_text
-from tagframe.operators.row_question import ANSWER
+from tagframe.operators.row_question import ANSWER, example_column
 from tagframe.operators.step_generators import Step
 
 
@@ -152,18 +152,11 @@ def _solved_pairs(examples: pd.DataFrame | None, left: Side, right: Side) -> tup
     if examples is None:
         return ()
     labels = [label_text(label) for label in examples.columns]
-    if ANSWER not in labels:
-        raise ColumnNotFound(f"the examples have no column {ANSWER!r} in {did_you_mean(ANSWER, labels)}")
+    answers = examples.iloc[:, example_column(labels, ANSWER)].astype(object)
     lines = []
     for side in (left, right):
-        positions = []
-        for name in side.names:
-            known = [label for label in (name, name.removesuffix(LEFT).removesuffix(RIGHT)) if label in labels]
-            if not known:
-                raise ColumnNotFound(f"the examples have no column {name!r} in {did_you_mean(name, labels)}")
-            positions.append(labels.index(known[0]))
+        positions = [example_column(labels, name, name.removesuffix(LEFT).removesuffix(RIGHT)) for name in side.names]
         lines.append([line or "{}" for line in encode_rows(examples, positions, side.names)])
-    answers = examples.iloc[:, labels.index(ANSWER)].astype(object)
     try:
         truths = [parse_word(str(answer), TRUTH, "True or False") for answer in answers]
     except ValueError as error:
