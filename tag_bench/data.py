@@ -150,8 +150,8 @@ def read_dataset(
     tables = _with_rows(folder, tables)
     described = _described(folder, tables)
     if hide_database:
-        described, _ = _in_one_database(tables, questions, described)
-        tables, questions = _in_one_database(tables, questions, tables)
+        described, _ = in_one_database(tables, questions, described)
+        tables, questions = in_one_database(tables, questions, tables)
     return Dataset(folder.resolve().name, Corpus(tables), Corpus(described), tuple(questions))
 
 
@@ -309,7 +309,7 @@ def _with_rows(folder: Path, tables: Sequence[TableProfile]) -> list[TableProfil
     return found
 
 
-def _in_one_database(
+def in_one_database(
     tables: Sequence[TableProfile], questions: Sequence[Question], shown: Sequence[TableProfile]
 ) -> tuple[list[TableProfile], list[Question]]:
     """Everything in a database ``lake``; a name that occurs again gets a number in its id, not in its name.

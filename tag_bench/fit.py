@@ -36,7 +36,6 @@ from tagframe.retrieval.problem import SelectionProblem
 from tagframe.retrieval.signals import FACTS
 
 FOLDS = 3
-_NONE = Weights({}, {})
 SIZES = (2, 3, 5, 10, 20)
 
 
@@ -81,7 +80,7 @@ class Judged:
         most = min(MOST, len(self.problem.r))
         sets = [of_size(self.problem, self.known, size) for size in range(1, most + 1)]
         contained = np.array([self.known.contained(self.known.mask(places)) for places in sets])
-        facts = {**self.problem.facts, **doubts(self.problem.r, self.known)}
+        facts = {**self.problem.facts, **doubts(self.problem, self.known)}
         features = complete_features(contained, np.arange(1.0, most + 1), facts)
         size = len(fitted(self.problem, None, Weights({}, self.weights.set), self.known).indices)
         around = slice(max(size - 2, 0), size + 1)
@@ -116,8 +115,8 @@ def judge(group: Sequence[Example], weights: Weights) -> list[Judged]:
     return [Judged.of(example, weights) for example in tqdm(group, desc="judged", disable=None) if example.reported]
 
 
-def fit_confidence(judged: Sequence[Judged], known: Weights = _NONE) -> tuple[dict[str, float], dict[str, float]]:
-    """What the chance of a complete set, and that of a question that fits, are computed from; known weights stay."""
+def fit_confidence(judged: Sequence[Judged]) -> tuple[dict[str, float], dict[str, float]]:
+    """What the chance of a complete set, and that of a question that fits, are computed from."""
     count = Counter((one.example.data, one.example.variant) for one in judged)
     features, truths, shares = [], [], []
     facts, fits, fit_shares = [], [], []
@@ -132,10 +131,10 @@ def fit_confidence(judged: Sequence[Judged], known: Weights = _NONE) -> tuple[di
                 facts.append([1.0, *(found[name] for name in FACTS)])
                 fits.append(is_there)
                 fit_shares.append(share / one.example.weight)
-    complete = fit_logistic(np.concatenate(features), np.array(truths), np.array(shares), COMPLETE, known.complete)
+    complete = fit_logistic(np.concatenate(features), np.array(truths), np.array(shares), COMPLETE)
     if not facts:
-        return complete, dict(known.fits)
-    return complete, fit_logistic(np.array(facts), np.array(fits), np.array(fit_shares), ("one", *FACTS), known.fits)
+        return complete, {}
+    return complete, fit_logistic(np.array(facts), np.array(fits), np.array(fit_shares), ("one", *FACTS))
 
 
 def recalls(judged: Sequence[Judged], sizes: Sequence[int] = SIZES) -> dict[str, dict[str, float]]:
@@ -157,7 +156,7 @@ def automatic(judged: Sequence[Judged], complete: Mapping[str, float]) -> dict[s
         selection = fitted(one.problem, None, weights, one.known)
         ids, gold = frozenset(one.ids[place] for place in selection.indices), one.example.question.gold
         hit = len(ids & gold)
-        sure = confidence_of(one.problem, one.known, weights, [selection.indices])[0]
+        sure = confidence_of(one.problem, one.known, weights, selection.indices)
         rows.append(
             (ids == gold, hit / max(len(ids), 1), hit / len(gold), hit == len(gold), len(ids) / len(gold), sure)
         )

@@ -35,7 +35,7 @@ OF_NAMES = 0.25
 
 _FOLLOWS_FROM = (
     "tag_bench/data.py", "tag_bench/spider.py", "tag_bench/spider2.py", "tag_bench/fit_examples.py",
-    "tagframe/retrieval", "tagframe/keys", "tagframe/corpus", "tagframe/embed",
+    "tag_bench/fit_worlds.py", "tagframe/retrieval", "tagframe/keys", "tagframe/corpus", "tagframe/embed",
 )  # fmt: skip
 """What the examples follow from; of tagframe.retrieval.methods, none."""
 

@@ -38,9 +38,10 @@ _SIZES = np.array([place for place, name in enumerate(FEATURES) if name.startswi
 _Step = tuple[float, Floats]
 
 
-def minimised(step: Any, size: int) -> Floats:
-    """The minimum of a smooth convex function that gives its value and gradient (L-BFGS)."""
-    result = optimize.minimize(step, np.zeros(size), jac=True, method="L-BFGS-B", options={"maxiter": 300})
+def minimised(step: Any, size: int, bounds: Sequence[tuple[float, float]] | None = None) -> Floats:
+    """The minimum of a smooth convex function that gives its value and gradient (L-BFGS), within some bounds."""
+    options = {"maxiter": 300}
+    result = optimize.minimize(step, np.zeros(size), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return np.asarray(result.x, dtype=np.float64)
 
 
@@ -78,17 +79,10 @@ def fit_tables(group: Sequence[Example]) -> dict[str, float]:
     return dict(zip(SIGNALS, (minimised(step, len(SIGNALS)) / scale).tolist(), strict=True))
 
 
-def fit_sets(
-    group: Sequence[Example], first_stage: Weights, fixed: Mapping[str, float] | None = None
-) -> dict[str, float]:
+def fit_sets(group: Sequence[Example], first_stage: Weights) -> dict[str, float]:
     """The second stage: the needed set among all small ones, and once more among those of its size.
 
     The first says how many tables are needed, the second which: where a user gives k, only that counts.
-
-    Args:
-        group: the questions.
-        first_stage: its weights.
-        fixed: weights that stay; what they lack is fitted beside them.
     """
     random = np.random.default_rng(SEED)
     parts, needed, kept = [], [], []
@@ -105,13 +99,11 @@ def fit_sets(
     goal = first + np.array(needed)
     size = every[:, _SIZES] @ np.arange(1, len(_SIZES) + 1)
     alike = size == np.repeat(size[goal], counts)
-    stays = every.astype(np.float64) @ np.array([(fixed or {}).get(name, 0.0) for name in FEATURES])
     scale = every.std(axis=0) + 1e-6
     every = every / scale
-    every[:, [name in (fixed or ()) for name in FEATURES]] = 0.0
 
     def step(weights: Floats) -> _Step:
-        scores = stays + (every @ weights.astype(np.float32)).astype(np.float64)
+        scores = (every @ weights.astype(np.float32)).astype(np.float64)
         odds = np.exp(scores - np.repeat(np.maximum.reduceat(scores, first), counts))
         loss, slope = SET_PENALTY * float(weights @ weights), np.zeros(len(every))
         for among in (odds, np.where(alike, odds, 0.0)):
@@ -121,7 +113,7 @@ def fit_sets(
         slope[goal] -= 2 * weight
         return loss, (every.T @ slope.astype(np.float32)).astype(np.float64) + 2 * SET_PENALTY * weights
 
-    return {**dict(zip(FEATURES, (minimised(step, len(FEATURES)) / scale).tolist(), strict=True)), **(fixed or {})}
+    return dict(zip(FEATURES, (minimised(step, len(FEATURES)) / scale).tolist(), strict=True))
 
 
 def _sets_of(
@@ -154,6 +146,8 @@ def fit_logistic(
     truth: npt.NDArray[np.bool_],
     weight: Floats,
     names: Sequence[str],
+    penalty: float | Floats = _SOME_PENALTY,
+    one_way: Mapping[str, int] | None = None,
     fixed: Mapping[str, float] | None = None,
 ) -> dict[str, float]:
     """Logistic regression, held back by the squares of the weights.
@@ -162,6 +156,8 @@ def fit_logistic(
         features: shape (n, len(names)).
         truth, weight: shape (n,).
         names: of the features.
+        penalty: what the squares cost, per standard deviation: each of them, or all alike.
+        one_way: the sign of weights that can have no other, by name.
         fixed: weights that stay, by name.
     """
     fixed = fixed or {}
@@ -173,8 +169,10 @@ def fit_logistic(
 
     def step(weights: Floats) -> _Step:
         margin = sign * (stays + rows @ weights)
-        loss = float(share @ np.logaddexp(0.0, -margin)) + _SOME_PENALTY * float(weights @ weights)
+        loss = float(share @ np.logaddexp(0.0, -margin)) + float(np.sum(penalty * weights**2))
         slope = -(share * sign / (1 + np.exp(np.clip(margin, -700, 700)))) @ rows
-        return loss, slope + 2 * _SOME_PENALTY * weights
+        return loss, slope + 2 * penalty * weights
 
-    return {**dict(zip(names, (minimised(step, len(names)) / scale).tolist(), strict=True)), **fixed}
+    ends = {0: (-np.inf, np.inf), 1: (0.0, np.inf), -1: (-np.inf, 0.0)}
+    bounds = [ends[(one_way or {}).get(name, 0)] for name in names]
+    return {**dict(zip(names, (minimised(step, len(names), bounds) / scale).tolist(), strict=True)), **fixed}

@@ -1,21 +1,44 @@
-"""Worlds for ``tag_bench fit`` that are as warehouses are: one large database, of which only names are known."""
+"""Worlds for ``tag_bench fit_beside`` that are as warehouses are: one large database, of which only names are known.
+
+Databases of a benchmark, drawn at random, are put together as one (:data:`KINDS`), under the names that the data has or
+such as warehouses have (:data:`HABITS`).
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
-from tag_bench.data import Dataset, Question, drawn, read_dataset
+import numpy as np
+
+from tag_bench.data import Dataset, Question, drawn, in_one_database, read_dataset
 from tag_bench.fit_examples import OF_NAMES, Example, Maker, bare, has_rows
 from tagframe.corpus import Corpus
 from tagframe.corpus.documents import identifier_words
-from tagframe.corpus.profile import TableProfile
+from tagframe.corpus.profile import ColumnProfile, TableProfile
 
 WIDEST = 1_300
 """Columns of a database of Spider 2 beyond which it is left out: a few hold most of all columns, and few questions."""
+
+SMALLEST, LARGEST = 40, 400
+"""Tables of a world that is put together of several databases."""
+
+ASKED = 25
+"""Questions of such a world."""
+
+KINDS = ("whole", "pairs", "apart", "unlinked")
+"""Of worlds: with tables as they are; so with two questions asked as one; with each table taken apart into several, as
+where all is normalised; and so with keys that no name tells."""
+
+_RELATIONS = ("refers", "belongs", "has", "is", "holds", "relates")
+
+_PART = 3
+"""Columns beside the key of a table that was taken apart."""
 
 _VOWELS = "aeiou"
 _WHOLE = 3
@@ -23,65 +46,206 @@ _WHOLE = 3
 
 
 def read_worlds(folder: Path, count: int, cache: Path | None = None) -> list[Example]:
-    """The questions of a benchmark asked of one database without rows and keys, and once more with names shortened.
+    """The questions of a benchmark asked of one database of which only names are known.
 
-    The databases of a benchmark with rows are one; of Spider 2 each is by itself, as it is and shortened.
+    Of data without rows each database is such a one by itself. Beside it are worlds that are made of the benchmark's
+    databases (:func:`made`).
 
     Args:
         folder: as for :func:`tag_bench.data.read_dataset`.
-        count: of questions of each way, drawn at random.
+        count: of questions asked of the databases as they are, drawn at random.
         cache: as for :func:`tag_bench.fit_examples.read_examples`.
+
+    Returns:
+        Examples of the variants "world" and "made", of which the question's database says in which world it is asked.
     """
     data = read_dataset(folder)
-    if has_rows(data):
-        whole = read_dataset(folder, hide_database=True)
-        parts = [_of(whole, lambda tables: tuple(map(bare, tables)))]
-    else:
-        parts = _by_database(data, count)
     maker = Maker.of(cache)
-    short = [_of(part, lambda tables: tuple(map(shortened, tables))) for part in parts]
-    found = maker.examples(data.name, "world", parts, count, OF_NAMES, None)
-    return found + maker.examples(data.name, "short", short, count, OF_NAMES, None)
+    found = maker.examples(data.name, "made", list(made(data)), ASKED, OF_NAMES, None)
+    if has_rows(data):
+        return found
+    return found + maker.examples(data.name, "world", _by_database(data, count), count, OF_NAMES, None)
 
 
 def _by_database(data: Dataset, count: int) -> list[Dataset]:
-    asked: dict[str, list[Question]] = defaultdict(list)
-    for question in drawn(data.questions, count):
-        asked[question.database].append(question)
-    parts = [replace(data.of(name), questions=tuple(questions)) for name, questions in sorted(asked.items())]
-    return [part for part in parts if sum(len(table.columns) for table in part.corpus.profiles) <= WIDEST]
+    chosen = drawn(data.questions, count)
+    names = sorted({question.database for question in chosen})
+    parts = [replace(data.of(name), questions=tuple(one for one in chosen if one.database == name)) for name in names]
+    return [part for part in parts if _width(part) <= WIDEST]
 
 
-def _of(data: Dataset, change: Callable[[Sequence[TableProfile]], Iterable[TableProfile]]) -> Dataset:
-    corpus, described = (Corpus(change(one.profiles)) for one in (data.corpus, data.described))
-    return Dataset(data.name, corpus, described, data.questions)
+def _width(data: Dataset) -> int:
+    return sum(len(table.columns) for table in data.corpus.profiles)
 
 
-def shortened(table: TableProfile) -> TableProfile:
-    """The table as a warehouse calls it, without descriptions and samples.
+def made(data: Dataset) -> Iterator[Dataset]:
+    """Worlds of a benchmark by each of :data:`HABITS`.
 
-    >>> short_name("customer order_date"), short_name("TransactionAmount")
-    ('CUS_ORDER_DATE', 'TRANSACTION_AMO')
+    Of data with rows there is one of each of :data:`KINDS`; elsewhere tables are as they are.
     """
-    columns = tuple(replace(column, name=short_name(column.name), description="") for column in bare(table).columns)
-    names: dict[str, int] = {}
-    told = []
-    for column in columns:  # shortened names may meet
-        names[column.name] = names.get(column.name, 0) + 1
-        told.append(column if names[column.name] == 1 else replace(column, name=f"{column.name}_{names[column.name]}"))
-    return replace(bare(table), name=short_name(table.name), columns=tuple(told), description="")
+    databases = sorted({table.database for table in data.corpus.profiles})
+    narrow = [name for name in databases if _width(data.of(name)) <= WIDEST]
+    kinds = KINDS if has_rows(data) else ("whole",)
+    for number, (kind, habit) in enumerate(product(kinds, HABITS)):
+        is_apart = kind in ("apart", "unlinked")
+        random = np.random.default_rng([number, len(databases)])
+        size = np.exp(random.uniform(np.log(SMALLEST), np.log(LARGEST)))
+        chosen: list[str] = []
+        tables = 0
+        asked_of = {question.database.lower() for question in data.questions}
+        for name in random.permutation(narrow).tolist():
+            part = data.of(name)
+            count = sum(_parts_of(table) for table in part.corpus.profiles) if is_apart else len(part.corpus.profiles)
+            if tables + count <= max(size, count) and (tables or name.lower() in asked_of):
+                chosen.append(name)
+                tables += count
+        yield _world(data, chosen, habit, kind, number)
 
 
-def short_name(name: str) -> str:
-    """Most of the words cut to their first letters or to consonants, each word the same way everywhere."""
-    return "_".join(_short(word) for word in identifier_words(name)).upper()
+def _world(data: Dataset, databases: Sequence[str], habit: Habit, kind: str, number: int) -> Dataset:
+    inside = {name.lower() for name in databases}
+    there = [question for question in data.questions if question.database.lower() in inside]
+    asked = list(drawn(_pairs(there, number) if kind == "pairs" else there, ASKED))
+
+    def of(corpus: Corpus) -> list[TableProfile]:
+        return [bare(table) for table in corpus.profiles if table.database.lower() in inside]
+
+    tables, described = of(data.corpus), of(data.described)
+    if kind in ("apart", "unlinked"):
+        asked = [replace(one, gold=frozenset(_needed(tables, one))) for one in asked]
+        tables, described = ([part for table in each for part in apart(table)] for each in (tables, described))
+    if kind == "unlinked":
+        tables, described = _unlinked(tables), _unlinked(described)
+    described, _ = in_one_database(tables, asked, described)
+    tables, asked = in_one_database(tables, asked, tables)
+    tables, described = ([habit.of(table, number) for number, table in enumerate(each)] for each in (tables, described))
+    asked = [replace(one, database=f"{kind} {number}") for one in asked]
+    return Dataset(data.name, Corpus(tables), Corpus(described), tuple(asked))
 
 
-def _short(word: str) -> str:
+def _pairs(questions: Sequence[Question], seed: int) -> list[Question]:
+    """Each question together with another one of its database."""
+    by_database: dict[str, list[Question]] = defaultdict(list)
+    for question in questions:
+        by_database[question.database].append(question)
+    random = np.random.default_rng(seed)
+    found = []
+    for group in by_database.values():
+        others = (group[place] for place in random.permutation(len(group)).tolist())
+        found += [
+            replace(one, text=f"{one.text} {other.text}", gold=one.gold | other.gold)
+            for one, other in zip(group, others, strict=True)
+        ]
+    return found
+
+
+def _parts_of(table: TableProfile) -> int:
+    return max(-(-(len(table.columns) - 1) // _PART), 1)
+
+
+def apart(table: TableProfile) -> list[TableProfile]:
+    """Tables of a few columns each, all with the first column, which is taken for the key."""
+    key, *others = table.columns
+    if _parts_of(table) == 1:
+        return [table]
+    parts = [others[start : start + _PART] for start in range(0, len(others), _PART)]
+    return [
+        replace(
+            table,
+            id=f"{table.id} {number}",
+            name=f"{table.name} {part[0].name}",
+            columns=tuple(replace(column, position=place) for place, column in enumerate([key, *part])),
+        )
+        for number, part in enumerate(parts)
+    ]
+
+
+def _unlinked(tables: Sequence[TableProfile]) -> list[TableProfile]:
+    """The tables with columns that are called alike in several of them called after some relation."""
+    count = Counter((table.database, column.name.lower()) for table in tables for column in table.columns)
+
+    def called(table: TableProfile, column: ColumnProfile) -> ColumnProfile:
+        if count[table.database, column.name.lower()] == 1:
+            return column
+        digest = hashlib.md5(f"{table.id} {column.name}".encode(), usedforsecurity=False).hexdigest()
+        letters = digest.translate(str.maketrans("0123456789", "ghijklmnop"))
+        return replace(column, name=f"{_RELATIONS[int(digest[:4], 16) % len(_RELATIONS)]}_{letters[4:8]}")
+
+    return [replace(table, columns=tuple(called(table, column) for column in table.columns)) for table in tables]
+
+
+def _needed(tables: Iterable[TableProfile], question: Question) -> Iterator[str]:
+    """The parts of the gold tables whose columns the SQL names; the first one where it names none."""
+    said = set(re.findall(r"\w+", question.sql.lower()))
+    for table in tables:
+        if table.id.lower() in question.gold:
+            parts = apart(table)
+            named = [
+                part.id.lower()
+                for part in parts
+                for columns in [part.columns[1:]]
+                if any(set(re.findall(r"\w+", column.name.lower())) <= said for column in columns)
+            ]
+            yield from named or [parts[0].id.lower()]
+
+
+@dataclass(frozen=True)
+class Habit:
+    """How a warehouse calls its tables and columns.
+
+    Attributes:
+        short: what becomes of a word.
+        prefix: whether columns begin with some letters of their table's name, and tables with a number.
+        coded: whether a table has a number and no other name.
+    """
+
+    short: Callable[[str], str]
+    prefix: bool = False
+    coded: bool = False
+
+    def of(self, table: TableProfile, number: int) -> TableProfile:
+        """The table as the warehouse calls it, without descriptions and samples."""
+        name = self._name(table.name)
+        start = name.replace("_", "")[:3] + "_" if self.prefix else ""
+        if self.coded:
+            name = f"TB{number:04}"
+        elif self.prefix:
+            name = f"{'DFT'[number % 3]}{number % 40:02}_{name}"
+        names: Counter[str] = Counter()
+        columns = []
+        for column in bare(table).columns:
+            called = start + self._name(column.name)
+            names[called] += 1  # shortened names may meet
+            if names[called] > 1:
+                called = f"{called}_{names[called]}"
+            columns.append(replace(column, name=called, description=""))
+        return replace(bare(table), name=name, columns=tuple(columns), description="")
+
+    def _name(self, name: str) -> str:
+        return "_".join(self.short(word) for word in identifier_words(name)).upper() or name
+
+
+def _first_letters(word: str) -> str:
+    return word if len(word) <= _WHOLE else word[:4]
+
+
+def _consonants(word: str) -> str:
+    kept = word[:1] + "".join(letter for letter in word[1:] if letter not in _VOWELS)
+    return word if len(word) <= _WHOLE else kept[:5]
+
+
+def _mixed(word: str) -> str:
+    """Each word the same way everywhere."""
     way = hashlib.md5(word.encode(), usedforsecurity=False).digest()[0] % 4
     if len(word) <= _WHOLE or way == 0:
         return word
     if way == 1:
         return word[:3]
-    kept = word[0] + "".join(letter for letter in word[1:] if letter not in _VOWELS)
-    return kept[:4] if way == 2 else word[:4]
+    return _consonants(word)[:4] if way == 2 else word[:4]
+
+
+HABITS = (
+    Habit(str), Habit(_mixed), Habit(_consonants), Habit(_mixed, prefix=True), Habit(str, prefix=True),
+    Habit(_first_letters), Habit(str, coded=True), Habit(_mixed, coded=True),
+)  # fmt: skip
+"""Ways to call things, from what the data has to what nobody can read."""

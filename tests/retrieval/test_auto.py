@@ -113,6 +113,26 @@ def test_where_no_database_of_the_fit_is_like_this_one_it_is_said_and_surely_les
     assert "may be far off" not in automatic.note
 
 
+def test_where_names_are_all_that_is_known_it_is_less_sure_of_the_same_tables():
+    weights = replace(WEIGHTS, names={"sure": 0.5, "unlinked": -2.0})
+    linked, unlinked = problem_of([2.0, 0.5, 0.1], [(0, 2), (0, 1)]), problem_of([2.0, 0.5, 0.1])
+
+    def found(problem, bare, given):
+        return fitted(replace(problem, facts={"bare": bare}), weights=given)
+
+    for problem in (linked, unlinked):
+        elsewhere, here, before = (found(problem, *given) for given in ((0.0, weights), (1.0, weights), (1.0, WEIGHTS)))
+        assert elsewhere.indices == here.indices == before.indices
+        assert elsewhere.confidence == before.confidence > here.confidence
+    assert found(unlinked, 1.0, weights).confidence < found(linked, 1.0, weights).confidence
+
+
+def test_names_make_nothing_surer():
+    weights = replace(WEIGHTS, names={"one": 5.0})
+    problem = replace(problem_of([2.0, 0.5, 0.1]), facts={"bare": 1.0})
+    assert fitted(problem, 1, weights).confidence == fitted(problem, 1, WEIGHTS).confidence < 0.9
+
+
 def test_of_thousands_of_tables_nobody_knows_that_nothing_fits():
     weights = replace(WEIGHTS, fits={"one": -5.0})
     problem = problem_of([2.0, 0.5, 0.1], [(0, 2)])

@@ -11,8 +11,9 @@ from click.testing import CliRunner
 from tag_bench import fit, fit_beside, fit_stages
 from tag_bench.fit_alone import read_alone
 from tag_bench.fit_examples import read_examples, read_names
-from tag_bench.fit_worlds import read_worlds, shortened
+from tag_bench.fit_worlds import HABITS, KINDS, apart, read_worlds
 from tagframe.corpus import ColumnProfile, TableProfile
+from tagframe.retrieval.methods.confidence import NAMES, ONE_WAY
 from tagframe.retrieval.methods.weights import Weights, read_weights, shipped_weights
 from tagframe.retrieval.signals import SIGNALS
 
@@ -86,36 +87,54 @@ def test_questions_of_tables_with_rows_are_asked_of_their_database_alone_too(fol
         assert one.elsewhere["known"] < one.problem.facts["known"]
 
 
-def test_weights_that_are_lacking_are_fitted_beside_those_that_are_there(folder, tmp_path):
+@pytest.fixture
+def with_rows(folder, tmp_path):
     other = tmp_path / "other"
     (other / "database" / "db0").mkdir(parents=True)
-    for file in ("dev.json", "dev_tables.json"):
-        (other / file).write_text((folder / file).read_text())
+    entries = json.loads((folder / "dev.json").read_text())
+    for entry in entries:
+        entry["query"] = f"SELECT size FROM {' JOIN '.join(entry['gold_tables'])}"
+    (other / "dev.json").write_text(json.dumps(entries))
+    (other / "dev_tables.json").write_text((folder / "dev_tables.json").read_text())
     with closing(sqlite3.connect(other / "database" / "db0" / "db0.sqlite")) as connection:
         connection.execute("CREATE TABLE client (client_id INTEGER, name TEXT)")
         connection.execute("INSERT INTO client VALUES (1, 'Nobody of this name')")
         connection.commit()
+    return other
+
+
+def test_how_sure_names_alone_are_is_fitted_beside_what_is_there(folder, with_rows, tmp_path):
     weights, out = tmp_path / "weights.json", tmp_path / "out.json"
     there = {name: getattr(shipped_weights(), name) for name in ("table", "set", "complete", "fits")}
-    there["complete"] = {name: value for name, value in there["complete"].items() if not name.startswith("bare")}
-    there["set"] = {name: value for name, value in there["set"].items() if name != "cover_measure"}
     weights.write_text(json.dumps(there))
-    arguments = ["--data", str(folder), "--data", str(other), "--weights", str(weights), "--json", str(out)]
+    arguments = ["--data", str(folder), "--data", str(with_rows), "--weights", str(weights), "--json", str(out)]
     assert CliRunner().invoke(fit_beside.command, arguments, catch_exceptions=False).exit_code == 0
     now = json.loads(weights.read_text())
-    assert now["table"] == there["table"]
-    assert there["set"].items() < now["set"].items()
-    assert there["complete"].items() < now["complete"].items()
-    assert now["set"].keys() - there["set"].keys() == {"cover_measure"}
-    assert set(now["complete"]) - set(there["complete"]) == {"bare", "bare_words"}
+    assert {name: now[name] for name in there} == there
+    assert now["names"].keys() == {*NAMES}
+    assert all(now["names"][name] * way >= 0 for name, way in ONE_WAY.items())
+    read_weights(weights.read_text())
     report = json.loads(out.read_text())["left_out"]
-    assert {"world before", "short after"} <= set(report["other"])
+    assert report.keys() == {folder.name, "other"}
+    assert report["other"].keys() == {*KINDS}
+    assert report[folder.name].keys() == {"whole", "world"}
+    for group in report["other"].values():
+        assert group["after"]["confidence"] <= group["before"]["confidence"]
 
 
-def test_names_are_shortened_one_way_and_stay_apart(folder):
-    short = [one for one in read_worlds(folder, 100) if one.variant == "short"]
-    assert {one.variant for one in read_worlds(folder, 100)} == {"world", "short"}
-    assert short
+def test_worlds_have_names_of_warehouses_and_keep_what_is_needed(folder, with_rows):
+    plain = read_worlds(folder, 100)
+    assert {one.variant for one in plain} == {"world", "made"}
+    found = read_worlds(with_rows, 100)
+    assert {one.question.database for one in found} == {
+        f"{kind} {len(HABITS) * row + place}" for row, kind in enumerate(KINDS) for place in range(len(HABITS))
+    }
+    assert all(one.gold for one in found)
+    assert all(one.problem.facts["bare"] == 1.0 for one in found)
+    assert max(len(one.question.gold) for one in found if one.question.database.startswith("pairs")) == 2
+
+
+def test_a_name_is_the_same_everywhere_and_stays_apart():
     table = TableProfile(
         "a.customers",
         "a",
@@ -124,16 +143,31 @@ def test_names_are_shortened_one_way_and_stay_apart(folder):
         rows=3,
         description="who buys",
     )
-    changed = shortened(table)
-    assert changed.id == table.id
-    assert len({column.name for column in changed.columns}) == 2
-    assert (changed.rows, changed.description, changed.columns[0].samples) == (None, "", ())
+    for habit in HABITS:
+        changed = habit.of(table, 7)
+        assert changed.id == table.id
+        assert len({column.name for column in changed.columns}) == 2
+        assert (changed.rows, changed.description, changed.columns[0].samples) == (None, "", ())
+        assert habit.of(table, 7) == changed
+    assert HABITS[-1].of(table, 7).name == "TB0007"
+
+
+def test_a_table_is_taken_apart_with_its_key_in_every_part():
+    columns = tuple(ColumnProfile(name, place, "text") for place, name in enumerate("key a b c d".split()))
+    parts = apart(TableProfile("x.t", "x", "t", columns))
+    assert [[column.name for column in part.columns] for part in parts] == [["key", "a", "b", "c"], ["key", "d"]]
+    assert len({part.id for part in parts}) == 2
 
 
 def test_the_minimum_is_found():
     target = np.array([1.0, -2.0])
-    found = fit_stages.minimised(lambda w: (float(((w - target) ** 2).sum()), 2 * (w - target)), 2)
-    assert np.allclose(found, target, atol=1e-4)
+
+    def step(w):
+        return float(((w - target) ** 2).sum()), 2 * (w - target)
+
+    assert np.allclose(fit_stages.minimised(step, 2), target, atol=1e-4)
+    within = fit_stages.minimised(step, 2, [(0.0, np.inf), (0.0, np.inf)])
+    assert np.allclose(within, [1.0, 0.0], atol=1e-4)
 
 
 def test_a_database_has_one_fold(folder):

@@ -21,7 +21,7 @@ from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.learned import FEW, SETS, set_signals
 from tagframe.retrieval.learned import SIGNALS as SIGNALS_LEARNED
 from tagframe.retrieval.method import Method
-from tagframe.retrieval.methods.confidence import complete_features, doubts
+from tagframe.retrieval.methods.confidence import BARE, complete_features, doubts, names_features
 from tagframe.retrieval.methods.posterior import Posterior
 from tagframe.retrieval.methods.sets import LARGEST, set_features, set_masks
 from tagframe.retrieval.methods.weights import Weights, shipped_weights
@@ -120,14 +120,11 @@ def fitted(
     fits = _fits(problem, weights, likeliest)
     if k is None and fits < UNFIT:  # more tables would not help
         order, shown = [position for position in likeliest if not problem.anchor[position]], plain
-        confidence = confidence_of(problem, plain, weights, [order])[0]
     elif k is None:
-        order, confidence = _complete(problem, plain, weights, wanted)
-        shown = plain
+        order, shown = _complete(problem, plain, weights, wanted), plain
     else:
         shown = plain.given_at_least(min(2, k) + _fixed(problem, plain.positions).bit_count())
         order = of_size(problem, shown, wanted)
-        confidence = confidence_of(problem, plain, weights, [order])[0]
     share = 1.0 if fits >= UNFIT else fits
     chance = np.zeros(len(problem.r))
     chance[shown.positions] = shown.tables() * share
@@ -140,9 +137,9 @@ def fitted(
         name: problem.signals[order, position] * table_weights[position] for position, name in enumerate(SIGNALS)
     }
     exactly = float(plain.probability[plain.masks == plain.mask(together)].sum())
-    confidence = min(confidence, share)
+    confidence = min(confidence_of(problem, plain, weights, order), share)
     note = _why(problem, chance, order, confidence, fits) if k is None or share < 1 else ""
-    if k is None and weights.unlike({**problem.facts, **doubts(problem.r, plain)}):
+    if k is None and weights.unlike({**problem.facts, **doubts(problem, plain)}):
         note += "; none of the databases that this was fitted on is like this one, so that it may be far off"
     return Selection(tuple(order), edges, exactly, chance[order], contributions, chance, note, confidence)
 
@@ -183,14 +180,14 @@ def of_size(problem: SelectionProblem, known: Posterior, wanted: int) -> list[in
     return chosen
 
 
-def _complete(problem: SelectionProblem, known: Posterior, weights: Weights, available: int) -> tuple[list[int], float]:
-    """The smallest of the best sets of each size that is surely enough complete, and how sure it is.
+def _complete(problem: SelectionProblem, known: Posterior, weights: Weights, available: int) -> list[int]:
+    """The smallest of the best sets of each size that is surely enough complete.
 
     A table that adds little to that costs more than it is worth: the set is the one whose chance, less a price for each
     table over how many are needed, is the highest, or the first that is sure enough if that is smaller.
     """
     sets = [of_size(problem, known, size) for size in range(1, min(available, MOST) + 1)]
-    sure = confidence_of(problem, known, weights, sets)
+    sure = completeness(problem, known, weights, sets)
     needed = np.maximum(known.sizes - _fixed(problem, known.positions).bit_count(), 1)
     price = PRICE * (1 - problem.confidence) * float(known.probability @ (1 / needed))
     worth = [chance - price * size for size, chance in enumerate(sure, start=1)]
@@ -198,14 +195,27 @@ def _complete(problem: SelectionProblem, known: Posterior, weights: Weights, ava
     chosen = min([worth.index(max(worth)), *reached[:1]])
     chances = np.zeros(len(problem.r))
     chances[known.positions] = known.tables()
-    order = sorted(sets[chosen], key=lambda position: (-chances[position], -problem.r[position], position))
-    return order, sure[chosen]
+    return sorted(sets[chosen], key=lambda position: (-chances[position], -problem.r[position], position))
 
 
-def confidence_of(
+def confidence_of(problem: SelectionProblem, known: Posterior, weights: Weights, tables: Sequence[int]) -> float:
+    """The chance of a set to hold all that is needed, as it is said.
+
+    Where names are all that is known of one database, it is brought down. Sets are not chosen by that: how sure one is
+    there says little of how many tables to give.
+    """
+    chance = completeness(problem, known, weights, [tables])[0]
+    facts = {**problem.facts, **doubts(problem, known)}
+    if problem.looked.any() or problem.examples is not None or facts.get("bare", 0.0) <= BARE:
+        return chance
+    chance = weights.by_names(chance, names_features(chance, facts))
+    return 1 / (1 + (1 / max(chance, 1e-9) - 1) * math.exp(weights.spread)) if weights.unlike(facts) else chance
+
+
+def completeness(
     problem: SelectionProblem, known: Posterior, weights: Weights, sets: Sequence[Sequence[int]]
 ) -> list[float]:
-    """The chance of each set to hold all that is needed."""
+    """The chance of each set to hold all that is needed, by which one is chosen."""
     fixed = _fixed(problem, known.positions)
     contained = np.array([known.contained(known.mask(positions) | fixed) for positions in sets])
     share = 0.0 if problem.examples is None else problem.examples.share
@@ -213,10 +223,8 @@ def confidence_of(
         # What is fitted to sets without a second look and without examples says less than the posterior with them.
         return [float(chance) for chance in contained]
     sizes = np.array([len(positions) for positions in sets], dtype=np.float64)
-    facts = {**problem.facts, **doubts(problem.r, known)}
-    chances = weights.completeness(complete_features(contained, sizes, facts), contained)
-    if weights.unlike(facts):
-        chances = 1 / (1 + (1 / chances - 1) * np.exp(weights.spread))
+    features = complete_features(contained, sizes, {**problem.facts, **doubts(problem, known)})
+    chances = weights.completeness(features, contained)
     if share:
         against = (1 / np.clip([chances, contained], 1e-9, 1 - 1e-9) - 1) ** [[1 - share], [share]]
         chances = 1 / (1 + against.prod(axis=0))

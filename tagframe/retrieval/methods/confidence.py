@@ -7,14 +7,25 @@ from collections.abc import Mapping
 import numpy as np
 
 from tagframe.retrieval.methods.posterior import Posterior
-from tagframe.retrieval.problem import Floats
+from tagframe.retrieval.problem import LINKED, Floats, SelectionProblem
 
 COMPLETE = ("one", "logit", "size", "entropy", "beyond", "log_tables", "words", "known", "bare", "bare_words")
 """What the chance of a set to be complete is computed from, in order: a constant; the log odds of the posterior's
 chance; the tables of the set; what the posterior doubts (:func:`doubts`); and of the facts of a question those that say
 how much there is to confuse it with, how well the best fits, and whether names are all that is known of one large
-database, as of a warehouse, where the posterior is too sure. More of the facts together tell no more of a warehouse
-that was left out: how alike its tables are, how many keys link them, or how many are near the best one."""
+database, as of a warehouse."""
+
+NAMES = ("one", "sure", "log_tables", "unlinked")
+"""What it is brought down by, in order, where names are all that is known of one database: a constant, the log odds of
+the chance as it is elsewhere, how many tables there are, and how many of the likely ones nothing links to others. The
+databases of a fit say little of another warehouse. With more of the facts the chance holds less well in one that was
+left out."""
+
+ONE_WAY = {"sure": 1, "log_tables": -1, "unlinked": -1}
+"""Which way each of these can count at all."""
+
+BARE = 0.5
+"""The share of the tables of one database without a known row, beyond which names are taken to be all that is known."""
 
 _LEAST = 1e-3
 
@@ -22,20 +33,27 @@ _PROMISING = 14
 """The table of which rank says how much may be needed beyond those that sets are made of."""
 
 
-def doubts(prior: Floats, known: Posterior) -> dict[str, float]:
+def doubts(problem: SelectionProblem, known: Posterior) -> dict[str, float]:
     """What the posterior of a question says of its own doubts.
 
     Args:
-        prior: shape (n,), the first stage's score of each table, of which the best is 0.
+        problem: with the first stage's score, of which the best is 0, as ``r``.
         known: the posterior.
 
     Returns:
         entropy: of the posterior over sets, in nats; beyond: the odds of the last table that sets are made of against
-        the best one, 0 where there are fewer tables.
+        the best one, 0 where there are fewer tables; unlinked: the share of the tables that sets are made of which
+        none of the others is linked to.
     """
     sure = known.probability[known.probability > 0]
-    last = np.sort(prior)[-_PROMISING] if len(prior) >= _PROMISING else -np.inf
-    return {"entropy": float(-sure @ np.log(sure)), "beyond": float(np.exp(last))}
+    last = np.sort(problem.r)[-_PROMISING] if len(problem.r) >= _PROMISING else -np.inf
+    linked = problem.link[np.ix_(known.positions, known.positions)] >= LINKED
+    np.fill_diagonal(linked, False)
+    return {
+        "entropy": float(-sure @ np.log(sure)),
+        "beyond": float(np.exp(last)),
+        "unlinked": 1 - float(linked.any(axis=0).mean()) if len(linked) > 1 else 0.0,
+    }
 
 
 def complete_features(contained: Floats, sizes: Floats, facts: Mapping[str, float]) -> Floats:
@@ -49,7 +67,19 @@ def complete_features(contained: Floats, sizes: Floats, facts: Mapping[str, floa
     Returns:
         Shape (sets, len(COMPLETE)).
     """
-    chance = np.clip(contained, _LEAST, 1 - _LEAST)
-    facts = {**facts, "bare_words": facts.get("bare", 0.0) * facts.get("words", 0.0)}
-    columns = {"one": np.ones(len(sizes)), "logit": np.log(chance / (1 - chance)), "size": sizes}
+    bare = facts.get("bare", 0.0) if facts.get("log_tables", 0.0) > np.log1p(_PROMISING) else 0.0
+    facts = {**facts, "bare": bare, "bare_words": bare * facts.get("words", 0.0)}
+    columns = {"one": np.ones(len(sizes)), "logit": log_odds(contained), "size": sizes}
     return np.stack([columns.get(name, np.full(len(sizes), facts.get(name, 0.0))) for name in COMPLETE], axis=1)
+
+
+def names_features(chance: float, facts: Mapping[str, float]) -> Floats:
+    """The features of a set of such a chance where names are all that is known: shape (len(NAMES),)."""
+    known = {**facts, "one": 1.0, "sure": float(log_odds(np.array([chance]))[0])}
+    return np.array([known.get(name, 0.0) for name in NAMES])
+
+
+def log_odds(chances: Floats) -> Floats:
+    """The log odds of some chances, of which none is quite sure."""
+    chances = np.clip(chances, _LEAST, 1 - _LEAST)
+    return np.asarray(np.log(chances / (1 - chances)))

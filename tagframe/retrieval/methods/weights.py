@@ -14,7 +14,7 @@ from tagframe.errors import InvalidArgument
 from tagframe.retrieval.learned import FEW
 from tagframe.retrieval.learned import SETS as LEARNED_SETS
 from tagframe.retrieval.learned import SIGNALS as LEARNED
-from tagframe.retrieval.methods.confidence import COMPLETE
+from tagframe.retrieval.methods.confidence import BARE, COMPLETE, NAMES
 from tagframe.retrieval.methods.sets import FEATURES
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.signals import FACTS, SIGNALS
@@ -29,6 +29,8 @@ class Weights:
         set: of each of :data:`~tagframe.retrieval.methods.sets.FEATURES`, for the second.
         complete: of each of :data:`~tagframe.retrieval.methods.confidence.COMPLETE`, for the chance that a set holds
             all that is needed; where none is given, it is what the posterior says.
+        names: of each of :data:`~tagframe.retrieval.methods.confidence.NAMES`, for what that chance is at most said to
+            be where names are all that is known of one database; where none is given, it is said as it is.
         fits: of a constant ("one") and of each of :data:`~tagframe.retrieval.signals.FACTS`, for the chance that
             the corpus has what the question asks for; where none is given, it is taken to.
         learned: of each of :data:`tagframe.retrieval.learned.SIGNALS`, of tables, and of
@@ -45,6 +47,7 @@ class Weights:
     table: Mapping[str, float]
     set: Mapping[str, float]
     complete: Mapping[str, float] = field(default_factory=dict)
+    names: Mapping[str, float] = field(default_factory=dict)
     fits: Mapping[str, float] = field(default_factory=dict)
     learned: Mapping[str, float] = field(default_factory=dict)
     seen: Mapping[str, Sequence[float]] = field(default_factory=dict)
@@ -53,7 +56,7 @@ class Weights:
     def __post_init__(self) -> None:
         every = (
             (self.table, SIGNALS), (self.set, FEATURES), (self.complete, COMPLETE), (self.fits, ("one", *FACTS)),
-            (self.learned, (*LEARNED, *LEARNED_SETS, *FEW)),
+            (self.learned, (*LEARNED, *LEARNED_SETS, *FEW)), (self.names, NAMES),
         )  # fmt: skip
         for given, known in every:
             unknown = sorted(given.keys() - set(known))
@@ -90,9 +93,15 @@ class Weights:
             return contained
         return np.asarray(1 / (1 + np.exp(-features @ np.array([self.complete.get(name, 0.0) for name in COMPLETE]))))
 
+    def by_names(self, chance: float, features: Floats) -> float:
+        """What a chance is said to be where names are all that is known: features of shape (len(NAMES),)."""
+        if not self.names:
+            return chance
+        return min(chance, _chance(float(features @ np.array([self.names.get(name, 0.0) for name in NAMES]))))
+
     def unlike(self, facts: Mapping[str, float]) -> bool:
         """Whether a question is asked in a database without rows, and none of the fit had facts like its own."""
-        ranges = self.seen.items() if facts.get("bare") else ()
+        ranges = self.seen.items() if facts.get("bare", 0.0) > BARE else ()
         return any(not least <= facts.get(name, least) <= most for name, (least, most) in ranges)
 
 
@@ -103,7 +112,7 @@ def _chance(logit: float) -> float:
 def read_weights(text: str) -> Weights:
     """The weights in the text of a ``weights.json``."""
     given = json.loads(text)
-    more = {part: given[part] for part in ("complete", "fits", "learned", "seen", "spread") if part in given}
+    more = {part: given[part] for part in ("complete", "names", "fits", "learned", "seen", "spread") if part in given}
     return Weights(given["table"], given["set"], **more)
 
 
