@@ -191,10 +191,6 @@ def plain(block: protocol.Block) -> Any:
         raise SQLFailed(f"the process that ran the SQL gave no plain answer: {error}") from error
 
 
-def _nothing(*question: Any) -> protocol.Block:
-    raise SQLFailed(f"the process that runs the SQL asks for {question!r}, which it has no use for")
-
-
 class Pool:
     """Processes that wait for the next statement; as many run at once as callers ask, up to a few."""
 
@@ -210,8 +206,8 @@ class Pool:
         *,
         seconds: float,
         memory: int,
-        supply: Supply = _nothing,
-        copied: str | None = None,
+        supply: Supply,
+        copied: str | None,
     ) -> tuple[protocol.Answer, list[protocol.Block]]:
         """The answer of a worker, and the parts that it sent before.
 
