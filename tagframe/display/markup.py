@@ -98,3 +98,14 @@ def width_of(text: str) -> int:
 def escaped(text: str) -> str:
     """Safe in HTML and in XML, which has no room for control characters and half surrogates."""
     return escape("".join(letter if letter.isprintable() else " " for letter in text))
+
+
+def size_text(size: int) -> str:
+    """A size for a reader.
+
+    >>> size_text(900), size_text(45_000), size_text(1_234_567)
+    ('900 bytes', '45.0 kB', '1.2 MB')
+    """
+    if size < 1_000:
+        return f"{size} bytes"
+    return f"{size / 1e3:,.1f} kB" if size < 1_000_000 else f"{size / 1e6:,.1f} MB"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile
+from tagframe.display.markup import size_text
 from tagframe.engines.base import Engine
 from tagframe.errors import counted
 from tagframe.joins.steps import JoinStep, PlanTable
@@ -45,17 +46,6 @@ class PlannedMove:
             else f"at most {counted(self.rows, 'row')} (about {size_text(self.size)})"
         )
         return f"{much} of {self.table} come from {self.place}, chosen by keys of {' and '.join(self.asked_by)}"
-
-
-def size_text(size: int) -> str:
-    """A size for a reader.
-
-    >>> size_text(900), size_text(45_000), size_text(1_234_567)
-    ('900 bytes', '45.0 kB', '1.2 MB')
-    """
-    if size < 1_000:
-        return f"{size} bytes"
-    return f"{size / 1e3:,.1f} kB" if size < 1_000_000 else f"{size / 1e6:,.1f} MB"
 
 
 def planned_moves(sources: Sequence[PlanTable], steps: Sequence[JoinStep]) -> list[PlannedMove]:

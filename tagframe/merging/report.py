@@ -11,9 +11,9 @@ from typing import Any
 import pandas as pd
 
 from tagframe.display import Public
+from tagframe.display.markup import size_text
 from tagframe.errors import counted
 from tagframe.joins.aggregates import sentence_of
-from tagframe.joins.moves import size_text
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import PlanTable
 from tagframe.merging.advice import ways_as_sure
