@@ -98,6 +98,7 @@ class Pushdown(ABC):
         most_rows: results of so many rows are had from there in any case; of more only where they are a small part of
             the start table. None where there is no such bound.
         joins_outer: whether it has outer joins of both sides.
+        sorts_texts: whether texts come one after the other by their signs, and not by the rules of a language.
         takes_keys: whether rows of single tables are chosen there: :meth:`frame`, :meth:`distinct` and :meth:`near`;
             :meth:`order`, :meth:`one_of`, :meth:`is_odd` and :meth:`is_dated` are for that alone.
     """
@@ -108,6 +109,7 @@ class Pushdown(ABC):
     as_in_memory = True
     most_rows: int | None = None
     joins_outer = True
+    sorts_texts = True
     takes_keys = True
 
     # --- what is there ------------------------------------------------------------------------------------------------
@@ -124,7 +126,8 @@ class Pushdown(ABC):
 
     def says(self, table: str, test: CellTest) -> bool:
         """Whether a statement can say what a test means."""
-        return can_be_said(test, self.cell_kind(table, test.column[1]))
+        kind = self.cell_kind(table, test.column[1])
+        return can_be_said(test, kind) and not (test.bound and kind == "text" and not self.sorts_texts)
 
     def test(self, column: exp.Expr, table: str, test: CellTest, values: dict[str, Any] | None = None) -> exp.Expr:
         """A test in a statement; see :func:`~tagframe.engines.cell_tests.said`."""
@@ -210,7 +213,7 @@ class Pushdown(ABC):
 
     # --- rows of single tables, by keys that are sent -----------------------------------------------------------------
 
-    def order(self, table: str) -> str:
+    def order(self, table: str, limit: int | None = None) -> str:
         """What sorts the rows of ``t`` into the order in which :meth:`frame` gives them; "" where they have none."""
         raise NotImplementedError
 
@@ -222,7 +225,7 @@ class Pushdown(ABC):
         for column in columns:
             self.cell_kind(table, column)  # raises where the table has it no more
         shown = ", ".join(f"t.{quoted(column)}" for column in columns) or "NULL"
-        start, order = f"SELECT {shown} FROM {self.from_item(table)} AS t", self.order(table)
+        start, order = f"SELECT {shown} FROM {self.from_item(table)} AS t", self.order(table, limit)
         tail = f"{f' ORDER BY {order}' * bool(order)}{'' if limit is None else f' LIMIT {int(limit)}'}"
         names = [(table, column, column) for column in columns]
         found = self.rows(Statement(f"{start}{self.where(table, selection)}{tail}", names, f"table {table!r}"))

@@ -161,3 +161,10 @@ def test_statistics_of_a_column_that_holds_nan_are_read(database):
     )
     profile = tf.open_corpus(url, progress=False).profile("spent")
     assert [(float(column.minimum), float(column.maximum)) for column in profile.columns] == [(2, 2), (2, 2)]
+
+
+def test_an_empty_result_keeps_its_dtypes_beside_exact_numbers(star):
+    _, merge = star
+    whole, empty = merge(), merge(where={"sale_id": -1})
+    assert not len(empty)
+    assert empty.dtypes.tolist() == whole.dtypes.tolist()

@@ -136,7 +136,7 @@ class LakePushdown(SampledValues):
 
     # --- rows of single tables ----------------------------------------------------------------------------------------
 
-    def order(self, table: str) -> str:
+    def order(self, table: str, limit: int | None = None) -> str:
         """By the number that rows of Parquet files have."""
         return self._opened[table].number
 

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 FEW_CELLS = 500_000
 """Tables of so many cells are read, and counted."""
-SAMPLE, _PLACES = 10_000, 8
-"""Rows of a sample, and from how many places of a table they are where a key of one integer tells places."""
+SAMPLE, _PARTS = 10_000, 8
+"""Rows of a sample, and from how many parts of a table they are where a key of one integer tells parts."""
 FEW_NUMBERS = 500
 """Rows are picked by so many numbers at once: some servers take no more parameters than two thousand."""
 
@@ -142,9 +142,9 @@ class OtherServerEngine(RowsOnly):
             return frame_of(self._rows(table.select(columns).limit(SAMPLE), table), columns)
         key = table.column(table.number)
         rows: dict[Any, Any] = {}
-        for place in range(_PLACES):
-            start = low + (high - low) * place // _PLACES
-            query = table.select((table.number, *columns)).where(key >= start).order_by(key).limit(SAMPLE // _PLACES)
+        for part in range(_PARTS):
+            start = low + (high - low) * part // _PARTS
+            query = table.select((table.number, *columns)).where(key >= start).order_by(key).limit(SAMPLE // _PARTS)
             rows |= {row[0]: row[1:] for row in self._rows(query, table)}
         return frame_of(list(rows.values()), columns)
 

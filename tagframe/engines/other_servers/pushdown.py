@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from tagframe.engines.base import quoted
-from tagframe.engines.cell_tests import CellTest, Kind
+from tagframe.engines.cell_tests import Kind
 from tagframe.engines.other_servers.tables import ServerTable
 from tagframe.engines.other_servers.types import frame_of
 from tagframe.engines.pushdown import Pushdown, Refused, Statement
@@ -47,6 +47,7 @@ class OtherServerPushdown(Pushdown):
 
     kind = "sqlalchemy"
     takes_keys = False
+    sorts_texts = False
 
     def __init__(self, connection: sa.Connection, tables: Mapping[str, ServerTable]) -> None:
         self._connection, self._tables = connection, tables
@@ -71,11 +72,6 @@ class OtherServerPushdown(Pushdown):
         """Of integers, and of texts that are compared by their signs."""
         kinds: dict[str, Kind] = {"integer": "integer", "text": "text"}
         return kinds.get(self.key_kind(table, column), "")
-
-    def says(self, table: str, test: CellTest) -> bool:
-        """Texts come before others by the rules of a language there."""
-        is_text = self.cell_kind(table, test.column[1]) == "text"
-        return not (test.bound and is_text) and super().says(table, test)
 
     def lets_none_repeat(self, table: str, columns: Sequence[str]) -> bool:
         """As it is declared."""

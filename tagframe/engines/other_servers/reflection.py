@@ -64,19 +64,19 @@ def _shapes(inspector: sa.Inspector, schemas: Sequence[str | None], only: dict[s
         primary, foreign = inspector.get_multi_pk_constraint(**asked), inspector.get_multi_foreign_keys(**asked)
         unique = _asked(inspector.get_multi_unique_constraints, **asked)
         comments = _asked(inspector.get_multi_table_comment, **asked)
-        for place, of_table in columns.items():
-            name = str(place[1])
+        for known_as, of_table in columns.items():
+            name = str(known_as[1])
             database = schema or _PLAIN_DATABASE
             shape = TableShape(
                 table_key(database, name),
                 tuple(str(column["name"]) for column in of_table),
                 tuple(_type(column["type"]) for column in of_table),
-                tuple((primary.get(place) or {}).get("constrained_columns") or ()),
-                tuple(_foreign_key(key, schema) for key in foreign.get(place, ()) if key["constrained_columns"]),
+                tuple((primary.get(known_as) or {}).get("constrained_columns") or ()),
+                tuple(_foreign_key(key, schema) for key in foreign.get(known_as, ()) if key["constrained_columns"]),
                 called=name,
                 database=database,
-                unique=tuple(tuple(key["column_names"]) for key in unique.get(place) or ()),
-                comment=(comments.get(place) or {}).get("text") or "",
+                unique=tuple(tuple(key["column_names"]) for key in unique.get(known_as) or ()),
+                comment=(comments.get(known_as) or {}).get("text") or "",
                 column_comments=tuple(column.get("comment") or "" for column in of_table),
             )
             found[shape.name] = (schema, shape)

@@ -43,7 +43,7 @@ class ServerTable:
         """Its rows, in these columns."""
         import sqlalchemy as sa
 
-        columns = [self.column(name).label(f"c{place}") for place, name in enumerate(names)]
+        columns = [self.column(name).label(f"c{at}") for at, name in enumerate(names)]
         return sa.select(*(columns or [sa.literal(1)])).select_from(self.selectable)
 
     @property

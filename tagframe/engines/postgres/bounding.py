@@ -69,21 +69,21 @@ def bounded(words: Sequence[Word], bounds: Bounds, shown: str) -> str:
 
 def _bounded(words: Sequence[Word], bounds: Bounds) -> list[str]:
     parts: list[str] = []
-    place = size = 0
-    while place < len(words) and size <= _LONGEST:
-        word, start = words[place], len(parts)
+    at = size = 0
+    while at < len(words) and size <= _LONGEST:
+        word, start = words[at], len(parts)
         parts.append(word.text)
-        place += 1
-        is_call = place < len(words) and words[place].text == "("
-        if word.word == "recursive" and place > 1 and words[place - 2].word == "with":
-            place = _entries(words, place, bounds, parts)
-        elif is_call and (word.word in _WATCHED or (bounds.looked_into and is_looked_into(words, place - 1))):
-            end = _closing(words, place)
-            inside = words[place + 1 : end]
-            place = end + 1
+        at += 1
+        is_call = at < len(words) and words[at].text == "("
+        if word.word == "recursive" and at > 1 and words[at - 2].word == "with":
+            at = _entries(words, at, bounds, parts)
+        elif is_call and (word.word in _WATCHED or (bounds.looked_into and is_looked_into(words, at - 1))):
+            end = _closing(words, at)
+            inside = words[at + 1 : end]
+            at = end + 1
             if word.word in GATHERING:
                 parts += ["(", *_bounded(inside, bounds), ")"]
-                place = _filtered(words, place, _arguments(inside, bounds), bounds, parts)
+                at = _filtered(words, at, _arguments(inside, bounds), bounds, parts)
             elif word.word in _WATCHED:
                 arguments = _by_words if word.word in _OF_WORDS else _by_commas
                 parts += ["(", arguments(word.word, inside, bounds), ")"]
@@ -93,9 +93,9 @@ def _bounded(words: Sequence[Word], bounds: Bounds) -> list[str]:
     return parts
 
 
-def is_looked_into(words: Sequence[Word], place: int) -> bool:
+def is_looked_into(words: Sequence[Word], at: int) -> bool:
     """Whether ``IN (SELECT …)`` or the like stands there: the server may keep all rows of it in memory."""
-    after = [word.word for word in words[place : place + 3]]
+    after = [word.word for word in words[at : at + 3]]
     return after[0] in ("in", "any", "some", "all") and after[2:] in (["select"], ["with"], ["values"])
 
 
@@ -157,14 +157,14 @@ _BOUNDS: dict[str, Callable[[Sequence[str], int], tuple[int, str, str]]] = {
 }  # fmt: skip
 
 
-def _filtered(words: Sequence[Word], place: int, given: str, bounds: Bounds, parts: list[str]) -> int:
-    """Puts the FILTER of an aggregate, which may have one; gives the place after it."""
+def _filtered(words: Sequence[Word], at: int, given: str, bounds: Bounds, parts: list[str]) -> int:
+    """Puts the FILTER of an aggregate, which may have one; gives where it ends."""
     passes = _counted(GATHERED, f"pg_column_size( ROW( {given} ) )", bounds.text)
-    if [word.word for word in words[place : place + 1]] != ["filter"]:
+    if [word.word for word in words[at : at + 1]] != ["filter"]:
         parts += ["FILTER ( WHERE", passes, ")"]
-        return place
-    end = _closing(words, place + 1)
-    own = " ".join(_bounded(words[place + 3 : end], bounds))  # FILTER ( WHERE …
+        return at
+    end = _closing(words, at + 1)
+    own = " ".join(_bounded(words[at + 3 : end], bounds))  # FILTER ( WHERE …
     parts += ["FILTER ( WHERE CASE WHEN", own, "THEN", passes, "ELSE false END )"]
     return end + 1
 
@@ -179,32 +179,32 @@ def _counted(setting: str, size: str, most: int) -> str:
 def _arguments(inside: Sequence[Word], bounds: Bounds) -> str:
     """What an aggregate is given, without DISTINCT and ORDER BY."""
     start = 1 if inside and inside[0].word in ("distinct", "all") else 0
-    end = next((place for place, word in _at_the_top(inside) if word.word == "by"), len(inside))
+    end = next((at for at, word in _at_the_top(inside) if word.word == "by"), len(inside))
     return " ".join(_bounded(inside[start:end], bounds))
 
 
-def _entries(words: Sequence[Word], place: int, bounds: Bounds, parts: list[str]) -> int:
-    """The entries of WITH RECURSIVE, of which each row that is made of another one is counted; the place after them."""
+def _entries(words: Sequence[Word], at: int, bounds: Bounds, parts: list[str]) -> int:
+    """The entries of WITH RECURSIVE, of which each row that is made of another one is counted; where they end."""
     while True:
-        while place < len(words) and words[place].word != "as":
-            parts.append(words[place].text)
-            place += 1
-        while place < len(words) and words[place].text != "(":
-            parts.append(words[place].text)
-            place += 1
-        if place >= len(words):
-            return place
-        end = _closing(words, place)
-        parts += ["(", *_entry(words[place + 1 : end], bounds), ")"]
-        place = end + 1
-        if place >= len(words) or words[place].text != ",":
-            return place
+        while at < len(words) and words[at].word != "as":
+            parts.append(words[at].text)
+            at += 1
+        while at < len(words) and words[at].text != "(":
+            parts.append(words[at].text)
+            at += 1
+        if at >= len(words):
+            return at
+        end = _closing(words, at)
+        parts += ["(", *_entry(words[at + 1 : end], bounds), ")"]
+        at = end + 1
+        if at >= len(words) or words[at].text != ",":
+            return at
         parts.append(",")
-        place += 1
+        at += 1
 
 
 def _entry(body: Sequence[Word], bounds: Bounds) -> list[str]:
-    unions = [place for place, word in _at_the_top(body) if word.word == "union"]
+    unions = [at for at, word in _at_the_top(body) if word.word == "union"]
     if not unions:
         return _bounded(body, bounds)
     split = unions[-1] + 1
@@ -224,23 +224,23 @@ def _counting(query: Sequence[Word], bounds: Bounds) -> list[str]:
 
 def _at_the_top(words: Sequence[Word]) -> Iterator[tuple[int, Word]]:
     depth = 0
-    for place, word in enumerate(words):
+    for at, word in enumerate(words):
         depth += (word.text in ("(", "[")) - (word.text in (")", "]"))
         if not depth:
-            yield place, word
+            yield at, word
 
 
 def _split(words: Sequence[Word]) -> list[Sequence[Word]]:
     """By the commas that are in no parentheses."""
-    commas = [place for place, word in _at_the_top(words) if word.text == ","]
+    commas = [at for at, word in _at_the_top(words) if word.text == ","]
     return [words[start + 1 : end] for start, end in zip([-1, *commas], [*commas, len(words)], strict=True)]
 
 
 def _closing(words: Sequence[Word], start: int) -> int:
-    """The place of the parenthesis that closes the one at ``start``; the end where there is none."""
+    """Where the parenthesis stands that closes the one at ``start``; the end where there is none."""
     depth = 0
-    for place in range(start, len(words)):
-        depth += (words[place].text == "(") - (words[place].text == ")")
+    for at in range(start, len(words)):
+        depth += (words[at].text == "(") - (words[at].text == ")")
         if not depth:
-            return place
+            return at
     return len(words)

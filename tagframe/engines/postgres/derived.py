@@ -62,10 +62,7 @@ WHERE c.relkind IN ('v', 'm') AND {_OURS}
 
 def derivations_of(held: Held, columns: Collection[tuple[str, str]]) -> Derivations:
     """What the database computes from columns: of views and generated ones, and those of tables that inherit."""
-
-    def rows(query: str) -> list[dict[str, Any]]:
-        return held.rows(query.strip())
-
+    rows = held.rows
     relations = rows(_RELATIONS)
     keys = {row["oid"]: table_key(row["schema"], row["name"]) for row in relations}
     oids = {f"{row['schema']}.{row['name']}": row["oid"] for row in relations}

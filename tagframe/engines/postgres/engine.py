@@ -32,7 +32,6 @@ from tagframe.engines.postgres.pg_catalog import (
     Looked,
     ServerColumn,
     ServerTable,
-    all_schemas,
     closed_to,
     looked,
     state_of,
@@ -151,7 +150,6 @@ class PostgresEngine(EngineDefaults):
         rest: str,
         what: str,
         *,
-        names: Sequence[str] | None = None,
         few: bool = False,
     ) -> pd.DataFrame:
         """The rows of a query, with the dtypes of its columns.
@@ -161,32 +159,26 @@ class PostgresEngine(EngineDefaults):
             columns: of the server, that are selected.
             rest: the query from FROM on.
             what: is read, for messages.
-            names: of the frame's columns; their own where None.
             few: whether few rows come.
         """
         as_text: set[int] = set()
         while True:
-            selected = self.selected(columns, names, as_text)
-            found = reads.fetch(f"SELECT {selected} {rest}", what, few=few)
+            found = reads.fetch(f"SELECT {self.selected(columns, as_text)} {rest}", what, few=few)
             if not columns:
                 return pd.DataFrame(index=pd.RangeIndex(found.num_rows))
             odd = set(out_of_calendar(found)) - as_text
             if not odd:
-                return frame_of(found, columns, names)
+                return frame_of(found, columns)
             as_text |= odd
 
     @staticmethod
-    def selected(
-        columns: Sequence[ServerColumn],
-        names: Sequence[str] | None = None,
-        as_text: frozenset[int] | set[int] = frozenset(),
-    ) -> str:
+    def selected(columns: Sequence[ServerColumn], as_text: Collection[int] = ()) -> str:
         """What stands after SELECT, for :meth:`fetched`."""
         parts = []
-        for place, column in enumerate(columns):
-            shown = travels_as(column, '"t".', as_text=place in as_text and column.base in MOMENTS)
-            name = column.name if names is None else names[place]
-            parts.append(shown if shown.endswith(f".{quoted(name)}") else f"{shown} AS {quoted(name)}")
+        for number, column in enumerate(columns):
+            shown = travels_as(column, '"t".', as_text=number in as_text and column.base in MOMENTS)
+            name = quoted(column.name)
+            parts.append(shown if shown.endswith(f".{name}") else f"{shown} AS {name}")
         return ", ".join(parts) or "NULL"
 
     def numbered(self, table: str, columns: Sequence[str]) -> tuple[RowNumbers, pd.DataFrame] | None:
@@ -196,12 +188,9 @@ class PostgresEngine(EngineDefaults):
             key = known.number
             if key is None:
                 return None
-            chosen = [key, *self.columns_of(known, columns)]
-            names = [f"{place}" for place in range(len(chosen))]
             rest = f"FROM {known.in_sql} AS t ORDER BY t.{quoted(key.name)}"
-            frame = self.fetched(reads, chosen, rest, f"table {table!r}", names=names)
-        numbers = frame.pop("0").to_numpy(dtype=np.int64)
-        return numbers, frame.set_axis(list(columns), axis="columns")
+            frame = self.fetched(reads, [key, *self.columns_of(known, columns)], rest, f"table {table!r}")
+        return frame.iloc[:, 0].to_numpy(dtype=np.int64), frame.iloc[:, 1:]
 
     def pick(self, table: str, columns: Sequence[str], numbers: RowNumbers) -> pd.DataFrame:
         """The rows of these keys."""
@@ -254,7 +243,7 @@ class PostgresEngine(EngineDefaults):
         places = {readable.table: schema_and_name(readable.table) for readable in readables.values()}
         with looking(self.server) as held:
             now = self._all_there(tables_now(held, places.values()), list(places)) if places else {}
-            schemas = all_schemas(held)
+            schemas = [row["name"] for row in held.rows("SELECT nspname::text AS name FROM pg_namespace")]
         tables = {
             name: (now[readable.table], [c.name for c in now[readable.table].columns if c.name not in readable.hidden])
             for name, readable in readables.items()
@@ -299,9 +288,9 @@ def _looked(engine: PostgresEngine, held: Held) -> Looked:
     state = state_of(held, engine.schemas)  # before the look: what changes in between is looked at again
     known = _last.get(engine)
     if known is None or known[0] != state:
-        known = _last[engine] = (state, looked(held, engine.schemas))
-        while len(_last) > 1:
-            del _last[next(iter(_last))]
+        known = (state, looked(held, engine.schemas))
+        _last.clear()
+        _last[engine] = known
     return known[1]
 
 

@@ -231,7 +231,7 @@ def literal(text: str) -> str:
 
 def state_of(held: Held, schemas: Sequence[str] | None) -> str:
     """What changes whenever anything does that :func:`looked` tells of; the server computes it."""
-    known = held.rows(_SCHEMAS.strip())
+    known = held.rows(_SCHEMAS)
     parts = [
         f"(SELECT md5(string_agg(row::text, ' ')) FROM ({_within(query, _chosen(known, schemas))}) AS row)"
         for query in _QUERIES
@@ -242,7 +242,7 @@ def state_of(held: Held, schemas: Sequence[str] | None) -> str:
 
 def looked(held: Held, schemas: Sequence[str] | None) -> Looked:
     """The tables of some schemas, or of all that may be read."""
-    known = held.rows(_SCHEMAS.strip())
+    known = held.rows(_SCHEMAS)
     where = _chosen(known, schemas)
     found = _tables(*(held.rows(_within(query, where)) for query in _QUERIES))
     readable = [table for table, may_read in found if table.columns or may_read]
@@ -255,21 +255,16 @@ def _chosen(known: Sequence[Row], schemas: Sequence[str] | None) -> str:
 
 
 def _within(query: str, where: str) -> str:
-    return query.strip().replace("c.relnamespace = ANY({schemas})", where)
-
-
-def all_schemas(held: Held) -> list[str]:
-    """The names of all schemas, the system's too."""
-    return [row["name"] for row in held.rows("SELECT nspname::text AS name FROM pg_namespace")]
+    return query.replace("c.relnamespace = ANY({schemas})", where)
 
 
 def closed_to(held: Held, schemas: Sequence[str] | None) -> list[str]:
     """What may not be read: schemas, tables of the others, and columns that somebody's function would cast."""
-    known = held.rows(_SCHEMAS.strip())
+    known = held.rows(_SCHEMAS)
     wanted = [row for row in known if schemas is None or row["name"] in schemas]
     usable = _list(row["name"] for row in wanted if row["usable"])
     tables = held.rows(_CLOSED.replace("{schemas}", usable))
-    columns = held.rows(_CAST_AWAY.strip().replace("{schemas}", usable))
+    columns = held.rows(_CAST_AWAY.replace("{schemas}", usable))
     return [
         *(f"schema {row['name']!r}: no right to use it" for row in wanted if not row["usable"]),
         *(

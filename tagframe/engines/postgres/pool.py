@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TypeVar
 
 from tagframe.engines.postgres.connection import SECONDS, Held, Looking, Reading, Server, named, settings
-from tagframe.errors import MissingExtra
 
 _WAITING = 4
 """Free connections of a kind that are kept."""
@@ -98,17 +97,14 @@ def _taken(free: list[Held], kind: type[H], server: Server, seconds: float, snap
             else:
                 assert isinstance(known, kind)
                 return known
+    fresh = None
     try:
         fresh = kind.made(server)
-    except MissingExtra:
-        raise
-    except Exception as error:
-        raise named(error, server) from None
-    try:
         fresh.run("; ".join(settings(SECONDS)))
         fresh.limit(seconds, snapshot=snapshot, check=check)
     except Exception as error:
-        fresh.close()
+        if fresh is not None:
+            fresh.close()
         _say_unlike(error)
         raise named(error, server) from None
     return fresh

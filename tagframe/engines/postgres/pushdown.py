@@ -16,7 +16,7 @@ from tagframe.engines.cell_tests import CellTest, Kind
 from tagframe.engines.hashing import Form, Forms, bytes_form, float_form, text_form
 from tagframe.engines.postgres.pg_catalog import INTEGERS, ServerColumn, ServerTable, literal
 from tagframe.engines.postgres.types import TEXTS, is_whole
-from tagframe.engines.pushdown import Selection, Statement
+from tagframe.engines.pushdown import Statement
 from tagframe.engines.sampled_values import SAMPLED, SampledValues
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class PostgresPushdown(SampledValues):
 
     kind = dialect = "postgres"
     as_in_memory = False
+    sorts_texts = False
 
     def __init__(self, engine: PostgresEngine, reads: Reading, tables: dict[str, ServerTable]) -> None:
         self._engine, self._reads, self._tables = engine, reads, tables
@@ -75,11 +76,6 @@ class PostgresPushdown(SampledValues):
         if is_whole(known):
             return "integer"
         return "" if known.base in TEXTS and not known.exact else _KINDS.get(known.base, "")
-
-    def says(self, table: str, test: CellTest) -> bool:
-        """Texts come before others by the rules of a language there."""
-        is_text = self.cell_kind(table, test.column[1]) == "text"
-        return not (test.bound and is_text) and super().says(table, test)
 
     def test(self, column: exp.Expr, table: str, test: CellTest, values: dict[str, Any] | None = None) -> exp.Expr:
         """Of a padded text what travels."""
@@ -153,28 +149,13 @@ class PostgresPushdown(SampledValues):
 
     # --- rows of single tables ----------------------------------------------------------------------------------------
 
-    def order(self, table: str) -> str:
-        """By its key of one integer, or by where its rows are stored."""
+    def order(self, table: str, limit: int | None = None) -> str:
+        """By its key of one integer, or by where its rows are stored, as they are read as a rule: for a limit the whole
+        table is not sorted by that."""
         known = self._tables[table]
         if known.number is not None:
             return f"t.{quoted(known.number.name)}"
-        return "t.ctid" if known.kind in ("r", "m") else ""
-
-    def frame(
-        self, table: str, columns: Sequence[str], selection: Selection, limit: int | None = None
-    ) -> tuple[pd.DataFrame, str]:
-        """With the dtypes that :meth:`PostgresEngine.scan` gives."""
-        chosen = self._engine.columns_of(self._tables[table], columns)
-        order = self.order(table)
-        if limit is not None and order == "t.ctid":
-            order = ""  # it would sort the whole table, which as a rule is read in this order anyway
-        tail = f"{f' ORDER BY {order}' * bool(order)}{'' if limit is None else f' LIMIT {int(limit)}'}"
-        start = f"FROM {self.from_item(table)} AS t"
-        found = self._engine.fetched(
-            self._reads, chosen, f"{start}{self.where(table, selection)}{tail}", f"table {table!r}"
-        )
-        shown = f"SELECT {self._engine.selected(chosen)} {start}{self.where(table, selection, brief=True)}{tail}"
-        return found, shown
+        return "t.ctid" if known.kind in ("r", "m") and limit is None else ""
 
     def as_bytes(self, text: str) -> str:
         """By the collation that compares them."""

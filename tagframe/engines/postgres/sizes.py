@@ -181,8 +181,8 @@ class _Rows:
             return self
         if not self.named:
             return _Rows([*self.columns, ("", _CELL)], named=False)
-        fresh = [(names[place] if place < len(names) else name, made)
-                 for place, (name, made) in enumerate(self.columns)]  # fmt: skip
+        fresh = [(names[at] if at < len(names) else name, made)
+                 for at, (name, made) in enumerate(self.columns)]  # fmt: skip
         return _Rows(fresh)
 
 
@@ -311,9 +311,9 @@ class Sizes:
         columns: dict[int, list[Made]] = {}
         for row in query.expressions:
             parts = row.expressions if isinstance(row, exp.Tuple) else [row]
-            for place, part in enumerate(parts):
-                columns.setdefault(place, []).append(self._made(part, scope))
-        rows = _Rows([(f"column{place + 1}", _either(found)) for place, found in columns.items()])
+            for at, part in enumerate(parts):
+                columns.setdefault(at, []).append(self._made(part, scope))
+        rows = _Rows([(f"column{at + 1}", _either(found)) for at, found in columns.items()])
         return rows.renamed(_alias_columns(query))
 
     def _select(self, query: exp.Expr, scope: _Scope) -> _Rows:

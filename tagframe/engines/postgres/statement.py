@@ -293,7 +293,7 @@ def plain_words(sql: str, schemas: Collection[str] = ()) -> list[Word]:
     except (TokenError, UnicodeEncodeError) as error:
         raise UnsafeSQL(f"the SQL does not parse: {str(error).splitlines()[0]}; statement: {shown}") from error
     found: list[Word] = []
-    for place, token in enumerate(tokens):
+    for at, token in enumerate(tokens):
         text = sql[token.start : token.end + 1]
         kind = token.token_type
         words = text.lower().split()
@@ -311,7 +311,7 @@ def plain_words(sql: str, schemas: Collection[str] = ()) -> list[Word]:
         ):
             raise UnsafeSQL(f"{text[:20]!r} may not stand in a SELECT that a model wrote: {shown}")
         word = token.text.lower() if is_name else words[-1] if words else ""
-        after = tokens[place + 1].token_type if place + 1 < len(tokens) else None
+        after = tokens[at + 1].token_type if at + 1 < len(tokens) else None
         if not is_text and after == TokenType.DOT and word in schemas:
             raise UnsafeSQL(
                 f"tables go by their names, without a schema, as {token.text!r} is; where a table has that name too, "
@@ -324,7 +324,7 @@ def plain_words(sql: str, schemas: Collection[str] = ()) -> list[Word]:
         is_called = after == TokenType.L_PAREN
         is_word = is_name or (not is_text and text[:1].replace("_", "a").isalpha())
         may_be_called = word in _FUNCTIONS or (not is_name and word in _GRAMMAR)
-        if is_called and is_word and not may_be_called and not _is_alias(tokens, place):
+        if is_called and is_word and not may_be_called and not _is_alias(tokens, at):
             raise UnsafeSQL(f"the function {token.text!r} may not run in a SELECT that a model wrote: {shown}")
         if is_called and word == "array" and not is_name:
             raise UnsafeSQL(f"ARRAY(SELECT …) may not stand there; array_agg(…) gives the same: {shown}")
@@ -341,29 +341,27 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _is_alias(tokens: Sequence[Any], place: int) -> bool:
+def _is_alias(tokens: Sequence[Any], at: int) -> bool:
     """Whether a word before a parenthesis names the columns of a table: ``WITH n(i) AS …``, ``… AS t(a, b)``."""
     from sqlglot import TokenType
 
-    depth, end = 0, place + 1
-    for end in range(place + 1, len(tokens)):
+    depth, end = 0, at + 1
+    for end in range(at + 1, len(tokens)):
         depth += (tokens[end].token_type == TokenType.L_PAREN) - (tokens[end].token_type == TokenType.R_PAREN)
         if not depth:
             break
-    inside = tokens[place + 2 : end]
+    inside = tokens[at + 2 : end]
     names = all(token.token_type in (TokenType.VAR, TokenType.IDENTIFIER, TokenType.COMMA) for token in inside)
-    before = tokens[place - 1].text.upper() if place else ""
+    before = tokens[at - 1].text.upper() if at else ""
     after = tokens[end + 1].text.upper() if end + 1 < len(tokens) else ""
     return names and (before == "AS" or (before in ("WITH", "RECURSIVE", ",") and after == "AS"))
 
 
 def _expressions(tables: Readables, relations: Mapping[str, pa.Table], values: list[Any]) -> Iterator[str]:
     """What the statement may name; the cells of ``relations`` are put on ``values``."""
-    taken = {*tables, *relations}
     for name, (table, columns) in tables.items():
         shown = ", ".join(f"t.{quoted(column)}" for column in columns)
         yield f"{quoted(name)} AS NOT MATERIALIZED (SELECT {shown} FROM {table.in_sql} AS t)"
-        yield from _in_lower_case(name, taken)
     for name, rows in relations.items():
         arrays = []
         for column in rows.columns:
@@ -371,15 +369,11 @@ def _expressions(tables: Readables, relations: Mapping[str, pa.Table], values: l
             arrays.append(f"${len(values)}::{_array_of(column.type)}")
         named_columns = ", ".join(map(quoted, rows.column_names))
         yield f"{quoted(name)} AS MATERIALIZED (SELECT * FROM unnest({', '.join(arrays)}) AS t({named_columns}))"
-        yield from _in_lower_case(name, taken)
-
-
-def _in_lower_case(name: str, taken: set[str]) -> Iterator[str]:
-    """The table by the name that the server makes of it where it is not quoted."""
-    lower = name.lower()
-    if lower not in taken:
-        taken.add(lower)
-        yield f"{quoted(lower)} AS NOT MATERIALIZED (SELECT * FROM {quoted(name)})"
+    taken = {*tables, *relations}
+    for name in (*tables, *relations):
+        if (lower := name.lower()) not in taken:  # what the server makes of a name that is not quoted
+            taken.add(lower)
+            yield f"{quoted(lower)} AS NOT MATERIALIZED (SELECT * FROM {quoted(name)})"
 
 
 def _array_of(kind: Any) -> str:
@@ -395,8 +389,8 @@ def _array_of(kind: Any) -> str:
 
 
 def _without_values(text: str, values: Sequence[Any]) -> str:
-    for place in range(len(values), 0, -1):
-        text = text.replace(f"unnest(${place}::", "unnest(NULL::").replace(f", ${place}::", ", NULL::")
+    for at in range(len(values), 0, -1):
+        text = text.replace(f"unnest(${at}::", "unnest(NULL::").replace(f", ${at}::", ", NULL::")
     return text
 
 

@@ -88,10 +88,10 @@ def _stored(
     common, all_common = _thinned(found["common"], values)
     bounds, all_bounds = _thinned(found["bounds"], values)
     known: dict[str, dict[str, tuple[float, float, list[str], list[str], bool]]] = {}
-    for place, (schema, name, column, nulls, distinct) in enumerate(
+    for at, (schema, name, column, nulls, distinct) in enumerate(
         zip(*(found.column(part).to_pylist() for part in range(5)), strict=True)
     ):
-        row = (nulls, distinct, common[place], bounds[place], bool(all_common[place] and all_bounds[place]))
+        row = (nulls, distinct, common[at], bounds[at], bool(all_common[at] and all_bounds[at]))
         known.setdefault(keys[schema, name], {})[column] = row
     return known
 
@@ -168,10 +168,10 @@ def _of_sample(reads: Reading, table: ServerTable) -> TableStatistics:
     return TableStatistics(total, columns)
 
 
-def _counted(reads: Reading, place: str, what: str, seen: int) -> float:
+def _counted(reads: Reading, table: str, what: str, seen: int) -> float:
     """The rows of a view, or of a table that may not be sampled."""
     try:
-        return float(reads.fetch(f"SELECT count(*) AS n FROM {place}", what)["n"][0].as_py())
+        return float(reads.fetch(f"SELECT count(*) AS n FROM {table}", what)["n"][0].as_py())
     except TookTooLong:  # at least what was seen
         return seen
 

@@ -60,37 +60,37 @@ def _digits(modifier: int) -> tuple[int, int]:
 
 
 def out_of_calendar(table: pa.Table) -> list[int]:
-    """The places of the columns of dates and moments that Python has no word for."""
+    """Which columns have dates and moments that Python has no word for."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     found = []
-    for place, column in enumerate(table.columns):
+    for at, column in enumerate(table.columns):
         if pa.types.is_date32(column.type) or pa.types.is_timestamp(column.type):
             first, last = _CALENDAR[column.type.bit_width]
             low, high = (end.value for end in pc.min_max(column).values())
             if low is not None and not first <= low <= high <= last:
-                found.append(place)
+                found.append(at)
     return found
 
 
-def frame_of(table: pa.Table, columns: Sequence[ServerColumn], names: Sequence[str] | None = None) -> pd.DataFrame:
+def frame_of(table: pa.Table, columns: Sequence[ServerColumn]) -> pd.DataFrame:
     """Rows as the driver brought them, as a frame.
 
     Args:
         table: its columns in the order of ``columns``.
         columns: what they are in the server.
-        names: of the frame's columns; the columns' own where None.
     """
-    names = [column.name for column in columns] if names is None else list(names)
-    for place, column in enumerate(columns):
-        if (exact := _decimals(table.column(place), column)) is not None:
-            table = table.set_column(place, names[place], exact)
+    numbers = list(map(str, range(len(columns))))  # pyarrow mixes up columns of one name
+    for at, column in enumerate(columns):
+        if (exact := _decimals(table.column(at), column)) is not None:
+            table = table.set_column(at, numbers[at], exact)
     # Several times as fast as a column at a time. To wake threads takes longer than to make few rows.
-    frame: pd.DataFrame = table.rename_columns(names).to_pandas(use_threads=table.num_rows > _FEW_ROWS)
-    for place, column in enumerate(columns):
-        if (special := _special(table.column(place), column)) is not None:
-            frame.isetitem(place, special.array)
+    frame: pd.DataFrame = table.rename_columns(numbers).to_pandas(use_threads=table.num_rows > _FEW_ROWS)
+    for at, column in enumerate(columns):
+        if (special := _special(table.column(at), column)) is not None:
+            frame.isetitem(at, special.array)
+    frame.columns = pd.Index([column.name for column in columns])
     return frame
 
 

@@ -159,7 +159,7 @@ class SQLitePushdown(Pushdown):
 
     # --- rows of single tables ----------------------------------------------------------------------------------------
 
-    def order(self, table: str) -> str:
+    def order(self, table: str, limit: int | None = None) -> str:
         name = self._row_id(table)
         return "" if name is None else f"t.{name}"
 
