@@ -101,14 +101,13 @@ def refreshed(index: RetrievalIndex, before: Arrays, corpus: Corpus, kind: str) 
     of_database: dict[int, list[TableProfile]] = {}
     for position, table in named.items():
         of_database.setdefault(int(index.database[position]), []).append(table)
+    of_words = {
+        "lexical": (tables, [table_terms(table, with_database=not index.one_database) for table in new.named]),
+        "said": (tables, list(map(said_terms, new.named))),
+        "database_words": (databases, [database_terms(of_database[number]) for number in databases.new.tolist()]),
+    }
     parts: dict[str, dict[str, Any]] = {
-        "lexical": WordIndex((), part_of(before, "lexical"))
-        .laid_over(tables, [table_terms(table, with_database=not index.one_database) for table in new.named])
-        .arrays(),
-        "said": WordIndex((), part_of(before, "said")).laid_over(tables, list(map(said_terms, new.named))).arrays(),
-        "database_words": WordIndex((), part_of(before, "database_words"))
-        .laid_over(databases, [database_terms(of_database[number]) for number in databases.new.tolist()])
-        .arrays(),
+        **{name: WordIndex((), part_of(before, name)).laid_over(*over).arrays() for name, over in of_words.items()},
         "vocabulary": Vocabulary((), kept=part_of(before, "vocabulary"))
         .laid_over(new.named, tables, columns, widths)
         .arrays(),
