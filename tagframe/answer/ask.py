@@ -69,7 +69,7 @@ def ask(
 ) -> Quote: ...
 def ask(
     question: str,
-    corpus: Searched | None = None,
+    corpus: Corpus | RetrievedTables | None = None,
     *,
     k: HowMany = None,
     method: str | None = None,
