@@ -179,7 +179,7 @@ def decide_some(judge: Judge, limit: int) -> Step[Decision]:
 
 
 def _report(judge: Judge, way: str, matched: int, prompts: dict[str, int], **facts: Any) -> ClaimReport:
-    asked = {stage: count for stage, count in prompts.items() if count}
+    asked = prompts if way == "blocks" else {stage: count for stage, count in prompts.items() if count}
     return ClaimReport(way, len(judge.left), len(judge.right), matched, asked, **facts)
 
 
