@@ -102,7 +102,7 @@ def sem_agg(
         index=pd.MultiIndex.from_frame(firsts) if len(keys) > 1 else pd.Index(firsts[keys[0]]) if keys else None,
         row_facts=lambda kept: {"sources": _sources(frame, [behind[group] for group in kept])},
         of="groups",
-        remarks=_remarks(digests),
+        remarks=_remarks(digests, answers),
     )
 
 
@@ -130,8 +130,9 @@ def _outcome(digest: Digest, answer: Found | Exception | None) -> Outcome:
     return Outcome("cut" if digest.cut else "answered", None, "; ".join(notes) or None)
 
 
-def _remarks(digests: Sequence[Digest]) -> list[str]:
-    unnamed = sum(not digest.named for digest in digests)
+def _remarks(digests: Sequence[Digest], answers: Sequence[Found | Exception | None]) -> list[str]:
+    both = zip(digests, answers, strict=True)
+    unnamed = sum(isinstance(answer, Found) and not digest.named for digest, answer in both)
     return (
         [f"{unnamed:,} of {len(digests):,} answers name no sources: all rows shown stand for them"] if unnamed else []
     )

@@ -145,6 +145,8 @@ def test_one_answer_from_all_batches():
     assert len(answer.tag.sources) == 5
     assert [row["n"] for row in shown_rows(lm.asked[0])] == [0, 1, 2, 3, 4]
     assert len(lm.asked) == 1
+    named = tf.sem_agg(iter(frames(2, 3)), instruction="Summarise the {n}s", lm=lm)
+    assert named["_output"].tolist() == ["All."]
 
 
 def test_what_cannot_be_done_a_batch_at_a_time_is_refused_by_name():
