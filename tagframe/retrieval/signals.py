@@ -91,7 +91,9 @@ FACTS = ("log_tables", "dense", "words", "least_word", "known", "length", *_STAN
 database of the best ``database_words`` that value, the cosine of the word that it covers least, and the share of the
 question's words that it has in names or cells; the number of the question's words; the best table's value of the
 signals that say how far it stands out; the names of the question that stand in cells, each by its rarity; and the share
-of tables of which no row is known, where all are of one database."""
+of tables of which no row is known, where all are of one large database."""
+
+_LARGE = 15  # tables: more than sets are made of
 
 _NEIGHBOURS_OF = 10
 _MULTIWORD = 1.5
@@ -235,7 +237,7 @@ def facts_of(
         len(words),
         *apart,
         sum(_rarity(hit, there) for hit in evidence.values if hit.is_name),
-        1 - index.has_rows[there].mean() if index.one_database and there.any() else 0.0,
+        1 - index.has_rows[there].mean() if index.one_database and there.sum() >= _LARGE else 0.0,
     )
     return dict(zip(FACTS, map(float, values), strict=True))
 

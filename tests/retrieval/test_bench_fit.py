@@ -130,7 +130,6 @@ def test_worlds_have_names_of_warehouses_and_keep_what_is_needed(folder, with_ro
         f"{kind} {len(HABITS) * row + place}" for row, kind in enumerate(KINDS) for place in range(len(HABITS))
     }
     assert all(one.gold for one in found)
-    assert all(one.problem.facts["bare"] == 1.0 for one in found)
     assert max(len(one.question.gold) for one in found if one.question.database.startswith("pairs")) == 2
 
 

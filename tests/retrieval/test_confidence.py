@@ -16,16 +16,6 @@ def test_features_of_sets_are_in_order():
     assert found[0, COMPLETE.index("logit")] == 0.0
 
 
-def test_what_is_known_of_a_large_database_without_rows_counts_in_no_small_one():
-    facts = {"bare": 1.0, "words": 0.5}
-    small, large = (
-        dict(zip(COMPLETE, complete_features(np.ones(1), np.ones(1), {**facts, "log_tables": tables})[0], strict=True))
-        for tables in (np.log1p(14), np.log1p(15))
-    )
-    assert (small["bare"], small["bare_words"]) == (0.0, 0.0)
-    assert (large["bare"], large["bare_words"]) == (1.0, 0.5)
-
-
 def test_features_where_names_are_all_that_is_known_are_in_order():
     found = dict(zip(NAMES, names_features(0.9, {"log_tables": 4.0, "unlinked": 0.25, "known": 1.0}), strict=True))
     assert found == {"one": 1.0, "sure": pytest.approx(np.log(9)), "log_tables": 4.0, "unlinked": 0.25}

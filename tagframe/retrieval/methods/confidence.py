@@ -67,8 +67,7 @@ def complete_features(contained: Floats, sizes: Floats, facts: Mapping[str, floa
     Returns:
         Shape (sets, len(COMPLETE)).
     """
-    bare = facts.get("bare", 0.0) if facts.get("log_tables", 0.0) > np.log1p(_PROMISING) else 0.0
-    facts = {**facts, "bare": bare, "bare_words": bare * facts.get("words", 0.0)}
+    facts = {**facts, "bare_words": facts.get("bare", 0.0) * facts.get("words", 0.0)}
     columns = {"one": np.ones(len(sizes)), "logit": log_odds(contained), "size": sizes}
     return np.stack([columns.get(name, np.full(len(sizes), facts.get(name, 0.0))) for name in COMPLETE], axis=1)
 
