@@ -21,7 +21,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from tagframe.errors import InvalidArgument, NotConfigured, did_you_mean, place
+from tagframe.errors import InvalidArgument, NotConfigured, did_you_mean, shown_path
 
 if TYPE_CHECKING:
     from tagframe.corpus import Corpus
@@ -216,7 +216,7 @@ def checked(changes: Mapping[str, Any]) -> dict[str, Any]:
             raise InvalidArgument("lm_for names 'sem_filters', which is sem_filter, which takes a list of claims, now")
         fits, says = _VALUES[name]
         if (value is None and name == "concurrency") or (value is not None and not fits(value)):
-            shown = place(value) if isinstance(value, str | os.PathLike) else repr(value)
+            shown = shown_path(value) if isinstance(value, str | os.PathLike) else repr(value)
             raise InvalidArgument(f"{says}; got {'something else' if name == 'api_key' else shown}")
     budget = given.get("budget")
     if isinstance(budget, Real) and not isinstance(budget, Dollars):

@@ -481,10 +481,10 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-def place(source: object) -> str:
+def shown_path(source: object) -> str:
     """A path as messages show it; what may be a mistyped URL is not shown, as it may hold a server's password.
 
-    >>> print(place("data/loans.csv"), place("postgresql:/ada:secret@host/bank"))
+    >>> print(shown_path("data/loans.csv"), shown_path("postgresql:/ada:secret@host/bank"))
     'data/loans.csv' (not shown: it may be a server's URL, with a password; one is postgresql://user:password@host/database)
     """
     text = str(source)

@@ -40,14 +40,14 @@ class Kept:
 def kept_files() -> list[Kept]:
     """What lies in the user's cache folder and, of what the user told of data, in the folder for data."""
     cache, data = platformdirs.user_cache_path("tagframe"), platformdirs.user_data_path("tagframe")
-    places = [*sorted(cache.iterdir() if cache.is_dir() else ()), *([data / _TOLD] if (data / _TOLD).is_dir() else [])]
+    paths = [*sorted(cache.iterdir() if cache.is_dir() else ()), *([data / _TOLD] if (data / _TOLD).is_dir() else [])]
     found = []
-    for place in places:
-        if place.name.endswith(("-wal", "-shm", "-journal")):
+    for path in paths:
+        if path.name.endswith(("-wal", "-shm", "-journal")):
             continue  # of the database whose name they begin with
-        files = [file for file in place.rglob("*") if file.is_file()] if place.is_dir() else [place, *_beside(place)]
-        what = "what was told of the data, such as hidden columns" if place.name == _TOLD else _WHAT.get(place.name, "")
-        found.append(Kept(place.name, place, sum(file.stat().st_size for file in files), len(files), what))
+        files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path, *_beside(path)]
+        what = "what was told of the data, such as hidden columns" if path.name == _TOLD else _WHAT.get(path.name, "")
+        found.append(Kept(path.name, path, sum(file.stat().st_size for file in files), len(files), what))
     return found
 
 

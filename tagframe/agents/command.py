@@ -11,7 +11,7 @@ from contextvars import copy_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tagframe.errors import InvalidArgument, MissingExtra, SourceNotFound, place
+from tagframe.errors import InvalidArgument, MissingExtra, SourceNotFound, shown_path
 
 if TYPE_CHECKING:
     from tagframe.agents.tools import Tools
@@ -50,17 +50,18 @@ def serve(
     paths = [Path(source).expanduser() for source in sources if not _is_url(source)]
     for path in paths:
         if not path.exists() and not any(sign in path.name for sign in "*?["):
-            raise SourceNotFound(f"there is no file or folder {place(path)}")
+            raise SourceNotFound(f"there is no file or folder {shown_path(path)}")
     if ask and budget is None:
         raise InvalidArgument("--ask lets an agent spend money: give a --budget, as --budget 1.00 (dollars)")
     if to is not None:
         to = to.expanduser().resolve()
         if not to.is_dir():
-            raise InvalidArgument(f"--to is a folder that is there; got {place(to)}")
+            raise InvalidArgument(f"--to is a folder that is there; got {shown_path(to)}")
         for path in paths:
             if path.is_dir() and to.is_relative_to(path.resolve()):
                 raise InvalidArgument(
-                    f"--to {place(to)} is inside of {place(path)}, whose files are tables: no source is written to"
+                    f"--to {shown_path(to)} is inside of {shown_path(path)}, whose files are tables: no source is "
+                    "written to"
                 )
 
     def opened() -> Tools:

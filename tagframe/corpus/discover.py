@@ -19,7 +19,7 @@ from tagframe.errors import (
     SourceNotFound,
     UnreadableTable,
     UnreadableTableWarning,
-    place,
+    shown_path,
     warn,
 )
 
@@ -68,7 +68,7 @@ def discover(path: Path, engine: str | None = None, *, follow_links: bool = Fals
     if not path.exists() and glob.has_magic(str(path)):
         return [SourceFile(ASKED, "", pattern_engine(str(path), follow_links=follow_links))]
     if not path.exists():
-        raise SourceNotFound(f"there is no file or folder {place(path)}")
+        raise SourceNotFound(f"there is no file or folder {shown_path(path)}")
     if path.is_file():
         found = engine_of(path, look_inside=True, csv=csv)
         if found is None:

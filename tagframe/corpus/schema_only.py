@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tagframe.corpus.profile import ColumnProfile, TableProfile, TypeFamily
 from tagframe.engines.base import ForeignKey
-from tagframe.errors import EmptyCorpus, InvalidArgument, SourceNotFound, place
+from tagframe.errors import EmptyCorpus, InvalidArgument, SourceNotFound, shown_path
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -61,7 +61,7 @@ def schema_profiles(schema: Schema, database: str | None = None, *, dialect: str
     elif isinstance(schema, str | os.PathLike):
         path = Path(schema).expanduser()
         if not path.is_file():
-            raise SourceNotFound(f"there is no file {place(path)}, and it holds no CREATE TABLE statement itself")
+            raise SourceNotFound(f"there is no file {shown_path(path)}, and it holds no CREATE TABLE statement itself")
         profiles = list(_from_statements(path.read_text(encoding="utf-8"), database or path.stem, dialect))
     else:
         raise InvalidArgument(

@@ -22,7 +22,7 @@ from tagframe.engines.files import (
     plain_dtypes,
 )
 from tagframe.engines.folder_bounds import found_by
-from tagframe.errors import ColumnNotFound, InvalidArgument, SourceNotFound, UnreadableTable, did_you_mean, place
+from tagframe.errors import ColumnNotFound, InvalidArgument, SourceNotFound, UnreadableTable, did_you_mean, shown_path
 
 BATCH_ROWS = 20_000
 """Rows of a batch; a prompt for each of them takes some kilobytes while an operator runs."""
@@ -152,11 +152,11 @@ def _files(source: str | os.PathLike[str]) -> tuple[Path, list[Path]]:
         found, base = sorted(file for file in path.rglob("*") if _is_shown(file.relative_to(path))), path
     else:
         if not glob.has_magic(str(path)):
-            raise SourceNotFound(f"there is no file or folder {place(path)}")
+            raise SourceNotFound(f"there is no file or folder {shown_path(path)}")
         base, found = found_by(str(path))
     files = [file for file in found if _kind(file) is not None and file.is_file()]
     if not files:
-        raise SourceNotFound(f"no Parquet or CSV file in {place(source)}; looked for {', '.join(_PARQUET + _CSV)}")
+        raise SourceNotFound(f"no Parquet or CSV file in {shown_path(source)}; looked for {', '.join(_PARQUET + _CSV)}")
     return base, files
 
 

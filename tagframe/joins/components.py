@@ -41,10 +41,10 @@ class Components(Generic[N]):
 
 
 def spanning_tree(nodes: Iterable[N], pairs: Sequence[tuple[N, N]]) -> list[int]:
-    """The places of the pairs that connect the nodes, those that come first preferred (Kruskal).
+    """The positions of the pairs that connect the nodes, those that come first preferred (Kruskal).
 
     >>> spanning_tree("abc", [("a", "b"), ("b", "a"), ("b", "c")])
     [0, 2]
     """
     parts = Components(nodes)
-    return [place for place, (one, other) in enumerate(pairs) if parts.join(one, other)]
+    return [position for position, (one, other) in enumerate(pairs) if parts.join(one, other)]

@@ -47,7 +47,7 @@ class Edge:
     Attributes:
         key: on what.
         strength: how strongly a plan prefers it, in log odds.
-        role: its place among the keys of these tables that are as strong.
+        role: its position among the keys of these tables that are as strong.
     """
 
     key: KeyPair
@@ -109,8 +109,8 @@ def edges_of(keys: Sequence[KeyPair], tables: Mapping[str, TableProfile], hints:
         near = _near(group, strengths)
         surest = max(strengths[key] for key in near)
         near.sort(key=lambda key: _role(key if key.left_table == left else key.reversed(), tables[left]))
-        for place, key in enumerate(near):
-            strengths[key], roles[key] = surest, place
+        for position, key in enumerate(near):
+            strengths[key], roles[key] = surest, position
     pairs: dict[frozenset[str], list[KeyPair]] = defaultdict(list)
     for key in keys:
         pairs[key.tables].append(key)

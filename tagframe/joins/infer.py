@@ -31,7 +31,7 @@ Hints = Callable[[Sequence[KeyPair]], Mapping[KeyPair, float]]
 _LONGEST_KEY = 64
 """Texts that are longer on average are no keys."""
 _FEW_CELLS = 500_000
-"""A table of so many cells, of which its place only estimates what is in it, is read."""
+"""A table of so many cells, of which its engine only estimates what is in it, is read."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Seen:
     """What a planner knows of tables that are to be joined.
 
     Attributes:
-        profiles: of the tables, in their order; counted where their place estimates.
+        profiles: of the tables, in their order; counted where their engine estimates.
         keys: the key pairs between them, and between them and the tables around, however faint, best first.
     """
 
@@ -79,7 +79,7 @@ def plan_tables(
     Raises:
         InvalidArgument: the given key pairs close a circle.
         NotConnected: no key pairs connect the tables.
-        ServerGone: a place is gone.
+        ServerGone: a server is gone.
     """
     if keys is None and len(given) < len(tables) - 1:
         seen = keys_between(corpus, tables, bridges, similarity=similarity)
@@ -114,7 +114,7 @@ def keys_between(
 
     They are one schema, whatever databases they are of. Where others may be added, pairs are those of each database as
     a whole, and pairs between databases those of the tables themselves. Rows tell whether several columns are a key
-    together; a small table of which its place has estimates only is read.
+    together; a small table of which its engine has estimates only is read.
 
     Args:
         corpus: of the tables.
@@ -201,7 +201,7 @@ def _are_told(profiles: Sequence[TableProfile], around: Sequence[TableProfile], 
 
 
 def _counted(corpus: Corpus, profile: TableProfile) -> TableProfile:
-    """The profile with all that its rows say, where its place only estimates that and they are few."""
+    """The profile with all that its rows say, where its engine only estimates that and they are few."""
     if not profile.estimated or not profile.rows or profile.rows * len(profile.columns) > _FEW_CELLS:
         return profile
     names = [column.name for column in profile.columns if _may_be_key(column)]

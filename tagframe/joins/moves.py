@@ -1,4 +1,4 @@
-"""Where the tables of a plan are, and what comes here from there when it runs, as far as profiles can tell."""
+"""Which engines have the tables of a plan, and what comes here when it runs, as far as profiles can tell."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class PlannedMove:
 
 
 def planned_moves(sources: Sequence[PlanTable], steps: Sequence[JoinStep]) -> list[PlannedMove]:
-    """What moves where a plan's tables are in several places; nothing of those in memory, or where they are in one.
+    """What moves where a plan's tables are of several engines; nothing of those in memory, or where one has all.
 
     Of a table that a step brings in no more rows are asked for than its base has; what keys leave out of the start
     table is not known before they are sent.
@@ -74,17 +74,17 @@ def _size(source: PlanTable, rows: int | None) -> int | None:
 
 
 def placed(plan: JoinPlan, corpus: Corpus) -> JoinPlan:
-    """The plan, told where its tables are and how wide their rows; as it is where all are in one place, or stacked."""
+    """The plan, told where its tables are and how wide their rows; as it is where all are of one engine, or stacked."""
     kinds = {}
-    places: list[Engine] = []
+    engines: list[Engine] = []
     for source in plan.sources:
         engine = None if source.parts else corpus.engine(source.id)
         if engine is None:
             return plan
         kinds[source.id] = engine.kind if engine.is_asked else ""
-        if not any(engine is other or engine == other for other in places):
-            places.append(engine)
-    if len(places) < 2:
+        if not any(engine is other or engine == other for other in engines):
+            engines.append(engine)
+    if len(engines) < 2:
         return plan
 
     return plan.with_sources(

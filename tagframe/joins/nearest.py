@@ -68,8 +68,8 @@ def _called_alike(profiles: Sequence[TableProfile]) -> Iterator[KeyPair]:
 
 def _alike(profiles: Sequence[TableProfile]) -> Iterator[KeyPair]:
     """Columns of two tables that share values or a name. The score is only an order: below that of any key."""
-    for place, left in enumerate(profiles):
-        for right in profiles[place + 1 :]:
+    for position, left in enumerate(profiles):
+        for right in profiles[position + 1 :]:
             for mine in left.columns:
                 for theirs in right.columns:
                     shared = overlap(mine.sketch, theirs.sketch)

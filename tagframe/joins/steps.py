@@ -32,7 +32,7 @@ class PlanTable:
         origin: the column of a stack that says which part a row is from.
         hidden: columns that may be joined on, and are in no result.
         unprompted: columns that are in results, and in nothing that models read or that is written down.
-        place: the kind of the engine that is asked for its rows, where the tables of its plan are in several; else "".
+        place: the kind of the engine that is asked for its rows, where the tables of its plan are of several; else "".
         row_bytes: about how many bytes a row of it is; 0 where ``place`` is "".
         aggregates: (column, function) where it has one row a key (:mod:`tagframe.joins.aggregates`): ``columns`` are
             then its keys and these.

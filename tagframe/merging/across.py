@@ -58,17 +58,17 @@ def merge_across(asked: Asked, engines: Sequence[tuple[Engine, Sequence[str]]]) 
     if asked.where.query:
         raise LeftToMemory("an expression is of all columns")
     with ExitStack() as opened:
-        places: dict[str, Pushdown] = {}
+        pushdowns: dict[str, Pushdown] = {}
         for engine, tables in engines:
             block = engine.pushdown([corpus.source_table(table) for table in tables])
-            if block is not None and (place := opened.enter_context(block)).takes_keys:
-                places.update(dict.fromkeys(tables, place))
-        if not places:
+            if block is not None and (pushdown := opened.enter_context(block)).takes_keys:
+                pushdowns.update(dict.fromkeys(tables, pushdown))
+        if not pushdowns:
             raise LeftToMemory("none of the engines chooses rows by keys")
-        crossing = _Crossing(asked, places)
+        crossing = _Crossing(asked, pushdowns)
         crossing.check()
         frame, report = crossing.run()
-    # The places are left: what is counted now is read anew.
+    # The engines are left: what is counted now is read anew.
     if asked.says_loss and crossing.start_rows is not None:
         lost, rows = crossing.start_rows - len(frame), crossing.start_rows
     elif asked.counts_loss:
@@ -83,12 +83,12 @@ def merge_across(asked: Asked, engines: Sequence[tuple[Engine, Sequence[str]]]) 
 class _Crossing(PlanRows):
     """A merge of tables of several engines under way, and the rows of these that may stand in its result."""
 
-    def __init__(self, asked: Asked, places: Mapping[str, Pushdown]) -> None:
+    def __init__(self, asked: Asked, pushdowns: Mapping[str, Pushdown]) -> None:
         super().__init__(asked.corpus, asked.plan)
         self.asked, self.plan, self.how = asked, asked.plan, asked.how
         self.start_rows: int | None = None
         """Rows of the start table, where the result is all that is left of them."""
-        self._places, self._where = places, asked.where
+        self._pushdowns, self._where = pushdowns, asked.where
         wanted = asked.wanted.values()
         self._late = {key for key in wanted if self.may_pick(key[0])}
         self._early = {*asked.where.columns(()), *(key for key in wanted if key not in self._late)}
@@ -103,10 +103,10 @@ class _Crossing(PlanRows):
     def check(self) -> None:
         """Leave to pandas what it might join otherwise."""
         start = self.plan.start
-        if start in self._places and not self._places[start].order(self._name(start)):
+        if start in self._pushdowns and not self._pushdowns[start].order(self._name(start)):
             raise LeftToMemory("the rows of the start table have no order there")
         for step in self.plan.steps:
-            if {step.base, step.table}.isdisjoint(self._places):
+            if {step.base, step.table}.isdisjoint(self._pushdowns):
                 continue
             for mine, theirs in zip(step.base_columns, step.columns, strict=True):
                 kinds = {self._kind(step.base, mine), self._kind(step.table, theirs)} - {"null"}
@@ -116,13 +116,13 @@ class _Crossing(PlanRows):
             raise LeftToMemory("a step may repeat rows")
 
     def _is_unique(self, step: JoinStep) -> bool:
-        if step.table in self._places:
-            return self._places[step.table].is_unique(self._name(step.table), step.columns)
+        if step.table in self._pushdowns:
+            return self._pushdowns[step.table].is_unique(self._name(step.table), step.columns)
         return not self._here(step.table)[list(step.columns)].dropna().duplicated().any()
 
     def _kind(self, table: str, column: str) -> str:
-        if table in self._places:
-            return self._places[table].key_kind(self._name(table), column)
+        if table in self._pushdowns:
+            return self._pushdowns[table].key_kind(self._name(table), column)
         return key_kind(self._here(table)[column])
 
     def _name(self, table: str) -> str:
@@ -144,7 +144,7 @@ class _Crossing(PlanRows):
                 continue
             if self.how == "left" and table != self.plan.start and test.null:
                 continue  # a row without a partner in the table has its null there, too
-            if table not in self._places or self._places[table].says(self._name(table), test):
+            if table not in self._pushdowns or self._pushdowns[table].says(self._name(table), test):
                 found.append(test)
         return tuple(found)
 
@@ -164,9 +164,9 @@ class _Crossing(PlanRows):
 
     def _towards(self, step: JoinStep, mine: str, theirs: str) -> pd.Index | Within | None:
         """The keys that rows of the base may have, where that leaves out some of them."""
-        if step.base not in self._places:
+        if step.base not in self._pushdowns:
             return None
-        base, table = self._places[step.base], self._places.get(step.table)
+        base, table = self._pushdowns[step.base], self._pushdowns.get(step.table)
         if table is None:
             rows = self._here(step.table)
             for test in self._tests(step.table):
@@ -203,29 +203,29 @@ class _Crossing(PlanRows):
     def _leave_if_near(self, table: str, column: str, sent: pd.Index, lone: pd.Index) -> None:
         """Leave to pandas where a text that is none of those sent may mean the same as a lone one."""
         forms = _canonical_forms(lone.tolist())
-        found = self._places[table].near(self._name(table), column, sent, forms, _MOST_NEAR)
+        found = self._pushdowns[table].near(self._name(table), column, sent, forms, _MOST_NEAR)
         if found is None or not forms.isdisjoint(_canonical_forms(found)):
             raise LeftToMemory("texts may be alike though written otherwise")
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def _chosen(self, table: str, selection: Selection, limit: int | None = None) -> pd.DataFrame:
-        place = self._places[table]
-        frame, sql = place.frame(self._name(table), list(self._columns[table]), selection, limit)
+        pushdown = self._pushdowns[table]
+        frame, sql = pushdown.frame(self._name(table), list(self._columns[table]), selection, limit)
         self._note(table, "rows", len(frame), sum(_size_of(frame[column]) for column in frame.columns), selection)
-        self._statements[table] = f"-- {table} from {place.kind}\n{sql}"
+        self._statements[table] = f"-- {table} from {pushdown.kind}\n{sql}"
         return frame
 
     def _note(self, table: str, what: str, rows: int, size: int, selection: Selection) -> None:
         """What one statement brought here, and the keys that were sent for it."""
         sent = selection.keys.values()
         self._moved.append(
-            Moved(table, self._places[table].kind, what, rows, size, sum(map(len, sent)), sum(map(_size_of, sent)))
+            Moved(table, self._pushdowns[table].kind, what, rows, size, sum(map(len, sent)), sum(map(_size_of, sent)))
         )
 
     def _referenced(self, step: JoinStep) -> pd.DataFrame:
         """The rows of a table that those of its base ask for."""
-        place, base = self._places[step.table], self._tables[step.base]
+        pushdown, base = self._pushdowns[step.table], self._tables[step.base]
         known = self._rows(step.table)
         asked: dict[str, pd.Index] = {}
         for mine, theirs in zip(step.base_columns, step.columns, strict=True):
@@ -234,7 +234,7 @@ class _Crossing(PlanRows):
                 asked[theirs] = keys
         found = self._chosen(step.table, Selection(self._tests(step.table), asked))
         for theirs, keys in asked.items():
-            if place.key_kind(self._name(step.table), theirs) == "text":
+            if pushdown.key_kind(self._name(step.table), theirs) == "text":
                 lone = keys[~keys.isin(found[theirs])]
                 if len(lone):
                     self._leave_if_near(step.table, theirs, keys, lone)
@@ -246,12 +246,12 @@ class _Crossing(PlanRows):
         reach = None if limit is None else max(_FIRST_ROWS, 4 * limit)
         for round in range(_ROUNDS + 1):
             reach = None if round == _ROUNDS else reach
-            if table in self._places:
+            if table in self._pushdowns:
                 self._tables[table] = self._chosen(table, start, reach)
             else:
                 self._tables[table] = self._here(table).iloc[:reach]
             for step in self.plan.steps:
-                if step.table in self._places:
+                if step.table in self._pushdowns:
                     self._tables[step.table] = self._referenced(step)
                 else:
                     self._tables[step.table] = self._here(step.table)
@@ -266,11 +266,11 @@ class _Crossing(PlanRows):
 
     def may_pick(self, table: str) -> bool:
         """Of those that no engine chooses by keys."""
-        return table not in self._places and super().may_pick(table)
+        return table not in self._pushdowns and super().may_pick(table)
 
     def whole(self, table: str, columns: Sequence[str]) -> pd.DataFrame:
         """The rows of the table that may stand in the result."""
-        if table not in self._places and not set(columns) <= set(self._columns[table]):
+        if table not in self._pushdowns and not set(columns) <= set(self._columns[table]):
             return super().whole(table, columns)
         return self._tables[table][list(columns)]
 
@@ -311,8 +311,8 @@ class _Crossing(PlanRows):
         return frame, MergeReport(self.plan, len(frame), made, " + ".join(kinds), sql=sql, moved=tuple(self._moved))
 
     def _size(self, table: str) -> int:
-        if table in self._places:
-            return self._places[table].size(self._name(table))
+        if table in self._pushdowns:
+            return self._pushdowns[table].size(self._name(table))
         return len(self._here(table))
 
     def _with_unread(self, step: JoinStep, report: StepReport) -> StepReport:

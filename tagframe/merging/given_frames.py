@@ -88,7 +88,7 @@ def named_frames(given: Sequence[Frames]) -> dict[str, pd.DataFrame]:
     """By id: the frames that a call was given.
 
     A frame without a name is called by the table that it was read from (:meth:`Corpus.read`), else ``frame_1``,
-    ``frame_2``, … by its place. It is of the database that all of the named ones are of, else of ``frames``.
+    ``frame_2``, … by its position. It is of the database that all of the named ones are of, else of ``frames``.
 
     Raises:
         InvalidArgument: there are none, or two of one name.
@@ -99,7 +99,7 @@ def named_frames(given: Sequence[Frames]) -> dict[str, pd.DataFrame]:
         listed: Iterable[Any] = given
         if len(given) == 1 and not isinstance(given[0], pd.DataFrame):
             listed = given[0] if isinstance(given[0], Iterable) else given
-        frames = _named_by_place(list(listed))
+        frames = _named_by_position(list(listed))
     if not frames:
         raise InvalidArgument("frames are given one by one, as a list or by name as in {'loan': frame}; got none")
     found: dict[str, pd.DataFrame] = {}
@@ -111,7 +111,7 @@ def named_frames(given: Sequence[Frames]) -> dict[str, pd.DataFrame]:
     return found
 
 
-def _named_by_place(frames: Sequence[Any]) -> dict[str, pd.DataFrame]:
+def _named_by_position(frames: Sequence[Any]) -> dict[str, pd.DataFrame]:
     known: list[str | None] = []
     for frame in frames:
         if isinstance(frame, JoinPlan):
@@ -120,8 +120,8 @@ def _named_by_place(frames: Sequence[Any]) -> dict[str, pd.DataFrame]:
         known.append(None if table in known else table)
     databases = {table.partition(".")[0] for table in known if table is not None}
     database = databases.pop() if len(databases) == 1 else FRAMES_DATABASE
-    return {table or f"{database}.{unnamed(place)}": frame
-            for place, (table, frame) in enumerate(zip(known, frames, strict=True), start=1)}  # fmt: skip
+    return {table or f"{database}.{unnamed(position)}": frame
+            for position, (table, frame) in enumerate(zip(known, frames, strict=True), start=1)}  # fmt: skip
 
 
 def _with_values(
@@ -138,17 +138,17 @@ def _with_values(
     pieces = [*chunks]
     if not pieces:
         return bare
-    places = [
-        place
-        for place, (name, values) in enumerate(zip(shape.columns, pieces[0].columns, strict=True))
+    positions = [
+        position
+        for position, (name, values) in enumerate(zip(shape.columns, pieces[0].columns, strict=True))
         if name not in counted and (name in wanted if wanted is not None else _may_be_key(values))
     ]
     part = TableShape(
         shape.name,
-        tuple(shape.columns[place] for place in places),
-        tuple(shape.declared_types[place] for place in places),
+        tuple(shape.columns[position] for position in positions),
+        tuple(shape.declared_types[position] for position in positions),
     )
-    narrowed = [Chunk(piece.rows, [piece.columns[place] for place in places]) for piece in pieces]
+    narrowed = [Chunk(piece.rows, [piece.columns[position] for position in positions]) for piece in pieces]
     seen = profile_table(bare.database, part, narrowed, name=bare.name)
     known = {**counted, **{column.name: column for column in seen.columns}}
     columns = [
@@ -166,8 +166,8 @@ def _counted(frame: pd.DataFrame) -> dict[str, ColumnProfile]:
     They are what numbers the rows of a table, and hashing each of their values would take longer than the merge.
     """
     found = {}
-    for place, name in enumerate(map(str, frame.columns)):
-        values = frame.iloc[:, place]
+    for position, name in enumerate(map(str, frame.columns)):
+        values = frame.iloc[:, position]
         if len(values) < _LONG or not isinstance(values.dtype, np.dtype) or values.dtype.kind != "i":
             continue
         low, high = int(values.min()), int(values.max())
@@ -176,7 +176,7 @@ def _counted(frame: pd.DataFrame) -> dict[str, ColumnProfile]:
         distinct = int(np.count_nonzero(np.bincount(values.to_numpy() - low)))
         if distinct == high - low + 1:
             found[name] = ColumnProfile(
-                name, place, "integer", str(values.dtype), len(values), 0, distinct, str(low), str(high)
+                name, position, "integer", str(values.dtype), len(values), 0, distinct, str(low), str(high)
             )
     return found
 
@@ -192,8 +192,8 @@ def _may_be_key(values: Values) -> bool:
 def _bare_profile(database: str, shape: TableShape, chunks: Iterable[Chunk], *, name: str) -> TableProfile:
     """What a frame's dtypes say; its rows are not looked at."""
     columns = tuple(
-        ColumnProfile(column, place, _family(dtype), dtype)
-        for place, (column, dtype) in enumerate(zip(shape.columns, shape.declared_types, strict=True))
+        ColumnProfile(column, position, _family(dtype), dtype)
+        for position, (column, dtype) in enumerate(zip(shape.columns, shape.declared_types, strict=True))
     )
     return TableProfile(f"{database}.{name}", database, name, columns)
 

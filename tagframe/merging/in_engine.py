@@ -49,7 +49,7 @@ def merge_in_engine(asked: Asked, engine: Engine) -> tuple[pd.DataFrame, MergeRe
         merge.check()
         frame, sql = merge.run()
         merge.say_loss(len(frame))
-        kind = merge.place.kind
+        kind = merge.pushdown.kind
 
     def count() -> RowCounts:
         with _opened(asked, engine) as again:
@@ -63,15 +63,15 @@ def _opened(asked: Asked, engine: Engine) -> Iterator[_EngineMerge]:
     block = engine.pushdown([asked.corpus.source_table(table) for table in asked.plan.tables])
     if block is None:
         raise LeftToMemory(f"{engine.kind} runs no joins")
-    with block as place:
-        yield _EngineMerge(asked, place)
+    with block as pushdown:
+        yield _EngineMerge(asked, pushdown)
 
 
 class _EngineMerge:
     """A plan as statements over one engine's tables, which go by an alias each."""
 
-    def __init__(self, asked: Asked, place: Pushdown) -> None:
-        self.asked, self.plan, self.place = asked, asked.plan, place
+    def __init__(self, asked: Asked, pushdown: Pushdown) -> None:
+        self.asked, self.plan, self.pushdown = asked, asked.plan, pushdown
         self._aliases = {table: f"t{number}" for number, table in enumerate(self.plan.tables)}
         self._names = {table: asked.corpus.source_table(table) for table in self.plan.tables}
         self._ordered: tuple[str, ...] = ()
@@ -91,18 +91,18 @@ class _EngineMerge:
         """Its rows numbered where they are sorted by that."""
         if self.plan.by_id[table].aggregates:
             return self._whole(table, self._aliases[table])
-        return self.place.item(self.name(table), self._aliases[table], numbered=table in self._ordered)
+        return self.pushdown.item(self.name(table), self._aliases[table], numbered=table in self._ordered)
 
     def join_type(self, how: How) -> str:
         """As the engine has it."""
-        return self.place.join_type(how, is_tested=bool(self.asked.where))
+        return self.pushdown.join_type(how, is_tested=bool(self.asked.where))
 
     def as_key(self, column: exp.Expr) -> exp.Expr:
         """As the engine compares keys."""
-        return self.place.as_key(column)
+        return self.pushdown.as_key(column)
 
     def _whole(self, table: str, alias: str) -> exp.Expr:
-        item, source = self.place.item(self.name(table), alias), self.plan.by_id[table]
+        item, source = self.pushdown.item(self.name(table), alias), self.plan.by_id[table]
         if not source.aggregates:
             return item
         return one_row_a_key(source, item, partial(self._made_of, source), self.as_key).subquery(
@@ -112,9 +112,9 @@ class _EngineMerge:
     def _made_of(self, source: PlanTable, column: str, function: str) -> exp.Expr:
         """As pandas makes it: NaN is no cell, and sums have the type that they have in memory."""
         cell: exp.Expr = exp.column(exp.to_identifier(column, quoted=True))
-        kind = self.place.cell_kind(self.name(source.id), column)
+        kind = self.pushdown.cell_kind(self.name(source.id), column)
         if kind in ("real", "real32"):
-            cell = exp.Case(ifs=[exp.If(this=self.place.missing(cell, kind).not_(), true=cell.copy())])
+            cell = exp.Case(ifs=[exp.If(this=self.pushdown.missing(cell, kind).not_(), true=cell.copy())])
         found = made_of(cell, function)
         return exp.cast(found, "DOUBLE" if function == "mean" else "BIGINT") if function in ("sum", "mean") else found
 
@@ -127,14 +127,14 @@ class _EngineMerge:
 
     def _test(self, condition: Condition, values: dict[str, Any] | None) -> exp.Expr:
         if isinstance(condition, CellTest):
-            return self.place.test(
+            return self.pushdown.test(
                 self.joined.value(condition.column), self.name(condition.column[0]), condition, values
             )
         parts = [self._test(part, values) for part in condition.parts]
         return exp.or_(*parts) if isinstance(condition, Either) else exp.and_(*parts)
 
     def _number(self, query: exp.Expr, values: dict[str, Any] | None = None) -> dict[str, Any]:
-        return self.place.numbers(query.sql(dialect=self.place.dialect), values)
+        return self.pushdown.numbers(query.sql(dialect=self.pushdown.dialect), values)
 
     # --- what may run -------------------------------------------------------------------------------------------------
 
@@ -144,15 +144,15 @@ class _EngineMerge:
         Raises:
             LeftToMemory, FanOut, RowsLost: see :func:`merge_in_engine`.
         """
-        asked, place = self.asked, self.place
-        if asked.how == "outer" and not place.joins_outer:
-            raise LeftToMemory(f"this {place.kind} has no outer joins")
+        asked, pushdown = self.asked, self.pushdown
+        if asked.how == "outer" and not pushdown.joins_outer:
+            raise LeftToMemory(f"this {pushdown.kind} has no outer joins")
         if not asked.where.is_said:
             raise LeftToMemory("where= asks what no statement says")
         for condition in asked.where.tests:
             for test in tests_of(condition):
-                if not place.says(self.name(test.column[0]), test):
-                    raise LeftToMemory(f"where= asks of {'.'.join(test.column)} what {place.kind} cannot say")
+                if not pushdown.says(self.name(test.column[0]), test):
+                    raise LeftToMemory(f"where= asks of {'.'.join(test.column)} what {pushdown.kind} cannot say")
         for step in self.plan.steps:
             self._check_keys(step)
         for source in self.plan.sources:
@@ -168,14 +168,14 @@ class _EngineMerge:
     def _check_keys(self, step: JoinStep) -> None:
         base, table = self.name(step.base), self.name(step.table)
         for mine, theirs in zip(step.base_columns, step.columns, strict=True):
-            kinds = {self.place.key_kind(base, mine), self.place.key_kind(table, theirs)}
+            kinds = {self.pushdown.key_kind(base, mine), self.pushdown.key_kind(table, theirs)}
             if self.asked.how != "outer" and "integer" in kinds:
                 kinds.discard("unsigned")  # compared as numbers; only one column made of both would need a type
             if "" in kinds or len(kinds - {"null"}) > 1:
                 raise LeftToMemory(f"the keys of {step} are compared otherwise in SQL")
-            if kinds == {"text"} and self.place.as_in_memory:
+            if kinds == {"text"} and self.pushdown.as_in_memory:
                 fact = ("matches otherwise", mine, table, theirs)
-                if self.place.known(base, fact, partial(self._may_match, base, mine, table, theirs)):
+                if self.pushdown.known(base, fact, partial(self._may_match, base, mine, table, theirs)):
                     raise LeftToMemory(f"keys of {step} may be alike though written otherwise")
 
     def _check_made(self, source: PlanTable) -> None:
@@ -187,8 +187,8 @@ class _EngineMerge:
                for condition in self.asked.where.tests for test in tests_of(condition)):  # fmt: skip
             raise LeftToMemory(f"where= asks of what is made of {source.id}")
         for column, function in made.items():
-            kind = self.place.key_kind(self.name(source.id), column)
-            cells = self.place.cell_kind(self.name(source.id), column)
+            kind = self.pushdown.key_kind(self.name(source.id), column)
+            cells = self.pushdown.cell_kind(self.name(source.id), column)
             if not (
                 function == "count"
                 or kind == "integer"
@@ -199,7 +199,7 @@ class _EngineMerge:
 
     def _may_match(self, table: str, column: str, other: str, other_column: str) -> bool:
         """Whether a text that finds no partner may find one in canonical form: " Prague" and "prague"."""
-        lone, held = self.place.lone(table, column, other, other_column, _MOST_LONE)
+        lone, held = self.pushdown.lone(table, column, other, other_column, _MOST_LONE)
         if not lone or len(lone) == _MOST_LONE:
             return bool(lone)
         forms = {form for form in canonical_all(held)[0] if form is not None}
@@ -208,21 +208,21 @@ class _EngineMerge:
     def _check_size(self) -> None:
         """Leave what is read sooner as whole columns."""
         asked = self.asked
-        if self.place.most_rows is None or asked.is_forced:
+        if self.pushdown.most_rows is None or asked.is_forced:
             return
-        most = max(self.place.most_rows, _SPARSE * self.place.size(self.name(self.plan.start)))
+        most = max(self.pushdown.most_rows, _SPARSE * self.pushdown.size(self.name(self.plan.start)))
         rows = asked.limit
         if rows is None or rows > most:
             found = self._count_kept()
             rows = found if rows is None else min(found, rows)
         if rows > most:
-            raise LeftToMemory(f"most rows are asked for, which are read sooner than {self.place.kind} joins them")
+            raise LeftToMemory(f"most rows are asked for, which are read sooner than {self.pushdown.kind} joins them")
 
     def is_unique(self, step: JoinStep) -> bool:
         """Whether no key of the table that a step brings in repeats, nulls aside."""
         if step.table not in self._unique:
             made = self.plan.by_id[step.table].aggregates
-            self._unique[step.table] = bool(made) or self.place.is_unique(self.name(step.table), step.columns)
+            self._unique[step.table] = bool(made) or self.pushdown.is_unique(self.name(step.table), step.columns)
         return self._unique[step.table]
 
     def _refuse_fan_out(self) -> None:
@@ -299,29 +299,29 @@ class _EngineMerge:
     def _start_rows(self, query: Callable[[list[exp.Expr]], exp.Select]) -> pd.DataFrame:
         """The first rows of the start table of a query, which is made of what it shows, in their order."""
         start = self.plan.start
-        source, place = self.plan.source(start), self.name(start)
+        source, called = self.plan.source(start), self.name(start)
         names = [column for column in source.columns if column not in source.hidden]
-        number = self.place.number(place, self._aliases[start])
+        number = self.pushdown.number(called, self._aliases[start])
         self._ordered = () if number is None else (start,)
         found = query([self.joined.column(start, name) for name in names])
         found = found if number is None else found.order_by(number, copy=False)
-        sql = found.limit(SHOWN_ROWS, copy=False).sql(dialect=self.place.dialect)
-        return self.place.rows(Statement(sql, [(place, name, name) for name in names], f"table {place!r}"))
+        sql = found.limit(SHOWN_ROWS, copy=False).sql(dialect=self.pushdown.dialect)
+        return self.pushdown.rows(Statement(sql, [(called, name, name) for name in names], f"table {called!r}"))
 
     # --- the rows -----------------------------------------------------------------------------------------------------
 
     def run(self) -> tuple[pd.DataFrame, str]:
         """The frame, and the statement that gave it."""
         asked = self.asked
-        if self.place.as_in_memory:
+        if self.pushdown.as_in_memory:
             # What repeats rows of the start table, or adds to them, sorts them too.
             adds = asked.how == "outer"
             brought = [step.table for step in self.plan.steps if adds or not self.is_unique(step)]
             self._ordered = (self.plan.start, *brought)
-            if any(self.place.number(self.name(table), self._aliases[table]) is None for table in self._ordered):
+            if any(self.pushdown.number(self.name(table), self._aliases[table]) is None for table in self._ordered):
                 raise LeftToMemory("its rows have no order there")
         found = None
-        if asked.limit is not None and asked.how != "outer" and self.place.starts_early:
+        if asked.limit is not None and asked.how != "outer" and self.pushdown.starts_early:
             reach = max(1, asked.limit)
             for _ in range(_ROUNDS):
                 reach *= _REACH
@@ -332,7 +332,7 @@ class _EngineMerge:
         frame, sql = self._rows() if found is None else found
         for name, (table, column) in asked.wanted.items():
             # As pandas has it where rows of a table are missing.
-            if self.place.cell_kind(self.name(table), column) == "boolean" and frame[name].dtype == object:
+            if self.pushdown.cell_kind(self.name(table), column) == "boolean" and frame[name].dtype == object:
                 frame[name] = frame[name].astype("boolean")
         frame.index = pd.RangeIndex(len(frame))
         self._ordered = ()
@@ -344,10 +344,10 @@ class _EngineMerge:
         columns = [(*self._typed(table, column), name) for name, (table, column) in asked.wanted.items()]
         what = f"the merge of {', '.join(self.plan.tables)}"
         is_sought = bool(asked.where) and not asked.are_small
-        return self.place.rows(Statement(sql, columns, what, values, asked.limit, is_sought)), sql
+        return self.pushdown.rows(Statement(sql, columns, what, values, asked.limit, is_sought)), sql
 
     def _typed(self, table: str, column: str) -> tuple[str, str]:
-        """The column of the place whose type a column has."""
+        """The column of the engine's table whose type a column has."""
         function = dict(self.plan.by_id[table].aggregates).get(column, "min")
         if function in ("min", "max"):
             return self.name(table), column
@@ -358,29 +358,29 @@ class _EngineMerge:
         asked = self.asked
         tested = [test for condition in asked.where.tests for test in tests_of(condition)]
         values = tuple((type(value), repr(value)) for test in tested for value in test.values)
-        kinds = tuple(self.place.cell_kind(self.name(test.column[0]), test.column[1]) for test in tested)
-        places = tuple(self.place.from_item(self.name(table)) for table in self.plan.tables)
+        kinds = tuple(self.pushdown.cell_kind(self.name(test.column[0]), test.column[1]) for test in tested)
+        items = tuple(self.pushdown.from_item(self.name(table)) for table in self.plan.tables)
         shape = repr(asked.where.tests)
-        return (self.place.kind, places, self.plan, asked.how, tuple(asked.wanted.items()), shape, values, kinds,
+        return (self.pushdown.kind, items, self.plan, asked.how, tuple(asked.wanted.items()), shape, values, kinds,
                 asked.limit, self._ordered, first)  # fmt: skip
 
     def _statement(self, first: int | None) -> tuple[dict[str, Any] | None, str]:
         """The statement of the rows, and the values of its placeholders."""
         asked, start = self.asked, self.plan.start
-        values: dict[str, Any] | None = {} if self.place.binds else None
+        values: dict[str, Any] | None = {} if self.pushdown.binds else None
         shown = [self.joined.named(key, name) for name, key in asked.wanted.items()]
         begin = None
         if first is not None:
-            begin = self.place.item(self.name(start), self._aliases[start], numbered=True, first=first)
+            begin = self.pushdown.item(self.name(start), self._aliases[start], numbered=True, first=first)
         query = self.joined.select(shown, self.plan.steps, start=begin)
         query = query.where(*self._tests(values), copy=False)
-        numbers = [self.place.number(self.name(table), self._aliases[table]) for table in self._ordered]
+        numbers = [self.pushdown.number(self.name(table), self._aliases[table]) for table in self._ordered]
         if len(numbers) > 1 or asked.how == "outer":
             # Rows that a table has no part in come after those that it has.
             numbers = [number and exp.Ordered(this=number, nulls_first=False) for number in numbers]
         query = query.order_by(*filter(None, numbers), copy=False) if numbers else query
         query = query if asked.limit is None else query.limit(asked.limit, copy=False)
-        return values, query.sql(dialect=self.place.dialect)
+        return values, query.sql(dialect=self.pushdown.dialect)
 
     # --- the account --------------------------------------------------------------------------------------------------
 
@@ -402,12 +402,12 @@ class _EngineMerge:
 
     def _count_kept(self) -> int:
         """The joined rows that fit what ``where`` asks."""
-        values: dict[str, Any] | None = {} if self.place.binds else None
+        values: dict[str, Any] | None = {} if self.pushdown.binds else None
         query = self.joined.select([exp.alias_(exp.Count(this=exp.Star()), "n")], self.plan.steps)
         return int(self._number(query.where(*self._tests(values), copy=False), values)["n"])
 
     def _size_of_start(self) -> int:
-        return self.place.size(self.name(self.plan.start))
+        return self.pushdown.size(self.name(self.plan.start))
 
     def _present(self) -> int:
         """How many rows of the start table are among the joined ones."""
@@ -436,7 +436,7 @@ class _EngineMerge:
                 before.insert(0, other)
                 wanted.add(other.base)
         mine = [self.as_key(self.joined.column(step.base, column)) for column in step.base_columns]
-        keys = [f"tagframe key {place}" for place in range(len(mine))]
+        keys = [f"tagframe key {position}" for position in range(len(mine))]
         shown = [exp.alias_(column, key, quoted=True) for column, key in zip(mine, keys, strict=True)]
         shown.append(exp.alias_(exp.Count(this=exp.Star()), _TIMES, quoted=True))
         found = self.joined.select(shown, before).group_by(*(column.copy() for column in mine), copy=False)

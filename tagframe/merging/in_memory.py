@@ -241,13 +241,13 @@ class Merge:
         found: dict[str, tuple[pd.DataFrame, Positions | None]] = {}
         for table, names in columns.items():
             numbers = self.rows.numbers(table)
-            present, places = np.unique(numbers[numbers >= 0], return_inverse=True)
+            present, positions = np.unique(numbers[numbers >= 0], return_inverse=True)
             frame = self._source.some(table, names, present)
             if frame is None:
                 found[table] = (self._source.whole(table, names), self.rows.of(table))
                 continue
             at = np.full(len(numbers), -1, dtype=np.int64)
-            at[numbers >= 0] = places
+            at[numbers >= 0] = positions
             found[table] = (frame, at)
         return found
 
@@ -301,7 +301,7 @@ class JoinedRows:
         return found
 
     def select(self, chosen: Positions) -> None:
-        """Keep the rows at these places, in this order; a place may be repeated."""
+        """Keep the rows at these positions, in this order; a position may be repeated."""
         self._of = {table: chosen if known is None else known[chosen] for table, known in self._of.items()}
         self.length = len(chosen)
 

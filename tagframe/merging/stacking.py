@@ -32,7 +32,7 @@ def stack(*frames: Frames, columns: Sequence[str] | None = None, source: str | N
         *frames: one by one, or as one list or mapping from names. Index levels that have a name are columns.
         columns: which of them, in this order; all where None.
         source: name of the column that says which frame a row is from; None for no such column. A frame without a
-            name is called by the table that it was read from, else ``frame_1``, ``frame_2``, … by its place.
+            name is called by the table that it was read from, else ``frame_1``, ``frame_2``, … by its position.
 
     Returns:
         The rows of the first frame, then of the second, …, with a fresh index, and the columns in the order and the
@@ -79,7 +79,7 @@ def stacked(
     ids: Sequence[str], frames: Sequence[pd.DataFrame], names: Sequence[str], source: str | None
 ) -> pd.DataFrame:
     """Frames whose columns mean ``names``, in this order, on top of each other."""
-    data = {name: _one_series([frame.iloc[:, place] for frame in frames]) for place, name in enumerate(names)}
+    data = {name: _one_series([frame.iloc[:, position] for frame in frames]) for position, name in enumerate(names)}
     rows = [len(frame) for frame in frames]
     if source is not None:
         data[source] = pd.Series([table for table, count in zip(ids, rows, strict=True) for _ in range(count)],

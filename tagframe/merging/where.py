@@ -160,7 +160,7 @@ def _read(text: str, columns: Mapping[str, Column]) -> tuple[Condition, ...] | N
     try:
         # A backtick inside a text makes it another expression, which has no such column.
         tree = ast.parse(re.sub(r"`([^`\n]+)`", placed, text.strip()), mode="eval")
-        named = {f"tagframe_name_{place}_": columns.get(name) for place, name in enumerate(quoted)}
+        named = {f"tagframe_name_{position}_": columns.get(name) for position, name in enumerate(quoted)}
         found = _condition(tree.body, {**columns, **named})
     except (SyntaxError, ValueError, KeyError, RecursionError):
         return None

@@ -30,7 +30,7 @@ from tagframe.engines.duckdb.statistics import statistics_of
 from tagframe.engines.duckdb.tables import LakeTable, has_duckdb, lake_tables, need_duckdb, stamp_of, table_of_pattern
 from tagframe.engines.files import from_arrow
 from tagframe.engines.frame_engine import frame_chunk
-from tagframe.errors import UnreadableTable, UnreadableTableWarning, place, warn
+from tagframe.errors import UnreadableTable, UnreadableTableWarning, shown_path, warn
 
 
 @dataclass(frozen=True)
@@ -191,6 +191,6 @@ def pattern_engine(pattern: str, *, follow_links: bool) -> LakeEngine:
         SourceNotFound: it finds none.
         MissingExtra: DuckDB is not installed.
     """
-    need_duckdb(f"the pattern {place(pattern)}")
+    need_duckdb(f"the pattern {shown_path(pattern)}")
     base, table = table_of_pattern(pattern, follow_links=follow_links)
     return LakeEngine(base, (table,))

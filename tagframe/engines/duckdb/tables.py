@@ -14,7 +14,7 @@ from typing import Literal
 
 from tagframe.engines.base import Stamp
 from tagframe.engines.folder_bounds import Bounds, found_by
-from tagframe.errors import MissingExtra, SourceNotFound, UnreadableTable, place
+from tagframe.errors import MissingExtra, SourceNotFound, UnreadableTable, shown_path
 
 Format = Literal["parquet", "csv", "json", "delta", "iceberg"]
 
@@ -203,7 +203,7 @@ def table_of_pattern(pattern: str, *, follow_links: bool = False) -> tuple[Path,
     files = [file for file in found if file.suffix.lower() in FORMATS and file.is_file()]
     if not files:
         raise SourceNotFound(
-            f"no file that holds a table is found by {place(pattern)}; looked for {', '.join(FORMATS)}"
+            f"no file that holds a table is found by {shown_path(pattern)}; looked for {', '.join(FORMATS)}"
         )
     bounds = Bounds(base, follow_links=follow_links)
     for file in files:

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 _PLAIN_DATABASE = "main"
 
 
-Place = tuple[str | None, TableShape]
+SchemaAndShape = tuple[str | None, TableShape]
 """A table's schema, or None where the server has none, and its shape."""
 
 
-def shapes_of(connection: sa.Connection, schemas: Sequence[str] | None) -> dict[str, Place]:
+def shapes_of(connection: sa.Connection, schemas: Sequence[str] | None) -> dict[str, SchemaAndShape]:
     """Tables and views by key, sorted.
 
     Args:
@@ -44,7 +44,7 @@ def shapes_of(connection: sa.Connection, schemas: Sequence[str] | None) -> dict[
     return _shapes(inspector, [inspector.default_schema_name] if schemas is None else schemas, {})
 
 
-def shape_of(connection: sa.Connection, key: str) -> Place | None:
+def shape_of(connection: sa.Connection, key: str) -> SchemaAndShape | None:
     """One table, by its key; None where it is not there."""
     import sqlalchemy as sa
 
@@ -54,7 +54,7 @@ def shape_of(connection: sa.Connection, key: str) -> Place | None:
     return _shapes(inspector, [schema], {"filter_names": [name]}).get(key)
 
 
-def _shapes(inspector: sa.Inspector, schemas: Sequence[str | None], only: dict[str, Any]) -> dict[str, Place]:
+def _shapes(inspector: sa.Inspector, schemas: Sequence[str | None], only: dict[str, Any]) -> dict[str, SchemaAndShape]:
     from sqlalchemy.engine.reflection import ObjectKind
 
     found = {}

@@ -167,7 +167,7 @@ class Held(ABC):
         """Statements without rows, of our own, in one round trip."""
 
     @abstractmethod
-    def rows(self, sql: str, what: str = "the catalogue") -> list[dict[str, Any]]:
+    def rows(self, sql: str, what: str = "the system catalogs") -> list[dict[str, Any]]:
         """The rows of a query of our own, which are few or small; ``what`` is read, for messages.
 
         Raises:
@@ -207,7 +207,7 @@ class Held(ABC):
 
 
 class Looking(Held):
-    """A connection of psycopg's, for the catalogue."""
+    """A connection of psycopg's, for the system catalogs."""
 
     @classmethod
     def made(cls, server: Server) -> Self:
@@ -217,7 +217,7 @@ class Looking(Held):
     def run(self, sql: str) -> None:
         self.connection.execute(sql)
 
-    def rows(self, sql: str, what: str = "the catalogue") -> list[dict[str, Any]]:
+    def rows(self, sql: str, what: str = "the system catalogs") -> list[dict[str, Any]]:
         with self.errors(what):
             found: list[dict[str, Any]] = self.connection.execute(sql).fetchall()
             return found
@@ -235,7 +235,7 @@ class Reading(Held):
         with self.connection.cursor() as cursor:
             cursor.executescript(sql)
 
-    def rows(self, sql: str, what: str = "the catalogue") -> list[dict[str, Any]]:
+    def rows(self, sql: str, what: str = "the system catalogs") -> list[dict[str, Any]]:
         """As :meth:`fetch`, of few rows."""
         found: list[dict[str, Any]] = self.fetch(sql, what, few=True).to_pylist()
         return found

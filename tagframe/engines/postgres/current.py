@@ -1,6 +1,6 @@
 """Some tables of a PostgreSQL database as they are now.
 
-What is known of them is kept for as long as the server's catalogue says that they are the same: each of its rows is
+What is known of them is kept for as long as the system catalogs say that they are the same: each row of these is
 numbered by the transaction that wrote it, and a table that is renamed, altered, given or deprived of a key has another.
 """
 
@@ -16,15 +16,15 @@ from tagframe.engines.postgres.pg_catalog import ServerTable, literal, some_tabl
 if TYPE_CHECKING:
     from tagframe.engines.postgres.connection import Held, Server
 
-Place = tuple[str, str]
+QualifiedName = tuple[str, str]
 """Schema and name."""
 
-_PLACES = """
+_TABLES = """
 SELECT c.oid::int8 AS oid, n.nspname::text AS schema, c.relname::text AS name, c.relkind::text AS kind,
     0::float8 AS rows, true AS unknown, 0::float8 AS pages, 0::float8 AS bytes, '' AS state, 0::float8 AS changes,
     false AS analysed, '' AS comment, has_table_privilege(c.oid, 'SELECT') AS readable
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND (n.nspname, c.relname) IN ({places})"""
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND (n.nspname, c.relname) IN ({names})"""
 
 _STATE = """
 SELECT md5(string_agg(concat_ws('.', c.oid, n.oid, n.xmin, c.xmin,
@@ -32,11 +32,11 @@ SELECT md5(string_agg(concat_ws('.', c.oid, n.oid, n.xmin, c.xmin,
         FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0),
     (SELECT string_agg(concat_ws('.', i.indexrelid, i.xmin), ',' ORDER BY i.indexrelid)
         FROM pg_index i WHERE i.indrelid = c.oid)), ';' ORDER BY c.oid)) AS state
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE (n.nspname, c.relname) IN ({places})"""
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE (n.nspname, c.relname) IN ({names})"""
 
 _MOST_KEPT = 200
 _lock = threading.Lock()
-_kept: dict[tuple[str, frozenset[Place]], Kept] = {}
+_kept: dict[tuple[str, frozenset[QualifiedName]], Kept] = {}
 
 
 @dataclass(frozen=True)
@@ -53,33 +53,33 @@ class Kept:
     check: str
 
 
-def tables_now(held: Held, places: Collection[Place]) -> dict[str, ServerTable]:
+def tables_now(held: Held, names: Collection[QualifiedName]) -> dict[str, ServerTable]:
     """Some tables, by what the engine calls them; those that are not there any more are left out.
 
     What is counted of them, and their foreign keys, are not looked up.
     """
-    found = held.rows(_of(_PLACES, places))
+    found = held.rows(_of(_TABLES, names))
     return {table.key: table for table in some_tables(held, found)}
 
 
-def kept(server: Server, places: Collection[Place]) -> Kept | None:
+def kept(server: Server, names: Collection[QualifiedName]) -> Kept | None:
     """What was known of them when they were last looked at."""
     with _lock:
-        return _kept.get((server.conninfo, frozenset(places)))
+        return _kept.get((server.conninfo, frozenset(names)))
 
 
-def keep(held: Held, places: Collection[Place]) -> dict[str, ServerTable]:
+def keep(held: Held, names: Collection[QualifiedName]) -> dict[str, ServerTable]:
     """As :func:`tables_now`, and kept.
 
     Args:
         held: a connection in a transaction of one snapshot, so that what is kept is of the state that it is kept for.
-        places: of the tables.
+        names: of the tables.
     """
-    query = _of(_STATE, places)
+    query = _of(_STATE, names)
     state = held.rows(query)[0]["state"]
-    tables = tables_now(held, places)
+    tables = tables_now(held, names)
     same = f"coalesce(({query}), '') = {literal(state or '')}"
-    known_as = (held.server.conninfo, frozenset(places))
+    known_as = (held.server.conninfo, frozenset(names))
     with _lock:
         _kept.pop(known_as, None)
         _kept[known_as] = Kept(tables, f"SELECT 1 / (CASE WHEN {same} THEN 1 ELSE 0 END)")
@@ -88,6 +88,6 @@ def keep(held: Held, places: Collection[Place]) -> dict[str, ServerTable]:
     return tables
 
 
-def _of(query: str, places: Collection[Place]) -> str:
-    pairs = ", ".join(f"({literal(schema)}, {literal(name)})" for schema, name in sorted(places))
-    return query.strip().replace("{places}", pairs)
+def _of(query: str, names: Collection[QualifiedName]) -> str:
+    pairs = ", ".join(f"({literal(schema)}, {literal(name)})" for schema, name in sorted(names))
+    return query.strip().replace("{names}", pairs)

@@ -214,20 +214,20 @@ class PostgresEngine(EngineDefaults):
         return frame
 
     def derivations(self, columns: Collection[tuple[str, str]]) -> Derivations:
-        """Views, generated columns and tables that inherit, as the server's catalogue has them."""
+        """Views, generated columns and tables that inherit, as the server's system catalogs have them."""
         with looking(self.server) as held:
             return derivations_of(held, columns)
 
     def fingerprint(self, known: Stamp | None = None) -> Stamp:
-        """The state of the catalogue and of the counters of all tables."""
+        """The state of the system catalogs and of the counters of all tables."""
         with looking(self.server) as held:
             return Stamp(0, 0, state_of(held, self.schemas))
 
     @contextmanager
     def pushdown(self, tables: Sequence[str]) -> Iterator[PostgresPushdown]:
         """All statements see one state of the tables."""
-        places = [schema_and_name(table) for table in tables]
-        known = kept(self.server, places)
+        names = [schema_and_name(table) for table in tables]
+        known = kept(self.server, names)
         with ExitStack() as stack:
             if known is not None:
                 with suppress(Unlike):
@@ -235,14 +235,14 @@ class PostgresEngine(EngineDefaults):
                     yield PostgresPushdown(self, reads, self._all_there(known.tables, tables))
                     return
             reads = stack.enter_context(reading(self.server, snapshot=True))
-            yield PostgresPushdown(self, reads, self._all_there(keep(reads, places), tables))
+            yield PostgresPushdown(self, reads, self._all_there(keep(reads, names), tables))
 
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """In a transaction of its own that only reads; ``relations`` go along as values."""
         readables = statement.tables
-        places = {readable.table: schema_and_name(readable.table) for readable in readables.values()}
+        names = {readable.table: schema_and_name(readable.table) for readable in readables.values()}
         with looking(self.server) as held:
-            now = self._all_there(tables_now(held, places.values()), list(places)) if places else {}
+            now = self._all_there(tables_now(held, names.values()), list(names)) if names else {}
             schemas = [row["name"] for row in held.rows("SELECT nspname::text AS name FROM pg_namespace")]
         tables = {
             name: (now[readable.table], [c.name for c in now[readable.table].columns if c.name not in readable.hidden])
@@ -284,7 +284,7 @@ _last: dict[PostgresEngine, tuple[str, Looked]] = {}
 
 
 def _looked(engine: PostgresEngine, held: Held) -> Looked:
-    """What the catalogue says; that of thousands of tables is fetched and taken apart once."""
+    """What the system catalogs say; that of thousands of tables is fetched and taken apart once."""
     state = state_of(held, engine.schemas)  # before the look: what changes in between is looked at again
     known = _last.get(engine)
     if known is None or known[0] != state:

@@ -1,4 +1,4 @@
-"""What a PostgreSQL database says of its tables: one look at its catalogue, however many there are."""
+"""What a PostgreSQL database says of its tables: one look at its system catalogs, however many there are."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _CAST = """coalesce(nullif(t.typbasetype, 0), nullif(t.typelem, 0), t.oid) = ANY
         SELECT k.castsource FROM pg_cast k JOIN pg_proc p ON p.oid = k.castfunc JOIN pg_roles o ON o.oid = p.proowner
         WHERE NOT o.rolsuper AND o.rolname <> current_user))"""
 _COLUMNS = f"""
-SELECT a.attrelid::int8 AS oid, a.attnum::int4 AS place, a.attname::text AS name,
+SELECT a.attrelid::int8 AS oid, a.attnum::int4 AS number, a.attname::text AS name,
     format_type(a.atttypid, a.atttypmod) AS declared,
     t.typtype::text AS kind, coalesce(b.typname, t.typname)::text AS base,
     CASE WHEN coalesce(b.typname, t.typname) = 'numeric' THEN
@@ -81,8 +81,8 @@ ORDER BY 1, 2"""
 # A table that others inherit from has rows of theirs, which its index does not know.
 _UNIQUE = """
 SELECT i.indrelid::int8 AS oid, i.indisprimary AS is_primary,
-    (SELECT string_agg(i.indkey[place]::text, ',' ORDER BY place)
-        FROM generate_series(0, i.indnkeyatts - 1) place) AS columns
+    (SELECT string_agg(i.indkey[part]::text, ',' ORDER BY part)
+        FROM generate_series(0, i.indnkeyatts - 1) part) AS columns
 FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
 WHERE i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
     AND (c.relkind = 'p' OR NOT c.relhassubclass)
@@ -280,7 +280,7 @@ def closed_to(held: Held, schemas: Sequence[str] | None) -> list[str]:
 
 
 def some_tables(held: Held, tables: Sequence[Row]) -> list[ServerTable]:
-    """The tables of these rows of the catalogue, with their columns and keys, without foreign ones."""
+    """The tables of these rows of pg_class, with their columns and keys, without foreign ones."""
     where = f"c.oid IN ({', '.join(str(row['oid']) for row in tables) or 'NULL'})"
     columns, unique = (held.rows(_within(query, where)) for query in (_COLUMNS, _UNIQUE))
     return [table for table, _ in _tables(tables, columns, unique)]
@@ -289,13 +289,13 @@ def some_tables(held: Held, tables: Sequence[Row]) -> list[ServerTable]:
 def _tables(
     tables: Sequence[Row], columns: Sequence[Row], unique: Sequence[Row], foreign: Sequence[Row] = ()
 ) -> list[tuple[ServerTable, bool]]:
-    """The tables of some rows of the catalogue, and whether each may be read as a whole."""
+    """The tables of some rows of pg_class, and whether each may be read as a whole."""
     columns_of, unique_of, foreign_of = map(_by_table, (columns, unique, foreign))
-    places = {row["oid"]: (row["schema"], row["name"]) for row in tables}
+    names_of = {row["oid"]: (row["schema"], row["name"]) for row in tables}
 
     def names(oid: int, numbers: str) -> tuple[str, ...] | None:
         """None where one of them may not be read."""
-        known = {row["place"]: row["name"] for row in columns_of[oid]}
+        known = {row["number"]: row["name"] for row in columns_of[oid]}
         found = [known[int(number)] for number in numbers.split(",") if int(number) in known]
         return tuple(found) if len(found) == numbers.count(",") + 1 else None
 
@@ -307,8 +307,8 @@ def _tables(
         checked = []
         for key in foreign_of[oid]:
             mine, theirs = names(oid, key["columns"]), names(key["other"], key["others"])
-            if mine is not None and theirs is not None and key["other"] in places:
-                schema, name = places[key["other"]]
+            if mine is not None and theirs is not None and key["other"] in names_of:
+                schema, name = names_of[key["other"]]
                 references.append(ForeignKey(mine, name, theirs, "" if schema == row["schema"] else schema))
                 checked += [mine] if key["checked"] else []
         own = tuple(map(_column, columns_of[oid]))

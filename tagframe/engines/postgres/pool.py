@@ -56,7 +56,7 @@ def reading(
 
 
 def looking(server: Server, seconds: float = SECONDS) -> AbstractContextManager[Looking]:
-    """A connection for the catalogue; see :func:`reading`."""
+    """A connection for the system catalogs; see :func:`reading`."""
     return _lent(Looking, server, seconds, False, "")
 
 

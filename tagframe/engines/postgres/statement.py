@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 # Functions that compute from their arguments alone, and words of the grammar that stand before a parenthesis. What
-# reads files, settings or the catalogue, runs SQL from a text, waits, writes or speaks to other sessions is not here.
+# reads files, settings or system catalogs, runs SQL from a text, waits, writes or speaks to other sessions is not here.
 _FUNCTIONS = frozenset(
     "abs acos age array_agg array_append array_cat array_length array_position array_remove array_to_string ascii asin "
     "atan atan2 avg bit_and bit_length bit_or bool_and bool_or btrim cardinality cast cbrt ceil ceiling char_length "

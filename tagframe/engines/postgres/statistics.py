@@ -74,14 +74,14 @@ def _stored(
     by_schema: dict[str, list[str]] = defaultdict(list)
     for table in tables:
         by_schema[table.schema].append(table.name)
-    places = " OR ".join(
+    sought = " OR ".join(
         f"(schemaname = {literal(schema)} AND tablename IN ({', '.join(map(literal, names))}))"
         for schema, names in by_schema.items()
     )
     found = reads.fetch(
         "SELECT schemaname::text, tablename::text, attname::text, null_frac::float8, n_distinct::float8, "
         "most_common_vals::text::text[] AS common, histogram_bounds::text::text[] AS bounds "
-        f"FROM pg_stats WHERE {places} ORDER BY inherited",  # of a partitioned table the rows of all parts, which win
+        f"FROM pg_stats WHERE {sought} ORDER BY inherited",  # of a partitioned table the rows of all parts, which win
         "the statistics",
     )
     keys = {(table.schema, table.name): table.key for table in tables}
