@@ -16,7 +16,7 @@ import pandas as pd
 
 from tagframe import config
 from tagframe.config import CallSettings, SearchSettings
-from tagframe.errors import InvalidArgument, LMError, MissingExtra, NotConfigured
+from tagframe.errors import InvalidArgument, LMError, MissingExtra
 from tagframe.lm import LM, Completions, Prompt, TokenLogprob, Usage, get_lm
 from tagframe.lm.pricing import estimate_tokens
 
@@ -205,13 +205,10 @@ def _lotus() -> Any:
 def _on_lotus(settings: SearchSettings) -> Iterator[Callable[[pd.DataFrame, str | None], pd.DataFrame]]:
     """For the block, LOTUS on our model and embedder; gives what indexes a column, or each that is asked for."""
     lotus = _lotus()
-    from tagframe.embed import WITHOUT_A_HUB, get_embedder
+    from tagframe.operators.text_nearness import embedder as embedder_in_force
 
     with config.context(**settings), tempfile.TemporaryDirectory() as folder:
-        found = get_embedder()
-        if found is None:
-            raise NotConfigured(f"no embedding model is to be had: {WITHOUT_A_HUB}, or set embedder=")
-        embedder = found
+        embedder = embedder_in_force()
 
         class TagframeRM(lotus.models.RM):  # type: ignore[misc, name-defined]
             """LOTUS's retrieval model, embedding nothing itself."""

@@ -93,21 +93,6 @@ def _check_statement(
             raise UnsafeSQL(f"no table {shown!r}{bare} in {did_you_mean(table.name, tables)}")
 
 
-def dry_run(sql: str, corpus: Corpus, tables: Mapping[str, str]) -> str:
-    """Check a statement and let the engine compile it, without running it: unknown columns are found before they cost.
-
-    Raises:
-        UnsafeSQL: as :func:`check_sql`, or the engine refused it.
-        SQLFailed: the engine cannot compile it.
-    """
-    return Reader(corpus, tables).compile(sql)
-
-
-def run_sql(sql: str, corpus: Corpus, tables: Mapping[str, str], limits: SQLLimits | None = None) -> pd.DataFrame:
-    """Run one read-only statement over tables of a corpus; see :meth:`Reader.run`."""
-    return Reader(corpus, tables, limits or SQLLimits()).run(sql)
-
-
 MOST_COPIED = 5_000_000
 """Rows of a table of a database or a lake that are copied for a statement which runs elsewhere."""
 

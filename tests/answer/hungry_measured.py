@@ -19,9 +19,9 @@ import psycopg
 import tagframe as tf
 from tag_bench.postgres_server import postgres_server
 from tagframe.answer import SQLLimits
-from tagframe.answer.guard import run_sql
 from tagframe.errors import TagframeError
 from tests.answer import test_hostile_postgres
+from tests.answer.guarded import run_sql
 from tests.answer.hungry_postgres import HARMLESS, HIDDEN, HOSTILE, READER, SCRIPT, TABLES
 
 LIMITS = SQLLimits(rows=100, seconds=5.0, memory=512)

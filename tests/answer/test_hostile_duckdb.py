@@ -20,10 +20,10 @@ import pytest
 
 import tagframe as tf
 from tagframe.answer import SQLLimits
-from tagframe.answer.guard import run_sql
 from tagframe.engines import worker_pool
 from tagframe.engines.base import Readable, UntrustedStatement
 from tagframe.errors import SQLFailed, TagframeError, UnsafeSQL
+from tests.answer.guarded import run_sql
 
 pytest.importorskip("duckdb")
 pytest.importorskip("pyarrow")

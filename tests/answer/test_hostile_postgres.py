@@ -21,10 +21,10 @@ import pytest
 import tagframe as tf
 from tagframe import results
 from tagframe.answer import SQLLimits, exec_sql
-from tagframe.answer.guard import dry_run, run_sql
 from tagframe.answer.synthesis import Synthesizer
 from tagframe.engines.base import Readable, UntrustedStatement
 from tagframe.errors import SQLFailed, UnsafeSQL
+from tests.answer.guarded import dry_run, run_sql
 
 pytestmark = pytest.mark.slow
 

@@ -16,9 +16,9 @@ import pytest
 
 import tagframe as tf
 from tagframe.answer import SQLLimits
-from tagframe.answer.guard import run_sql
 from tagframe.engines.base import Readable, UntrustedStatement
 from tagframe.errors import SQLFailed, UnsafeSQL
+from tests.answer.guarded import run_sql
 
 pytestmark = pytest.mark.slow
 
@@ -281,7 +281,7 @@ def test_memory_holds(cinema):
     program = """
 import sys, resource, tagframe as tf
 from tagframe.answer import SQLLimits
-from tagframe.answer.guard import run_sql
+from tests.answer.guarded import run_sql
 from tests.answer.test_hostile_sql import HUNGRY, REFUSED_OR_NULL, TABLES
 corpus = tf.open_corpus(sys.argv[1])
 for sql in [*HUNGRY, *REFUSED_OR_NULL]:

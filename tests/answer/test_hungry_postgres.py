@@ -12,8 +12,8 @@ import pytest
 
 import tagframe as tf
 from tagframe.answer import SQLLimits
-from tagframe.answer.guard import run_sql
 from tagframe.errors import SQLFailed, UnreadableTableWarning, UnsafeSQL
+from tests.answer.guarded import run_sql
 from tests.answer.hungry_postgres import HARMLESS, HIDDEN, HOSTILE, LONG_TEXTS, READER, SCOPES, SCRIPT, TABLES, TYPES
 from tests.draws import one_of
 

@@ -8,13 +8,13 @@ import psycopg
 import pytest
 
 import tagframe as tf
-from tagframe.answer.guard import run_sql
 from tagframe.engines.postgres import current
 from tagframe.engines.postgres.connection import Reading
 from tagframe.engines.postgres.engine import postgres_engine
 from tagframe.engines.postgres.pool import close_connections, reading
 from tagframe.errors import FanOut, UnreadableTable
 from tagframe.merging import plan_tables, run_plan
+from tests.answer.guarded import run_sql
 
 SCRIPT = """
 CREATE SCHEMA shop;

@@ -8,9 +8,9 @@ from scripted import Scripted
 
 import tagframe as tf
 from tagframe.answer import exec_sql
-from tagframe.answer.guard import run_sql
 from tagframe.errors import UnreadableTableWarning
 from tagframe.merging import plan_tables, run_plan
+from tests.answer.guarded import run_sql
 
 SCRIPT = """
 CREATE TABLE client (name varchar, city varchar, born timestamp, score numeric);
