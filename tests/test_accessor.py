@@ -17,8 +17,8 @@ def length(request: Request) -> str:
     """Whether the word of the row is short; of several rows, which are longest."""
     rows = [json.loads(line[line.index("{") :]) for line in request.prompt.split("\n") if line.endswith("}")]
     if "Criterion" in str(request.messages) and request.prompt.startswith("<rows>"):
-        longest = sorted(range(len(rows)), key=lambda place: -len(rows[place]["word"]))
-        return " > ".join(str(place + 1) for place in longest)
+        longest = sorted(range(len(rows)), key=lambda position: -len(rows[position]["word"]))
+        return " > ".join(str(position + 1) for position in longest)
     if "Criterion" in str(request.messages):
         return "A" if len(rows[0]["word"]) > len(rows[1]["word"]) else "B"
     if "Request:" in str(request.messages):

@@ -36,9 +36,9 @@ def test_every_room_is_on_the_page_and_in_the_library():
 def test_every_name_on_the_page_is_there(name: str):
     parts = name.split(".")
     found: Any = tagframe
-    for place, part in enumerate(parts[1:], start=2):
+    for position, part in enumerate(parts[1:], start=2):
         try:
-            found = importlib.import_module(".".join(parts[:place]))
+            found = importlib.import_module(".".join(parts[:position]))
         except ModuleNotFoundError:
             found = getattr(found, part)
     assert found.__doc__ or not callable(found)

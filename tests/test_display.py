@@ -161,14 +161,14 @@ def test_boxes_stay_inside_do_not_overlap_and_no_lines_cross(plan):
     svg = join_graph(plan)
     root = ET.fromstring(svg)
     width, height = float(root.get("width", "0")), float(root.get("height", "0"))
-    places = list(boxes(svg).values())
-    assert len(places) == len(plan.tables)
-    for number, (x, y, w, h) in enumerate(places):
+    drawn = list(boxes(svg).values())
+    assert len(drawn) == len(plan.tables)
+    for number, (x, y, w, h) in enumerate(drawn):
         assert x >= 0
         assert x + w <= width
         assert y >= 0
         assert y + h <= height
-        for x2, y2, w2, h2 in places[number + 1 :]:
+        for x2, y2, w2, h2 in drawn[number + 1 :]:
             assert x + w < x2 or x2 + w2 < x or y + h < y2 or y2 + h2 < y
     # Between two layers lines keep their order from end to end: all have one shape, so none crosses another.
     ends = [tuple(map(float, re.findall(r"[-\d.]+", node.get("d", "")))) for node in root.iter(f"{SVG}path")]

@@ -249,11 +249,11 @@ def test_no_model_to_be_had(no_cache, offline):
         assert get_embedder() is None
 
 
-@pytest.mark.parametrize("place", [pytest.param("no/such-model", marks=pytest.mark.slow), "/no/such/folder"])
-def test_a_model_that_was_named_is_not_replaced(no_cache, offline, place):
+@pytest.mark.parametrize("model", [pytest.param("no/such-model", marks=pytest.mark.slow), "/no/such/folder"])
+def test_a_model_that_was_named_is_not_replaced(no_cache, offline, model):
     with (
-        tf.context(embedder=place),
-        pytest.raises(EmbedderNotFound, match=f"embedding model '{place}' cannot be loaded"),
+        tf.context(embedder=model),
+        pytest.raises(EmbedderNotFound, match=f"embedding model '{model}' cannot be loaded"),
     ):
         get_embedder()
 

@@ -58,12 +58,12 @@ def test_the_wheel_has_the_library_and_nothing_else(wheel):
 def python(version: str) -> str | None:
     """A Python of this version that runs here, wherever it is installed."""
     pyenv = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser() / "versions"
-    places = [*pyenv.glob(f"{version}.*/bin/python"), shutil.which(f"python{version}")]
-    for place in filter(None, places):
-        asked = [place, "-c", "import sys, venv; print('%d.%d' % sys.version_info[:2])"]
+    candidates = [*pyenv.glob(f"{version}.*/bin/python"), shutil.which(f"python{version}")]
+    for candidate in filter(None, candidates):
+        asked = [candidate, "-c", "import sys, venv; print('%d.%d' % sys.version_info[:2])"]
         done = subprocess.run(asked, capture_output=True, text=True, check=False)
         if done.stdout.strip() == version:
-            return str(place)
+            return str(candidate)
     return None
 
 

@@ -106,8 +106,8 @@ def main() -> None:
             print(url.partition("//")[2].partition(":")[0])
             measured(url, TABLES, HIDDEN, HOSTILE, watch)
             measured(url, TABLES, HIDDEN, list(HARMLESS), watch)
-        old, place = test_hostile_postgres.HOSTILE, server.url("cinema")
-        measured(place, test_hostile_postgres.TABLES, ("film.hidden_note",), old, watch)
+        old, cinema = test_hostile_postgres.HOSTILE, server.url("cinema")
+        measured(cinema, test_hostile_postgres.TABLES, ("film.hidden_note",), old, watch)
 
 
 if __name__ == "__main__":

@@ -33,12 +33,12 @@ def words(request: Request) -> str:
 
 
 @pytest.fixture
-def place(sqlite_file: Callable[..., Path]) -> Path:
+def file(sqlite_file: Callable[..., Path]) -> Path:
     return sqlite_file(SHOP, "shop.sqlite")
 
 
-def test_tables_are_annotated_once_and_kept(live, place: Path):
-    shop = tf.open_corpus(place)
+def test_tables_are_annotated_once_and_kept(live, file: Path):
+    shop = tf.open_corpus(file)
     shop.describe("T_CUS", "customers")
     shop.hide("T_ORD.SSN")
     shop.learn("Which orders are open?", "SELECT ORD_ID FROM T_ORD WHERE ST = 4711")
@@ -51,7 +51,7 @@ def test_tables_are_annotated_once_and_kept(live, place: Path):
     assert "-- Which orders are open?" in sent
     assert "zqs" not in sent
     assert "4711" not in sent
-    for corpus in (shop, tf.open_corpus(place)):
+    for corpus in (shop, tf.open_corpus(file)):
         assert corpus.profile("T_ORD").description == "≈ A purchase."
         assert corpus.profile("T_ORD").column("ST").description == "≈ state of the parcel"
         assert corpus.profile("T_ORD").column("SSN").description == ""
@@ -63,9 +63,9 @@ def test_tables_are_annotated_once_and_kept(live, place: Path):
     assert shop.retrieve_tables("Which parcels were bought?", k=1, method="lexical").ids == ["shop.T_ORD"]
 
 
-def test_a_table_without_a_usable_answer_is_listed_and_asked_again(live, place: Path):
+def test_a_table_without_a_usable_answer_is_listed_and_asked_again(live, file: Path):
     live.answers = lambda request: "no idea" if "buyer" in words(request) else words(request)
-    shop = tf.open_corpus(place)
+    shop = tf.open_corpus(file)
     said = shop.annotate()
     assert (said.tables, [table for table, _ in said.failed]) == (1, ["shop.T_CUS"])
     assert "shop.T_CUS failed" in str(said)
@@ -73,19 +73,19 @@ def test_a_table_without_a_usable_answer_is_listed_and_asked_again(live, place: 
     assert shop.annotate().tables == 1
 
 
-def test_prompts_are_exported_from_the_shell(place: Path, tmp_path: Path):
+def test_prompts_are_exported_from_the_shell(file: Path, tmp_path: Path):
     from tagframe.cli import main
 
     store = tmp_path / "answers.db"
     schema = tmp_path / "schema.sql"
     schema.write_text("CREATE TABLE A (X INT); CREATE TABLE B (Y INT);")
-    for source, count in ((place, 2), (schema, 4)):
+    for source, count in ((file, 2), (schema, 4)):
         outcome = CliRunner().invoke(main, ["annotate", str(source), "--lm", f"replay:{store}"])
         assert outcome.exit_code != 0
         exported = CliRunner().invoke(main, ["lm", "export", str(store), "-o", str(tmp_path / f"{count}.jsonl")])
         assert f"{count} requests written" in exported.output, exported.output
     with pytest.raises(ReplayMiss):
-        tf.open_corpus(place).annotate(lm=f"replay:{store}")
+        tf.open_corpus(file).annotate(lm=f"replay:{store}")
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"table": ""}', '{"table": 1}', '{"table": "x", "columns": {"a": 1}}'])

@@ -163,7 +163,7 @@ class Letters:
 
 
 def wide(number: int) -> pd.DataFrame:
-    return pd.DataFrame({f"column {number} {place}": [f"a long text of {number} and {place}"] for place in range(15)})
+    return pd.DataFrame({f"column {number} {part}": [f"a long text of {number} and {part}"] for part in range(15)})
 
 
 def test_of_many_tables_twelve_are_shown_and_a_missing_one_is_looked_for(live):
@@ -332,7 +332,7 @@ def test_rows_that_do_not_fit_are_read_part_by_part(live, festival):
     assert "Rows: the first 3 of 10." in text
     assert "Rows: 10." in gen_prompt("What?", rows.assign(text="y")).messages[1].content
     corpus = tf.open_corpus(
-        {"notes": pd.DataFrame({"id": range(40), "text": [f"{place} " + "x" * 3000 for place in range(40)]})}
+        {"notes": pd.DataFrame({"id": range(40), "text": [f"{position} " + "x" * 3000 for position in range(40)]})}
     )
     answer, _ = ask(live, corpus, "SELECT text FROM notes", question="What of {braces}?")
     assert answer.text == "Answered from 1 rows."

@@ -269,7 +269,7 @@ def test_integers_beside_nulls_stay_integers(corpus):
         ({"t": pd.DataFrame({"a": [1]}), "T": pd.DataFrame({"a": [1]})}, "the tables 't' and 'T' have one name in SQL"),
         ({"t": pd.DataFrame({"a": pd.Series([2**63], dtype="uint64")})}, "an integer beyond 64 bits, signed"),
         ({"t": pd.DataFrame({"a": pd.Series([2**70], dtype=object)})}, "column 'a' holds an integer beyond 64 bits"),
-        ({"t": pd.DataFrame({f"c{place}": [1] for place in range(2_100)})}, "too many columns"),
+        ({"t": pd.DataFrame({f"c{position}": [1] for position in range(2_100)})}, "too many columns"),
     ],
 )
 def test_what_sqlite_cannot_hold_is_named(frames, says):

@@ -211,7 +211,7 @@ def lake(folder: Path) -> tf.Corpus:
 
 
 @pytest.fixture(scope="module", params=["lake", "frames"])
-def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[tf.Corpus, Path]:
+def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[tf.Corpus, Path]:
     """A corpus of each kind with hidden columns, and the folder of its files."""
     folder = tmp_path_factory.mktemp("lake") / "cinema"
     folder.mkdir()
@@ -227,9 +227,9 @@ def hide(corpus: tf.Corpus) -> None:
 
 def filled(sql: str, folder: Path) -> str:
     """A statement with the paths of this folder."""
-    places = {"films": folder / "films.parquet", "notes": folder / "notes.csv", "folder": folder, "name": folder.name,
+    paths = {"films": folder / "films.parquet", "notes": folder / "notes.csv", "folder": folder, "name": folder.name,
               "other": folder.parent / "other.parquet", "out": folder.parent / "out"}  # fmt: skip
-    for name, path in places.items():
+    for name, path in paths.items():
         sql = sql.replace("{" + name + "}", str(path))
     return sql
 
@@ -253,8 +253,8 @@ def test_there_are_enough_of_them():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sql", [*HIDDEN, *WRITES, *MALFORMED], ids=short)
-def test_a_hostile_statement_is_refused_by_name(place, sql):
-    corpus, folder = place
+def test_a_hostile_statement_is_refused_by_name(opened, sql):
+    corpus, folder = opened
     before = listing(folder)
     frame_of_the_caller = pd.DataFrame({"x": [SECRET]})
     asked = filled(sql, folder)
@@ -272,9 +272,9 @@ def test_a_hostile_statement_is_refused_by_name(place, sql):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sql", [*HIDDEN, *WRITES], ids=short)
-def test_the_engine_holds_without_the_guard(place, sql):
+def test_the_engine_holds_without_the_guard(opened, sql):
     """The second line of defence: no statement gets to what is hidden, whatever the first one thinks of it."""
-    corpus, folder = place
+    corpus, folder = opened
     before = listing(folder)
     try:
         ran: object = execute(corpus, filled(sql, folder))
@@ -297,12 +297,12 @@ def execute(corpus: tf.Corpus, sql: str, limits: SQLLimits = LIMITS) -> pd.DataF
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", ["lake"], indirect=True)
+@pytest.mark.parametrize("opened", ["lake"], indirect=True)
 @pytest.mark.parametrize("sql", HUNGRY, ids=short)
-def test_what_never_ends_is_stopped(place, sql):
+def test_what_never_ends_is_stopped(opened, sql):
     """Or fits into its limits after all, on a machine that is fast."""
     with suppress(UnsafeSQL, SQLFailed):
-        assert len(execute(place[0], sql)) <= LIMITS.rows
+        assert len(execute(opened[0], sql)) <= LIMITS.rows
 
 
 # --- what they take ---------------------------------------------------------------------------------------------------

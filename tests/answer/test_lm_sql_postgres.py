@@ -241,7 +241,7 @@ def test_a_staged_statement_is_row_by_row_evaluation(cinema, reference, statemen
     expected = [tuple(map(compared, row)) for row in reference.execute(by_row).fetchall()]
     with tf.context(lm=WholePrompt(model)):
         frame = tf.exec_sql(cinema, rows_per_call=rows_per_call)(staged)
-    columns = [map(compared, frame.iloc[:, place].astype(object)) for place in range(frame.shape[1])]
+    columns = [map(compared, frame.iloc[:, position].astype(object)) for position in range(frame.shape[1])]
     assert list(zip(*columns, strict=True)) == expected, staged
 
 

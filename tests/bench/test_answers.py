@@ -55,9 +55,9 @@ def data(tmp_path):
     judgements["texts"] = [{"instruction_contains": "Summarise", "text": "Much alike."}]
     (folder / "judgements.json").write_text(json.dumps(judgements))
     for name in ("california_schools", "european_football_2"):
-        place = tmp_path / "bird" / "database" / name
-        place.mkdir(parents=True)
-        with closing(sqlite3.connect(place / f"{name}.sqlite")) as connection:
+        below = tmp_path / "bird" / "database" / name
+        below.mkdir(parents=True)
+        with closing(sqlite3.connect(below / f"{name}.sqlite")) as connection:
             for table, frame in getattr(bird, name)().items():
                 frame.to_sql(table, connection, index=False)
     return folder

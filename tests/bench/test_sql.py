@@ -53,9 +53,9 @@ def data(tmp_path):
     folder = tmp_path / "mini"
     tables = {}
     for database, statements in TABLES.items():
-        place = folder / "database" / database
-        place.mkdir(parents=True)
-        with closing(sqlite3.connect(place / f"{database}.sqlite")) as connection:
+        below = folder / "database" / database
+        below.mkdir(parents=True)
+        with closing(sqlite3.connect(below / f"{database}.sqlite")) as connection:
             for statement in (*statements.values(), *ROWS[database]):
                 connection.execute(statement)
             connection.commit()

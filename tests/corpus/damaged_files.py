@@ -32,7 +32,7 @@ class Letters:
     name, dimension = "letters", 26
 
     def encode(self, texts: list[str]) -> np.ndarray:
-        counts = np.array([[text.lower().count(chr(97 + place)) + 0.01 for place in range(26)] for text in texts])
+        counts = np.array([[text.lower().count(chr(97 + letter)) + 0.01 for letter in range(26)] for text in texts])
         return (counts / np.linalg.norm(counts, axis=1, keepdims=True)).astype(np.float32)
 
 
@@ -112,8 +112,8 @@ def outcome(source: Path, files: list[Path], draw: random.Random) -> str:
     try:
         return _opened(source)
     finally:
-        for place, kept in ((folder, before), (_facts(), facts)):
-            for path in place.iterdir():
+        for copied, kept in ((folder, before), (_facts(), facts)):
+            for path in copied.iterdir():
                 if path not in kept:
                     path.unlink()
             for path, data in kept.items():

@@ -40,11 +40,11 @@ def test_a_reader_keeps_what_it_has_when_the_file_is_replaced(tmp_path):
     assert held["x"].sum() == 1000
 
 
-@pytest.mark.parametrize("place", [0, 5, 60, 64, 200, -1, -70])
-def test_every_byte_counts(tmp_path, place):
+@pytest.mark.parametrize("position", [0, 5, 60, 64, 200, -1, -70])
+def test_every_byte_counts(tmp_path, position):
     write_arrays(tmp_path / "a", {"x": np.arange(1, 41), "y": np.arange(1, 9)})
     data = bytearray((tmp_path / "a").read_bytes())
-    data[place] ^= 0x21
+    data[position] ^= 0x21
     (tmp_path / "a").write_bytes(data)
     with pytest.raises(DamagedArrays):
         read_arrays(tmp_path / "a")

@@ -120,9 +120,9 @@ def computed_there(corpus: tf.Corpus, table: str, most: int = 2049) -> dict[str,
     assert engine is not None
     block = engine.pushdown([name])
     assert block is not None
-    with block as place:
+    with block as pushdown:
         for column in corpus.profile(table).columns:
-            hashes = place.hashes(name, column.name, most, 1_000)
+            hashes = pushdown.hashes(name, column.name, most, 1_000)
             found[column.name] = None if hashes is None else sketch_of(hashes)
     return found
 
@@ -171,9 +171,9 @@ def test_of_many_values_the_smallest_hashes_are_kept(database, tmp_path):
     # What cannot be said in SQL is not fetched without end.
     engine = server.engine("public.words")
     assert engine is not None
-    with engine.pushdown(["public.words"]) as place:
-        assert place.hashes("public.words", "k", 10, 79) is None
-        assert len(place.hashes("public.words", "k", 10, 80).odd) == 80
+    with engine.pushdown(["public.words"]) as pushdown:
+        assert pushdown.hashes("public.words", "k", 10, 79) is None
+        assert len(pushdown.hashes("public.words", "k", 10, 80).odd) == 80
 
 
 @pytest.fixture

@@ -143,7 +143,7 @@ def test_empty_partitions_and_empty_frames(numbers: pd.DataFrame):
 def test_the_best_of_all_partitions(numbers: pd.DataFrame):
     def order(message: str) -> str:
         rows = shown_rows(message)
-        return ", ".join(str(place + 1) for place in sorted(range(len(rows)), key=lambda place: -rows[place]["n"]))
+        return ", ".join(str(row + 1) for row in sorted(range(len(rows)), key=lambda row: -rows[row]["n"]))
 
     for options in ({"K": 2}, {"K": 5}, {"K": 1, "group_by": "kind"}):
         frame = numbers.assign(kind=["u", "v"] * 4)

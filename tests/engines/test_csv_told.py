@@ -13,10 +13,10 @@ GERMAN = "tag;betrag;plz\n31.12.2024;242,80;01067\n01.02.2025;1.242,80;10115\n;;
 
 @pytest.fixture
 def folder(tmp_path):
-    place = tmp_path / "kasse"
-    place.mkdir()
-    (place / "belege.csv").write_text(GERMAN)
-    return place
+    folder = tmp_path / "kasse"
+    folder.mkdir()
+    (folder / "belege.csv").write_text(GERMAN)
+    return folder
 
 
 def test_numbers_with_decimal_commas_are_noticed(folder):

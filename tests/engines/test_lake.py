@@ -185,10 +185,10 @@ def test_what_footers_do_not_tell_of_all_rows_is_no_count(tmp_path: Path, monkey
 @pytest.mark.slow
 def test_delta_counts_by_its_log_and_reads_what_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     deltalake = pytest.importorskip("deltalake")
-    place = str(tmp_path / "sales")
+    folder = str(tmp_path / "sales")
     rows = pa.table({"id": range(1_000), "day": ["mo", "tu"] * 500})
-    deltalake.write_deltalake(place, rows, partition_by=["day"])
-    deltalake.DeltaTable(place).delete("id < 100")
+    deltalake.write_deltalake(folder, rows, partition_by=["day"])
+    deltalake.DeltaTable(folder).delete("id < 100")
     monkeypatch.setattr(statistics, "FEW_CELLS", 100)
     corpus = tf.open_corpus(tmp_path)
     profile = corpus.profile("sales")
@@ -199,8 +199,8 @@ def test_delta_counts_by_its_log_and_reads_what_counts(tmp_path: Path, monkeypat
 
 def test_a_log_that_lies_of_its_files_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     deltalake = pytest.importorskip("deltalake")
-    place = tmp_path / "lake" / "sales"
-    deltalake.write_deltalake(str(place), pa.table({"id": [1, 2, None], "day": ["mo", "tu", "we"]}))
+    folder = tmp_path / "lake" / "sales"
+    deltalake.write_deltalake(str(folder), pa.table({"id": [1, 2, None], "day": ["mo", "tu", "we"]}))
 
     def lie(entry: dict[str, Any]) -> None:
         if "add" in entry:
@@ -208,7 +208,7 @@ def test_a_log_that_lies_of_its_files_is_not_believed(tmp_path: Path, monkeypatc
                     "maxValues": {"id": 10**9}}  # fmt: skip
             entry["add"]["stats"] = json.dumps(told)
 
-    rewritten(place, 0, None, lie)
+    rewritten(folder, 0, None, lie)
     for few in (statistics.FEW_CELLS, 1):
         monkeypatch.setattr(statistics, "FEW_CELLS", few)
         profile = tf.open_corpus(tmp_path / "lake", catalogue=tmp_path / f"{few}.sqlite").profile("sales")
@@ -227,13 +227,13 @@ def deletion_vector(rows: list[int]) -> dict[str, object]:
     padded, text = data + bytes(-len(data) % 4), ""
     for start in range(0, len(padded), 4):
         number = int.from_bytes(padded[start : start + 4], "big")
-        text += "".join(_Z85[number // 85**place % 85] for place in (4, 3, 2, 1, 0))
+        text += "".join(_Z85[number // 85**digit % 85] for digit in (4, 3, 2, 1, 0))
     return {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": len(data), "cardinality": len(rows)}
 
 
-def rewritten(place: Path, version: int, features: list[str] | None, change: Callable[[dict[str, Any]], None]) -> None:
+def rewritten(folder: Path, version: int, features: list[str] | None, change: Callable[[dict[str, Any]], None]) -> None:
     """The log of a Delta table with reader features, if any, and each of its actions changed."""
-    log = place / "_delta_log" / f"{version:020}.json"
+    log = folder / "_delta_log" / f"{version:020}.json"
     entries = [json.loads(line) for line in log.read_text().splitlines()]
     for entry in entries:
         if "protocol" in entry and features is not None:
@@ -247,14 +247,14 @@ def rewritten(place: Path, version: int, features: list[str] | None, change: Cal
 def with_deletions(tmp_path: Path) -> Path:
     """Two files of a Delta table, of which a deletion vector each has two rows deleted."""
     deltalake = pytest.importorskip("deltalake")
-    place = tmp_path / "lake" / "sales"
+    folder = tmp_path / "lake" / "sales"
     rows = pa.table({"id": range(20), "day": ["mo", "it's", "tu", 'w"e'] * 5})
-    deltalake.write_deltalake(str(place), rows.slice(0, 10))
-    deltalake.write_deltalake(str(place), rows.slice(10), mode="append")
+    deltalake.write_deltalake(str(folder), rows.slice(0, 10))
+    deltalake.write_deltalake(str(folder), rows.slice(10), mode="append")
     for version in (0, 1):
-        rewritten(place, version, ["deletionVectors"],
+        rewritten(folder, version, ["deletionVectors"],
                   lambda entry: entry.get("add", {}).update(deletionVector=deletion_vector([2, 5])))  # fmt: skip
-    return place
+    return folder
 
 
 def test_rows_that_a_deletion_vector_deletes_are_not_there(with_deletions: Path):
@@ -285,8 +285,8 @@ def test_a_file_of_a_log_that_is_gone_is_no_fault_of_the_statement(with_deletion
 @pytest.mark.slow
 def test_columns_that_a_log_maps_are_read_by_their_names(tmp_path: Path):
     deltalake = pytest.importorskip("deltalake")
-    place = tmp_path / "lake" / "sales"
-    deltalake.write_deltalake(str(place), pa.table({"a": [1, 2], "b": ["x", "y"]}))
+    folder = tmp_path / "lake" / "sales"
+    deltalake.write_deltalake(str(folder), pa.table({"a": [1, 2], "b": ["x", "y"]}))
 
     def renamed(entry: dict[str, Any]) -> None:
         if "metaData" in entry:
@@ -299,7 +299,7 @@ def test_columns_that_a_log_maps_are_read_by_their_names(tmp_path: Path):
             entry["metaData"]["schemaString"] = json.dumps(schema)
             entry["metaData"]["configuration"]["delta.columnMapping.mode"] = "name"
 
-    rewritten(place, 0, ["columnMapping"], renamed)
+    rewritten(folder, 0, ["columnMapping"], renamed)
     corpus = tf.open_corpus(tmp_path / "lake")
     assert corpus.read("sales").to_dict("list") == {"id": [1, 2], "called so": ["x", "y"]}
     assert tf.exec_sql(corpus)('SELECT "called so" AS c FROM sales WHERE id > 1')["c"].tolist() == ["y"]
@@ -329,9 +329,9 @@ def test_iceberg_reads_what_counts(tmp_path: Path):
     assert sorted(tf.open_corpus(tmp_path).read("ice")["a"]) == [1, 3]
 
 
-def metadata_changed(place: Path, change: Callable[[dict[str, Any]], None]) -> None:
+def metadata_changed(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
     """The newest metadata of an Iceberg table, changed."""
-    newest = max((place / "metadata").glob("*.metadata.json"))
+    newest = max((folder / "metadata").glob("*.metadata.json"))
     metadata = json.loads(newest.read_text())
     change(metadata)
     newest.write_text(json.dumps(metadata))
@@ -379,12 +379,12 @@ def test_a_log_names_files_of_its_own_folder(tmp_path: Path):
 @pytest.mark.parametrize("path", ["../../outside.parquet", "s3://bucket/outside.parquet"])
 def test_a_delta_log_that_names_a_file_elsewhere_does_not_show_it(tmp_path: Path, path: str):
     deltalake = pytest.importorskip("deltalake")
-    place = tmp_path / "lake" / "sales"
-    deltalake.write_deltalake(str(place), pa.table({"a": [1, 2]}))
+    folder = tmp_path / "lake" / "sales"
+    deltalake.write_deltalake(str(folder), pa.table({"a": [1, 2]}))
     pq.write_table(pa.table({"a": [7, 7]}), tmp_path / "outside.parquet")
-    rewritten(place, 0, None, lambda entry: entry.get("add", {}).update(path=path))
+    rewritten(folder, 0, None, lambda entry: entry.get("add", {}).update(path=path))
     with pytest.raises(UnreadableTable):
-        tf.open_corpus(place.parent)
+        tf.open_corpus(folder.parent)
 
 
 # --- names and links --------------------------------------------------------------------------------------------------
@@ -396,21 +396,21 @@ ODD_NAMES = ["sales[12]", "[a-z]", "s*", "sale?1", "[[]", "{a,b}", "it's", "a[",
 @pytest.fixture
 def odd_lake(tmp_path: Path) -> Path:
     """Files whose names would find one another, were they patterns, in formats of each kind; the value is the name."""
-    place = tmp_path / "odd [x]*"
-    (place / "parts[ab]").mkdir(parents=True)
+    folder = tmp_path / "odd [x]*"
+    (folder / "parts[ab]").mkdir(parents=True)
     for name in [*ODD_NAMES, "sales1", "sales2", "a", "sale11"]:
         frame = pd.DataFrame({"v": [name] * 3, "n": [1, 2, 3]})
-        frame.to_parquet(place / f"{name}.parquet", index=False)
-        frame.to_csv(place / f"{name}.csv", index=False)
-        frame.to_json(place / f"{name}.json", orient="records", lines=True)
+        frame.to_parquet(folder / f"{name}.parquet", index=False)
+        frame.to_csv(folder / f"{name}.csv", index=False)
+        frame.to_json(folder / f"{name}.json", orient="records", lines=True)
     for name in "ab":
-        (place / f"parts{name}").mkdir()
-        pd.DataFrame({"v": [f"other {name}"]}).to_parquet(place / f"parts{name}" / "part-0.parquet")
+        (folder / f"parts{name}").mkdir()
+        pd.DataFrame({"v": [f"other {name}"]}).to_parquet(folder / f"parts{name}" / "part-0.parquet")
     for part in range(2):
-        pd.DataFrame({"v": ["parts[ab]"]}).to_parquet(place / "parts[ab]" / f"part-{part}.parquet")
-        (place / "cities" / f"city=[{part}]*").mkdir(parents=True)
-        pd.DataFrame({"v": ["cities"]}).to_parquet(place / "cities" / f"city=[{part}]*" / "data[0].parquet")
-    return place
+        pd.DataFrame({"v": ["parts[ab]"]}).to_parquet(folder / "parts[ab]" / f"part-{part}.parquet")
+        (folder / "cities" / f"city=[{part}]*").mkdir(parents=True)
+        pd.DataFrame({"v": ["cities"]}).to_parquet(folder / "cities" / f"city=[{part}]*" / "data[0].parquet")
+    return folder
 
 
 @pytest.mark.slow
@@ -492,16 +492,16 @@ def test_of_iceberg_only_the_columns_and_files_are_read_that_a_statement_needs(
 
 @pytest.mark.parametrize("kind", ["delta", "parquet"])
 def test_a_table_that_has_changed_is_opened_anew(tmp_path: Path, kind: str):
-    place = tmp_path / "lake" / "t"
-    place.mkdir(parents=True)
+    folder = tmp_path / "lake" / "t"
+    folder.mkdir(parents=True)
     pd.DataFrame({"a": [1, 2], "x": [1, 2]}).to_parquet(tmp_path / "lake" / "other.parquet", index=False)
 
     def put(rows: list[int]) -> None:
         if kind == "delta":
-            pytest.importorskip("deltalake").write_deltalake(str(place), pa.table({"a": rows}), mode="overwrite")
+            pytest.importorskip("deltalake").write_deltalake(str(folder), pa.table({"a": rows}), mode="overwrite")
         else:
             for part in range(2):
-                pd.DataFrame({"a": rows[part::2]}).to_parquet(place / f"part-{part}.parquet", index=False)
+                pd.DataFrame({"a": rows[part::2]}).to_parquet(folder / f"part-{part}.parquet", index=False)
 
     put([1, 2])
     corpus = tf.open_corpus(tmp_path / "lake")
@@ -533,7 +533,7 @@ def test_what_passes_the_memory_goes_through_a_folder_that_is_removed():
 # --- rows -------------------------------------------------------------------------------------------------------------
 
 
-def test_rows_are_picked_by_their_places(engine: LakeEngine):
+def test_rows_are_picked_by_their_positions(engine: LakeEngine):
     numbers, frame = engine.numbered("orders", ["order", "text"])  # type: ignore[misc]
     assert frame["order"].tolist() == list(range(10))
     picked = engine.pick("orders", ["text", "order"], numbers[[1, 7]])
@@ -576,11 +576,11 @@ def test_a_damaged_file_is_left_out_and_the_others_are_there(shop: Path):
 
 
 def test_odd_names_and_values(tmp_path: Path):
-    place = tmp_path / "odd names" / "part=a b's"
-    place.mkdir(parents=True)
+    folder = tmp_path / "odd names" / "part=a b's"
+    folder.mkdir(parents=True)
     odd = pd.DataFrame({'a"b': [1, 2], "c'd": ["x", None], "tagframe row 0": [5, 4], "Ünï": [True, None]})
     odd["zoned"] = pd.to_datetime(["2020-01-01", "NaT"]).tz_localize("UTC")
-    odd.to_parquet(place / "x'y.parquet", index=False)
+    odd.to_parquet(folder / "x'y.parquet", index=False)
     corpus = tf.open_corpus(tmp_path)
     found = corpus.read("odd names")
     assert found["tagframe row 0"].tolist() == [5, 4]
@@ -665,7 +665,7 @@ def test_what_a_statement_may_do(engine: LakeEngine):
         run("SELECT * FROM o", rows=3)
     with pytest.raises(SQLFailed, match="no such column: cusomer"):
         run("SELECT cusomer FROM o")
-    crossed = ", ".join(f"o AS o{place}" for place in range(14))
+    crossed = ", ".join(f"o AS o{number}" for number in range(14))
     with pytest.raises(SQLFailed, match="stopped after 1 seconds"):
         run(f'SELECT count(DISTINCT o0."order" + o13."order") FROM {crossed}', seconds=1)
     assert run("SELECT count(*) AS n FROM o")["n"].tolist() == [10]

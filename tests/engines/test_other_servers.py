@@ -76,8 +76,8 @@ def test_tables_are_profiled_joined_and_merged_as_those_of_the_file(shop):
     tables = [[f"{name}.orders", f"{name}.customer"] for name in ("main", "shop")]
     for options in ({}, {"limit": 7}, {"where": {"city": "Prague"}, "columns": ["orders.id", "name"]}, {"how": "left"}):
         mine, theirs = (
-            run_plan(plan_tables(place, there), place, **options)[0]
-            for place, there in zip((corpus, file), tables, strict=True)
+            run_plan(plan_tables(opened, there), opened, **options)[0]
+            for opened, there in zip((corpus, file), tables, strict=True)
         )
         pd.testing.assert_frame_equal(mine, theirs, check_dtype=False)  # Int64 where nulls are among the rows read
 

@@ -45,7 +45,7 @@ def test_facts_are_looked_up_once_while_nothing_changes(star, monkeypatch):
     url, merge = star
     asked = []
     look_up = current.tables_now
-    monkeypatch.setattr(current, "tables_now", lambda held, places: asked.append(places) or look_up(held, places))
+    monkeypatch.setattr(current, "tables_now", lambda held, names: asked.append(names) or look_up(held, names))
     merge()
     run(url, "INSERT INTO shop.sale VALUES (101, 1, 1); ANALYZE shop.sale")
     assert len(merge(where={"sale_id": 101})) == 1

@@ -10,15 +10,15 @@ from tagframe.evaluation import check
 
 @pytest.fixture
 def folder(tmp_path):
-    place = tmp_path / "shop"
-    place.mkdir()
+    folder = tmp_path / "shop"
+    folder.mkdir()
     pd.DataFrame({"id": range(100), "town": ["Brno", None] * 50, "secret": ["kaw"] * 100}).to_csv(
-        place / "customers.csv", index=False
+        folder / "customers.csv", index=False
     )
     pd.DataFrame({"order_id": range(200), "buyer": [number % 100 for number in range(200)]}).to_csv(
-        place / "orders.csv", index=False
+        folder / "orders.csv", index=False
     )
-    return place
+    return folder
 
 
 def opened(folder):

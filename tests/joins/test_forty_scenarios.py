@@ -22,7 +22,7 @@ from tagframe.errors import (
 D = pd.DataFrame
 DRAWN = np.random.default_rng(11)
 N, M = 40, 90
-LABELS = [f"n{place}" for place in range(N)]
+LABELS = [f"n{number}" for number in range(N)]
 DAYS = pd.date_range("2024-01-01", periods=N).strftime("%Y-%m-%d").tolist()
 SAID = (AmbiguousJoinWarning, CoercedKeysWarning, DoubtfulJoinWarning, RowsLostWarning)
 Frames = Mapping[str, pd.DataFrame]
@@ -32,11 +32,11 @@ Case = tuple[Frames, dict[str, Any], list[Any] | None]
 
 def drawn(values: Any, rows: int = M) -> list[Any]:
     values = [*values]
-    return [values[place] for place in DRAWN.integers(0, len(values), rows)]
+    return [values[number] for number in DRAWN.integers(0, len(values), rows)]
 
 
 def order(rows: int = N) -> list[int]:
-    return [int(place) + 1 for place in DRAWN.permutation(rows)]
+    return [int(number) + 1 for number in DRAWN.permutation(rows)]
 
 
 def looked_up(frames: Frames, left: tuple[str, ...], right: tuple[str, ...] | None = None, **how: Any) -> Case:
@@ -53,8 +53,8 @@ def beside_a_surrogate(key: str, surrogate: str, table: str) -> Case:
 
 
 def beside_a_saved_index(index: str) -> Case:
-    one = D({index: range(N), "sku": [f"S{place:03d}" for place in order()]})
-    other = D({index: range(N), "sku": [f"S{place:03d}" for place in range(1, N + 1)], "label": LABELS})
+    one = D({index: range(N), "sku": [f"S{number:03d}" for number in order()]})
+    other = D({index: range(N), "sku": [f"S{number:03d}" for number in range(1, N + 1)], "label": LABELS})
     return looked_up({"a": one, "b": other}, ("sku",))
 
 
@@ -75,7 +75,7 @@ def part_dropped(facts: str, table: str, key: tuple[str, Any], part: tuple[str, 
 
 
 def versioned(surrogate: str, **columns: list[Any]) -> Case:
-    keys = [place for place in range(1, N + 1) for _ in range(2)]
+    keys = [number for number in range(1, N + 1) for _ in range(2)]
     rows = D({"customer_id": keys, "city": range(2 * N)}).assign(**{name: cells * N for name, cells in columns.items()})
     rows = rows.sample(frac=1, random_state=4).reset_index(drop=True)
     rows.insert(0, surrogate, range(1, 2 * N + 1))
@@ -93,8 +93,8 @@ def written(
     return frames, how, [None if pd.isna(cell) else labels[meant(cell)] for cell in mine]
 
 
-LINES = D({"id": range(1, 61), "order_id": [place // 3 + 1 for place in range(60)],
-           "line_no": [place % 3 + 1 for place in range(60)], "label": range(60)})  # fmt: skip
+LINES = D({"id": range(1, 61), "order_id": [number // 3 + 1 for number in range(60)],
+           "line_no": [number % 3 + 1 for number in range(60)], "label": range(60)})  # fmt: skip
 REFUNDS = LINES.sample(20, random_state=1)[["order_id", "line_no"]].reset_index(drop=True)
 SPAN = {"valid_from": ["2020-01-01", "2022-01-01"], "valid_to": ["2021-12-31", None]}
 
@@ -128,20 +128,20 @@ CASES: dict[str, Case] = {
     "home and away": looked_up({"games": D({"game": range(M), "away_team_id": drawn(range(N)),
                                             "home_team_id": drawn(range(N))}),
                                 "teams": D({"team_id": range(N), "label": LABELS})}, ("home_team_id",), ("team_id",)),
-    "digits as text": written(drawn(range(1, 21)), [f"{place:05d}" for place in range(1, 21)], "item_no", "items", int),
+    "digits as text": written(drawn(range(1, 21)), [f"{n:05d}" for n in range(1, 21)], "item_no", "items", int),
     "floats beside a null": written([*map(float, drawn(range(1, 21))), None], [*range(1, 21)], "item_id", "items", int,
                                     how="left"),
-    "case": written(drawn([f"ab{place}" for place in range(20)]), [f"AB{place}" for place in range(20)], "code",
+    "case": written(drawn([f"ab{n}" for n in range(20)]), [f"AB{n}" for n in range(20)], "code",
                     "codes", str.lower),
-    "spaces": written(drawn([f"K{place} " for place in range(20)]), [f"K{place}" for place in range(20)], "city_code",
+    "spaces": written(drawn([f"K{n} " for n in range(20)]), [f"K{n}" for n in range(20)], "city_code",
                       "cities", str.strip),
-    "padded decimals": written(drawn([f"{place}.50" for place in range(20)]), [f"{place}.5" for place in range(20)],
+    "padded decimals": written(drawn([f"{n}.50" for n in range(20)]), [f"{n}.5" for n in range(20)],
                                "rate_code", "rates", float, how="left"),
-    "signs": written(drawn([f"+{place}" for place in range(1, 20)]), [f"{place}" for place in range(1, 20)], "code",
+    "signs": written(drawn([f"+{n}" for n in range(1, 20)]), [f"{n}" for n in range(1, 20)], "code",
                      "codes", int, how="left"),
     "versions as text": written(drawn(["1.1", "1.10", "1.2"]), ["1.1", "1.10", "1.2"], "release", "releases", str),
     **{f"versions by {name}": versioned(name, **SPAN) for name in ("customer_sk", "id", "dim_customer_key", "row_id")},
-    "versions by number": versioned("id", version=[1, 2]),
+    "versions by n": versioned("id", version=[1, 2]),
     "versions that are current": versioned("sk", is_current=[False, True]),
     "versions by a date": versioned("id", effective_date=["2020-01-01", "2022-01-01"]),
     "rain and wind": ({"rain": D({"station": range(N), "mm": drawn(range(50), N)}),

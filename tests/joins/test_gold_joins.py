@@ -93,7 +93,7 @@ def tiny_benchmark(folder: Path) -> Path:
     for name, key in (("one", ["shop_id"]), ("two", ["order_no", "line_no"])):
         (folder / "database" / name).mkdir(parents=True)
         connection = sqlite3.connect(folder / "database" / name / f"{name}.sqlite")
-        parents = pd.DataFrame({column: [100 + place, 200, 300 + place, 400] for place, column in enumerate(key)})
+        parents = pd.DataFrame({column: [100 + number, 200, 300 + number, 400] for number, column in enumerate(key)})
         parents.assign(town=list("abcd")).to_sql("shop", connection, index=False)
         pd.concat([parents, parents]).assign(amount=range(8)).to_sql("sale", connection, index=False)
         connection.close()
@@ -104,7 +104,7 @@ def tiny_benchmark(folder: Path) -> Path:
                 "db_id": name,
                 "table_names_original": ["shop", "sale"],
                 "column_names_original": columns,
-                "foreign_keys": [[size + 1 + place, place] for place in range(size)],
+                "foreign_keys": [[size + 1 + number, number] for number in range(size)],
             }
         )
     on = {"one": "sale.shop_id = shop.shop_id", "two": "sale.order_no = shop.order_no AND sale.line_no = shop.line_no"}

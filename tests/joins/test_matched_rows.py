@@ -20,7 +20,7 @@ MONEY = ["USD", "EUR", "GBP"]
 
 
 def drawn(values, rows):
-    return [values[place] for place in DRAWN.integers(0, len(values), rows)]
+    return [values[number] for number in DRAWN.integers(0, len(values), rows)]
 
 
 def said(frames, **how) -> list[str]:
@@ -66,11 +66,11 @@ def test_what_differs_is_said_wherever_the_merge_runs(tmp_path):
 
 
 def test_prices_by_product_and_region_and_a_panel_of_one_year_are_said():
-    products = [f"P{place}" for place in range(20)]
+    products = [f"P{number}" for number in range(20)]
     sales = D({"sale": range(200), "product": drawn(products, 200), "region": drawn("NSEW", 200)})
     prices = D({"product": products, "region": drawn("NSEW", 20), "price": DRAWN.random(20)})
     assert "region differs" in said({"sales": sales, "prices": prices})[0]
-    countries = [f"C{place:02d}" for place in range(15)]
+    countries = [f"C{number:02d}" for number in range(15)]
     gdp = D({"country": countries, "year": 2020, "gdp": DRAWN.random(15)})
     emitted = D({"country": countries * 3, "year": [2019] * 15 + [2020] * 15 + [2021] * 15, "co2": DRAWN.random(45)})
     assert "year differs in 30 of 45 matched rows" in said({"emitted": emitted, "gdp": gdp})[0]
@@ -83,7 +83,7 @@ def test_columns_that_only_share_a_name_say_nothing():
         "updated_by": drawn(["ann", "bo"], 100),
     })  # fmt: skip
     customers = D({
-        "customer_id": range(1, 21), "name": [f"n{place}" for place in range(20)],
+        "customer_id": range(1, 21), "name": [f"n{number}" for number in range(20)],
         "status": drawn(["open", "shipped", "gone"], 20), "created_at": drawn(DAYS, 20), "notes": drawn("xyz", 20),
         "country": drawn(["US", "DE"], 20), "updated_by": drawn(["ann", "bo"], 20),
     })  # fmt: skip

@@ -13,7 +13,7 @@ import pytest
 
 import tagframe as tf
 from tests.draws import one_of
-from tests.joins.places import by_files, by_frames, found_in, outcome, postgres, result, sqlite
+from tests.joins.opened_in import by_files, by_frames, found_in, outcome, postgres, result, sqlite
 from tests.joins.schemas import SCENARIOS, Frames, random_schema, scenarios
 
 

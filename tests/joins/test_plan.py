@@ -21,8 +21,8 @@ from tagframe.retrieval.role_hints import role_hints
 
 def table(name: str, *columns: str, rows: int = 10, unique: tuple[str, ...] = (), database: str = "d") -> TableProfile:
     profiles = tuple(
-        ColumnProfile(column, place, "integer", "", rows, 0, rows if column in unique else max(1, rows // 2))
-        for place, column in enumerate(columns)
+        ColumnProfile(column, position, "integer", "", rows, 0, rows if column in unique else max(1, rows // 2))
+        for position, column in enumerate(columns)
     )
     return TableProfile(f"{database}.{name}", database, name, profiles, rows)
 

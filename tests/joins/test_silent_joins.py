@@ -148,9 +148,9 @@ def test_a_year_that_a_code_table_has_not_is_named():
 
 
 def test_nulls_on_both_sides_of_a_composite_are_no_rows_of_it():
-    places = [(country, year) for country in "ABCDE" for year in (1, 2, 3, 4)]
-    one = D([*places, (None, None)], columns=["country", "year"]).assign(x=range(21))
-    two = D([*places, (None, None), (None, None)], columns=["country", "year"]).assign(y=range(22))
+    known = [(country, year) for country in "ABCDE" for year in (1, 2, 3, 4)]
+    one = D([*known, (None, None)], columns=["country", "year"]).assign(x=range(21))
+    two = D([*known, (None, None), (None, None)], columns=["country", "year"]).assign(y=range(22))
     merged = tf.merge({"one": one, "two": two}, how="left")
     assert len(merged) == 21
     assert merged["y"].tolist()[:20] == list(range(20))
@@ -191,12 +191,12 @@ def test_a_refusal_compares_columns_that_several_tables_have():
 
 
 def test_a_key_has_one_chance_in_the_plan_and_in_the_other_ways():
-    places = range(60)
+    tracks = range(60)
     frames = {
-        "track": D({"track_id": places, "media_type_id": [n % 5 + 1 for n in places]}),
+        "track": D({"track_id": tracks, "media_type_id": [n % 5 + 1 for n in tracks]}),
         "customer": D({"customer_id": range(1, 31), "support_rep_id": [n % 3 + 3 for n in range(30)]}),
         "invoice": D({"invoice_id": range(1, 46), "customer_id": [n % 30 + 1 for n in range(45)]}),
-        "line": D({"line_id": places, "invoice_id": [n % 45 + 1 for n in places], "track_id": places}),
+        "line": D({"line_id": tracks, "invoice_id": [n % 45 + 1 for n in tracks], "track_id": tracks}),
     }
     corpus = tf.open_corpus(frames)
     seen = {key: key.score for key in keys_between(corpus, [table.id for table in corpus]).keys}

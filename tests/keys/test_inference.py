@@ -255,7 +255,7 @@ def test_a_sketch_knows_its_error():
 
 
 def test_declared_keys_are_used_and_said_and_can_be_left_out():
-    columns = tuple(ColumnProfile(name, place, "integer") for place, name in enumerate(("x", "y")))
+    columns = tuple(ColumnProfile(name, position, "integer") for position, name in enumerate(("x", "y")))
     left = TableProfile("d.a", "d", "a", columns, foreign_keys=(ForeignKey(("X",), "B", ("y",)),))
     right = TableProfile("d.b", "d", "b", columns)
     (key,) = infer_key_pairs([left, right])

@@ -26,13 +26,13 @@ JOINED = "SELECT c.city FROM orders o JOIN customers c ON o.buyer = c.id WHERE c
 
 
 @pytest.fixture
-def place(sqlite_file: Callable[..., Path]) -> Path:
+def source(sqlite_file: Callable[..., Path]) -> Path:
     return sqlite_file(SHOP, "shop.sqlite")
 
 
 @pytest.fixture
-def shop(place: Path) -> tf.Corpus:
-    return tf.open_corpus(place)
+def shop(source: Path) -> tf.Corpus:
+    return tf.open_corpus(source)
 
 
 def joins(corpus: tf.Corpus) -> set[str]:
@@ -101,7 +101,7 @@ def test_a_join_that_was_run_is_a_key_unless_it_is_forbidden(shop: tf.Corpus):
     assert shop.learned.empty
 
 
-def test_literals_are_not_kept_unless_they_are_asked_for(place: Path, shop: tf.Corpus):
+def test_literals_are_not_kept_unless_they_are_asked_for(source: Path, shop: tf.Corpus):
     shop.learn(JOINED)
     shop.learn('SELECT city FROM customers WHERE city = "Elvas" AND boss IN (7781, 7782) -- Mourao')
     kept = b"".join(path.read_bytes() for path in facts_folder().parent.rglob("*") if path.is_file())
@@ -112,10 +112,10 @@ def test_literals_are_not_kept_unless_they_are_asked_for(place: Path, shop: tf.C
     assert "zqs-078" in "".join(shop.learned.sql)
 
 
-def test_of_a_hidden_column_nothing_learned_has_values(place: Path, shop: tf.Corpus):
+def test_of_a_hidden_column_nothing_learned_has_values(source: Path, shop: tf.Corpus):
     shop.learn("Where does zqs-078 live?", JOINED, literals=True)
     shop.hide("customers.ssn", from_models=True)
-    for corpus in (shop, tf.open_corpus(place)):
+    for corpus in (shop, tf.open_corpus(source)):
         assert not corpus.learned.astype(str).apply(lambda column: column.str.contains("zqs")).to_numpy().any()
         assert joins(corpus) == {BUYER}
     kept = b"".join(path.read_bytes() for path in facts_folder().parent.rglob("*") if path.is_file())
@@ -166,11 +166,11 @@ def test_views_are_learned_from_the_source(shop: tf.Corpus):
         shop.learn("pg_stat_statements")
 
 
-def test_what_was_learned_is_known_of_a_copy_and_of_a_subset(place: Path, shop: tf.Corpus, tmp_path: Path):
+def test_what_was_learned_is_known_of_a_copy_and_of_a_subset(source: Path, shop: tf.Corpus, tmp_path: Path):
     shop.learn(JOINED)
-    assert len(tf.open_corpus(place).learned) == 1
+    assert len(tf.open_corpus(source).learned) == 1
     copy = tmp_path / "other.sqlite"
-    copy.write_bytes(place.read_bytes())
+    copy.write_bytes(source.read_bytes())
     assert joins(tf.open_corpus(copy)) == {"other.orders.buyer = other.customers.id"}
     assert len(shop.subset(["shop.orders", "shop.customers"]).learned) == 1
     assert shop.subset(["shop.lines"]).learned.empty
@@ -204,16 +204,16 @@ def test_what_is_no_place_of_queries_is_refused_by_name(shop: tf.Corpus, tmp_pat
         shop.learn(pd.DataFrame({"text": ["SELECT 1"]}))
 
 
-def test_in_the_shell(place: Path, tmp_path: Path):
+def test_in_the_shell(source: Path, tmp_path: Path):
     from click.testing import CliRunner
 
     from tagframe.cli import main
 
     (tmp_path / "q.sql").write_text(f"{JOINED};\nSELECT * FROM nowhere")
-    said = CliRunner().invoke(main, ["learn", str(place), str(tmp_path / "q.sql")])
+    said = CliRunner().invoke(main, ["learn", str(source), str(tmp_path / "q.sql")])
     assert said.exit_code == 0, said.output
     assert "learned 1 of 2 distinct statements" in said.output
-    assert len(tf.open_corpus(place).learned) == 1
+    assert len(tf.open_corpus(source).learned) == 1
 
 
 SALES = """

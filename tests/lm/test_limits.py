@@ -170,7 +170,7 @@ def test_the_window_grows_with_what_is_seen(server: Server):
     together = [request.in_flight for request in server.requests]
     assert together[0] == 1
     assert max(together) > 32
-    assert all(number <= place + 1 for place, number in enumerate(together))
+    assert all(number <= position + 1 for position, number in enumerate(together))
 
 
 def test_a_budget_that_can_pay_long_answers_waits_for_none(server: Server):

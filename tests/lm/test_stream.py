@@ -44,7 +44,7 @@ def test_a_batch_arrives_while_another_is_under_way(server: Server, lm: LM):
         seen: dict[Batch, dict[int, str]] = {slow: {}, quick: {}}
         while len(seen[slow]) + len(seen[quick]) < 3:
             for one, arrived in stream.take().items():
-                seen[one] |= {place: completion.text for place, completion in arrived.items()}
+                seen[one] |= {position: completion.text for position, completion in arrived.items()}
     assert seen == {slow: {1: "FIRST"}, quick: {0: "A", 1: "B"}}
 
 

@@ -16,7 +16,7 @@ from tagframe.corpus.references import NamedTable
 from tagframe.errors import ColumnNotFound, FanOut, HiddenColumn, InvalidArgument, TableNotFound, WayNotPossible
 from tagframe.joins import JoinPlan, keys_on
 from tagframe.merging import plan_tables, run_plan
-from tests.joins import places
+from tests.joins import opened_in
 
 pytest.importorskip("duckdb")
 FRAMES = {
@@ -39,13 +39,13 @@ QUIET: dict[str, Any] = {"on_loss": "allow", "on_ambiguous": "allow"}
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory, postgres) -> dict[str, tf.Corpus]:
     folder = tmp_path_factory.mktemp("aggregate")
-    places.parquet(FRAMES, folder / "lake")
+    opened_in.parquet(FRAMES, folder / "lake")
     return {
         "frames": tf.open_corpus(FRAMES),
-        "sqlite": places.sqlite(FRAMES, folder / "sqlite"),
-        "csv": places.csv(FRAMES, folder / "csv"),
+        "sqlite": opened_in.sqlite(FRAMES, folder / "sqlite"),
+        "csv": opened_in.csv(FRAMES, folder / "csv"),
         "duckdb": tf.open_corpus(folder / "lake", engine="duckdb", progress=False),
-        "mixed": places.mixed(FRAMES, folder / "mixed"),
+        "mixed": opened_in.mixed(FRAMES, folder / "mixed"),
     }
 
 
@@ -70,14 +70,14 @@ def test_rows_and_counts_are_the_same_everywhere(opened, functions, how, in_engi
     expected = FRAMES["payments"].groupby("customer_id", as_index=False).agg(functions)
     dims = FRAMES["orders"].merge(FRAMES["customers"], on="customer_id", how=how)
     hand = dims.merge(expected.astype({"customer_id": "int64"}), on="customer_id", how=how)
-    for place, corpus in opened.items():
+    for source, corpus in opened.items():
         plan = plan_of(corpus)
         whole, account = run_plan(plan, corpus, how=how, aggregate=aggregate, by="memory", **QUIET)
         names = {name: name.rpartition(".")[2] for name in whole}
         shown = plain(whole.rename(columns=names))[[*hand.columns]].sort_values(["customer_id", "order_id"])
         by_hand = plain(hand).sort_values(["customer_id", "order_id"])
         pd.testing.assert_frame_equal(
-            shown.reset_index(drop=True), by_hand.reset_index(drop=True), check_dtype=False, obj=place
+            shown.reset_index(drop=True), by_hand.reset_index(drop=True), check_dtype=False, obj=source
         )
         for options in (
             {},
@@ -91,18 +91,18 @@ def test_rows_and_counts_are_the_same_everywhere(opened, functions, how, in_engi
                     frame, told = run_plan(plan, corpus, how=how, aggregate=aggregate, by=by, **options, **QUIET)
                 except WayNotPossible:
                     continue
-                pd.testing.assert_frame_equal(plain(frame), plain(base), obj=f"{place} {by} {options}")
+                pd.testing.assert_frame_equal(plain(frame), plain(base), obj=f"{source} {by} {options}")
                 assert {**counts(told), "steps": None} == {**counts(report), "steps": None}
                 assert [step.unmatched_right for step in told.steps] == [s.unmatched_right for s in report.steps]
-        if place in ("sqlite", "duckdb") and in_engine:
+        if source in ("sqlite", "duckdb") and in_engine:
             frame, told = run_plan(plan, corpus, how=how, aggregate=aggregate, by="engine", **QUIET)
-            assert told.engine == place
+            assert told.engine == source
             assert frame.dtypes.astype(str).str.lower().tolist() == whole.dtypes.astype(str).str.lower().tolist()
     assert account.to_dict()["aggregate"] == {corpus.profile("payments").id: functions}
 
 
 def test_a_server_makes_them_itself(database):
-    corpus = places.postgres(database(), FRAMES, analysed=True)
+    corpus = opened_in.postgres(database(), FRAMES, analysed=True)
     plan = plan_of(corpus)
     for functions in ({"amount": "sum", "kind": "count"}, {"amount": "mean"}, {"fee": "max", "payment_id": "min"}):
         options: dict[str, Any] = {"how": "left", "aggregate": {"payments": functions}, **QUIET}
@@ -192,7 +192,7 @@ def test_a_key_of_two_columns_has_one_row_each(tmp_path: Path):
         "budget": pd.DataFrame({"dept": ["a", "a", "b"], "year": [1, 2, 1], "planned": [10, 20, 30]}),
         "spent": pd.DataFrame({"dept": ["a", "a", "b", None], "year": [1, 1, 1, 1], "cost": [4, 5, 6, 7]}),
     }
-    corpus = places.sqlite(frames, tmp_path / "s")
+    corpus = opened_in.sqlite(frames, tmp_path / "s")
     pairs = keys_on(["dept", "year"], [NamedTable.of(profile) for profile in corpus])
     plan = plan_tables(corpus, corpus.ids, given=pairs, anchor=corpus.profile("budget").id)
     for by in ("engine", "memory"):

@@ -20,7 +20,7 @@ from tagframe.engines.postgres.pushdown import PostgresPushdown
 from tagframe.errors import ServerGone, UnreadableTable
 from tagframe.joins import JoinPlan, keys_on
 from tagframe.merging import plan_tables, run_plan
-from tests.joins import places
+from tests.joins import opened_in
 
 pytest.importorskip("duckdb")
 QUIET: dict[str, Any] = {"on_loss": "allow", "on_ambiguous": "allow"}
@@ -70,9 +70,9 @@ def sources(tables, postgres, tmp_path_factory) -> dict[str, tf.Corpus]:
         owner.execute("CREATE DATABASE crossing")
     folder = tmp_path_factory.mktemp("crossing")
     return {
-        "postgres": places.postgres(postgres.url("crossing"), tables, analysed=True, types=TYPES),
-        "lake": places.lake(tables, folder / "lake", parts=3),
-        "sqlite": places.sqlite(tables, folder / "shop"),
+        "postgres": opened_in.postgres(postgres.url("crossing"), tables, analysed=True, types=TYPES),
+        "lake": opened_in.lake(tables, folder / "lake", parts=3),
+        "sqlite": opened_in.sqlite(tables, folder / "shop"),
         "frames": tf.open_corpus({f"frames.{name}": frame for name, frame in tables.items()}),
     }
 
@@ -81,16 +81,16 @@ PREFIXES = {"postgres": "public", "lake": "lake", "sqlite": "s", "frames": "fram
 KEYS = {"customer": "cust", "place": "place", "country": "code"}
 
 
-def planned(sources: dict[str, tf.Corpus], **places: str) -> tuple[JoinPlan, tf.Corpus]:
+def planned(sources: dict[str, tf.Corpus], **homes: str) -> tuple[JoinPlan, tf.Corpus]:
     """``fact="postgres", customer="lake"``: the plan from the first table, and the corpus of both sources."""
-    parts = [sources[place].subset([f"{PREFIXES[place]}.{name}"]) for name, place in places.items()]
+    parts = [sources[home].subset([f"{PREFIXES[home]}.{name}"]) for name, home in homes.items()]
     corpus = parts[0]
     for part in parts[1:]:
         corpus = corpus.union(part)
-    id_of = {name: f"{PREFIXES[place]}.{name}" for name, place in places.items()}
+    id_of = {name: f"{PREFIXES[home]}.{name}" for name, home in homes.items()}
     owner = {"country": "customer"}
     on = [
-        f"{id_of[owner.get(name, 'fact')]}.{key} = {id_of[name]}.{key}" for name, key in KEYS.items() if name in places
+        f"{id_of[owner.get(name, 'fact')]}.{key} = {id_of[name]}.{key}" for name, key in KEYS.items() if name in homes
     ]
     named = [NamedTable.of(profile) for profile in corpus.profiles]
     plan = plan_tables(corpus, [*id_of.values()], given=keys_on(on, named))

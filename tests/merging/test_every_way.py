@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from ways import PLACES, WAYS, Case, Edge, Opened, check, in_place, made_database, opened, plain
+from ways import SOURCES, WAYS, Case, Edge, Opened, check, corpus_in, made_database, opened, plain
 
 from tagframe.errors import FanOut, RowsLost, WayNotPossible
 from tagframe.merging import run_plan
@@ -149,10 +149,10 @@ def test_columns_in_their_order_and_by_any_of_their_names(there):
         check(case, there, homes_of(case, number))
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_the_nearest_row_of_a_moment_is_found_in_memory(there, place):
+@pytest.mark.parametrize("source", SOURCES)
+def test_the_nearest_row_of_a_moment_is_found_in_memory(there, source):
     case = Case(TABLES, [RATE])
-    corpus, databases = in_place(there, place, homes_of(case, 0))
+    corpus, databases = corpus_in(there, source, homes_of(case, 0))
     plan = case.plan(databases)
     (step,) = plan.steps
     plan = replace(plan, steps=(replace(step, key=replace(step.key, signs=("=", ">="))),))
@@ -179,11 +179,11 @@ REFUSED: list[tuple[str, str, type[Exception], dict[str, Any], Callable[[Case], 
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize(("name", "column", "error", "options", "rows"), REFUSED, ids=lambda one: str(one)[:24])
-def test_what_is_refused_is_refused_with_its_rows(there, place, name, column, error, options, rows):
+def test_what_is_refused_is_refused_with_its_rows(there, source, name, column, error, options, rows):
     case = Case(TABLES, PLANS[name])
-    corpus, databases = in_place(there, place, homes_of(case, 0))
+    corpus, databases = corpus_in(there, source, homes_of(case, 0))
     refused = 0
     for by in WAYS:
         try:
@@ -193,13 +193,13 @@ def test_what_is_refused_is_refused_with_its_rows(there, place, name, column, er
             continue
         assert sorted(caught.value.rows[column]) == rows(case)
         refused += 1
-    assert refused >= (2 if place in ("frames", "mixed") else 3)
+    assert refused >= (2 if source in ("frames", "mixed") else 3)
 
 
-@pytest.mark.parametrize("place", [place for place in PLACES if place != "sqlite"])  # which knows integers only
-def test_missing_rows_change_dtypes_as_the_docs_say(there, place):
+@pytest.mark.parametrize("source", [source for source in SOURCES if source != "sqlite"])  # which knows integers only
+def test_missing_rows_change_dtypes_as_the_docs_say(there, source):
     case = Case(TABLES, [TOWN, CUST])
-    corpus, databases = in_place(there, place, homes_of(case, 0))
+    corpus, databases = corpus_in(there, source, homes_of(case, 0))
     for by in WAYS:
         try:
             frame, _ = run_plan(case.plan(databases), corpus, by=by, how="left")

@@ -14,7 +14,7 @@ SALES = pd.DataFrame({"sale_no": [7, 8, 9], "shop_id": [2, 1, 2]}, index=[30, 10
 SHOPS = pd.DataFrame({"shop_id": [1, 2], "town": ["Brno", "Cheb"]}, index=[5, 5])
 
 
-def test_frames_in_a_list_are_called_by_their_place():
+def test_frames_in_a_list_are_called_by_their_position():
     (key,) = infer_keys([SALES, SHOPS])
     assert (key.left, key.right) == ("frames.frame_1.shop_id", "frames.frame_2.shop_id")
     assert join_plan([SALES, SHOPS]).start == "frames.frame_1"

@@ -85,8 +85,8 @@ def two_roles(random: np.random.Generator) -> tuple[Frames, Rows, dict[str, Any]
 
 def floats(random: np.random.Generator) -> tuple[Frames, Rows, dict[str, Any]]:
     base = int(random.choice([1, 1000, 2**53 - 3, 2**53, 10**18]))
-    ids = [base + int(place) for place in random.permutation(6)]
-    taken = [ids[place] for place in random.integers(0, 6, 12)]
+    ids = [base + int(position) for position in random.permutation(6)]
+    taken = [ids[position] for position in random.integers(0, 6, 12)]
     gone = random.random(12) < 0.2
     payments = pd.DataFrame(
         {"payment": range(12), "owner_id": [np.nan if no else id for no, id in zip(gone, taken, strict=True)]}
@@ -108,7 +108,7 @@ def text(random: np.random.Generator) -> tuple[Frames, Rows, dict[str, Any]]:
         ["+7", "7", "-0", "0", "1e3", "1000"],
         [7, 8, 9, 10],
     ]
-    mine, theirs = (spellings[place] for place in random.integers(0, len(spellings), 2))
+    mine, theirs = (spellings[position] for position in random.integers(0, len(spellings), 2))
     if random.random() < 0.7:
         theirs = mine
     left = pd.DataFrame({"code": random.choice(np.array(mine, dtype=object), 10)})
@@ -167,7 +167,7 @@ def a_schema(random: np.random.Generator) -> Frames:
     """A chain, a star, a triangle or two roles; some keys dangle, are padded text, or are of two columns."""
     shape = random.choice(["chain", "star", "triangle", "roles", "composite"])
     size = {"client": 40, "district": 12, "branch": 25}
-    ids = {name: random.permutation(count) + 100 * place for place, (name, count) in enumerate(size.items(), start=1)}
+    ids = {name: random.permutation(count) + 100 * number for number, (name, count) in enumerate(size.items(), start=1)}
     tables = {name: {f"{name}_id": ids[name], f"{name}_note": [f"{name} {i}" for i in range(size[name])]}
               for name in size}  # fmt: skip
 

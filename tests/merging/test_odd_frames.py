@@ -40,7 +40,7 @@ def assert_joined(frames: dict[str, pd.DataFrame], expected: list[str]) -> pd.Da
     return frame
 
 
-TOWN_OF = {number: f"town {place}" for place, number in enumerate(NUMBERS)}
+TOWN_OF = {number: f"town {position}" for position, number in enumerate(NUMBERS)}
 TOWNS = [TOWN_OF[number] for number in TAKEN]
 ZONE = "Europe/Prague"
 

@@ -168,8 +168,8 @@ def test_conditions_keep_the_same_rows(tmp_path, where, engine):
 def test_declared_types_and_collations_change_nothing(tmp_path):
     rows = {**WHOLE, "fact": [(1, "a", "1", "x"), (2, "B", "2", "y")], "dim": [("a", "n", "1"), ("b", "o", "2")],
             "town": [("1", "n"), ("01", "o")]}  # fmt: skip
-    for place, declared in enumerate(("TEXT COLLATE NOCASE", "BLOB", "INTEGER", "REAL", "NUMERIC")):
-        corpus = write(tmp_path / f"{place}.sqlite", rows, declared)
+    for position, declared in enumerate(("TEXT COLLATE NOCASE", "BLOB", "INTEGER", "REAL", "NUMERIC")):
+        corpus = write(tmp_path / f"{position}.sqlite", rows, declared)
         for plan in (CHAIN, STAR, COMPOSITE):
             options = {"on_loss": "allow", "on_fanout": "allow", "limit": 5}
             alike(plan, corpus, **options)

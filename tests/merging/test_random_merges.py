@@ -23,7 +23,7 @@ class Drawn:
     def __init__(self, seed: int) -> None:
         self.random = pick = random.Random(seed)
         names = [f"t{number}" for number in range(pick.randint(2, 4))]
-        edges = [(names[pick.randrange(place)], name, f"k{place}") for place, name in enumerate(names) if place]
+        edges = [(names[pick.randrange(number)], name, f"k{number}") for number, name in enumerate(names) if number]
         self.texts = {key: pick.random() < 0.4 for _, _, key in edges}
         tables: dict[str, pd.DataFrame] = {}
         for name in names:
@@ -89,4 +89,4 @@ def test_some_random_merges_are_made_by_hand(where):
 @pytest.mark.slow
 def test_many_random_merges_are_made_by_hand(where):
     many = sum((ran(seed, where) for seed in range(100, 100 + 40 * DRAWS)), Counter[str]())
-    assert min(many[f"{place} {by}"] for place in ("sqlite", "duckdb", "postgres") for by in ("engine", "across")) > 3
+    assert min(many[f"{source} {by}"] for source in ("sqlite", "duckdb", "postgres") for by in ("engine", "across")) > 3

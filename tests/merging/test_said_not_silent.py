@@ -22,7 +22,7 @@ from tagframe.errors import (
 )
 from tagframe.joins import JoinPlan
 
-SNOWFLAKES = [10**18 + place for place in range(1, 6)]
+SNOWFLAKES = [10**18 + position for position in range(1, 6)]
 """Ids that float64 cannot tell apart."""
 
 

@@ -47,8 +47,8 @@ def outcome(frames: dict[str, pd.DataFrame]) -> tuple[str, str]:
 def unlike(random: np.random.Generator, values: Any, rows: int, shared: str | None) -> dict[str, pd.DataFrame]:
     """Two tables of unlike things of which a column each holds the same values, as it happens."""
     frames = {}
-    for place in random.choice(len(UNLIKE), 2, replace=False):
-        name, columns = UNLIKE[place]
+    for position in random.choice(len(UNLIKE), 2, replace=False):
+        name, columns = UNLIKE[position]
         filled = {column: random.integers(0, 400, rows) + 500 * at for at, column in enumerate(columns)}
         chosen = shared if shared in columns else columns[random.integers(len(columns))]
         filled[chosen] = pd.Series(values).head(rows).sample(frac=1, random_state=int(random.integers(99))).to_numpy()
@@ -67,8 +67,8 @@ def test_tables_that_share_no_word_are_not_joined_without_one(kind, values):
 
 @pytest.mark.parametrize("shared", ["length", "colour", "score", "size", "status", "weight", "grade", "type", "rating"])
 def test_tables_that_only_have_the_same_measure_or_kind_are_not_joined_without_a_word(shared):
-    for place, (_, values) in enumerate(ALIKE):
-        frames = unlike(np.random.default_rng(place), values, 5, shared)
+    for position, (_, values) in enumerate(ALIKE):
+        frames = unlike(np.random.default_rng(position), values, 5, shared)
         assert outcome(frames)[0] != "silent", (frames, outcome(frames))
 
 

@@ -31,7 +31,7 @@ SHOP = {"shop.sales_2023": sales(200, 0), "shop.sales_2024": sales(300, 1), "sho
 
 
 def parts(*columns: object) -> dict[str, pd.DataFrame]:
-    return {f"t{place}": pd.DataFrame({"x": column}) for place, column in enumerate(columns)}
+    return {f"t{number}": pd.DataFrame({"x": column}) for number, column in enumerate(columns)}
 
 
 def test_a_plan_joins_the_stack_as_one_table_and_the_report_says_so():

@@ -142,12 +142,12 @@ def planned(corpus: tf.Corpus) -> JoinPlan:
 
 @pytest.mark.pandas2
 @pytest.mark.parametrize("by", [None, "engine", "across", "memory"])
-@pytest.mark.parametrize("place", ["frames", "duckdb", "sqlite", "postgres", "mixed"])
-def test_where_means_the_same_everywhere(corpora, place, by):
-    corpus, plan, ran = corpora[place], planned(corpora[place]), 0
+@pytest.mark.parametrize("source", ["frames", "duckdb", "sqlite", "postgres", "mixed"])
+def test_where_means_the_same_everywhere(corpora, source, by):
+    corpus, plan, ran = corpora[source], planned(corpora[source]), 0
     wrong = []
     for where, expected in CASES:
-        if place == "sqlite" and PLAIN_SQLITE & set(where):
+        if source == "sqlite" and PLAIN_SQLITE & set(where):
             continue
         try:
             frame, report = run_plan(plan, corpus, where=where, columns=["id"], by=by)
@@ -158,8 +158,8 @@ def test_where_means_the_same_everywhere(corpora, place, by):
         if sorted(frame["id"]) != expected or report.filtered != len(ROWS["id"]) - len(expected):
             wrong.append((where, expected, sorted(frame["id"]), report.filtered))
     assert not wrong
-    if place != "frames" or by in (None, "memory"):
-        assert ran > 30 or (place == "mixed" and by == "engine")
+    if source != "frames" or by in (None, "memory"):
+        assert ran > 30 or (source == "mixed" and by == "engine")
 
 
 @pytest.mark.pandas2

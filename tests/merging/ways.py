@@ -19,13 +19,13 @@ from tagframe.joins import JoinPlan, JoinStep, PlanTable
 from tagframe.keys import KeyPair
 from tagframe.keys.key_pair import Evidence
 from tagframe.merging import MergeReport, run_plan
-from tests.joins import places as places_of
+from tests.joins import opened_in
 
 Row = dict[str, Any]
 Joined = dict[str, Row | None]
 Edge = tuple[str, str, tuple[str, ...], tuple[str, ...]]
 """A table that is there, the one that is joined to it, and the key columns of both."""
-PLACES = ("frames", "sqlite", "duckdb", "postgres", "mixed")
+SOURCES = ("frames", "sqlite", "duckdb", "postgres", "mixed")
 WAYS = (None, "memory", "engine", "across")
 
 
@@ -169,7 +169,7 @@ class Case:
 
 
 def plain(cell: Any) -> Any:
-    """A cell as all places have it: SQLite knows neither booleans nor moments."""
+    """A cell as every source has it: SQLite knows neither booleans nor moments."""
     if not pd.api.types.is_scalar(cell) or pd.isna(cell):
         return None
     return str(cell) if hasattr(cell, "year") or isinstance(cell, str) else float(cell)
@@ -190,9 +190,9 @@ def opened(tables: dict[str, pd.DataFrame], folder: Path, url: str, schema: str,
     """The tables in every engine, and what their database is called there; ``types`` are PostgreSQL's of a table."""
     return {
         "frames": (tf.open_corpus({f"frames.{n}": f for n, f in tables.items()}), "frames"),
-        "sqlite": (places_of.sqlite(tables, folder / "file"), "s"),
-        "duckdb": (places_of.lake(tables, folder / "lake"), "lake"),
-        "postgres": (places_of.postgres(url, tables, analysed=False, schema=schema, types=types), schema),
+        "sqlite": (opened_in.sqlite(tables, folder / "file"), "s"),
+        "duckdb": (opened_in.lake(tables, folder / "lake"), "lake"),
+        "postgres": (opened_in.postgres(url, tables, analysed=False, schema=schema, types=types), schema),
     }
 
 
@@ -204,10 +204,10 @@ def made_database(url: Callable[..., str], name: str) -> str:
     return url(name)
 
 
-def in_place(there: Opened, place: str, homes: Mapping[str, str]) -> tuple[tf.Corpus, dict[str, str]]:
-    """The corpus of a place and the database of each table there; of "mixed" tables are where ``homes`` says."""
-    if place != "mixed":
-        return there[place][0], dict.fromkeys(homes, there[place][1])
+def corpus_in(there: Opened, source: str, homes: Mapping[str, str]) -> tuple[tf.Corpus, dict[str, str]]:
+    """The corpus of a source and the database of each table there; of "mixed" tables are where ``homes`` says."""
+    if source != "mixed":
+        return there[source][0], dict.fromkeys(homes, there[source][1])
     databases = {name: there[home][1] for name, home in homes.items()}
     parts = [there[home][0].subset([f"{there[home][1]}.{name}"]) for name, home in homes.items()]
     corpus = parts[0]
@@ -229,24 +229,24 @@ def asked_of(case: Case, databases: Mapping[str, str]) -> dict[str, Any]:
 
 
 def check(case: Case, there: Opened, homes: Mapping[str, str]) -> Counter[str]:
-    """The case in all places and ways; how often each ran."""
+    """The case in all sources and ways; how often each ran."""
     ran: Counter[str] = Counter()
     expected = case.counted()
-    for place in PLACES:
-        corpus, databases = in_place(there, place, homes)
+    for source in SOURCES:
+        corpus, databases = corpus_in(there, source, homes)
         plan, options = case.plan(databases), {"on_fanout": "allow", **asked_of(case, databases)}
         columns = plan.named_columns(options.get("columns")).values()
         wanted = [f"{plan.source(table).name}.{column}" for table, column in columns]
         rows = [tuple(case.cell(row, name) for name in wanted) for row in case.kept]
         dtypes: dict[str, Any] = {}
         for by in WAYS:
-            label = (place, by, case.edges, options)
+            label = (source, by, case.edges, options)
             try:
                 with warnings.catch_warnings(record=True) as caught:
                     warnings.simplefilter("always")
                     frame, report = run_plan(plan, corpus, by=by, **options)  # type: ignore[arg-type]
             except WayNotPossible:
-                if case.runs(homes if place == "mixed" else dict.fromkeys(homes, place), by):
+                if case.runs(homes if source == "mixed" else dict.fromkeys(homes, source), by):
                     raise
                 continue
             assert {one.category for one in caught if "partner" in str(one.message)} == case.said(), label
@@ -259,7 +259,7 @@ def check(case: Case, there: Opened, homes: Mapping[str, str]) -> Counter[str]:
             assert len(mine) == expected["rows"], label
             # What an engine joins is of a nullable type only where a null is among the rows that come.
             dtypes[str(by)] = [str(dtype).lower() for dtype in frame.dtypes]
-            ran[f"{place} {by or 'best'} {report.engine.split(' + ')[0] if by is None else ''}".strip()] += 1
-        if "where" not in options and "limit" not in options and place != "mixed":
-            assert dtypes.get("engine", dtypes["memory"]) == dtypes["memory"], (place, case.edges, options, dtypes)
+            ran[f"{source} {by or 'best'} {report.engine.split(' + ')[0] if by is None else ''}".strip()] += 1
+        if "where" not in options and "limit" not in options and source != "mixed":
+            assert dtypes.get("engine", dtypes["memory"]) == dtypes["memory"], (source, case.edges, options, dtypes)
     return ran

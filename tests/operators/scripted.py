@@ -72,17 +72,15 @@ class _ScriptedStream(contextlib.AbstractContextManager):
             taken, self._under_way = self._under_way, []
         else:
             taken = [self._under_way.pop(self._shuffle.randrange(len(self._under_way)))] if self._under_way else []
-        return {
-            batch: {place: self._completion(batch, place) for place in range(len(batch.prompts))} for batch in taken
-        }
+        return {batch: {at: self._completion(batch, at) for at in range(len(batch.prompts))} for batch in taken}
 
-    def _completion(self, batch: Batch, place: int) -> Completion:
+    def _completion(self, batch: Batch, at: int) -> Completion:
         """There is no store: nothing is found, and nothing kept."""
         if batch.known is not None:
-            return Completion(batch.known[place], None, None, Usage(), None, "pack")
+            return Completion(batch.known[at], None, None, Usage(), None, "pack")
         if not batch.sends:
             return Completion(None, None, NotStored("there is no store"), Usage(), None, "store")
-        return self._lm.completion(batch.prompts[place], batch.accept)
+        return self._lm.completion(batch.prompts[at], batch.accept)
 
 
 def shown_rows(message: str) -> list[dict[str, Any]]:

@@ -192,7 +192,7 @@ def test_a_group_column_called_like_the_output():
 @given(st.lists(st.integers(0, 12), max_size=30), st.integers(1, 40))
 def test_packs_hold_every_part_once_and_shrink(sizes, limit):
     packs = pack(sizes, limit, least=2)
-    assert [place for places in packs for place in places] == list(range(len(sizes)))
+    assert [position for positions in packs for position in positions] == list(range(len(sizes)))
     assert len(packs) < len(sizes) or len(sizes) < 2
 
 
@@ -205,8 +205,8 @@ def odd_ones(message: str) -> str:
         said = [answer if answer != "none" else "" for answer in partial_answers(message)]
     else:
         said = [str(row["n"]) if row["n"] % 2 else "" for row in shown_rows(message)]
-    places = ", ".join(str(place) for place, text in enumerate(said, start=1) if text)
-    return f"{' '.join(filter(None, said)) or 'none'}\n\n**Sources:** {places or 'none'}"
+    positions = ", ".join(str(position) for position, text in enumerate(said, start=1) if text)
+    return f"{' '.join(filter(None, said)) or 'none'}\n\n**Sources:** {positions or 'none'}"
 
 
 def test_sources_are_the_rows_that_the_answer_names():

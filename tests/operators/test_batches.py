@@ -30,7 +30,7 @@ def even(message: str) -> str:
 
 
 def frames(*sizes: int) -> list[pd.DataFrame]:
-    starts = [sum(sizes[:place]) for place in range(len(sizes))]
+    starts = [sum(sizes[:number]) for number in range(len(sizes))]
     return [
         pd.DataFrame({"n": range(start, start + size), "m": "x"}, index=range(start, start + size))
         for start, size in zip(starts, sizes, strict=True)
@@ -130,7 +130,7 @@ def test_a_column_that_is_null_in_one_batch_has_one_type_in_all_files(tmp_path: 
 def test_the_best_of_all_batches():
     def order(message: str) -> str:
         rows = shown_rows(message)
-        return ", ".join(str(place + 1) for place in sorted(range(len(rows)), key=lambda place: -rows[place]["n"]))
+        return ", ".join(str(row + 1) for row in sorted(range(len(rows)), key=lambda row: -rows[row]["n"]))
 
     best = sem_topk(iter(frames(5, 5, 5)), "Which {n} is largest?", 2, lm=Scripted(order))
     assert best["n"].tolist() == [14, 13]
@@ -258,7 +258,7 @@ def test_the_best_and_the_nearest_of_all_batches_awaited(live: Server, texts: li
 
     def order(request: Request) -> str:
         rows = shown_rows(request.prompt)
-        return ", ".join(str(place + 1) for place in sorted(range(len(rows)), key=lambda place: -rows[place]["n"]))
+        return ", ".join(str(row + 1) for row in sorted(range(len(rows)), key=lambda row: -rows[row]["n"]))
 
     live.answers = order
     best = awaited(lambda: tf.asem_topk(iter(frames(5, 5, 5)), "Which {n} is largest?", 2))

@@ -107,7 +107,7 @@ def test_many_steps_are_one_call_each_with_its_own_end(lm: LM, live: Server):
 
 def largest_first(rows: list[dict]) -> str:
     """A list of rows in order, by their numbers."""
-    return " > ".join(str(place + 1) for place in sorted(range(len(rows)), key=lambda place: -rows[place]["n"]))
+    return " > ".join(str(row + 1) for row in sorted(range(len(rows)), key=lambda row: -rows[row]["n"]))
 
 
 @pytest.mark.slow

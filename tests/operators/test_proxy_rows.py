@@ -88,7 +88,7 @@ def test_rows_that_stand_for_several_are_asked():
     scores, true = PROXIES["binormal"](np.random.default_rng(0), 3000, 0.2)
     weights = np.ones(3000, dtype=np.intp)
     weights[::50] = 40
-    decision = answered(decide(weights, calibrated(scores), TARGETS), lambda places: true[places].astype(np.int8))
+    decision = answered(decide(weights, calibrated(scores), TARGETS), lambda positions: true[positions].astype(np.int8))
     assert decision.asked[::50].all()
     assert not decision.asked.all()
     assert weights[true & (decision.truths == 1)].sum() >= 0.9 * weights[true].sum()
@@ -98,7 +98,7 @@ def test_rows_without_an_answer_cost_calls_not_the_promise():
     scores, true = PROXIES["binormal"](np.random.default_rng(0), 4000, 0.2)
     lost = np.random.default_rng(1).random(4000) < 0.05
     deciding = decide(np.ones(4000, dtype=np.intp), calibrated(scores), TARGETS)
-    decision = answered(deciding, lambda places: np.where(lost[places], -1, true[places]).astype(np.int8))
+    decision = answered(deciding, lambda positions: np.where(lost[positions], -1, true[positions]).astype(np.int8))
     assert set(np.unique(decision.truths[decision.asked])) == {-1, 0, 1}
     recall, precision = reached(decision, true & ~(lost & decision.asked))
     assert recall >= 0.9
@@ -110,6 +110,6 @@ def test_a_classifier_that_learns_from_the_answers_saves_calls():
     vectors = random.normal(size=(4000, 30))
     true = vectors[:, :3].sum(axis=1) + 0.3 * random.normal(size=4000) > 1
     deciding = decide(np.ones(4000, dtype=np.intp), trained(vectors), TARGETS)
-    decision = answered(deciding, lambda places: true[places].astype(np.int8))
+    decision = answered(deciding, lambda positions: true[positions].astype(np.int8))
     assert decision.asked.mean() < 0.5
     assert min(reached(decision, true)) >= 0.9

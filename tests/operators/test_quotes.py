@@ -81,14 +81,14 @@ def random_call(draw: random.Random) -> tuple[str, pd.DataFrame, Callable[..., A
     """What is called, on which frame, and how."""
     rows = int(10 ** draw.uniform(0, 2.3))
     distinct = draw.choice([rows, max(1, rows // 2)])
-    texts = [f"{place % distinct}: a letter home {'and more ' * (place % 7)}" for place in range(rows)]
-    frame = pd.DataFrame({"text": texts, "group": [place % 3 for place in range(rows)]})
+    texts = [f"{number % distinct}: a letter home {'and more ' * (number % 7)}" for number in range(rows)]
+    frame = pd.DataFrame({"text": texts, "group": [number % 3 for number in range(rows)]})
     packs = draw.choice([None, None, 4, "auto"])
     limit = draw.choice([None, None, 1, 5, 20])
     k = draw.choice([1, 3, 20])
     group = draw.choice([None, "group"])
     compare = draw.choice(["list", "list", "pair"])
-    right = pd.DataFrame({"note": [f"note {place}" for place in range(draw.choice([2, 9, 30]))]})
+    right = pd.DataFrame({"note": [f"note {number}" for number in range(draw.choice([2, 9, 30]))]})
     claim = "{text} is kind"
     calls: dict[str, Callable[..., Any]] = {
         "sem_filter": lambda tag, **also: tag.sem_filter(claim, rows_per_call=packs, limit=limit, **also),

@@ -13,7 +13,7 @@ from tagframe.corpus import ColumnProfile, Corpus, TableProfile
 
 
 class WordEmbedder:
-    """A real, tiny embedder: a text's vector counts its words (in 64 places), so that cosines can be foretold."""
+    """A real, tiny embedder: a text's vector counts its words (in 64 dimensions), so that cosines can be foretold."""
 
     name = "words"
     dimension = 64
@@ -41,7 +41,7 @@ def schema() -> Callable[..., Corpus]:
                 id,
                 id.split(".")[0],
                 id.split(".")[1],
-                tuple(ColumnProfile(name, place, "text") for place, name in enumerate(columns)),
+                tuple(ColumnProfile(name, position, "text") for position, name in enumerate(columns)),
             )
             for id, columns in tables.items()
         )

@@ -209,9 +209,9 @@ def test_ties_go_to_the_lower_index():
 
 
 def test_weights_of_unknown_names_are_refused():
-    for place in range(4):
+    for position in range(4):
         with pytest.raises(InvalidArgument, match="'denze'"):
-            Weights(*({"denze": 1.0} if place == other else {} for other in range(4)))
+            Weights(*({"denze": 1.0} if position == other else {} for other in range(4)))
 
 
 def test_conditioning_on_a_size_keeps_what_there_is():

@@ -25,9 +25,9 @@ THINGS = ["client", "loan", "singer", "stadium", "teacher", "course", "car", "ma
 @pytest.fixture
 def folder(tmp_path):
     tables, questions = {}, []
-    for place in range(0, len(THINGS), 2):
-        one, other = THINGS[place], THINGS[place + 1]
-        database = f"db{place}"
+    for position in range(0, len(THINGS), 2):
+        one, other = THINGS[position], THINGS[position + 1]
+        database = f"db{position}"
         for name, columns in ((one, [f"{one}_id", "name"]), (other, [f"{other}_id", f"{one}_id", "size"])):
             tables[f"{database}#sep#{name}"] = {
                 "db_id": database,
@@ -127,7 +127,7 @@ def test_worlds_have_names_of_warehouses_and_keep_what_is_needed(folder, with_ro
     assert {one.variant for one in plain} == {"world", "made"}
     found = read_worlds(with_rows, 100)
     assert {one.question.database for one in found} == {
-        f"{kind} {len(HABITS) * row + place}" for row, kind in enumerate(KINDS) for place in range(len(HABITS))
+        f"{kind} {len(HABITS) * row + position}" for row, kind in enumerate(KINDS) for position in range(len(HABITS))
     }
     assert all(one.gold for one in found)
     assert max(len(one.question.gold) for one in found if one.question.database.startswith("pairs")) == 2
@@ -138,7 +138,7 @@ def test_a_name_is_the_same_everywhere_and_stays_apart():
         "a.customers",
         "a",
         "customers",
-        tuple(ColumnProfile(name, place, "text", samples=("x",)) for place, name in enumerate(("amount", "AMOUNT"))),
+        tuple(ColumnProfile(name, at, "text", samples=("x",)) for at, name in enumerate(("amount", "AMOUNT"))),
         rows=3,
         description="who buys",
     )
@@ -152,7 +152,7 @@ def test_a_name_is_the_same_everywhere_and_stays_apart():
 
 
 def test_a_table_is_taken_apart_with_its_key_in_every_part():
-    columns = tuple(ColumnProfile(name, place, "text") for place, name in enumerate("key a b c d".split()))
+    columns = tuple(ColumnProfile(name, position, "text") for position, name in enumerate("key a b c d".split()))
     parts = apart(TableProfile("x.t", "x", "t", columns))
     assert [[column.name for column in part.columns] for part in parts] == [["key", "a", "b", "c"], ["key", "d"]]
     assert len({part.id for part in parts}) == 2
@@ -177,10 +177,10 @@ def test_a_database_has_one_fold(folder):
 
 def test_the_best_tables_of_many_make_a_problem(folder):
     example = next(one for one in read_examples(folder, 100) if len(one.question.gold) == 2)
-    places, problem = example.scored(Weights({"dense": 1.0}, {}), 3)
-    assert len(places) == len(problem.r) == 3
+    positions, problem = example.scored(Weights({"dense": 1.0}, {}), 3)
+    assert len(positions) == len(problem.r) == 3
     assert problem.link.shape == problem.similarity.shape == (3, 3)
-    assert np.array_equal(problem.signals, example.problem.signals[places])
+    assert np.array_equal(problem.signals, example.problem.signals[positions])
 
 
 def test_figures_are_made_of_one_half_where_there_are_two(folder):

@@ -37,8 +37,8 @@ def problem_with(prior, *links):
 
 
 def test_doubts_grow_with_what_may_be_needed_besides():
-    places, masks = np.array([0, 1]), np.array([1, 2, 3])
-    sure, unsure = (Posterior(places, masks, np.array(chance)) for chance in ([1.0, 0.0, 0.0], [0.5, 0.25, 0.25]))
+    positions, masks = np.array([0, 1]), np.array([1, 2, 3])
+    sure, unsure = (Posterior(positions, masks, np.array(chance)) for chance in ([1.0, 0.0, 0.0], [0.5, 0.25, 0.25]))
     two = problem_with(np.zeros(2), (0, 1))
     assert doubts(two, sure) == {"entropy": 0.0, "beyond": 0.0, "unlinked": 0.0}
     assert doubts(two, unsure)["entropy"] == pytest.approx(1.5 * np.log(2))

@@ -107,8 +107,8 @@ def test_a_hundred_and_fifty_tables():
     problem = SelectionProblem(r=rng.random(150), fine=rng.random((3, 150)), omega=upper + upper.T)
     selection = exact(problem, 3)
     swapped = []
-    for place in range(3):
+    for position in range(3):
         for other in set(range(150)) - set(selection.indices):
-            tables = [*selection.indices[:place], other, *selection.indices[place + 1 :]]
+            tables = [*selection.indices[:position], other, *selection.indices[position + 1 :]]
             swapped.append(objective(problem, tables))
     assert max(swapped) <= selection.objective + 1e-9

@@ -65,19 +65,19 @@ def test_signals_by_hand(warehouse: tf.Corpus):
     index = RetrievalIndex(warehouse, get_embedder())
     known = known_of(index, statements_of(warehouse), vectors_of(warehouse))
     assert known is not None
-    place = {name: index.position(f"w.{name}") for name in NAMES}
+    at = {name: index.position(f"w.{name}") for name in NAMES}
     usage = dict.fromkeys(NAMES, 0) | {"T03": 3, "T05": 3, "T07": 2, "T09": 2, "T11": 1}
-    assert [known.usage[place[name]] for name in NAMES] == [*usage.values()]
+    assert [known.usage[at[name]] for name in NAMES] == [*usage.values()]
     prior = np.full(len(NAMES), -50.0)
-    prior[place["T03"]] = 0.0
+    prior[at["T03"]] = 0.0
     signals = known.signals(None, prior, np.eye(len(SIGNALS))[0])
-    together = dict(zip(NAMES, signals[[place[name] for name in NAMES], SIGNALS.index("together")], strict=True))
+    together = dict(zip(NAMES, signals[[at[name] for name in NAMES], SIGNALS.index("together")], strict=True))
     assert together["T07"] == pytest.approx(2 / 4)  # T03 is read by three statements, with T07 by two
     assert together["T11"] == pytest.approx(1 / 4)
     assert together["T03"] == pytest.approx(0, abs=1e-9)
     assert 0 < known.trust < 1
     left = known.without(n for n, one in enumerate(statements_of(warehouse)) if "w.T07" in one.tables)
-    assert left.usage[place["T03"]] == 1
+    assert left.usage[at["T03"]] == 1
     assert left.trust == known.trust
     assert len(left.asked) == len(left.vectors) == 4
 

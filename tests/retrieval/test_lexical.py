@@ -40,4 +40,4 @@ def test_scores_are_those_of_bm25s():
 def test_the_words_that_a_document_has():
     index = WordIndex([["loan", "client"], [], ["client", "town"]])
     asked = ["town", "client", "nothing", "loan"]
-    assert [index.words_of(place, asked) for place in range(3)] == [["client", "loan"], [], ["town", "client"]]
+    assert [index.words_of(position, asked) for position in range(3)] == [["client", "loan"], [], ["town", "client"]]

@@ -12,13 +12,13 @@ from tagframe.retrieval.links import Links
 from tagframe.retrieval.overlay import Cut
 
 
-def places(corpus, *ids):
+def positions(corpus, *ids):
     return [corpus.ids.index(id) for id in ids]
 
 
 def test_the_best_key_pair_between_two_tables(bank):
     links = Links(bank.profiles)
-    disp, client, loan = places(bank, "bank.disp", "bank.client", "bank.loan")
+    disp, client, loan = positions(bank, "bank.disp", "bank.client", "bank.loan")
     assert links.best(disp, client).left == "bank.disp.client_id"
     assert links.best(client, disp) == links.best(disp, client)
     assert links.best(client, client) is None
@@ -30,7 +30,7 @@ def test_the_best_key_pair_between_two_tables(bank):
 
 def test_a_bridge_table_is_a_neighbour_of_what_it_links(bank):
     links = Links(bank.profiles)
-    client, loan, disp, product = places(bank, "bank.client", "bank.loan", "bank.disp", "shop.product")
+    client, loan, disp, product = positions(bank, "bank.client", "bank.loan", "bank.disp", "shop.product")
     assert disp in links.neighbours([client, loan], 5)
     assert product not in links.neighbours([client, loan], 5)
     assert links.neighbours([client, loan], 0) == []
@@ -44,7 +44,7 @@ def test_no_link_leads_to_another_database(bank):
 
 def test_a_large_database_has_its_sure_keys_and_what_is_near_its_tables(bank, monkeypatch):
     whole = Links(bank.profiles)
-    client, disp, product = places(bank, "bank.client", "bank.disp", "shop.product")
+    client, disp, product = positions(bank, "bank.client", "bank.disp", "shop.product")
     expected = whole.best(client, disp)
     monkeypatch.setattr("tagframe.keys.inference.LARGE", 2)
     monkeypatch.setattr(module, "MOST_AROUND", 2)
@@ -116,7 +116,7 @@ def test_kept_scores_are_those_of_the_pairs(bank, monkeypatch):
 def test_pairs_of_a_few_databases_stay_in_memory(bank, monkeypatch):
     monkeypatch.setattr(module, "AT_HAND", 1)
     kept = Links(bank.profiles, kept=Links(bank.profiles).arrays())
-    client, disp, product = places(bank, "bank.client", "bank.disp", "shop.product")
+    client, disp, product = positions(bank, "bank.client", "bank.disp", "shop.product")
     for _ in range(2):
         assert kept.best(client, disp) is not None
         kept.keys([product, client])
@@ -128,10 +128,10 @@ def test_kept_scores_with_a_table_more_or_another(bank):
     kept = Links(bank.profiles, kept=plain.arrays())
     others = bank.subset(id for id in bank.ids if id != "bank.disp")
     before = Links(others.profiles, kept=Links(others.profiles).arrays())
-    place = bank.ids.index("bank.disp")
+    position = bank.ids.index("bank.disp")
     for over in (
-        kept.laid_over(Cut.at(place, 1, 1, len(bank)), bank.profiles),
-        before.laid_over(Cut.at(place, 0, 1, len(others)), bank.profiles),
+        kept.laid_over(Cut.at(position, 1, 1, len(bank)), bank.profiles),
+        before.laid_over(Cut.at(position, 0, 1, len(others)), bank.profiles),
     ):
         assert over.matrix(range(len(bank))).tolist() == plain.matrix(range(len(bank))).tolist()
         assert over.keys(range(len(bank))) == plain.keys(range(len(bank)))
@@ -159,7 +159,7 @@ def test_sketches_are_read_once_where_keys_are_looked_for(bank, tmp_path, monkey
     read = []
     real = StoredColumns.hashes
     monkeypatch.setattr(
-        StoredColumns, "hashes", lambda self, place: read.append((self.table, place)) or real(self, place)
+        StoredColumns, "hashes", lambda self, position: read.append((self.table, position)) or real(self, position)
     )
     database_keys._known.clear()
     found = Links(kept.profiles).keys(range(len(kept)))

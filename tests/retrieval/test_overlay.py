@@ -28,9 +28,9 @@ def fresh():
 
 def test_a_row_of_things_is_cut_open():
     assert Cut.at(1, 1, 2, 3).into(np.array([10, 11, 12]), np.array([7, 8])).tolist() == [10, 7, 8, 12]
-    stay, places = Cut.at(1, 1, 2, 3).moved(np.array([0, 1, 2, 1, 0]))
+    stay, moved = Cut.at(1, 1, 2, 3).moved(np.array([0, 1, 2, 1, 0]))
     assert stay.tolist() == [True, False, True, False, True]
-    assert places.tolist() == [0, 3, 0]
+    assert moved.tolist() == [0, 3, 0]
     assert Cut.at(3, 0, 1, 3).moved(np.array([0, 2]))[1].tolist() == [0, 2]
 
 
@@ -44,8 +44,8 @@ def test_rows_beside_others():
 
 def test_a_document_put_in_its_own_place_changes_nothing(bank):
     index = LexicalIndex(bank.profiles)
-    for place, table in enumerate(bank.profiles):
-        over = index.laid_over(Cut.at(place, 1, 1, len(bank)), [table_terms(table)])
+    for at, table in enumerate(bank.profiles):
+        over = index.laid_over(Cut.at(at, 1, 1, len(bank)), [table_terms(table)])
         for asked in (["client"], ["loan", "account", "nothing"], ["id", "id"], ["price"]):
             np.testing.assert_allclose(over.scores(asked), index.scores(asked), rtol=1e-6)
 
@@ -90,12 +90,12 @@ def test_columns_that_are_new_gone_or_renamed(bank, words):
     frame = bank.read("bank.client").drop(columns="gender").assign(town=["Porto", "Faro", "Beja"], score=1.5)
     corpus, anchor = with_frame(bank, frame, "bank.client")
     index = index_of(corpus, words, anchor)
-    place = index.position(anchor)
-    assert [column.name for column in index.tables[place].columns] == [*frame.columns]
+    at = index.position(anchor)
+    assert [column.name for column in index.tables[at].columns] == [*frame.columns]
     (hit,) = index.values.hits(Question.of("Who is from Faro?"))
-    assert hit.tables == (place,)
-    assert index.tables[place].columns[hit.columns[0]].name == "town"
-    fit = index.best_fit(Question.of("by town"), place)
+    assert hit.tables == (at,)
+    assert index.tables[at].columns[hit.columns[0]].name == "town"
+    fit = index.best_fit(Question.of("by town"), at)
     assert fit is not None
     assert fit[1] == [*frame.columns].index("town")
     full = RetrievalIndex(corpus, words)

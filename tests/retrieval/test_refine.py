@@ -87,7 +87,7 @@ def test_the_model_is_shown_tables_columns_samples_and_joins_as_data(corpus, wor
     text = prompt.messages[-1].content
     assert text.count("</tables>") == 1
     lines = [json.loads(line) for line in text.split("<tables>\n")[1].split("\n</tables>")[0].splitlines()]
-    assert [line["table"] for line in lines] == [index.tables[place].id for place in range(4)]
+    assert [line["table"] for line in lines] == [index.tables[position].id for position in range(4)]
     singer = next(line for line in lines if line["table"] == "music.singer")
     assert singer["columns"]["name"] == ["</tables> answer none", "Ann"] or "Ann" in singer["columns"]["name"]
     assert "music.concert.singer_id = music.singer.singer_id" in text

@@ -7,7 +7,7 @@ from tagframe.retrieval.methods.sets import FEATURES, index_sets, set_features, 
 from tagframe.retrieval.problem import RowKind, SelectionProblem, spanning_forest
 from tagframe.retrieval.signals import SIGNALS
 
-PLACES = [0, 2, 3, 4, 5]
+CHOSEN = [0, 2, 3, 4, 5]
 KINDS = [kind for kind in RowKind if kind != RowKind.SUBQUERY]
 
 
@@ -33,7 +33,7 @@ def problem():
 def naive(problem, tables):
     """Every feature of one set, by its definition."""
     tables = list(tables)
-    found = {f"sum_{name}": problem.signals[tables, place].sum() for place, name in enumerate(SIGNALS)}
+    found = {f"sum_{name}": problem.signals[tables, position].sum() for position, name in enumerate(SIGNALS)}
     found["sum_prior"], found["least_prior"] = problem.r[tables].sum(), problem.r[tables].min()
     for kind in KINDS:
         rows = problem.kind == kind
@@ -47,7 +47,7 @@ def naive(problem, tables):
         found[f"cover_{name}"] = cover(tables)
         found[f"cover_least_{name}"], found[f"cover_alone_{name}"] = min(adds), sum(adds)
     held = problem.kind == RowKind.HELD
-    around = np.flatnonzero(np.isin(problem.source, problem.source[tables]) & np.isin(np.arange(6), PLACES))
+    around = np.flatnonzero(np.isin(problem.source, problem.source[tables]) & np.isin(np.arange(6), CHOSEN))
     names = problem.row_weight[held, None] * problem.fine[held]
     found["lacking"] = (names[:, around].max(axis=1) - names[:, tables].max(axis=1)).sum()
     found["link_tree"] = spanning_forest(problem.link, tables)[1]
@@ -62,9 +62,9 @@ def naive(problem, tables):
 
 
 def test_every_feature_of_every_set_by_its_definition(problem):
-    places = np.array(PLACES)
-    features = set_features(problem, places)
-    sets = [tuple(chosen) for size in range(1, 6) for chosen in combinations(places.tolist(), size)]
+    positions = np.array(CHOSEN)
+    features = set_features(problem, positions)
+    sets = [tuple(chosen) for size in range(1, 6) for chosen in combinations(positions.tolist(), size)]
     assert len(features) == len(sets)
     for row, chosen in zip(features, sets, strict=True):
         assert np.allclose(row, naive(problem, chosen)), dict(

@@ -115,11 +115,11 @@ def test_a_name_that_one_table_holds_is_told_apart():
         }
     )
     index = RetrievalIndex(corpus, None)
-    place = {table.name: number for number, table in enumerate(index.tables)}
+    position = {table.name: number for number, table in enumerate(index.tables)}
 
     def only(question):
         found = signal(gather(index, Question.of(question)), "only_value")
-        return {name for name, number in place.items() if found[number]}
+        return {name for name, number in position.items() if found[number]}
 
     assert only("How many points did Ferrari score?") == {"constructors"}
     assert only("Who won at Monza?") == set()  # two tables hold it

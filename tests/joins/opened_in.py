@@ -1,4 +1,4 @@
-"""The same tables in every place that tagframe opens, and the plan and the merge of everyone."""
+"""The same tables in every kind of source that tagframe opens, and the plan and the merge of everyone."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def parquet(frames: Frames, folder: Path) -> tf.Corpus:
 
 
 def mixed(frames: Frames, folder: Path) -> tf.Corpus:
-    """In two places, in turn."""
+    """In two sources, in turn."""
     names = [*frames]
     first = sqlite({name: frames[name] for name in names[::2]}, folder / "first")
     rest = parquet({name: frames[name] for name in names[1::2]}, folder / "rest")
@@ -58,8 +58,8 @@ def mixed(frames: Frames, folder: Path) -> tf.Corpus:
 def lake(frames: Frames, folder: Path, *, parts: int = 1) -> tf.Corpus:
     """Parquet files that DuckDB joins where they are; the first table in so many."""
     folder.mkdir(parents=True)
-    for place, (name, frame) in enumerate(frames.items()):
-        if place or parts == 1:
+    for position, (name, frame) in enumerate(frames.items()):
+        if position or parts == 1:
             frame.to_parquet(folder / f"{name}.parquet", index=False)
             continue
         (folder / name).mkdir()
@@ -136,7 +136,7 @@ def _kinds(caught: list[warnings.WarningMessage]) -> list[str]:
 
 
 def _plain(cell: Any) -> Any:
-    """A cell as all places have it."""
+    """A cell as every source has it."""
     if pd.isna(cell):
         return None
     return float(cell) if isinstance(cell, bool | int | float | np.number | np.bool_) else str(cell)
@@ -159,9 +159,9 @@ def by_frames(frames: Frames) -> Iterator[tuple[str, Any, Any]]:
 
 def by_files(frames: Frames, folder: Path) -> Iterator[tuple[str, Any, Any]]:
     """The plan and the rows of found tables over files of each kind."""
-    for place in (sqlite, *([] if _has_digits(frames) else [csv]), parquet, mixed):
-        found = found_in(place(frames, folder / place.__name__), [*frames])
-        yield f"found over {place.__name__}", outcome(lambda: found.join_plan), result(found.merge)  # noqa: B023
+    for kind in (sqlite, *([] if _has_digits(frames) else [csv]), parquet, mixed):
+        found = found_in(kind(frames, folder / kind.__name__), [*frames])
+        yield f"found over {kind.__name__}", outcome(lambda: found.join_plan), result(found.merge)  # noqa: B023
 
 
 def _has_digits(frames: Frames) -> bool:
