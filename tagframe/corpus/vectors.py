@@ -189,8 +189,10 @@ def _encoded(
 ) -> tuple[list[str], npt.NDArray[np.float32]]:
     """The documents, in another order, and their vectors."""
     ordered: list[str] = []
-    vectors = np.empty((len(documents), embedder.dimension), dtype=np.float32)
+    vectors = np.empty((0, 0), dtype=np.float32)
     for chunk, found in encoded_in_chunks(embedder, documents, catalogue):
+        if not ordered:  # before, the embedder is not asked how long its vectors are: that may cost a call
+            vectors = np.empty((len(documents), found.shape[1]), dtype=np.float32)
         vectors[len(ordered) : len(ordered) + len(chunk)] = found
         ordered += chunk
     return ordered, vectors

@@ -10,10 +10,10 @@ import psycopg
 import pytest
 
 import tagframe as tf
+from tagframe.corpus import sketching
 from tagframe.engines.postgres.connection import Reading
 from tagframe.errors import ServerGone
 from tagframe.joins import infer
-from tagframe.keys import checking
 from tagframe.keys.checking import contains_in
 from tagframe.keys.inference import infer_key_pairs
 from tagframe.merging import plan_tables
@@ -87,7 +87,7 @@ def test_a_pair_that_names_speak_for_is_kept_or_dropped_by_what_the_server_holds
 
 
 def test_a_server_that_is_slow_tells_nothing_and_one_that_is_gone_is_named(corpus, monkeypatch):
-    monkeypatch.setattr(checking, "SECONDS", 0.001)
+    monkeypatch.setattr(sketching, "SECONDS", 0.001)
     assert contains_in(corpus)("public.sale", "box_id", "public.box", "box_id") is None
     monkeypatch.undo()
 
