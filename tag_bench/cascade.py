@@ -63,11 +63,11 @@ PROXIES: dict[str, Callable[[np.random.Generator, int, float], Drawn]] = {
 
 
 def answered(deciding: Generator[Positions, Truths, Decision], oracle: Callable[[Positions], Truths]) -> Decision:
-    """The decision, by what the oracle says of the rows at the places that it is asked about."""
-    places = next(deciding)
+    """The decision, by what the oracle says of the rows at the positions that it is asked about."""
+    positions = next(deciding)
     while True:
         try:
-            places = deciding.send(oracle(places))
+            positions = deciding.send(oracle(positions))
         except StopIteration as end:
             decision: Decision = end.value
             return decision
@@ -76,7 +76,7 @@ def answered(deciding: Generator[Positions, Truths, Decision], oracle: Callable[
 def decided(scores: npt.NDArray[np.float64], true: npt.NDArray[np.bool_], targets: Targets, seed: int) -> Decision:
     """The decision over rows whose truth an oracle knows."""
     deciding = decide(np.ones(len(true), dtype=np.intp), calibrated(scores), targets, seed)
-    return answered(deciding, lambda places: true[places].astype(np.int8))
+    return answered(deciding, lambda positions: true[positions].astype(np.int8))
 
 
 def reached(decision: Decision, true: npt.NDArray[np.bool_]) -> tuple[float, float]:

@@ -38,7 +38,7 @@ class Question:
         text: the question.
         database: the database that it was written for.
         gold: ids ``database.table`` of the tables of its gold SQL, in lower case.
-        position: its place in the file, from 0.
+        position: its position in the file, from 0.
         sql: that answers it, where the data has that.
     """
 
@@ -92,7 +92,7 @@ def drawn(questions: Sequence[Question], count: int) -> tuple[Question, ...]:
     if len(questions) <= count:
         return tuple(questions)
     chosen = np.random.default_rng(SEED).choice(len(questions), count, replace=False)
-    return tuple(questions[place] for place in sorted(chosen.tolist()))
+    return tuple(questions[position] for position in sorted(chosen.tolist()))
 
 
 def gold_tables(sql: str) -> frozenset[str]:
@@ -187,14 +187,14 @@ def read_coarse(path: Path, tables: Sequence[TableProfile], questions: int) -> F
     given = read_json(path)
     if len(given) != questions:
         raise click.ClickException(f"{path} holds the relevance of {len(given)} questions; there are {questions}")
-    place = {table.id.lower(): position for position, table in enumerate(tables)}
+    position_of = {table.id.lower(): position for position, table in enumerate(tables)}
     relevance = np.zeros((questions, len(tables)))
     for row, scores in zip(relevance, given, strict=True):
         for table, value in scores.items():
             id = table.lower().replace("#sep#", ".")
-            if id not in place:
+            if id not in position_of:
                 raise click.ClickException(f"{path} names {table!r}, which is no table of the data")
-            row[place[id]] = value
+            row[position_of[id]] = value
     return relevance
 
 

@@ -66,7 +66,7 @@ def read_databases(folder: Path) -> list[Database]:
 
         declared = frozenset(frozenset(map(column_id, pair)) for pair in entry["foreign_keys"])
         schema = {
-            table.lower(): tuple(column.lower() for place, column in columns if place == number)
+            table.lower(): tuple(column.lower() for owner, column in columns if owner == number)
             for number, table in enumerate(tables)
         }
         file = folder / "database" / name / f"{name}.sqlite"
@@ -80,11 +80,11 @@ def _schema_only(entry: Mapping[str, Any], uniqueness: Mapping[str, float]) -> I
     rows = 1_000_000  # any number so large keeps the ratio, which is all that is given
     for number, table in enumerate(entry["table_names_original"]):
         columns: list[ColumnProfile] = []
-        for place, name in entry["column_names_original"]:
+        for owner, name in entry["column_names_original"]:
             share = uniqueness.get(f"{entry['db_id']}#sep#{table}#sep#{name}")
-            if place == number and share is None:
+            if owner == number and share is None:
                 columns.append(ColumnProfile(name, len(columns), "text"))
-            elif place == number and share is not None:
+            elif owner == number and share is not None:
                 distinct = round(float(share) * rows)
                 columns.append(ColumnProfile(name, len(columns), "text", rows=rows, nulls=0, distinct=distinct))
         yield TableProfile(f"{entry['db_id']}.{table}", entry["db_id"], table, tuple(columns), rows)

@@ -60,16 +60,16 @@ class Judged:
     @classmethod
     def of(cls, example: Example, weights: Weights) -> Judged:
         """The question by some weights."""
-        places, problem = example.scored(weights, max(POOL, *SIZES))
-        ids = tuple(example.ids[place] for place in places.tolist())
+        positions, problem = example.scored(weights, max(POOL, *SIZES))
+        ids = tuple(example.ids[position] for position in positions.tolist())
         return cls(example, weights, ids, problem, posterior(problem, weights))
 
     def tables(self, size: int | None) -> frozenset[str]:
         """Ids of the tables that the fitted selector gives."""
         return self._named(fitted(self.problem, size, self.weights, self.known).indices)
 
-    def _named(self, places: Iterable[int]) -> frozenset[str]:
-        return frozenset(self.ids[place] for place in places)
+    def _named(self, positions: Iterable[int]) -> frozenset[str]:
+        return frozenset(self.ids[position] for position in positions)
 
     def sets(self) -> tuple[npt.NDArray[np.float64], list[bool]]:
         """What is known of the best set of some sizes, shape (sizes, len(COMPLETE)), and whether it is complete.
@@ -79,12 +79,12 @@ class Judged:
         """
         most = min(MOST, len(self.problem.r))
         sets = [of_size(self.problem, self.known, size) for size in range(1, most + 1)]
-        contained = np.array([self.known.contained(self.known.mask(places)) for places in sets])
+        contained = np.array([self.known.contained(self.known.mask(positions)) for positions in sets])
         facts = {**self.problem.facts, **doubts(self.problem, self.known)}
         features = complete_features(contained, np.arange(1.0, most + 1), facts)
         size = len(fitted(self.problem, None, Weights({}, self.weights.set), self.known).indices)
         around = slice(max(size - 2, 0), size + 1)
-        return features[around], [self.example.question.gold <= self._named(places) for places in sets[around]]
+        return features[around], [self.example.question.gold <= self._named(positions) for positions in sets[around]]
 
 
 def folds(examples: Iterable[Example]) -> dict[tuple[str, str], int]:
@@ -154,7 +154,7 @@ def automatic(judged: Sequence[Judged], complete: Mapping[str, float]) -> dict[s
     for one in judged:
         weights = replace(one.weights, complete=complete)
         selection = fitted(one.problem, None, weights, one.known)
-        ids, gold = frozenset(one.ids[place] for place in selection.indices), one.example.question.gold
+        ids, gold = frozenset(one.ids[position] for position in selection.indices), one.example.question.gold
         hit = len(ids & gold)
         sure = confidence_of(one.problem, one.known, weights, selection.indices)
         rows.append(

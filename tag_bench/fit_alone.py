@@ -37,8 +37,8 @@ def read_alone(folder: Path, count: int, cache: Path | None = None) -> list[Exam
     for example in maker.examples(data.name, "alone", own, count // 2, DOUBLE, None):
         made[example.question.database.lower()].append(example)
     found = []
-    for place, part in enumerate(own):
-        other = own[place - 1]
+    for position, part in enumerate(own):
+        other = own[position - 1]
         index = RetrievalIndex(other.corpus, maker.embedder, declared_keys=False, described=other.described)
         for example in made[part.questions[0].database.lower()]:
             facts = gather(index, Asked.of(example.question.text)).facts if other is not part else None

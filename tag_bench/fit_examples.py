@@ -54,7 +54,7 @@ class Example:
         weight: among other questions.
         ids: shape (n,), of the tables, in lower case.
         problem: over those, all but the first stage's score.
-        gold: places among them that are needed, or None where the corpus lacks one.
+        gold: positions among them that are needed, or None where the corpus lacks one.
         elsewhere: the facts of the question in a corpus without its database; None where they are not known.
     """
 
@@ -69,22 +69,22 @@ class Example:
     elsewhere: Mapping[str, float] | None
 
     def scored(self, weights: Weights, count: int) -> tuple[npt.NDArray[np.intp], SelectionProblem]:
-        """The places and the problem of the tables of the best first stage's score."""
+        """The positions and the problem of the tables of the best first stage's score."""
         prior = weights.prior(self.problem.signals)
-        places = np.sort(best_first(prior)[:count]).astype(np.intp)
-        among = np.ix_(places, places)
+        positions = np.sort(best_first(prior)[:count]).astype(np.intp)
+        among = np.ix_(positions, positions)
         problem = SelectionProblem(
-            r=prior[places],
-            fine=self.problem.fine[:, places],
+            r=prior[positions],
+            fine=self.problem.fine[:, positions],
             kind=self.problem.kind,
             row_weight=self.problem.row_weight,
-            signals=self.problem.signals[places],
-            source=self.problem.source[places],
+            signals=self.problem.signals[positions],
+            source=self.problem.source[positions],
             link=self.problem.link[among],
             similarity=self.problem.similarity[among],
             facts=self.problem.facts,
         )
-        return places, problem
+        return positions, problem
 
 
 def read_examples(folder: Path, count: int, cache: Path | None = None) -> list[Example]:
@@ -219,14 +219,14 @@ def _examples(
             [one for one in data.questions if (one.database.lower() in reported) is half] for half in (False, True)
         ]
         chosen = tuple(one for half in halves for one in drawn(half, count))
-    place = {table.id.lower(): position for position, table in enumerate(index.tables)}
+    position_of = {table.id.lower(): position for position, table in enumerate(index.tables)}
     rough = [SIGNALS.index(name) for name in _ROUGH]
     random = np.random.default_rng(SEED)
     for question in tqdm(chosen, desc=f"{data.name} {variant}".strip(), unit="question", disable=None):
         asked = Asked.of(question.text)
         evidence = gather(index, asked)
-        known = all(table in place for table in question.gold)
-        gold = [place[table] for table in question.gold if table in place]
+        known = all(table in position_of for table in question.gold)
+        gold = [position_of[table] for table in question.gold if table in position_of]
         likely = best_first(evidence.signals[:, rough].sum(axis=1))[:LIKELY]
         others = random.choice(len(index.tables), min(AT_RANDOM, len(index.tables)), replace=False)
         kept = np.union1d(np.union1d(likely, others), np.array(gold, dtype=np.int64)).astype(np.intp)

@@ -171,7 +171,7 @@ def command(folders: tuple[Path, ...], weights: Path | None, output: Any) -> Non
     shown = {folder.resolve().name: read(folder) for folder in folders}
     names = sorted({database.name for databases in shown.values() for database in databases})
     order = np.random.default_rng(SEED).permutation(len(names))
-    fold_of = {names[place]: number % FOLDS for number, place in enumerate(order.tolist())}
+    fold_of = {names[position]: number % FOLDS for number, position in enumerate(order.tolist())}
     forms: dict[str, list[Database]] = {}
     group: list[Pairs | None] = []
     for name, databases in shown.items():

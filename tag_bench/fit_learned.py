@@ -89,12 +89,12 @@ class Case:
         """What is learned of the needed set, the hardest others and some more, and which is the needed one."""
         prepared = among_promising(self.index, self.asked, self.found, weights=weights)
         positions = pool(prepared.problem)
-        place = {prepared.tables[position]: bit for bit, position in enumerate(positions.tolist())}
-        if len(self.gold) > LARGEST or not {*self.gold} <= place.keys():
+        bit_of = {prepared.tables[position]: bit for bit, position in enumerate(positions.tolist())}
+        if len(self.gold) > LARGEST or not {*self.gold} <= bit_of.keys():
             return None
         utilities = weights.utilities(set_features(prepared.problem, positions))
         rows = learned_sets(prepared.problem, positions, utilities)
-        goal = sum(1 << place[table] for table in self.gold)
+        goal = sum(1 << bit_of[table] for table in self.gold)
         needed = int(np.flatnonzero(set_masks(len(positions)) == goal)[0])
         rough = rows @ np.array([1.0, 1.0, 0.0, 4.0, 4.0])
         hardest = np.argsort(-rough, kind="stable")[:_HARDEST]
@@ -118,8 +118,8 @@ def cases(folder: Path, count: int, embedder: KeptEmbedder) -> Iterator[Case]:
 
 def _cases(data: Dataset, embedder: KeptEmbedder) -> Iterator[Case]:
     index = RetrievalIndex(data.corpus, embedder, declared_keys=False, described=data.described)
-    place = {table.id.lower(): position for position, table in enumerate(index.tables)}
-    fit = [one for one in data.questions if one.gold and one.gold <= place.keys()]
+    position_of = {table.id.lower(): position for position, table in enumerate(index.tables)}
+    fit = [one for one in data.questions if one.gold and one.gold <= position_of.keys()]
     gathered: dict[int, tuple[Asked, Evidence]] = {}
     vectors = VectorStore()
     for count in sorted({min(count, len(fit) - 1) for count in COUNTS_OF_FEW}):
@@ -132,7 +132,7 @@ def _cases(data: Dataset, embedder: KeptEmbedder) -> Iterator[Case]:
                     gathered[question.position] = asked, gather(index, asked)
                 asked, found = gathered[question.position]
                 assert lesson is not None
-                gold = tuple(sorted(place[table] for table in question.gold))
+                gold = tuple(sorted(position_of[table] for table in question.gold))
                 yield Case(data.name, index, question, asked, lesson.told(found, question, asked), gold, count)
 
 

@@ -33,7 +33,7 @@ SETS = 160
 
 RANDOM_SETS = 40
 _ROUGH_SIZE = 1.2  # what a further table is worth when the hardest sets are picked
-_SIZES = np.array([place for place, name in enumerate(FEATURES) if name.startswith("size_")])
+_SIZES = np.array([position for position, name in enumerate(FEATURES) if name.startswith("size_")])
 
 _Step = tuple[float, Floats]
 
@@ -120,8 +120,8 @@ def _sets_of(
     example: Example, weights: Weights, random: np.random.Generator
 ) -> tuple[npt.NDArray[np.float32], int] | None:
     """The features of the needed set, the hardest and some others, and which is the needed one."""
-    places, problem = example.scored(weights, SET_POOL)
-    held = places.tolist()
+    positions, problem = example.scored(weights, SET_POOL)
+    held = positions.tolist()
     if not example.gold or not set(example.gold) <= set(held):
         return None
     wanted = [held.index(table) for table in example.gold]

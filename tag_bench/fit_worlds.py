@@ -131,7 +131,7 @@ def _pairs(questions: Sequence[Question], seed: int) -> list[Question]:
     random = np.random.default_rng(seed)
     found = []
     for group in by_database.values():
-        others = (group[place] for place in random.permutation(len(group)).tolist())
+        others = (group[at] for at in random.permutation(len(group)).tolist())
         found += [
             replace(one, text=f"{one.text} {other.text}", gold=one.gold | other.gold)
             for one, other in zip(group, others, strict=True)
@@ -154,7 +154,7 @@ def apart(table: TableProfile) -> list[TableProfile]:
             table,
             id=f"{table.id} {number}",
             name=f"{table.name} {part[0].name}",
-            columns=tuple(replace(column, position=place) for place, column in enumerate([key, *part])),
+            columns=tuple(replace(column, position=at) for at, column in enumerate([key, *part])),
         )
         for number, part in enumerate(parts)
     ]

@@ -66,7 +66,7 @@ def synthetic_lake(tables: int = 1000, columns: int = 10, seed: int = 0) -> Lake
     maker = _Maker(seed)
     names = [f"{adjective}_{noun}" for noun in NOUNS for adjective in ADJECTIVES]
     maker.random.shuffle(names)
-    names = [f"{names[place % len(names)]}{place // len(names) or ''}" for place in range(tables)]
+    names = [f"{names[number % len(names)]}{number // len(names) or ''}" for number in range(tables)]
     dimensions = names[: max(1, 2 * tables // 5)]
     sizes = {name: int(maker.random.integers(20, 20_000)) for name in dimensions}
     own_name = {name: maker.random.random() < 0.5 for name in dimensions}
@@ -94,8 +94,8 @@ def _references(
     keys: set[tuple[str, str]],
 ) -> list[ColumnProfile]:
     made: list[ColumnProfile] = []
-    for place in maker.random.choice(len(dimensions), size=min(3, len(dimensions)), replace=False):
-        target = dimensions[place]
+    for position in maker.random.choice(len(dimensions), size=min(3, len(dimensions)), replace=False):
+        target = dimensions[position]
         values = maker.random.integers(1, sizes[target] + 1, size=rows)
         made.append(maker.column(f"{target}_id", len(made) + 1, rows, values, "integer"))
         keys.add((f"lake.{name}.{target}_id", f"lake.{target}.{f'{target}_id' if own_name[target] else 'id'}"))

@@ -62,8 +62,8 @@ class Lesson:
         """
         ids = {table.id.lower(): table.id for table in index.tables}
         fit = [one for one in data.questions if one.gold and one.gold <= ids.keys()]
-        places = np.random.default_rng(seed).choice(len(fit), min(count, len(fit)), replace=False)
-        chosen = tuple(fit[place] for place in places.tolist())
+        positions = np.random.default_rng(seed).choice(len(fit), min(count, len(fit)), replace=False)
+        chosen = tuple(fit[position] for position in positions.tolist())
         if shuffled:
             others = (*chosen[1:], *chosen[:1])
             chosen = tuple(replace(one, gold=two.gold, sql=two.sql) for one, two in zip(chosen, others, strict=True))

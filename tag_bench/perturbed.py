@@ -107,8 +107,8 @@ def _target_numbered(suffix: str, versions: int) -> Disturbance:
         mine: pd.DataFrame, theirs: pd.DataFrame, key: tuple[str, str], called: str, chance: random.Random
     ) -> list[pd.DataFrame] | None:
         if versions > 1:
-            places = [place for place in range(len(theirs)) for _ in range(chance.randint(1, versions))]
-            theirs = theirs.iloc[places]
+            positions = [position for position in range(len(theirs)) for _ in range(chance.randint(1, versions))]
+            theirs = theirs.iloc[positions]
             group = theirs.groupby(key[1], dropna=False)[key[1]]
             number, size = group.cumcount().tolist(), group.transform("size").tolist()
             ends = [None if n + 1 == all_ else f"{2018 + n}-12-31" for n, all_ in zip(number, size, strict=True)]
@@ -216,6 +216,6 @@ def _sampled(
                 tuple(column.name for column in table.columns),
                 tuple(column.declared_type for column in table.columns),
             )
-            columns = [rows.iloc[:, place].tolist() for place in range(rows.shape[1])]
+            columns = [rows.iloc[:, position].tolist() for position in range(rows.shape[1])]
             tables.append(profile_table(table.database, shape, [Chunk(len(rows), columns)], name=table.name))
     return replace(database, tables=tuple(tables))

@@ -36,7 +36,7 @@ def binaries() -> Path:
     """
     # The package itself is not imported: it would make folders, and it warns where they cannot be as it likes them.
     found = importlib.util.find_spec("pgserver")
-    folders = [Path(place) / "pginstall" / "bin" for place in (found.submodule_search_locations or ())] if found else []
+    folders = [Path(path) / "pginstall" / "bin" for path in (found.submodule_search_locations or ())] if found else []
     folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     for folder in folders:
         if (folder / "initdb").exists() and (folder / "postgres").exists():
@@ -160,9 +160,9 @@ def _reachable(folder: Path, scratch: Path, who: dict[str, Any]) -> Path:
         return folder
     site, copy = folder.parents[2], scratch / "install"
     # The binaries look for the wheel's libraries beside the package.
-    for place in (folder.relative_to(site).parent, Path("pgserver.libs")):
-        if (site / place).exists():
-            shutil.copytree(site / place, copy / place, symlinks=True)
+    for part in (folder.relative_to(site).parent, Path("pgserver.libs")):
+        if (site / part).exists():
+            shutil.copytree(site / part, copy / part, symlinks=True)
     for path in [copy, *copy.rglob("*")]:
         os.chown(path, who["user"], who["group"], follow_symlinks=False)
     return copy / folder.relative_to(site)

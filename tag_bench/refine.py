@@ -55,17 +55,17 @@ def asked_again(dataset: Dataset, choices: Sequence[Mapping[str, Any]]) -> dict[
     """What becomes of each question, by weight."""
     method = METHODS["auto"]
     index = RetrievalIndex(dataset.corpus, get_embedder(), described=dataset.described)
-    places = {table.id.lower(): place for place, table in enumerate(index.tables)}
+    positions = {table.id.lower(): position for position, table in enumerate(index.tables)}
     found: dict[float, list[Outcome]] = defaultdict(list)
     for choice in tqdm(choices, desc=dataset.name, unit="question", disable=None):
         question = dataset.questions[choice["position"]]
         asked = Asked.of(question.text)
         evidence = method.relevance(index, asked, None)
-        shown = [table.lower() for table in choice["candidates"] if table.lower() in places]
+        shown = [table.lower() for table in choice["candidates"] if table.lower() in positions]
         said = Choice(*(tuple(table.lower() for table in choice[part]) for part in ("needed", "maybe")))
         for weight in WEIGHTS:
             looked = np.full(len(index.tables), UNSEEN * weight / WEIGHT)
-            looked[[places[table] for table in shown]] = said.log_odds(shown, weight)
+            looked[[positions[table] for table in shown]] = said.log_odds(shown, weight)
             tables, *by_size = (
                 _selected(method, index, asked, replace(evidence, looked=looked), size) for size in (None, *SIZES)
             )
@@ -78,7 +78,7 @@ def asked_again(dataset: Dataset, choices: Sequence[Mapping[str, Any]]) -> dict[
 def _selected(method: Any, index: RetrievalIndex, asked: Asked, evidence: Any, size: int | None) -> set[str]:
     prepared = method.prepare(index, asked, evidence, None, size)
     selection = method.select(prepared.problem, size)
-    return {index.tables[prepared.tables[place]].id.lower() for place in selection.indices}
+    return {index.tables[prepared.tables[position]].id.lower() for position in selection.indices}
 
 
 def shares(outcomes: Sequence[Outcome]) -> dict[str, Any]:

@@ -128,7 +128,7 @@ def run(
                 started = time.perf_counter()
                 selection = method.select(prepared.problem, size or None)
                 seconds[f"choose@{size}"] = time.perf_counter() - started
-                chosen = [prepared.tables[place] for place in selection.indices]
+                chosen = [prepared.tables[position] for position in selection.indices]
                 tables[size] = tuple(ids[table] for table in chosen)
                 confidence[size] = selection.confidence
                 links = index.links.matrix(chosen)

@@ -40,7 +40,7 @@ PUBLISHED: Mapping[str, Mapping[str, float | None]] = {
 """Of SemBench's paper: Gemini 2.5 Flash, means of five runs over the ten."""
 WRONG = 0.08
 """Share of the reviews of which the scripted model is wrong."""
-_GRADES = {letter: 4 - place for place, letter in enumerate("ABCDF")}
+_GRADES = {letter: 4 - position for position, letter in enumerate("ABCDF")}
 
 
 # --- the truth ----------------------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ class Scripted:
 
     def __call__(self, request: Request) -> str:
         """The answer to a request."""
-        system, user = (str(request.messages[place]["content"]) for place in (0, 1))
+        system, user = (str(request.messages[position]["content"]) for position in (0, 1))
         if "You plan how to join" in system:
             opposite = [["positive", "negative"], ["negative", "positive"]] if "opposite" in user else "equal"
             question = "Is the review positive or negative about the film?"
@@ -193,8 +193,8 @@ class Asked:
     def take(self, arrived: Arrived) -> None:
         """Count what has arrived; rows of packs, which were paid with their packs, are free."""
         for batch, completions in arrived.items():
-            for place, completion in completions.items():
-                prompt = batch.prompts[place]
+            for position, completion in completions.items():
+                prompt = batch.prompts[position]
                 if completion.origin == "pack" or completion.text is None or prompt in self.known:
                     continue
                 if completion.usage.rows == 0:

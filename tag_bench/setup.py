@@ -107,9 +107,9 @@ def command(folder: Path, source: Path) -> None:
     said. Example: python -m tag_bench setup data/bird --from dev.zip; then answers --databases data/bird
     """
     complete = True
-    with unpacked(source) as place:
+    with unpacked(source) as unzipped:
         for name, expected in ROWS.items():
-            files = sorted(place.rglob(f"{name}.sqlite"), key=lambda file: (len(file.parts), str(file)))
+            files = sorted(unzipped.rglob(f"{name}.sqlite"), key=lambda file: (len(file.parts), str(file)))
             if not files:
                 complete = False
                 click.echo(f"{name}: not found in {source}")

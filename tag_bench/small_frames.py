@@ -184,8 +184,8 @@ def unrelated(databases: Sequence[Database], rows: Tables, pairs: int, tables: i
         chosen = chance.sample([*known], tables)
         if any(
             said_by[one] & said_by[other] or known[one].database == known[other].database
-            for place, one in enumerate(chosen)
-            for other in chosen[place + 1 :]
+            for position, one in enumerate(chosen)
+            for other in chosen[position + 1 :]
         ):
             continue
         frames = {

@@ -103,22 +103,22 @@ def schema_tables(schema: Mapping[str, Any]) -> list[TableProfile]:
     """The tables of one database in Spider's ``tables.json`` form."""
     names = schema["table_names_original"]
     columns: list[list[ColumnProfile]] = [[] for _ in names]
-    place: dict[int, tuple[int, str]] = {}
+    ends: dict[int, tuple[int, str]] = {}
     types = schema.get("column_types") or []
     for index, (table, name) in enumerate(schema["column_names_original"]):
         if table < 0:
             continue
         family = _family(str(types[index])) if index < len(types) else "text"
         columns[table].append(ColumnProfile(name, len(columns[table]), family))
-        place[index] = (table, name)
+        ends[index] = (table, name)
     primary: dict[int, tuple[str, ...]] = {}
     for key in schema.get("primary_keys") or []:
-        parts = [place[index] for index in (key if isinstance(key, list) else [key])]
+        parts = [ends[index] for index in (key if isinstance(key, list) else [key])]
         primary[parts[0][0]] = tuple(name for _, name in parts)
     foreign: dict[int, list[ForeignKey]] = {}
     for left, right in schema.get("foreign_keys") or []:
-        table, column = place[left]
-        other, other_column = place[right]
+        table, column = ends[left]
+        other, other_column = ends[right]
         foreign.setdefault(table, []).append(ForeignKey((column,), names[other], (other_column,)))
     database = schema["db_id"]
     return [

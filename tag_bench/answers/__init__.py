@@ -132,12 +132,12 @@ def command(
 
     Example: python -m tag_bench answers --data ../shared/bench/tag_bench --method handwritten --lm judgements --json -
     """
-    places = Databases(databases or data.parent / "bird" / "database", rows, cache or "default")
+    sources = Databases(databases or data.parent / "bird" / "database", rows, cache or "default")
     questions = read_questions(data)
     if lists:
-        click.echo(listing(questions, places))
+        click.echo(listing(questions, sources))
         return
-    asked = chosen(questions, places, wanted)
+    asked = chosen(questions, sources, wanted)
     if records is not None and records.suffix == ".json":
         instead = records.with_suffix(".jsonl")
         raise click.ClickException(f"records are JSON lines, one a question: say --records {instead}")
@@ -147,12 +147,12 @@ def command(
     )
     with model(lm, data) as settings, tf.context(progress=False, **embedding, **settings):
         left = [question for question in asked if question.id not in done]
-        searched = [question.database for question in left if method in OF_ROWS and not places.missing(question)]
-        embedded = embed_rows(places, dict.fromkeys(searched))
+        searched = [question.database for question in left if method in OF_ROWS and not sources.missing(question)]
+        embedded = embed_rows(sources, dict.fromkeys(searched))
         by = get_embedder() if method in OF_ROWS else None
         configured = str(getattr(current().lm, "model", current().lm))
         answering = lm or configured
-        for record in tqdm(ask_all(METHODS[method], left, places), total=len(left), desc=method, unit="question"):
+        for record in tqdm(ask_all(METHODS[method], left, sources), total=len(left), desc=method, unit="question"):
             done[record.id] = record
             if records is not None:
                 append_record(records, record)

@@ -66,14 +66,14 @@ class Judge:
     def _order(self, instruction: str, rows: Sequence[Any]) -> str | None:
         """The better of two rows, or all rows in order; cells that the list does not have come after those it has."""
         for known in self._covering("rankings", "criterion_contains", instruction):
-            places = {cell: place for place, cell in enumerate(known["best_first"])}
-            ranks = [min((places[cell] for cell in _cells(row) if cell in places), default=len(places)) for row in rows]
-            if min(ranks) == len(places):
+            best = {cell: number for number, cell in enumerate(known["best_first"])}
+            ranks = [min((best[cell] for cell in _cells(row) if cell in best), default=len(best)) for row in rows]
+            if min(ranks) == len(best):
                 continue
             order = sorted(range(len(rows)), key=ranks.__getitem__)
             if "Answer with one letter" in instruction:
                 return "AB"[order[0]]
-            return " > ".join(str(place + 1) for place in order)
+            return " > ".join(str(number + 1) for number in order)
         return None
 
     def _value(self, instruction: str, rows: Sequence[Any]) -> str | None:

@@ -73,9 +73,9 @@ def plot(method: str, summary: Mapping[str, Any], path: Path) -> None:
     bars = {f"ours: {method}": ours(summary, "strict_here")} | {name: shares for name, (shares, _) in PUBLISHED.items()}
     width = 0.8 / len(bars)
     for number, (name, shares) in enumerate(bars.items()):
-        places = [place + number * width for place in range(len(COLUMNS))]
-        axes.bar(places, [share or 0 for share in shares], width, label=name)
-    axes.set_xticks([place + 0.4 - width / 2 for place in range(len(COLUMNS))], COLUMNS)
+        positions = [position + number * width for position in range(len(COLUMNS))]
+        axes.bar(positions, [share or 0 for share in shares], width, label=name)
+    axes.set_xticks([position + 0.4 - width / 2 for position in range(len(COLUMNS))], COLUMNS)
     axes.set(ylabel="exact match (%)", title="TAG-Bench; published: other questions, a weaker model", ylim=(0, 100))
     axes.legend()
     figure.savefig(path, dpi=120)

@@ -59,7 +59,7 @@ def _first(said: str) -> tuple[str, str]:
 
 
 class HashedWords:
-    """An embedder: each word of a text counts in one of 256 places."""
+    """An embedder: each word of a text counts in one of 256 dimensions."""
 
     name = "hashed words"
     dimension = 256

@@ -53,7 +53,7 @@ def questions(tables: Sequence[TableProfile], count: int) -> list[str]:
     rng = np.random.default_rng(0)
     found = []
     for _ in range(count):
-        one, other = (tables[place] for place in rng.choice(len(tables), 2, replace=False))
+        one, other = (tables[position] for position in rng.choice(len(tables), 2, replace=False))
         columns = [str(rng.choice([column.name for column in table.columns])) for table in (one, other)]
         found.append(f"Which {one.name} have {columns[0]} above the {columns[1]} of their {other.name} in word 7?")
     return [question.replace("_", " ") for question in found]
@@ -100,19 +100,19 @@ def plot(rows: Sequence[dict[str, Any]], path: Path) -> None:
     figure.savefig(path, dpi=120)
 
 
-def lake(place: str, count: int) -> dict[str, Any]:
+def lake(source: str, count: int) -> dict[str, Any]:
     """What a whole lake costs, from files to answers.
 
     Args:
-        place: the folder of Spider 2's tables, or ``"synthetic"``.
+        source: the folder of Spider 2's tables, or ``"synthetic"``.
         count: questions.
     """
-    if place == lakes.SYNTHETIC:
+    if source == lakes.SYNTHETIC:
         tables, asked = lakes.synthetic_tables(), lakes.synthetic_questions(count)
-    elif (Path(place) / "tables.jsonl.gz").is_file():
-        tables, asked = lakes.spider2_tables(Path(place)), lakes.spider2_questions(Path(place))[:count]
+    elif (Path(source) / "tables.jsonl.gz").is_file():
+        tables, asked = lakes.spider2_tables(Path(source)), lakes.spider2_questions(Path(source))[:count]
     else:
-        raise click.ClickException(f"{place!r} holds no tables.jsonl.gz; or say {lakes.SYNTHETIC!r}")
+        raise click.ClickException(f"{source!r} holds no tables.jsonl.gz; or say {lakes.SYNTHETIC!r}")
     with tempfile.TemporaryDirectory() as scratch:
         folder, catalogue, questions_file = (Path(scratch, name) for name in ("lake", "lake.catalogue", "asked.json"))
         folder.mkdir()
@@ -133,16 +133,16 @@ def lake(place: str, count: int) -> dict[str, Any]:
 @click.command("corpus", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--tables", "sizes", type=click.IntRange(min=5), multiple=True, default=(100, 1000, 10000))
 @click.option("--questions", "count", type=click.IntRange(min=1), default=30, show_default=True, help="Of each corpus.")
-@click.option("--lake", "place", help="A folder of Spider 2's tables, or synthetic: from files to answers.")
+@click.option("--lake", "source", help="A folder of Spider 2's tables, or synthetic: from files to answers.")
 @click.option("--plot", "picture", type=click.Path(path_type=Path), help="Draw the times into this file.")
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
-def command(sizes: tuple[int, ...], count: int, place: str | None, picture: Path | None, output: Any) -> None:
+def command(sizes: tuple[int, ...], count: int, source: str | None, picture: Path | None, output: Any) -> None:
     """Milliseconds a question against the number of tables in the corpus.
 
     Example: python -m tag_bench speed corpus --plot cost.png --json -
     """
-    if place is not None:
-        json.dump(lake(place, count), output, indent=2)
+    if source is not None:
+        json.dump(lake(source, count), output, indent=2)
         output.write("\n")
         return
     rows = [cost(tables, count) for tables in sizes]

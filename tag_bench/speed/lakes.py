@@ -28,7 +28,7 @@ class Table:
     """A table to write.
 
     Attributes:
-        database, name: its place.
+        database, name: what it is called.
         columns: name and SQLite's type of each.
         rows: of its cells.
     """
@@ -107,8 +107,8 @@ def synthetic_tables(tables: int = _TABLES, databases: int = _DATABASES, columns
     for number in range(databases):
         mine = tables * (number + 1) // databases - tables * number // databases
         things = [str(name) for name in random.choice(names, mine, replace=mine > len(names))]
-        things = [f"{name}_{things[:place].count(name) + 1}" if name in things[:place] else name
-                  for place, name in enumerate(things)]  # fmt: skip
+        things = [f"{name}_{things[:position].count(name) + 1}" if name in things[:position] else name
+                  for position, name in enumerate(things)]  # fmt: skip
         for thing in things:
             others = [str(other) for other in random.choice(things, 2) if other != thing]
             own = [f"{thing}_id", *(f"{other}_id" for other in dict.fromkeys(others))]

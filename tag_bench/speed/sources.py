@@ -22,10 +22,10 @@ _TIMEOUT = 1_800
 _QUIET = {"TQDM_DISABLE": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 
-def measure(case: SourceCase, step: str, place: str, folder: Path) -> dict[str, float]:
+def measure(case: SourceCase, step: str, source: str, folder: Path) -> dict[str, float]:
     """The figures of one step."""
     done = subprocess.run(
-        [sys.executable, "-m", "tag_bench.speed.source_cases", case.name, step, place, str(folder)],
+        [sys.executable, "-m", "tag_bench.speed.source_cases", case.name, step, source, str(folder)],
         stdout=subprocess.PIPE, text=True, timeout=_TIMEOUT, check=False, env=os.environ | _QUIET,
     )  # fmt: skip
     if done.returncode:
@@ -37,9 +37,9 @@ def measure(case: SourceCase, step: str, place: str, folder: Path) -> dict[str, 
 def all_steps(case: SourceCase, scale: float) -> dict[str, Any]:
     """The figures of a case, by the names of its steps."""
     result: dict[str, Any] = {"name": case.name, "scale": scale}
-    with tempfile.TemporaryDirectory() as scratch, case.place(Path(scratch), scale) as place:
+    with tempfile.TemporaryDirectory() as scratch, case.source(Path(scratch), scale) as source:
         for step in case.steps:
-            result[step] = measure(case, step, place, Path(scratch))
+            result[step] = measure(case, step, source, Path(scratch))
             click.echo(f"{case.name}, {step}: {result[step]}", err=True)
     return result
 

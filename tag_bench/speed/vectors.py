@@ -35,9 +35,9 @@ _SHARES = (16, 8, 4)
 """One list in so many is looked at."""
 
 
-def texts(place: str, count: int | None) -> list[str]:
+def texts(source: str, count: int | None) -> list[str]:
     """The distinct texts of the columns of a lake, at most so many."""
-    tables = lakes.synthetic_tables() if place == lakes.SYNTHETIC else lakes.spider2_tables(Path(place))
+    tables = lakes.synthetic_tables() if source == lakes.SYNTHETIC else lakes.spider2_tables(Path(source))
     found: dict[str, None] = {}
     for table in tables:
         if count is not None and len(found) >= count:
@@ -109,18 +109,18 @@ def _rounded(started: float, times: float) -> float:
 
 
 @click.command("vectors", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--lake", "place", default=lakes.SYNTHETIC, show_default=True, help="Or a folder of Spider 2's tables.")
+@click.option("--lake", "source", default=lakes.SYNTHETIC, show_default=True, help="Or a folder of Spider 2's tables.")
 @click.option("--texts", "count", type=click.IntRange(min=50), help="Of the lake, at most; all of them if not given.")
 @click.option("--times", type=click.IntRange(min=1), multiple=True, default=(1, 2, 4), help="Sizes, in such lakes.")
 @click.option("--nearest", type=click.IntRange(min=1), default=1000, show_default=True, help="Columns for each text.")
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
-def command(place: str, count: int | None, times: tuple[int, ...], nearest: int, output: Any) -> None:
+def command(source: str, count: int | None, times: tuple[int, ...], nearest: int, output: Any) -> None:
     """CPU milliseconds a question for the vectors of a lake, exactly and with FAISS, on one core.
 
     Example: python -m tag_bench speed vectors --lake ../shared/bench/spider2 --json -
     """
     random = np.random.default_rng(0)
-    vectors = vectors_of(texts(place, count), random)
+    vectors = vectors_of(texts(source, count), random)
     json.dump({"lakes": [compare(repeated(vectors, one, random), nearest, random) for one in times]}, output, indent=2)
     output.write("\n")
 

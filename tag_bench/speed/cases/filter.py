@@ -22,10 +22,10 @@ def answer(request: Request) -> str:
     """The truth about one row, or about each of a pack by its number; as a score where that is asked for."""
     scores = "Score" in str(request.messages[0]["content"]) or MAPPED in str(request.messages)
     said = [
-        (place, str(float(is_praise(int(number))) if scores else is_praise(int(number))))
-        for place, number in _NUMBER.findall(prompt_text(request))
+        (position, str(float(is_praise(int(number))) if scores else is_praise(int(number))))
+        for position, number in _NUMBER.findall(prompt_text(request))
     ]
-    return "\n".join(f"{place}: {word}" if place else word for place, word in said)
+    return "\n".join(f"{position}: {word}" if position else word for position, word in said)
 
 
 def _reviews(count: int) -> list[str]:

@@ -27,8 +27,8 @@ def answer(request: Request) -> str:
         return "Document 1" if shown[0] > shown[1] else "Document 2"
     if text.startswith("A:"):
         return "A" if shown[0] > shown[1] else "B"
-    best_first = sorted(range(len(shown)), key=lambda place: -shown[place])
-    return " > ".join(str(place + 1) for place in best_first)
+    best_first = sorted(range(len(shown)), key=lambda position: -shown[position])
+    return " > ".join(str(position + 1) for position in best_first)
 
 
 def _texts() -> list[str]:

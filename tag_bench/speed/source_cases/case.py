@@ -17,12 +17,12 @@ class SourceCase:
 
     Attributes:
         name: as ``--case`` takes it.
-        place: makes the tables, not measured: from an empty folder that the case may use, and from a share of the
+        source: makes the tables, not measured: from an empty folder that the case may use, and from a share of the
             sizes that the issue names (1 for all), to what a step is told of where they are (a path, a URL).
-        steps: by name, in this order, each in a fresh process that shares the folder with the others: from the place
+        steps: by name, in this order, each in a fresh process that shares the folder with the others: from the source
             and the folder to figures. The runner adds ``peak_mb``, what the process took beyond what it began with.
     """
 
     name: str
-    place: Callable[[Path, float], AbstractContextManager[str]]
+    source: Callable[[Path, float], AbstractContextManager[str]]
     steps: Mapping[str, Callable[[str, Path], Figures]]

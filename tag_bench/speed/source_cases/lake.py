@@ -18,15 +18,15 @@ PASSING = 7
 TABLES = ["orders", "customers", "products"]
 SQL = """
 SELECT o.order_id, o.customer_id, o.product_id, o.amount, o.placed, c.name, c.region_id, p.title, p.price
-FROM read_parquet('{place}/orders/*.parquet') o
-JOIN read_parquet('{place}/customers.parquet') c USING (customer_id)
-JOIN read_parquet('{place}/products.parquet') p USING (product_id)
+FROM read_parquet('{source}/orders/*.parquet') o
+JOIN read_parquet('{source}/customers.parquet') c USING (customer_id)
+JOIN read_parquet('{source}/products.parquet') p USING (product_id)
 WHERE c.region_id = {region}
 """
 
 
 @contextmanager
-def place(folder: Path, scale: float) -> Iterator[str]:
+def source(folder: Path, scale: float) -> Iterator[str]:
     """The files."""
     import duckdb
 
@@ -61,15 +61,15 @@ def _merged(corpus: tf.Corpus, **options: Any) -> tuple[Any, Any]:
     return run_plan(plan_tables(corpus, ids), corpus, on_loss="allow", on_ambiguous="allow", **options)
 
 
-def _open(place: str, folder: Path) -> Figures:
+def _open(source: str, folder: Path) -> Figures:
     started = time.perf_counter()
-    corpus = tf.open_corpus(place, progress=False)
+    corpus = tf.open_corpus(source, progress=False)
     seconds = time.perf_counter() - started
     return {"seconds": seconds, "tables": len(corpus), "rows": float(corpus.profile("orders").rows or 0)}
 
 
-def _merge(place: str, folder: Path) -> Figures:
-    corpus = tf.open_corpus(place, progress=False)
+def _merge(source: str, folder: Path) -> Figures:
+    corpus = tf.open_corpus(source, progress=False)
     started = time.perf_counter()
     frame, _ = _merged(corpus, where={"region_id": PASSING})
     seconds = time.perf_counter() - started
@@ -77,19 +77,19 @@ def _merge(place: str, folder: Path) -> Figures:
     return {"seconds": seconds, "rows": len(frame)}
 
 
-def _sql(place: str, folder: Path) -> Figures:
+def _sql(source: str, folder: Path) -> Figures:
     """What DuckDB takes for the same rows, by hand."""
     import duckdb
 
     connection = duckdb.connect(config={"threads": 2})
     started = time.perf_counter()
-    frame = connection.sql(SQL.format(place=place, region=PASSING)).df()
+    frame = connection.sql(SQL.format(source=source, region=PASSING)).df()
     seconds = time.perf_counter() - started
     return {"seconds": seconds, "rows": len(frame), "ratio": float((folder / "seconds").read_text()) / seconds}
 
 
-def _limit(place: str, folder: Path) -> Figures:
-    corpus = tf.open_corpus(place, progress=False)
+def _limit(source: str, folder: Path) -> Figures:
+    corpus = tf.open_corpus(source, progress=False)
     started = time.perf_counter()
     frame, report = _merged(corpus, limit=100)
     seconds = time.perf_counter() - started
@@ -98,4 +98,4 @@ def _limit(place: str, folder: Path) -> Figures:
     return {"seconds": seconds, "rows": len(frame), "report_seconds": time.perf_counter() - started, "counted": counted}
 
 
-LAKE = SourceCase("lake", place, {"open": _open, "again": _open, "merge": _merge, "sql": _sql, "limit": _limit})
+LAKE = SourceCase("lake", source, {"open": _open, "again": _open, "merge": _merge, "sql": _sql, "limit": _limit})

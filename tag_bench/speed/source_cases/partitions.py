@@ -26,7 +26,7 @@ def dies_once(frame: pd.DataFrame, marker: str) -> pd.DataFrame:
     return frame
 
 
-def _run(place: str, folder: Path, *, kills: bool) -> Figures:
+def _run(source: str, folder: Path, *, kills: bool) -> Figures:
     import dask.dataframe as dd
     from distributed import Client, LocalCluster
 
@@ -35,7 +35,7 @@ def _run(place: str, folder: Path, *, kills: bool) -> Figures:
     cluster: Any = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50)
     with ServerProcess(latency=0.0) as server, cluster, Client(cluster):
         with tf.context(lm="openai/bench", api_base=server.url, api_key="none", progress=False, store=None):
-            rows = dd.read_parquet(place)
+            rows = dd.read_parquet(source)
             if kills:
                 rows = rows.map_partitions(dies_once, str(folder / "dead"), meta=rows)
             started = time.perf_counter()
@@ -48,12 +48,12 @@ def _run(place: str, folder: Path, *, kills: bool) -> Figures:
     return {"seconds": seconds, "first_seconds": first, "requests": requests, "rows": number, "again": total}
 
 
-def _undisturbed(place: str, folder: Path) -> Figures:
-    return _run(place, folder, kills=False)
+def _undisturbed(source: str, folder: Path) -> Figures:
+    return _run(source, folder, kills=False)
 
 
-def _killed(place: str, folder: Path) -> Figures:
-    figures = _run(place, folder, kills=True)
+def _killed(source: str, folder: Path) -> Figures:
+    figures = _run(source, folder, kills=True)
     return {**figures, "killed": float((folder / "dead").exists())}
 
 

@@ -40,11 +40,11 @@ def _database(*scripts: str) -> Iterator[str]:
 def _many_tables(_: Path, scale: float) -> Iterator[str]:
     words = _WORDS.split()
     scripts = ["CREATE SCHEMA lake"]
-    for place in range(round(_TABLES * scale)):
-        word, other = words[place % len(words)], words[(place + 3) % len(words)]
+    for number in range(round(_TABLES * scale)):
+        word, other = words[number % len(words)], words[(number + 3) % len(words)]
         scripts.append(
-            f"CREATE TABLE lake.{word}_{place} (id int PRIMARY KEY, name text, {other}_id int, created date, "
-            f"amount numeric(10, 2)); INSERT INTO lake.{word}_{place} SELECT g, '{word} ' || g, (g * 7) % 100, "
+            f"CREATE TABLE lake.{word}_{number} (id int PRIMARY KEY, name text, {other}_id int, created date, "
+            f"amount numeric(10, 2)); INSERT INTO lake.{word}_{number} SELECT g, '{word} ' || g, (g * 7) % 100, "
             "date '2020-01-01' + g % 300, g * 1.5 FROM generate_series(1, 100) g"
         )
     with _database(*scripts) as url:
@@ -72,9 +72,9 @@ def _retrieved(url: str, _: Path) -> Figures:
     assert embedder is not None
     embedder.encode(["a word that loads the encoder"])
     times = []
-    for place in range(_QUESTIONS + 1):
+    for number in range(_QUESTIONS + 1):
         words = _WORDS.split()
-        one, other = words[place % len(words)], words[(place + 5) % len(words)]
+        one, other = words[number % len(words)], words[(number + 5) % len(words)]
         started = time.perf_counter()
         corpus.tables.tag.retrieve_tables(f"What is the amount of each {one} by the name of its {other}?", k=5)
         times.append(time.perf_counter() - started)

@@ -13,10 +13,10 @@ DISTINCT = 2_000
 
 
 def reviews(rows: int, files: int) -> Callable[[Path, float], AbstractContextManager[str]]:
-    """The place of a case: so many reviews of 80 bytes in so many files, beside a number of their own."""
+    """The source of a case: so many reviews of 80 bytes in so many files, beside a number of their own."""
 
     @contextmanager
-    def place(folder: Path, scale: float) -> Iterator[str]:
+    def source(folder: Path, scale: float) -> Iterator[str]:
         import pyarrow as pa
         import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
@@ -31,4 +31,4 @@ def reviews(rows: int, files: int) -> Callable[[Path, float], AbstractContextMan
             pq.write_table(table, made / f"{file:03}.parquet")
         yield str(made)
 
-    return place
+    return source
