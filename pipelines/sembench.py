@@ -62,7 +62,7 @@ def q8(movies: pd.DataFrame, reviews: pd.DataFrame) -> dict[str, int]:
 
 
 def q9(movies: pd.DataFrame, reviews: pd.DataFrame) -> pd.Series:
-    """A score from 1 to 5 for each review of one film, by its place in the frame."""
+    """A score from 1 to 5 for each review of one film, by its position in the frame."""
     of_film = reviews[reviews["id"] == ANT_MAN]
     scores: pd.Series = of_film.tag.sem_score(FAVOUR, rows_per_call="auto")["_score"]
     return 1 + 4 * scores
