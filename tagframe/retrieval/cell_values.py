@@ -100,7 +100,7 @@ class ValueIndex:
         """The longest runs of the question's words that are values, left to right, none inside another."""
         text, quoted = question.text, question.quoted
         words = [word.text for word in question.words]
-        texts, spans = list(quoted), [_place_of(value, words) for value in quoted]
+        texts, spans = list(quoted), [_span_of(value, words) for value in quoted]
         for length in range(min(LONGEST, len(words)), 0, -1):
             for start in range(len(words) - length + 1):
                 span = (start, start + length)
@@ -197,7 +197,7 @@ def _is_name(text: str, *, at_start: bool) -> bool:
     return has_capital or (any(map(str.isdigit, text)) and any(map(str.isalpha, text)))
 
 
-def _place_of(text: str, words: list[str]) -> tuple[int, int]:
+def _span_of(text: str, words: list[str]) -> tuple[int, int]:
     """Where quoted text stands among the words; an empty span where punctuation hides it."""
     wanted = [word.text for word in words_in(text)]
     for start in range(len(words) - len(wanted) + 1):

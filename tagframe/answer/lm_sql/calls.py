@@ -212,7 +212,7 @@ def _labels(columns: dict[str, exp.Expr]) -> dict[str, str]:
     return {name: label.replace("{", "(").replace("}", ")") for name, label in labels.items()}
 
 
-def check_places(tree: exp.Expr, sql: str, spoken: Spoken) -> None:
+def check_positions(tree: exp.Expr, sql: str, spoken: Spoken) -> None:
     """Refuse LM functions by name where they cannot be staged, and names that are ours.
 
     Raises:
@@ -223,10 +223,10 @@ def check_places(tree: exp.Expr, sql: str, spoken: Spoken) -> None:
         raise UnsafeSQL(f"names that begin with {OWN!r} are taken")
     for node in tree.walk():
         if is_call(node):
-            _check_place(node, spoken)
+            _check_position(node, spoken)
 
 
-def _check_place(node: exp.Expr, spoken: Spoken) -> None:
+def _check_position(node: exp.Expr, spoken: Spoken) -> None:
     name = node.name.lower()
     aggregates = FUNCTIONS[name].aggregates
     child, parent = node, node.parent

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from tagframe.answer.guard import Reader, check_sql
 from tagframe.answer.lm_sql.blocks import blocks_with_calls, standing_alone
-from tagframe.answer.lm_sql.calls import FUNCTIONS, Call, call_of, calls_in, check_places
+from tagframe.answer.lm_sql.calls import FUNCTIONS, Call, call_of, calls_in, check_positions
 from tagframe.answer.lm_sql.dialects import Spoken, spoken_of
 from tagframe.answer.sql_tree import column_of, without, written
 from tagframe.errors import SQLFailed, UnsafeSQL
@@ -25,7 +25,7 @@ def check_staged(sql: str, reader: Reader) -> str:
     spoken = spoken_of(reader)
     checked = check_sql(reader.resolved(sql), list(reader.tables), reader.engine.dialect, FUNCTIONS)
     root = spoken.parsed(checked)
-    check_places(root, checked, spoken)
+    check_positions(root, checked, spoken)
     for block in blocks_with_calls(root):
         calls = [call_of(node, block, partial(is_column_of, block, reader), spoken) for node in calls_in(block)]
         for call in calls:

@@ -48,7 +48,7 @@ def logged(table: LakeTable) -> Logged:
     return _delta(table.place, bounds) if table.format == "delta" else _iceberg(table.place, bounds)
 
 
-def _check_place(location: str, bounds: Bounds) -> None:
+def _check_location(location: str, bounds: Bounds) -> None:
     """Refuse a file that a log names and that is elsewhere: on another machine always.
 
     Raises:
@@ -60,30 +60,30 @@ def _check_place(location: str, bounds: Bounds) -> None:
     bounds.check(bounds.folder / (rest if separator else location))
 
 
-def _delta(place: Path, bounds: Bounds) -> Logged:
+def _delta(path: Path, bounds: Bounds) -> Logged:
     try:
         import deltalake
     except ImportError as error:
         raise MissingExtra(
-            f"{place} is a Delta table, and deltalake is not installed: pip install 'tagframe[delta]'"
+            f"{path} is a Delta table, and deltalake is not installed: pip install 'tagframe[delta]'"
         ) from error
     try:
-        delta = deltalake.DeltaTable(str(place))
+        delta = deltalake.DeltaTable(str(path))
         for file in delta.file_uris():
-            _check_place(unquote(file), bounds)
+            _check_location(unquote(file), bounds)
         odd = set(delta.protocol().reader_features or ()) - _DELTA_FEATURES
         if odd <= _READ_BY_ITSELF and (odd or delta.protocol().min_reader_version > 1):
             return _delta_by_itself(delta)
         if odd:
             raise UnreadableTable(
-                f"{place} is a Delta table with {', '.join(sorted(odd))}, which deltalake does not read; write it anew "
+                f"{path} is a Delta table with {', '.join(sorted(odd))}, which deltalake does not read; write it anew "
                 "without, or open a copy as Parquet"
             )
         dataset = delta.to_pyarrow_dataset()
     except (MissingExtra, KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # deltalake's and Arrow's own; deltalake panics at names like "a%20b"
-        raise UnreadableTable(f"{place} cannot be read as a Delta table: {error}") from error
+        raise UnreadableTable(f"{path} cannot be read as a Delta table: {error}") from error
     return Logged(dataset, lambda: [one.metadata for one in dataset.get_fragments()])
 
 
@@ -109,7 +109,7 @@ def _delta_by_itself(delta: Any) -> Logged:
     return Logged(Scanned(schema, read))
 
 
-def _iceberg(place: Path, bounds: Bounds) -> Logged:
+def _iceberg(path: Path, bounds: Bounds) -> Logged:
     """Read file by file, wherever a statement asks for it, of the snapshot that was the newest when it was opened."""
     try:
         from pyiceberg.catalog.noop import NoopCatalog
@@ -118,30 +118,30 @@ def _iceberg(place: Path, bounds: Bounds) -> Logged:
         from pyiceberg.table import StaticTable
     except ImportError as error:
         raise MissingExtra(
-            f"{place} is an Iceberg table, and pyiceberg is not installed: pip install 'tagframe[iceberg]'"
+            f"{path} is an Iceberg table, and pyiceberg is not installed: pip install 'tagframe[iceberg]'"
         ) from error
     from tagframe.engines.duckdb.scanned import Scanned
 
-    class OfThisPlace(PyArrowFileIO):  # type: ignore[misc]
+    class OnThisMachine(PyArrowFileIO):  # type: ignore[misc]
         """Opens what is there, and nothing else: metadata may name any machine, and any code that would open files."""
 
         def new_input(self, location: str) -> Any:
             """A file to be read."""
-            _check_place(location, bounds)
+            _check_location(location, bounds)
             return super().new_input(location)
 
     try:
-        newest = max((place / "metadata").glob("*.metadata.json"), key=_version)
-        files = OfThisPlace()
+        newest = max((path / "metadata").glob("*.metadata.json"), key=_version)
+        files = OnThisMachine()
         metadata = FromInputFile.table_metadata(files.new_input(str(newest)))
         table = StaticTable(("static-table", str(newest)), metadata, str(newest), files, NoopCatalog("static-table"))
         tasks = list(table.scan().plan_files())
         schema = schema_to_pyarrow(table.schema(), include_field_ids=False)
         for task in tasks:
             for file in (task.file, *task.delete_files):
-                _check_place(file.file_path, bounds)
+                _check_location(file.file_path, bounds)
     except Exception as error:  # pyiceberg's and Arrow's own
-        raise UnreadableTable(f"{place} cannot be read as an Iceberg table: {error}") from error
+        raise UnreadableTable(f"{path} cannot be read as an Iceberg table: {error}") from error
     # Counted from its rows, which read no column: the log may say anything.
     return Logged(Scanned(schema, partial(_iceberg_rows, table, schema)))
 

@@ -168,22 +168,22 @@ def _is_data(file: Path, folder: Path) -> bool:
     return is_shown and file.suffix.lower() in FORMATS and file.is_file()
 
 
-def _format_of(place: Path, files: Sequence[Path]) -> Format:
+def _format_of(path: Path, files: Sequence[Path]) -> Format:
     formats = {FORMATS[file.suffix.lower()] for file in files}
     if len(formats) > 1:
-        raise UnreadableTable(f"{place} has files of several kinds, {', '.join(sorted(formats))}, which are no table")
+        raise UnreadableTable(f"{path} has files of several kinds, {', '.join(sorted(formats))}, which are no table")
     return formats.pop()
 
 
-def _table(place: Path, root: Path, format: Format, files: Sequence[Path], *, partitioned: bool = False) -> LakeTable:
-    below = place.relative_to(root) if place != root else Path()
-    called = (place.stem if place.is_file() else place.resolve().name) or "table"
+def _table(path: Path, root: Path, format: Format, files: Sequence[Path], *, partitioned: bool = False) -> LakeTable:
+    below = path.relative_to(root) if path != root else Path()
+    called = (path.stem if path.is_file() else path.resolve().name) or "table"
     return LakeTable(
         name=below.as_posix() if below.parts else called,
         called=called,
         home=(root.resolve().name or "files") if len(below.parts) < 2 else below.parent.as_posix(),
         format=format,
-        place=place.absolute(),
+        place=path.absolute(),
         files=tuple(str(file.absolute()) for file in files),
         partitioned=partitioned,
         gathered=partitioned or len(files) > 1 or not files,
