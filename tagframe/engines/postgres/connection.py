@@ -167,7 +167,7 @@ class Held(ABC):
         """Statements without rows, of our own, in one round trip."""
 
     @abstractmethod
-    def rows(self, sql: str, what: str = "the system catalogs") -> list[dict[str, Any]]:
+    def rows(self, sql: str, what: str = "pg_catalog") -> list[dict[str, Any]]:
         """The rows of a query of our own, which are few or small; ``what`` is read, for messages.
 
         Raises:
@@ -217,7 +217,7 @@ class Looking(Held):
     def run(self, sql: str) -> None:
         self.connection.execute(sql)
 
-    def rows(self, sql: str, what: str = "the system catalogs") -> list[dict[str, Any]]:
+    def rows(self, sql: str, what: str = "pg_catalog") -> list[dict[str, Any]]:
         with self.errors(what):
             found: list[dict[str, Any]] = self.connection.execute(sql).fetchall()
             return found
@@ -235,7 +235,7 @@ class Reading(Held):
         with self.connection.cursor() as cursor:
             cursor.executescript(sql)
 
-    def rows(self, sql: str, what: str = "the system catalogs") -> list[dict[str, Any]]:
+    def rows(self, sql: str, what: str = "pg_catalog") -> list[dict[str, Any]]:
         """As :meth:`fetch`, of few rows."""
         found: list[dict[str, Any]] = self.fetch(sql, what, few=True).to_pylist()
         return found
