@@ -89,7 +89,12 @@ def _made_of(column: pd.Series, groups: Any, function: str, table: str) -> pd.Se
     try:
         if function in ("sum", "mean") and not is_number:
             raise TypeError("no numbers")
-        found: pd.Series = getattr(groups, function)()
+        if function in ("min", "max") and column.dtype == object:
+            # pandas 2 sorts nulls among objects, and either makes floats of integers beside them.
+            filled = column.dropna().groupby(groups.ngroup())
+            found: pd.Series = getattr(filled, function)().reindex(range(groups.ngroups))
+        else:
+            found = getattr(groups, function)()
     except TypeError as error:
         raise InvalidArgument(
             f"no {function} of {table}.{column.name}, which is {column.dtype}: {error}. count is of "

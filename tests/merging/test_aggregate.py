@@ -67,7 +67,9 @@ def plan_of(corpus: tf.Corpus, start: str = "orders") -> JoinPlan:
 )
 def test_rows_and_counts_are_the_same_everywhere(opened, functions, how, in_engine: bool):
     aggregate = {"payments": functions}
-    expected = FRAMES["payments"].groupby("customer_id", as_index=False).agg(functions)
+    payments = FRAMES["payments"]
+    payments = payments.dropna(subset=["kind"]) if functions == {"kind": "min"} else payments  # pandas 2 needs that
+    expected = payments.groupby("customer_id", as_index=False).agg(functions)
     dims = FRAMES["orders"].merge(FRAMES["customers"], on="customer_id", how=how)
     hand = dims.merge(expected.astype({"customer_id": "int64"}), on="customer_id", how=how)
     for source, corpus in opened.items():
@@ -200,3 +202,13 @@ def test_a_key_of_two_columns_has_one_row_each(tmp_path: Path):
         assert frame["cost"].fillna(-1).tolist() == [9, -1, 6]
         assert report.steps[0].unmatched_right == 0
         assert json.dumps(report.to_dict())
+
+
+@pytest.mark.parametrize("cells", [["b", None, "c", "a", None], [2**60 + 1, None, 2**60 + 3, 2**60, None]])
+def test_the_least_and_the_greatest_of_objects_are_of_those_that_are_there(cells):
+    orders = pd.DataFrame({"order_id": range(3), "customer_id": [1, 2, 3]})
+    payments = pd.DataFrame({"customer_id": [1, 1, 2, 2, 3], "paid": pd.Series(cells, dtype=object)})
+    for function, wanted in (("min", [cells[0], cells[3], None]), ("max", [cells[0], cells[2], None])):
+        frames = {"orders": orders, "payments": payments}
+        frame = tf.merge(frames, on="customer_id", aggregate={"payments": {"paid": function}}, **QUIET)
+        assert [None if pd.isna(cell) else cell for cell in frame.iloc[:, -1]] == wanted
