@@ -18,6 +18,7 @@ from tagframe.corpus import corpus_vectors, vectors_of
 from tagframe.embed import DEFAULT_MODEL, Embedder, MiniLM, SentenceTransformerEmbedder, get_embedder
 from tagframe.embed import minilm as room
 from tagframe.errors import EmbedderNotFound, EmbedderWarning, InvalidArgument
+from tests.draws import DRAWS
 
 packaged = pytest.mark.skipif(
     embed.packaged_folder() is None, reason=f"the packaged model is not installed ({embed.WITHOUT_A_HUB})"
@@ -201,7 +202,7 @@ class TestEqualToTorch:
 
 @packaged
 @pytest.mark.slow
-@pytest.mark.parametrize("first", ["", "import faiss, torch, sklearn.linear_model"])
+@pytest.mark.parametrize("first", [*([""] if DRAWS > 1 else []), "import faiss, torch, sklearn.linear_model"])
 def test_a_forked_process_encodes_and_ends(first):
     """Beside faiss and torch, which have threads of their own; in a child forked while another thread encodes."""
     program = f"""{first}

@@ -188,10 +188,11 @@ def _encoded(
     embedder: Embedder, documents: Sequence[str], catalogue: Catalogue | None
 ) -> tuple[list[str], npt.NDArray[np.float32]]:
     """The documents, in another order, and their vectors."""
+    # To ask an embedder how long its vectors are may cost a call, which a quote counts: it is seen when some are there.
+    vectors = np.empty((0, 0 if documents else embedder.dimension), dtype=np.float32)
     ordered: list[str] = []
-    vectors = np.empty((0, 0), dtype=np.float32)
     for chunk, found in encoded_in_chunks(embedder, documents, catalogue):
-        if not ordered:  # before, the embedder is not asked how long its vectors are: that may cost a call
+        if not ordered:
             vectors = np.empty((len(documents), found.shape[1]), dtype=np.float32)
         vectors[len(ordered) : len(ordered) + len(chunk)] = found
         ordered += chunk

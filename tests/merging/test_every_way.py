@@ -134,7 +134,6 @@ def test_every_plan_and_kind_of_join(there, name):
         assert {"sqlite engine", "duckdb engine", "postgres engine"} <= {*ran}
 
 
-@pytest.mark.pandas2
 @pytest.mark.parametrize("number", range(len(WHERE)))
 def test_every_kind_of_condition(there, number):
     (where, fits), options = WHERE[number]
