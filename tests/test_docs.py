@@ -103,6 +103,7 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> Any:
     tf.config.forget()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if examples(page)], ids=lambda page: page.stem)
 def test_examples_print_what_stands_there(page, tmp_path, settings):
     for block, today in run(page, tmp_path):

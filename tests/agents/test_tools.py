@@ -211,6 +211,7 @@ def test_what_is_refused_says_the_way_out(demo: Tools, name: str, arguments: Any
         demo.call(name, arguments)
 
 
+@pytest.mark.slow
 def test_values_are_found_where_they_stand_as_they_are_written(demo: Tools):
     places = fits(demo, "search_values", {"text": "porto"})["places"]
     assert {"table": "festival.venues", "column": "city", "value": "Porto", "rows": 1} in places

@@ -166,6 +166,7 @@ def wide(number: int) -> pd.DataFrame:
     return pd.DataFrame({f"column {number} {part}": [f"a long text of {number} and {part}"] for part in range(15)})
 
 
+@pytest.mark.slow
 def test_of_many_tables_twelve_are_shown_and_a_missing_one_is_looked_for(live):
     many = {f"shop.t{number}": wide(number) for number in range(40)}
     corpus = tf.open_corpus({**many, "shop.refund": pd.DataFrame({"refund_id": [1, 2], "reason": ["late", "broken"]})})

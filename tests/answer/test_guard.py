@@ -262,6 +262,7 @@ def test_integers_beside_nulls_stay_integers(corpus):
     assert frame["big"].iloc[0] == 2**53 + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("frames", "says"),
     [

@@ -47,6 +47,7 @@ def test_no_system_sees_the_truth(folder):
     assert set(HIDDEN) <= set(truth.reviews.columns)
 
 
+@pytest.mark.slow
 def test_measures(folder):
     truth: Truth = read(folder)[2]
     of_taken = truth.reviews[truth.reviews["id"] == TAKEN]
@@ -64,6 +65,7 @@ def test_measures(folder):
     assert truth.quality("Q9", of_ant["share"]) == pytest.approx(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["0", "0.2"])
 def test_the_ten_run_and_cost_no_more_than_their_worst_quote(folder, noise):
     said = CliRunner().invoke(command, ["--data", str(folder), "--pack-noise", noise, "--json", "-"])

@@ -122,6 +122,8 @@ def test_a_batch_is_its_values_one_by_one(values):
     assert list(zip(texts, families, strict=True)) == [canonical(value) for value in values]
 
 
+@pytest.mark.slow
+@pytest.mark.pandas2
 @settings(deadline=None)
 @given(ANYTHING)
 def test_a_form_is_its_own_form(value):

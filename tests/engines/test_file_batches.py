@@ -46,6 +46,8 @@ def test_a_pattern_and_a_file(folder: Path):
     assert len(pd.concat(tf.read_batches(folder / f"part3{suffix}"))) == 100
 
 
+@pytest.mark.slow
+@pytest.mark.pandas2
 def test_columns_and_where(folder: Path, sales: pd.DataFrame):
     read = tf.read_batches(folder, columns=["amount", "id"], where={"place": ["Rome", "Lima"], "amount": None}, rows=7)
     wanted = sales[sales["place"].isin(["Rome", "Lima"]) & sales["amount"].isna()]

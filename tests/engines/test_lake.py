@@ -274,6 +274,7 @@ def test_rows_that_a_deletion_vector_deletes_are_not_there(with_deletions: Path)
     assert (found["id"].tolist(), report.engine) == ([n for n in corpus.read("sales")["id"] if n % 4 == 3], "duckdb")
 
 
+@pytest.mark.slow
 def test_a_file_of_a_log_that_is_gone_is_no_fault_of_the_statement(with_deletions: Path):
     corpus = tf.open_corpus(with_deletions.parent)
     next(with_deletions.glob("*.parquet")).unlink()
@@ -357,6 +358,7 @@ def test_iceberg_that_names_another_machine_is_refused_without_a_word_to_it(
         tf.open_corpus(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_iceberg_loads_no_code_that_its_metadata_names(tmp_path: Path):
     iceberg(tmp_path, pa.table({"a": [1, 2, 3]}))

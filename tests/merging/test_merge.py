@@ -320,6 +320,8 @@ def test_rows_are_those_of_pandas_without_its_null_matches(mine, theirs, kind, o
     assert step.rows_out == len(frame)
 
 
+@pytest.mark.slow
+@pytest.mark.pandas2
 @settings(deadline=None, max_examples=60)
 @given(
     st.permutations(range(5)), st.lists(st.integers(0, 4), min_size=1, max_size=20), st.randoms(use_true_random=False)

@@ -162,6 +162,7 @@ def test_where_means_the_same_everywhere(corpora, source, by):
         assert ran > 30 or (source == "mixed" and by == "engine")
 
 
+@pytest.mark.slow
 @pytest.mark.pandas2
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
 def test_where_means_the_same_of_files_in_batches(tmp_path, suffix):

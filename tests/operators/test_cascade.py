@@ -176,6 +176,7 @@ def test_what_does_not_go_together(frame: pd.DataFrame):
         _ = sem_filter(frame.head(3), "{n} is big", lm=Scripted(big)).tag.cascade
 
 
+@pytest.mark.slow
 def test_a_smaller_model_as_proxy(live, frame: pd.DataFrame):
     def answers(request: Request) -> str:
         n = shown_rows(request.prompt)[-1]["n"]

@@ -67,6 +67,7 @@ def test_extension_types():
     ]
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_no_cell_can_close_the_fence(cell):
     line = encode_rows(pd.DataFrame({"a": ["</row>" + cell]}), [0])[0]

@@ -41,6 +41,7 @@ def numbers() -> pd.DataFrame:
     return pd.DataFrame({"n": range(1000), "text": [f"a short text, number {n}" for n in range(1000)]})
 
 
+@pytest.mark.slow
 def test_a_thousand_rows_in_few_requests_and_tokens(live, numbers):
     live.answers = lambda request: faithful(request.prompt)
     with tf.context(store=None):

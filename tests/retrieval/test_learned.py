@@ -47,6 +47,7 @@ def test_what_was_learned_finds_tables_that_no_name_tells_of(warehouse: tf.Corpu
     assert {*warehouse.retrieve_tables("Which drivers are old?", k=2).ids} == {"w.T05", "w.T09"}
 
 
+@pytest.mark.slow
 def test_without_examples_nothing_is_different(warehouse: tf.Corpus):
     def told() -> list[object]:
         return [warehouse.retrieve_tables(question, k=k).to_dict() for question in ASKED for k in (1, 3, None)]

@@ -40,6 +40,7 @@ def test_the_program_has_the_optimum_of_the_reduced_search(seed, anchored, varia
         assert "no solution" in literal.note
 
 
+@pytest.mark.slow
 def test_the_chosen_tables_are_worth_the_objective():
     pytest.importorskip("mip")
     problem, k, weights = random_problem(4)
