@@ -74,6 +74,21 @@ class Dataset:
         questions = tuple(question for question in self.questions if question.database.lower() == database.lower())
         return Dataset(self.name, part(self.corpus), part(self.described), questions)
 
+    def told(self) -> Dataset:
+        """With what is said of the tables under their readable names, too."""
+        tables = [
+            replace(
+                readable,
+                description=table.description,
+                columns=tuple(
+                    replace(column, description=told.description)
+                    for column, told in zip(readable.columns, table.columns, strict=True)
+                ),
+            )
+            for readable, table in zip(self.described.profiles, self.corpus.profiles, strict=True)
+        ]
+        return replace(self, described=Corpus(tables))
+
 
 def of_half(folder: Path, half: str, questions: Iterable[Question]) -> tuple[Question, ...]:
     """The questions on the databases of one half of the data: ``fit`` or ``report``.

@@ -23,7 +23,6 @@ from tag_bench.lessons import Lesson
 from tag_bench.published import beside, plot
 from tagframe import config
 from tagframe.answer.annotating import annotated
-from tagframe.corpus.corpus import knowledge_of
 from tagframe.corpus.vectors import VectorStore
 from tagframe.embed import get_embedder
 from tagframe.errors import ReplayMiss
@@ -310,6 +309,12 @@ _VARIANTS = "Of JAR, for exact and mip: D without joins, F in full, G with the k
 @click.option("--coarse", type=click.Path(exists=True, path_type=Path), help="Relevance of your own: see read_coarse.")
 @click.option("--limit", type=click.IntRange(min=1), help="The first so many questions only.")
 @click.option("--questions", type=click.IntRange(min=1), help="So many questions, drawn at random.")
+@click.option(
+    "--describe",
+    "descriptions",
+    type=click.Path(exists=True, path_type=Path),
+    help="What is said of tables and columns: a CSV file, BIRD's dev_databases as it is, ….",
+)
 @click.option("--annotate", "annotator", help="A model, or replay:STORE, that says first what tables and columns hold.")
 @click.option("--learn", type=click.IntRange(min=1), help="So many other questions with their SQL are known: 5 draws.")
 @click.option("--shuffled", is_flag=True, help="With --learn: each of these questions has the SQL of another one.")
@@ -336,6 +341,7 @@ def command(
     coarse: Path | None,
     limit: int | None,
     questions: int | None,
+    descriptions: Path | None,
     annotator: str | None,
     learn: int | None,
     shuffled: bool,
@@ -353,9 +359,15 @@ def command(
         raise click.ClickException(f"--learn is for --method auto; got {method}")
     declared = variant == "G"
     dataset = read_dataset(data, hide_database=hide_database, declared_keys=declared, synonyms=synonyms)
+    if descriptions is not None:
+        click.echo(repr(dataset.corpus.describe(descriptions)), err=True)
     if annotator is not None:
-        annotated(dataset.corpus, LM(annotator))
-        knowledge_of(dataset.described).add(knowledge_of(dataset.corpus).told)
+        try:
+            click.echo(repr(annotated(dataset.corpus, LM(annotator))), err=True)
+        except ReplayMiss as miss:
+            raise click.ClickException(str(miss)) from miss
+    if descriptions is not None or annotator is not None:
+        dataset = dataset.told()
     given = read_decompositions(decompositions, dataset.questions)
     counted = dataset.questions if half is None else of_half(data, half, dataset.questions)
     if questions is not None:

@@ -52,8 +52,8 @@ def _as_options(text: str) -> str:
 def main() -> None:
     """Find the tables that answer a question together, join them, and answer it.
 
-    CORPUS is a SQLite file, a folder of SQLite, CSV, Parquet and Excel files (a subfolder is a database), or a
-    catalogue that "tagframe index" wrote.
+    CORPUS is a SQLite file, a folder of SQLite, CSV, Parquet and Excel files (a subfolder is a database), a file of
+    CREATE TABLE statements (.sql), or a catalogue that "tagframe index" wrote, which keeps what is said of such tables.
     """
 
 
@@ -99,6 +99,8 @@ def _option(text: str) -> tuple[str, Any]:
 
 
 def _opened(corpus: str) -> tagframe.Corpus:
+    if corpus.lower().endswith(".sql"):
+        return tagframe.open_corpus(schema=corpus)
     given: Mapping[str, Any] = click.get_current_context().meta
     return tagframe.open_corpus(corpus, follow_links=given["follow_links"], csv=given["csv"])
 
@@ -183,18 +185,32 @@ def learn(corpus: str, queries: str, literals: bool, dialect: str | None, as_jso
 
 @main.command()
 @_corpus
+@click.argument("descriptions", type=click.Path(path_type=Path))
+@_json
+def describe(corpus: str, descriptions: Path, as_json: bool) -> None:
+    """Say what the tables and columns of CORPUS hold: DESCRIPTIONS is a CSV file of table, column and description,
+    dbt's schema.yml, a folder of such files, or of BIRD's database_description.
+
+    Example: tagframe describe bank.sqlite dictionary.csv
+    """
+    _show(_opened(corpus).describe(descriptions), as_json)
+
+
+@main.command()
+@_corpus
 @_model
 def annotate(corpus: str, **settings: str | None) -> None:
-    """Have a model write what the tables and cryptic columns of CORPUS hold, or those of a schema (a .sql file).
+    """Have a model write what the tables and cryptic columns of CORPUS hold.
 
     \b
-    Example: the prompts in a file, to be answered elsewhere
-        tagframe annotate bank.sqlite --lm replay:answers.db
+    Example: a warehouse without rows, the prompts in a file, to be answered elsewhere
+        tagframe index warehouse.sql -o warehouse.catalogue
+        tagframe annotate warehouse.catalogue --lm replay:answers.db
         tagframe lm export answers.db -o prompts.jsonl
+        tagframe lm import answers.db answered.jsonl
+        tagframe annotate warehouse.catalogue --lm replay:answers.db
     """
-    is_schema = corpus.lower().endswith(".sql")
-    opened = tagframe.open_corpus(schema=corpus) if is_schema else tagframe.open_corpus(corpus)
-    click.echo(repr(opened.annotate(**_given(settings))))
+    click.echo(repr(_opened(corpus).annotate(**_given(settings))))
 
 
 @main.command()

@@ -57,14 +57,15 @@ def annotate(self: Corpus, *, quote: bool = False, **settings: Unpack[CallSettin
 
     It reads names, types, a few values of columns that are not hidden, keys, and what was learned of statements. What
     it writes is searched and shown to models like a description, begins with "≈", and stands below what a person says.
-    A table that is annotated is not asked about again.
+    A table that is annotated is not asked about again while its columns stay, and one in pieces is asked about once.
 
     Args:
         quote: what it would cost instead, sending nothing.
         **settings: as in :func:`tagframe.configure`, for this call: ``lm="openai/gpt-4.1"``.
 
     Returns:
-        How many tables and columns it wrote of, and of which tables it gave no usable answer.
+        How many tables and columns it wrote of, and of which tables it gave no usable answer. What was answered is
+        kept, also where a budget, an interruption or a store that lacks answers ends it.
 
     Raises:
         NotConfigured: there is no model.

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tagframe.corpus import Corpus, TableProfile, facts_of
+from tagframe.corpus import ColumnProfile, Corpus, TableProfile, facts_of
 from tagframe.corpus.corpus import knowledge_of, statements_of
 from tagframe.corpus.statements import Statement
+from tagframe.corpus.told import BY_MODEL, as_description
 from tagframe.corpus.told_facts import FactKey
 from tagframe.display import Shown
 from tagframe.errors import AnswerRejected, counted
-from tagframe.lm import LM, Message, Prompt, Quote, QuoteEnds, QuotingLM
+from tagframe.lm import LM, Batch, Completion, Message, Prompt, Quote, QuoteEnds, QuotingLM
 from tagframe.operators.answer_grammar import parse_block
 from tagframe.operators.cells import FENCE_RULE, fence, one_line
+from tagframe.retrieval.families import families
 from tagframe.retrieval.links import Links
 
 COLUMNS = 80
@@ -26,6 +29,12 @@ LONGEST = 300
 """Characters of what a model says of a table or a column."""
 
 _SAMPLES, _CHARACTERS, _EXAMPLES, _KEYS = 3, 40, 3, 12
+_SENTENCE = 4
+"""Words of a cell that nothing which is kept repeats."""
+_LISTED = 10
+
+_Said = tuple[str, dict[str, str]]
+"""Of a table, and of its columns."""
 
 _TASK = f"""You write a data dictionary. You are shown one table of a database: its columns with their types and a \
 few values, how it joins other tables, and statements that read it, as far as these are known.
@@ -53,11 +62,13 @@ class Annotated(Shown):
 
     def __str__(self) -> str:
         lines = [f"a model annotated {counted(self.tables, 'table')} and {counted(self.columns, 'column')}"]
-        return "\n".join([*lines, *(f"  {table} failed: {why}" for table, why in self.failed)])
+        lines += [f"  {table} failed: {why}" for table, why in self.failed[:_LISTED]]
+        return "\n".join([*lines, *[f"  … {len(self.failed) - _LISTED:,} more failed"] * (len(self.failed) > _LISTED)])
 
 
 def annotated(corpus: Corpus, lm: LM) -> Annotated:
-    """Have a model annotate the tables that it has not annotated yet.
+    """Have a model annotate the tables that it has not annotated as they are now; whatever ends it, what was answered
+    by then is kept.
 
     Args:
         corpus: that knows it afterwards.
@@ -67,27 +78,49 @@ def annotated(corpus: Corpus, lm: LM) -> Annotated:
         ReplayMiss: a store that is replayed lacks answers; all prompts are noted in it.
     """
     asked = list(prompts(corpus))
-    if not asked:
-        return Annotated(0, 0)
-    completions = lm.complete([prompt for _, prompt in asked], accept=parse_annotation, description="annotate")
-    values: dict[FactKey, Any] = {}
-    failed = []
-    for (profile, _), completion in zip(asked, completions, strict=True):
-        if completion.value is None:
-            failed.append((profile.id, str(completion.error)))
-            continue
-        table, columns = completion.value
-        names = {column.name.casefold(): column.name for column in profile.columns if column.for_models}
-        values.setdefault(("annotated", (profile.id,)), table)
-        for name, text in columns.items():
-            if name.casefold() in names:
-                values["annotated", (profile.id, names[name.casefold()])] = text
-    gone = {table for table, _ in failed}  # of a table of several prompts all, or it is asked again
-    values = {key: text for key, text in values.items() if key[1][0] not in gone}
-    if values:
-        knowledge_of(corpus).tell_facts(lambda known: known.with_values(values))
-    tables = sum(len(of) == 1 for _, of in values)
-    return Annotated(tables, len(values) - tables, tuple(dict(failed).items()))
+    found: dict[int, Completion[_Said]] = {}
+    try:
+        with lm.stream("annotate") as stream:
+            stream.put(Batch([prompt for _, prompt in asked], parse_annotation))
+            while arrived := stream.take():
+                found.update(*arrived.values())
+    finally:
+        values: dict[FactKey, Any] = {}
+        failed = {}
+        for number, (profile, _) in enumerate(asked):
+            answer = found.get(number)
+            if answer is None or answer.value is None:
+                failed[profile.id] = "it was not asked" if answer is None else str(answer.error)
+            else:
+                values = _facts(profile, answer.value) | values
+        # Of a table of several prompts all are kept, or it is asked again.
+        values = {key: text for key, text in values.items() if key[1][0] not in failed}
+        if values:
+            knowledge_of(corpus).tell_facts(lambda known: known.with_values(values))
+    columns = sum(len(of) > 1 for _, of in values)
+    return Annotated(len(values) - columns, columns, tuple(failed.items()))
+
+
+def _facts(profile: TableProfile, said: _Said) -> dict[FactKey, Any]:
+    """What a model says of a table and its columns, but for what a cell says: such text may be there to mislead."""
+    table, columns = said
+    names = {column.name.casefold(): column.name for column in profile.columns if column.for_models}
+    cells = [_shown(column) for column in profile.columns if column.for_models]
+    told = [cell.casefold() for several in cells for cell in several if len(cell.split()) >= _SENTENCE]
+    own = {name: text for name, text in columns.items() if text and name.casefold() in names}
+    own = {name: text for name, text in {"": table, **own}.items() if not any(cell in text.casefold() for cell in told)}
+    found: dict[FactKey, Any] = {("annotated", (profile.id,)): [own.pop("", ""), _state(profile)]}
+    return found | {("annotated", (profile.id, names[name.casefold()])): text for name, text in own.items()}
+
+
+def _shown(column: ColumnProfile) -> list[str]:
+    return [sample[:_CHARACTERS] for sample in column.samples[:_SAMPLES]]
+
+
+def _state(profile: TableProfile) -> str:
+    """Changes with the columns that a model may see."""
+    names = "\n".join(column.name for column in profile.columns if column.for_models)
+    return hashlib.sha256(names.encode("utf-8", "replace")).hexdigest()[:12]
 
 
 def quoted(corpus: Corpus, lm: LM) -> Quote:
@@ -101,33 +134,42 @@ def quoted(corpus: Corpus, lm: LM) -> Quote:
 
 def prompts(corpus: Corpus) -> Iterator[tuple[TableProfile, Prompt]]:
     """The tables that are not annotated yet, and a prompt for each; several for a wide one."""
-    told = knowledge_of(corpus).told
-    done = {of[0] for (kind, of), (value, _) in told.facts.items() if kind == "annotated" and value}
+    knowledge = knowledge_of(corpus)
+    withheld, facts = knowledge.known.withheld, knowledge.told.facts
     links = Links(corpus.profiles, facts=facts_of(corpus))
-    statements = [one for one in statements_of(corpus) if one.sql and not one.reads(told.knowledge.withheld)]
-    for position, profile in enumerate(corpus.profiles):
-        if profile.id in done:
+    statements = [one for one in statements_of(corpus) if one.sql and not one.reads(withheld)]
+    positions = {profile.id: position for position, profile in enumerate(corpus.profiles)}
+    # Of tables that are one in pieces, one stands for all.
+    for profile in (family.table for family in families(corpus.profiles, facts_of(corpus))):
+        before, _ = facts.get(("annotated", (profile.id,)), (None, 0.0))
+        if before is not None and before[1] == _state(profile):
             continue
+        position = positions[profile.id]
         columns = [column for column in profile.columns if column.for_models]
         shown = [other for other, _ in sorted(links.of(position), key=lambda pair: -pair[1])[:_KEYS]]
         keys = [key for other in shown if (key := links.best(position, other)) is not None]
-        withheld = {f"{table}.{column}" for table, column in told.knowledge.withheld}
-        joins = [f"{key.left} = {key.right}" for key in keys if not withheld & {key.left, key.right}]
+        hidden = {f"{table}.{column}" for table, column in withheld}
+        joins = [f"{key.left} = {key.right}" for key in keys if not hidden & {key.left, key.right}]
         read = _examples(profile.id, statements)
         for start in range(0, max(len(columns), 1), COLUMNS):
             plain: dict[str, Any] = {"table": profile.id}
-            if profile.description:
-                plain["description"] = profile.description
+            if by_person := _by_person(profile):
+                plain["description"] = by_person
             plain["columns"] = {
-                column.name: [column.declared_type or column.family]
-                + ([column.description] if column.description else [])
-                + [sample[:_CHARACTERS] for sample in column.samples[:_SAMPLES]]
+                column.name: list(
+                    filter(None, [column.declared_type or column.family, _by_person(column), *_shown(column)])
+                )
                 for column in columns[start : start + COLUMNS]
             }
             parts = [fence(json.dumps(plain, ensure_ascii=False), "table")]
             parts += [f"It joins:\n{fence(joins, 'joins')}"] if joins else []
             parts += [f"Statements that read it:\n{fence(read, 'statements')}"] if read else []
             yield profile, Prompt((Message("system", _TASK), Message("user", "\n\n".join(parts))))
+
+
+def _by_person(described: TableProfile | ColumnProfile) -> str:
+    """What is said of it, unless a model said it before."""
+    return "" if described.description.startswith(BY_MODEL) else described.description
 
 
 def _examples(table: str, statements: Sequence[Statement]) -> list[str]:
@@ -140,7 +182,7 @@ def _examples(table: str, statements: Sequence[Statement]) -> list[str]:
     return lines
 
 
-def parse_annotation(text: str) -> tuple[str, dict[str, str]]:
+def parse_annotation(text: str) -> _Said:
     """What a model says of a table and of its columns.
 
     >>> parse_annotation('{"table": "A sale.", "columns": {"AMT": "amount"}}')
@@ -158,5 +200,4 @@ def parse_annotation(text: str) -> tuple[str, dict[str, str]]:
             raise ValueError('"columns" has a value that is no text')
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise AnswerRejected(f'expected {{"table": "…", "columns": {{…}}}}, got {text[:120]!r} ({error})') from error
-    cut = {name: " ".join(one.split())[:LONGEST] for name, one in columns.items() if one.strip()}
-    return " ".join(table.split())[:LONGEST], cut
+    return as_description(table)[:LONGEST], {name: as_description(one)[:LONGEST] for name, one in columns.items()}

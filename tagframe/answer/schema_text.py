@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tagframe.answer.stored import StoredColumn, stored_columns
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile
+from tagframe.corpus.told import LONGEST
 from tagframe.engines.base import quoted
 from tagframe.joins import keys_between
 from tagframe.keys import KeyPair
@@ -52,17 +53,25 @@ class _Detail:
         samples: of other columns at most.
         letters: of a value at most.
         told: whether anything else is said, as how many are NULL.
+        described: letters of a description at most.
     """
 
     room: int
     samples: int
     letters: int
     told: bool
+    described: int
 
 
-_FULL = _Detail(600, 3, 80, True)
-_DETAILS = (_FULL, _Detail(200, 2, 40, True), _Detail(0, 1, 20, False), _Detail(0, 0, 0, False))
-_LITTLE = _Detail(100, 1, 40, True)
+_FULL = _Detail(600, 3, 80, True, LONGEST)
+_DETAILS = (
+    _FULL,
+    _Detail(200, 2, 40, True, LONGEST),
+    _Detail(0, 1, 20, False, 120),
+    _Detail(0, 0, 0, False, 60),
+    _Detail(0, 0, 0, False, 0),
+)
+_LITTLE = _Detail(100, 1, 40, True, 120)
 
 
 def describe_tables(
@@ -161,8 +170,8 @@ def _column(column: ColumnProfile, stored: StoredColumn | None, detail: _Detail)
         kind = "TEXT" if column.family in ("text", "date") else column.family.upper()
         samples = [repr(sample[: detail.letters]) for sample in column.samples[: detail.samples]]
         such = f"such as {', '.join(samples)}" if samples else ""
-        return kind, [such, column.description]
-    notes = [_values(column, stored, detail), column.description]
+        return kind, [such, column.description[: detail.described]]
+    notes = [_values(column, stored, detail), column.description[: detail.described]]
     if detail.told:
         notes += ["numbers stored as text"] if stored.digits else []
         share = column.null_share or 0.0

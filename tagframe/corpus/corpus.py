@@ -24,7 +24,7 @@ from tagframe.corpus.references import Column, NamedTable, find_column
 from tagframe.corpus.saving import Origin, save
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.tables_frame import TablesFrame, tables_frame
-from tagframe.corpus.told import Knowledge, by_table
+from tagframe.corpus.told import Knowledge, as_description, by_table
 from tagframe.corpus.told_facts import EVERYBODY, MODELS, FactKey, Told
 from tagframe.corpus.vectors import VectorStore
 from tagframe.display import Shown, rows_html
@@ -153,30 +153,32 @@ class Corpus(Shown):
         Args:
             name: ``table``, ``table.column`` or either with the database before it; or, without a text, what describes
                 many: a frame or a CSV file of ``table``, ``column`` and ``description``, BIRD's folders
-                ``database_description``, dbt's ``schema.yml``, or a folder of such files.
-            text: ``"status code, 3 = shipped"``; an empty one takes back what was said.
+                ``database_description``, dbt's ``schema.yml``, or a folder of such files. An empty description says
+                nothing there, and of two of one thing the later counts.
+            text: ``"status code, 3 = shipped"``; an empty one takes back what was said. 500 characters are kept.
 
         Returns:
-            Of many how many were described, and the names that are not here.
+            Of many how many were described, the names that are not here, and the files that could not be read.
 
         Raises:
             TableNotFound, ColumnNotFound: no such table or column.
             SourceNotFound, InvalidArgument: no such file, or one of another form.
         """
         if text is None:
-            said, unknown = facts_said(descriptions_in(name), self.profiles)
+            given, unread = descriptions_in(name)
+            said, unknown = facts_said(given, self.profiles)
             self._knowledge.tell(said)
             tables = sum(kind == "table" for kind, _ in said)
-            return Described(tables, len(said) - tables, tuple(unknown))
-        if not isinstance(name, str):
-            raise InvalidArgument(f"describe(name, text) takes two texts; got {name!r}")
+            return Described(tables, len(said) - tables, tuple(unknown), tuple(unread))
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise InvalidArgument(f"describe(name, text) takes two texts; got {name!r} and {text!r}")
         try:
             fact: FactKey = "table", (self.profile(name).id,)
         except TableNotFound:
             if "." not in name:
                 raise
             fact = "column", self._column(name)
-        self._knowledge.tell({fact: text or None})
+        self._knowledge.tell({fact: as_description(text) or None})
         return None
 
     def hide(self, column: str, *, from_models: bool = False) -> None:

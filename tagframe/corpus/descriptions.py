@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
+import codecs
+import csv
+import io
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import pandas as pd
 
+from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import TableProfile
-from tagframe.corpus.references import NamedTable, find_column, find_table
+from tagframe.corpus.told import as_description
 from tagframe.corpus.told_facts import FactKey
 from tagframe.display import Shown
-from tagframe.errors import ColumnNotFound, InvalidArgument, SourceNotFound, TableNotFound, counted
+from tagframe.errors import InvalidArgument, SourceNotFound, counted
 
-LONGEST = 500
-"""Characters of a description that are kept: prompts have every one of them."""
+T = TypeVar("T")
 
+_FOLDER = "database_description"
 _OF_BIRD = ("original_column_name", "column_name", "column_description", "value_description")
 _LISTED = 10
 
-Said = tuple[str, str, str]
-"""Table and column, "" for the table itself, and what is said of it."""
+
+class Said(NamedTuple):
+    """What is said of a table, or where one is named of a column; ``within`` is a database that may be called so."""
+
+    table: str
+    column: str
+    text: str
+    within: str = ""
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,95 +44,180 @@ class Described(Shown):
 
     Attributes:
         tables, columns: how many of them.
-        unknown: names of others, which the corpus does not have.
+        unknown: names of others, which the corpus does not have, or has several times.
+        unread: files of a folder that could not be read, and why.
     """
 
     tables: int
     columns: int
     unknown: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         lines = [f"described {counted(self.tables, 'table')} and {counted(self.columns, 'column')}"]
-        if self.unknown:
-            more = ", …" if len(self.unknown) > _LISTED else ""
-            lines.append(f"  {len(self.unknown):,} not here: {', '.join(self.unknown[:_LISTED])}{more}")
+        for names, what, between in ((self.unknown, "not here", ", "), (self.unread, "not read", "\n    ")):
+            if names:
+                more = ["…"] * (len(names) > _LISTED)
+                lines.append(f"  {len(names):,} {what}: {between.join([*names[:_LISTED], *more])}")
         return "\n".join(lines)
 
 
-def descriptions_in(given: str | Path | pd.DataFrame) -> list[Said]:
-    """All that a frame, a file or a folder says of tables and columns.
+def descriptions_in(given: str | Path | pd.DataFrame) -> tuple[list[Said], list[str]]:
+    """All that a frame, a file or a folder says of tables and columns; and the files that could not be read, with why.
 
     Raises:
         SourceNotFound: no such file or folder.
         InvalidArgument: it is of none of the forms.
     """
     if isinstance(given, pd.DataFrame):
-        return list(_of_frame(given, "the frame"))
-    path = Path(given)
+        names = [str(name).strip().casefold() for name in given.columns]
+        rows = (dict(zip(names, row, strict=True)) for row in given.itertuples(index=False, name=None))
+        return list(_of_rows(rows, names, "the frame")), []
+    path = Path(given).expanduser()
     if not path.exists():
         raise SourceNotFound(f"there is no file or folder {str(given)!r} of descriptions")
-    files = [path] if path.is_file() else sorted(one for one in path.rglob("*") if one.suffix.lower() in _READ)
-    if not files or any(file.suffix.lower() not in _READ for file in files):
-        raise InvalidArgument(f"descriptions are read from {', '.join(_READ)} files; there is none in {path}")
-    return [said for file in files for said in _READ[file.suffix.lower()](file)]
+    files = [path]
+    if path.is_dir():
+        inside = [(one, one.relative_to(path).parts) for one in sorted(path.rglob("*")) if one.suffix.lower() in _READ]
+        # An archive of macOS has a twin of each file that says nothing: __MACOSX/…/._name.
+        files = [one for one, parts in inside if not any(part.startswith((".", "__MACOSX")) for part in parts)]
+        files = [one for one in files if one.parent.name == _FOLDER] or files  # beside them are files of data
+    said: list[Said] = []
+    unread: list[str] = []
+    for file in files:
+        try:
+            if file.suffix.lower() not in _READ:
+                raise InvalidArgument(f"descriptions are read from {', '.join(_READ)} files, not from {file}")
+            said += _READ[file.suffix.lower()](file)
+        except (InvalidArgument, OSError) as error:
+            if file == path:
+                raise
+            unread.append(str(error))
+    if not files or len(unread) == len(files):
+        raise InvalidArgument(
+            unread[0] if unread else f"descriptions are read from {', '.join(_READ)} files; there is none in {path}"
+        )
+    return said, unread
+
+
+def _text(path: Path) -> str:
+    data = path.read_bytes()
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-16", errors="replace")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("cp1252", errors="replace")
 
 
 def _of_csv(path: Path) -> Iterator[Said]:
+    text = _text(path).lstrip()
+    separator = max(",;\t|", key=text.partition("\n")[0].count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
     try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = path.read_bytes().decode("cp1252", errors="replace")
-    from io import StringIO
-
-    frame = pd.read_csv(StringIO(text), dtype=str, keep_default_na=False)
-    frame.columns = [str(name).strip().casefold() for name in frame.columns]
-    if _OF_BIRD[0] not in frame.columns:
-        yield from _of_frame(frame, path.name)
+        names = [name.strip().casefold() for name in next(reader, [])]
+        last = len(names) - 1
+        # What follows the last column belongs to it: prose has commas.
+        rows = [
+            dict(zip(names, [*row[:last], f"{separator} ".join(row[last:])], strict=False)) for row in reader if row
+        ]
+    except csv.Error as error:
+        raise InvalidArgument(f"{path} cannot be read as CSV: {error}") from error
+    if _OF_BIRD[0] not in names:
+        yield from _of_rows(rows, names, str(path))
         return
-    database = path.parent.parent.name if path.parent.name == "database_description" else ""
-    table = f"{database}.{path.stem}" if database else path.stem
-    for row in frame.to_dict("records"):
-        column, *parts = (str(row.get(name, "")).strip() for name in _OF_BIRD)
-        told = [part for part in parts if part and part.casefold() != column.casefold()]
-        yield table, column, ". ".join(dict.fromkeys(told))
-
-
-def _of_frame(frame: pd.DataFrame, name: str) -> Iterator[Said]:
-    frame = frame.rename(columns=lambda name: str(name).strip().casefold())
-    if not {"table", "description"} <= {*frame.columns}:
-        raise InvalidArgument(
-            f"descriptions stand in columns table, column and description; {name} has {list(frame.columns)}"
+    database = path.parent.parent.name if path.parent.name == _FOLDER else ""
+    for row in rows:
+        column, *parts = (row.get(name, "").strip() for name in _OF_BIRD)
+        told = [part for part in parts if identifier_words(part) != identifier_words(column)]
+        yield Said(
+            f"{database}.{path.stem}" if database else path.stem, column, ". ".join(dict.fromkeys(filter(None, told)))
         )
-    columns = frame["column"] if "column" in frame.columns else [""] * len(frame)
-    for table, column, text in zip(frame["table"], columns, frame["description"], strict=True):
-        if isinstance(table, str) and isinstance(text, str):
-            yield table.strip(), column.strip() if isinstance(column, str) else "", text
 
 
-def _of_yaml(path: Path) -> Iterator[Said]:
+def _of_rows(rows: Iterable[Mapping[str, Any]], names: Sequence[str], of: str) -> Iterator[Said]:
+    if not {"table", "description"} <= {*names}:
+        raise InvalidArgument(f"descriptions stand in columns table, column and description; {of} has {list(names)}")
+    for row in rows:
+        yield Said(*(_plain(row.get(name)) for name in ("table", "column", "description")))
+
+
+def _plain(value: Any) -> str:
+    return "" if pd.api.types.is_scalar(value) and pd.isna(value) else str(value).strip()
+
+
+_BLOCK = re.compile(r"\{%-?\s*docs\s+(\w+)\s*-?%\}(.*?)\{%-?\s*enddocs\s*-?%\}", re.DOTALL)
+_DOC = re.compile(r"""\{\{\s*doc\((?:\s*['"]\w+['"]\s*,)?\s*['"](\w+)['"]\s*\)\s*\}\}""")
+
+
+def _of_dbt(path: Path) -> Iterator[Said]:
     """The models, seeds, snapshots and sources of dbt."""
     import yaml  # type: ignore[import-untyped]  # the hub's client brings it along
 
+    text = _text(path)
     try:
-        plain = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
+        plain = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
         raise InvalidArgument(f"{path} cannot be read as YAML: {error}") from error
     if not isinstance(plain, Mapping):
         return
-    listed = [one for part in ("models", "seeds", "snapshots") for one in _entries(plain.get(part))]
-    listed += [one for source in _entries(plain.get("sources")) for one in _entries(source.get("tables"))]
-    for one in listed:
-        name = str(one.get("identifier") or one.get("alias") or one.get("name") or "")
-        yield name, "", str(one.get("description") or "")
-        for column in _entries(one.get("columns")):
-            yield name, str(column.get("name") or ""), str(column.get("description") or "")
+    blocks = _blocks(path) if _DOC.search(text) else {}
+
+    def said(one: Mapping[str, Any]) -> str:
+        told = one.get("description")
+        return _DOC.sub(lambda found: blocks.get(found[1], ""), told) if isinstance(told, str) else ""
+
+    listed = [(one, "") for part in ("models", "seeds", "snapshots") for one in _entries(plain.get(part))]
+    for source in _entries(plain.get("sources")):
+        listed += [(one, str(source.get("schema") or source.get("name"))) for one in _entries(source.get("tables"))]
+    for model, schema in listed:
+        for version in _entries(model.get("versions")) or [{}]:
+            name = _name(version) or (f"{model.get('name')}_v{version['v']}" if "v" in version else _name(model))
+            yield Said(name, "", said(version) or said(model), schema)
+            for column in (*_entries(model.get("columns")), *_entries(version.get("columns"))):
+                if "name" in column:
+                    yield Said(name, str(column["name"]), said(column), schema)
+
+
+def _name(one: Mapping[str, Any]) -> str:
+    """What a model or a table of a source is called where it lies."""
+    config = one.get("config")
+    alias = config.get("alias") if isinstance(config, Mapping) else None
+    return str(one.get("identifier") or one.get("alias") or alias or one.get("name") or "")
 
 
 def _entries(given: Any) -> list[Mapping[str, Any]]:
     return [one for one in given if isinstance(one, Mapping)] if isinstance(given, list) else []
 
 
-_READ: Mapping[str, Callable[[Path], Iterator[Said]]] = {".csv": _of_csv, ".yml": _of_yaml, ".yaml": _of_yaml}
+def _blocks(path: Path) -> dict[str, str]:
+    """The texts by name of the blocks of documentation in the project that a file of dbt belongs to."""
+    inside = [folder for folder in path.resolve().parents if (folder / "dbt_project.yml").is_file()]
+    files = sorted(inside[0].rglob("*.md") if inside else path.parent.glob("*.md"))
+    return {name: text.strip() for file in files for name, text in _BLOCK.findall(_text(file))}
+
+
+_READ: Mapping[str, Callable[[Path], Iterator[Said]]] = {
+    ".csv": _of_csv, ".tsv": _of_csv, ".yml": _of_dbt, ".yaml": _of_dbt
+}  # fmt: skip
+
+
+_SPELLINGS: tuple[Callable[[str], str], ...] = (str, str.casefold, lambda name: re.sub(r"[\W_]", "", name.casefold()))
+
+
+def _finder(named: Iterable[tuple[str, T]]) -> Callable[[str], T | None]:
+    """What finds the one thing of a name as it is written, else in another case, else with other punctuation."""
+    known: list[dict[str, list[T]]] = [defaultdict(list) for _ in _SPELLINGS]
+    for name, thing in named:
+        for spelling, things in zip(_SPELLINGS, known, strict=True):
+            things[spelling(name)].append(thing)
+
+    def find(name: str) -> T | None:
+        spelled = (things.get(spelling(name)) for spelling, things in zip(_SPELLINGS, known, strict=True))
+        found = next(filter(None, spelled), [])
+        return found[0] if len(found) == 1 else None
+
+    return find
 
 
 def facts_said(said: Iterable[Said], profiles: Sequence[TableProfile]) -> tuple[dict[FactKey, str], list[str]]:
@@ -128,18 +225,33 @@ def facts_said(said: Iterable[Said], profiles: Sequence[TableProfile]) -> tuple[
 
     Of a column that is described twice the later one counts, and an empty description says nothing.
     """
-    named = list(map(NamedTable.of, profiles))
-    ids = {one.id.casefold(): one for one in named}
+    by_id = {profile.id: profile for profile in profiles}
+    of_id = _finder(by_id.items())
+    of_name = _finder((profile.name, profile) for profile in profiles)
+
+    @cache
+    def table_of(name: str, within: str) -> TableProfile | None:
+        parts = name.split(".")  # of three or more the first are catalogs
+        called = [f"{within}.{name}"] * bool(within) + [".".join(parts[n:]) for n in range(max(len(parts) - 1, 1))]
+        return next((found for one in called if (found := of_id(one) or of_name(one)) is not None), None)
+
+    @cache
+    def columns_of(id: str) -> Callable[[str], str | None]:
+        return _finder((column.name, column.name) for column in by_id[id].columns)
+
     found: dict[FactKey, str] = {}
     unknown: dict[str, None] = {}
-    for table, column, text in said:
-        words = re.sub(r"\s+", " ", text).strip()[:LONGEST]
+    for table, column, text, within in said:
+        words = as_description(text)
         if not words or not table:
             continue
-        try:
-            known = ids.get(table.casefold()) or find_table(table, named)
-            of = ("column", find_column(f"{known.id}.{column}", [known])) if column else ("table", (known.id,))
-            found[of] = words
-        except (TableNotFound, ColumnNotFound, InvalidArgument):
-            unknown[f"{table}.{column}" if column else table] = None
+        profile = table_of(table, within)
+        if profile is None:
+            unknown[table] = None
+        elif not column:
+            found["table", (profile.id,)] = words
+        elif (name := columns_of(profile.id)(column)) is None:
+            unknown[f"{table}.{column}"] = None
+        else:
+            found["column", (profile.id, name)] = words
     return found, list(unknown)

@@ -10,6 +10,7 @@ from tagframe.corpus.canonical import canonical
 from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
 from tagframe.corpus.profiler import profile_table, shown_text
 from tagframe.corpus.schema_only import declared_profile
+from tagframe.corpus.told import as_description
 from tagframe.engines.base import Chunk, ColumnStatistics, TableShape, TableStatistics
 
 
@@ -80,5 +81,8 @@ def of_source(profile: TableProfile, shape: TableShape) -> TableProfile:
     if not shape.comment and not any(shape.column_comments):
         return profile
     comments: Iterable[str] = shape.column_comments or [""] * len(profile.columns)
-    columns = [replace(column, description=text) for column, text in zip(profile.columns, comments, strict=True)]
-    return replace(profile, description=shape.comment, columns=tuple(columns))
+    columns = tuple(
+        replace(column, description=as_description(text))
+        for column, text in zip(profile.columns, comments, strict=True)
+    )
+    return replace(profile, description=as_description(shape.comment), columns=columns)

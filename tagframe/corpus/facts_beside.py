@@ -11,7 +11,7 @@ from typing import Any
 
 from tagframe.corpus.identity import TableIdentity
 from tagframe.corpus.knowledge import Kept
-from tagframe.corpus.told import ToldKey
+from tagframe.corpus.told import ToldKey, as_description
 from tagframe.corpus.told_facts import EVERYBODY, MODELS, FactKey, Told, key_fact
 from tagframe.errors import UnreadableFacts
 
@@ -53,11 +53,11 @@ def facts_beside(source: Path) -> Kept | None:
 def _facts(plain: dict[str, Any]) -> Iterator[tuple[FactKey, Any]]:
     for one in plain.get("table", []):
         if one.get("description"):
-            yield ("table", (str(one["table"]),)), str(one["description"])
+            yield ("table", (str(one["table"]),)), as_description(str(one["description"]))
     for one in plain.get("column", []):
         column = str(one["table"]), str(one["column"])
         if one.get("description"):
-            yield ("column", column), str(one["description"])
+            yield ("column", column), as_description(str(one["description"]))
         if (whom := one.get("hidden")) is not None:
             if whom not in (EVERYBODY, MODELS):
                 raise ValueError(f"hidden of {'.'.join(column)} is 'everybody' or 'models', not {whom!r}")

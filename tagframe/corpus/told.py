@@ -6,6 +6,7 @@ Knowledge of a table that is not in the corpus waits for it.
 
 from __future__ import annotations
 
+import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,23 @@ from tagframe.engines.base import ForeignKey
 
 BY_MODEL = "≈ "
 """What a description begins with that a model wrote: no word, so that it is not searched."""
+
+LONGEST = 500
+"""Characters of a description that are kept: prompts have every one of them."""
+_JOINERS = "\u200c\u200d"
+"""What no reader sees either, and scripts and emoji are written with."""
+
+
+def as_description(text: str) -> str:
+    """A text as it may describe something: one line of :data:`LONGEST` characters at most, of such as a reader sees.
+
+    >>> as_description("status,\\n 3 =\\x1b shipped\\u202e")
+    'status, 3 = shipped'
+    """
+    begun = text[: 20 * LONGEST]
+    seen = (one for one in begun if one.isspace() or one in _JOINERS or unicodedata.category(one)[0] != "C")
+    line = " ".join("".join(seen).split())
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
 
 
 @dataclass(frozen=True)
@@ -130,7 +148,7 @@ class Knowledge:
 
     def _by_model(self, *of: str) -> str:
         """What a model says, marked as that."""
-        return f"{BY_MODEL}{self.annotated[of]}" if of in self.annotated else ""
+        return f"{BY_MODEL}{self.annotated[of]}" if self.annotated.get(of) else ""
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Knowledge:

@@ -68,7 +68,8 @@ class Told:
             frozenset(column for column, whom in hidden.items() if whom != MODELS),
             frozenset(column for column, whom in hidden.items() if whom == MODELS),
             tuple(ToldKey(*sides) for sides in joined),
-            {of: value for kind, of, value in known if kind == "annotated"},
+            # Beside what is said of a table stands of which columns it was asked, but for what 0.2 wrote.
+            {of: value if isinstance(value, str) else value[0] for kind, of, value in known if kind == "annotated"},
         )
 
     @cached_property
@@ -95,7 +96,11 @@ class Told:
         return self.with_values({key: value for key, value in values.items() if known.get(key) != value})
 
     def with_values(self, values: Mapping[FactKey, Any]) -> Told:
-        """With facts that are told now; None takes one back. Of a hidden column no statement keeps a value."""
+        """With facts that are told now; None takes one back. Of a hidden column no statement keeps a value, and what a
+        model says of its table goes: it had seen the cells."""
+        hidden = {of[0] for (kind, of), value in values.items() if kind == "hidden" and value}
+        seen = [key for key in self.facts if key[0] == "annotated" and key[1][0] in hidden]
+        values = {**dict.fromkeys(seen), **values}
         at = max([time.time(), *(at + 1e-6 for _, at in self.facts.values())])  # clocks are put back
         told = Told({**self.facts, **{key: (value, at) for key, value in values.items()}})
         return told.bare(told.knowledge.withheld)

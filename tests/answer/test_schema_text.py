@@ -106,3 +106,12 @@ def test_what_the_first_comments_of_a_statement_say():
     assert said.assumptions == ("ties count",)
     assert said.wants_text is True
     assert read_statement("-- answer: maybe\nSELECT 1").wants_text is None
+
+
+def test_long_descriptions_of_many_columns_keep_within_the_prompt():
+    corpus = tf.open_corpus(schema={"wide": [f"c{number}" for number in range(200)]})
+    rows = [("wide", f"c{number}", f"meaning {number} " + "prose " * 90) for number in range(200)]
+    corpus.describe(pd.DataFrame(rows, columns=["table", "column", "description"]))
+    text = describe_tables(corpus, {"wide": "schema.wide"})
+    assert len(text) <= 8_000 * 2.4
+    assert "c199 TEXT  -- meaning 199 prose" in text

@@ -58,6 +58,91 @@ def test_folders_as_bird_has_them(corpus: tf.Corpus, tmp_path: Path):
     }
 
 
+def test_dev_databases_as_they_are_unpacked(tmp_path: Path):
+    corpus = tf.open_corpus({"shop.gas_stations": pd.DataFrame({"Chain ID": [1], "Enrollment (K-12)": [2]})})
+    folder = tmp_path / "shop" / "database_description"
+    folder.mkdir(parents=True)
+    head = "original_column_name,column_name,column_description,data_format,value_description\n"
+    (folder / "Gas Stations .csv").write_text(
+        head + "ChainID ,chain,of petrol, and oil,integer,no,\nEnrollment (K12),pupils\ngone,gone column\n"
+    )
+    (folder / ".DS_Store").write_bytes(b"\0\1")
+    (tmp_path / "__MACOSX" / "shop" / "database_description").mkdir(parents=True)
+    (tmp_path / "__MACOSX" / "shop" / "database_description" / "._Gas Stations.csv").write_bytes(b"\0\5\x16\7")
+    (tmp_path / "shop" / "rows.csv").write_text("a,b\n1,2\n")  # data
+    told = corpus.describe(tmp_path)
+    assert (told.columns, told.unknown, told.unread) == (2, ("shop.Gas Stations .gone",), ())
+    assert said(corpus)["shop.gas_stations.Enrollment (K-12)"] == "pupils"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"table;column;description\nT1;ST;state, 3 = shipped\n",
+        b"Table\tColumn\tDescription\nt1\tst\tstate, 3 = shipped\n",
+        b"table, column, description\nT1, ST, state, 3 = shipped\n",
+        b'\xef\xbb\xbf"TABLE","COLUMN","DESCRIPTION"\r\n"shop.t1","ST","state,\r\n3 = shipped"\r\n',
+        'table,column,description,who\nwarehouse.shop.T1,ST,"state, 3 = shipped",Ann\n'.encode("utf-16"),
+    ],
+    ids=["semicolons", "tabs", "bare commas", "quoted lines", "of Excel"],
+)
+def test_ways_of_writing_csv(corpus: tf.Corpus, tmp_path: Path, data: bytes):
+    (tmp_path / "said.csv").write_bytes(data)
+    assert corpus.describe(tmp_path / "said.csv").unknown == ()
+    assert said(corpus) == {"shop.T1.ST": "state, 3 = shipped"}
+
+
+def test_what_nobody_sees_and_what_is_too_long_is_not_kept(corpus: tf.Corpus):
+    corpus.describe("T1", "orders\n\x1b[31m \u202eof\U000e0041 \ud800 all " + "x" * 10_000_000)
+    corpus.describe(pd.DataFrame({"table": ["T1"], "column": ["ST"], "description": ["وضعیت سفارش: ارسال\u200cشده"]}))
+    told = said(corpus)
+    assert told["shop.T1"].startswith("orders [31m of all xxx")
+    assert (len(told["shop.T1"]), told["shop.T1"][-1]) == (500, "…")
+    assert told["shop.T1.ST"] == "وضعیت سفارش: ارسال\u200cشده"
+    with pytest.raises(InvalidArgument, match="two texts"):
+        corpus.describe("T1", 3)  # type: ignore[call-overload]
+
+
+def test_a_file_that_cannot_be_read_loses_none_of_the_others(corpus: tf.Corpus, tmp_path: Path):
+    (tmp_path / "a.yml").write_text("models: [")
+    (tmp_path / "b.yml").write_text("models: !!python/object/apply:os.getcwd []")
+    (tmp_path / "c.yml").write_text("[" * 5_000 + "]" * 5_000)
+    (tmp_path / "seed.csv").write_text("id,name\n1,Ann\n")
+    (tmp_path / "said.csv").write_text("table,description\nT1,orders\n")
+    told = corpus.describe(tmp_path)
+    assert said(corpus) == {"shop.T1": "orders"}
+    assert len(told.unread) == 4
+    assert "4 not read" in str(told)
+    assert "seed.csv has ['id', 'name']" in str(told)
+
+
+def test_names_in_a_frame_that_are_no_text(tmp_path: Path):
+    corpus = tf.open_corpus({"2019": pd.DataFrame({"1": [1], "2": [2]})})
+    frame = pd.DataFrame({"table": [2019, None], "column": [1, 2], "description": [7, "lost"], "note": [[1], {}]})
+    assert corpus.describe(frame.astype({"table": "Int64"})).columns == 1
+    assert said(corpus) == {"frames.2019.1": "7"}
+
+
+def test_a_project_of_dbt(corpus: tf.Corpus, tmp_path: Path):
+    (tmp_path / "dbt_project.yml").write_text("name: shop\nmodels:\n  shop: {materialized: table}\n")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "all.md").write_text("{% docs st %}\nstate,\n3 = shipped\n{% enddocs %}")
+    models = tmp_path / "models"
+    models.mkdir()
+    (models / "schema.yml").write_text(
+        "models:\n"
+        "  - name: T\n"
+        "    description: orders {{ doc('none') }}\n"
+        "    columns:\n"
+        "      - &st {name: ST, description: \"{{ doc('shop', 'st') }}\"}\n"
+        "    versions: [{v: 1, config: {alias: T1}}, {v: 2}]\n"
+        "seeds:\n  - {name: lists, description: [&a [x, x], [*a, *a]]}\n"
+        "sources:\n  - {name: raw, schema: farm, tables: [{name: T2, description: stables}]}\n"
+    )
+    assert corpus.describe(tmp_path).unknown == ("T_v2",)
+    assert said(corpus) == {"shop.T1": "orders", "shop.T1.ST": "state, 3 = shipped", "farm.T2": "stables"}
+
+
 def test_a_schema_of_dbt(corpus: tf.Corpus, tmp_path: Path):
     (tmp_path / "schema.yml").write_text(
         "version: 2\nmodels:\n  - name: T1\n    description: orders\n    columns:\n"
