@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
+from sqlglot import Dialect
 
 from tagframe.corpus import Corpus
 from tagframe.corpus.corpus import knowledge_of, statements_of
@@ -20,7 +21,7 @@ from tagframe.errors import InvalidArgument, UnreadStatement
 from tagframe.keys.containment import overlap
 from tagframe.learning.reading import Names, read_statement
 from tagframe.learning.sources import Run, runs_of
-from tagframe.learning.texts import without_literals
+from tagframe.learning.texts import statements_in, without_literals
 from tagframe.progress import shown
 
 MANY = 20
@@ -40,7 +41,7 @@ class Learned(Shown):
         read: how many statements there were.
         distinct: how many of them differ in more than their literals, or answer different questions.
         learned: how many of those are known now.
-        left_out: the others, and why: (statement, reason).
+        left_out: the others, and why: (statement, or what stands where one should; reason).
         joins: the joins that are keys now and were not before, as text.
         doubtful: joins that one of many statements has, and whose values speak against it: they are no keys.
     """
@@ -60,8 +61,10 @@ class Learned(Shown):
         lines += [f"  no key, as one statement alone has it and the values differ: {join}" for join in self.doubtful]
         if not self.learned:
             lines.append("  nothing is different now")
-        for reason, count in Counter(reason for _, reason in self.left_out).most_common(_LISTED):
-            lines.append(f"  {count:,} left out: {reason}")
+        reasons = Counter(reason for _, reason in self.left_out).most_common()
+        lines += [f"  {count:,} left out: {reason}" for reason, count in reasons[:_LISTED]]
+        if rest := sum(count for _, count in reasons[_LISTED:]):
+            lines.append(f"  {rest:,} left out for other reasons, which stand in left_out")
         return "\n".join(lines)
 
 
@@ -77,30 +80,31 @@ def learn(
 
     Args:
         corpus: that knows them afterwards, with all that were narrowed from it.
-        queries: SQL; a file or a folder of SQL, CSV or JSON; a frame with ``sql`` and, as far as it is known, with
-            ``question``, ``runs`` and ``database``; or ``"pg_stat_statements"`` or ``"views"``.
+        queries: SQL; a file or a folder of SQL, CSV, JSON, Python or notebooks; a frame with ``sql`` and, as far as it
+            is known, with ``question``, ``runs`` and ``database``; or ``"pg_stat_statements"`` or ``"views"``.
         sql: the statement, where ``queries`` is the question that it answers.
         literals: whether the literals of statements are kept: they are data.
         dialect: in which the statements are written, as sqlglot calls it; the source's own where None.
 
     Raises:
         SourceNotFound: no such file, or no server that keeps a log.
-        InvalidArgument: a frame or a file without SQL.
+        InvalidArgument: a frame or a file without SQL, or one that cannot be read; no such dialect.
     """
+    dialects = _dialects(corpus, dialect)
     if sql is not None:
-        if not isinstance(queries, str):
-            raise InvalidArgument(f"learn(question, sql) takes two texts; got {queries!r}")
-        source, runs = "", iter([Run(sql, queries.strip())])
+        if not isinstance(queries, str) or not isinstance(sql, str):
+            raise InvalidArgument(f"learn(question, sql) takes two texts; got {queries!r} and {sql!r}")
+        source, runs = "", iter([Run(one, queries.strip()) for one in statements_in(sql, dialects[0])])
     else:
-        source, runs = runs_of(corpus, queries)
+        source, runs = runs_of(corpus, queries, dialects[0])
     counted: dict[tuple[str, str, str], Run] = {}
     read = 0
     for run in runs:
         read += 1
-        key = without_literals(run.sql), spoken(run.question), run.database
+        key = without_literals(run.sql, dialects[0]), spoken(run.question), run.database
         held = counted.get(key)
         counted[key] = run if held is None else replace(held, times=held.times + run.times)
-    found, left_out = _read(corpus, list(counted.values()), source, _dialects(corpus, dialect), literals)
+    found, left_out = _read(corpus, list(counted.values()), source, dialects, literals)
     before = {key.sides for one in statements_of(corpus) for key in one.joins}
     found, doubtful = _without_doubtful(corpus, found)
     tell(corpus, found)
@@ -109,6 +113,11 @@ def learn(
 
 
 def _dialects(corpus: Corpus, given: str | None) -> list[str]:
+    """In which statements may be written, the likeliest first, as sqlglot calls them."""
+    try:
+        Dialect.get_or_raise(given)
+    except ValueError as error:
+        raise InvalidArgument(f"dialect={given!r} is none that sqlglot knows: {error}") from error
     engines = {id(engine): engine for engine in map(corpus.engine, corpus.ids) if engine is not None}
     own = [engine.dialect.name for engine in engines.values()] if given is None else [given]
     return list(dict.fromkeys([*own, ""]))
@@ -123,6 +132,8 @@ def _read(
     left_out: list[tuple[str, str]] = []
     for run in shown(((1, run) for run in runs), len(runs), "learning from queries", "statement"):
         try:
+            if run.unread:
+                raise UnreadStatement(run.unread)
             one = read_statement(run.sql, names, dialects, database=run.database, cells=literals)
         except UnreadStatement as error:
             left_out.append((run.sql, str(error)))

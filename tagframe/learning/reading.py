@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import takewhile
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ErrorLevel, SqlglotError
 
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.corpus.statements import Statement
@@ -20,9 +22,17 @@ from tagframe.keys.column_names import own
 
 _LITERALS = (
     exp.Literal, exp.National, exp.RawString, exp.UnicodeString, exp.ByteString, exp.HexString, exp.BitString,
-    exp.Heredoc,
+    exp.Heredoc, exp.JSONPath,
 )  # fmt: skip
 _SOURCES = (exp.Table, exp.Subquery)
+_BEFORE = re.compile(
+    r"\s*(?:EXPLAIN|PREPARE|DECLARE)\b.*?(?=\b(?:SELECT|INSERT|CREATE|WITH\s+(?:RECURSIVE\s+)?[\w\"]+\s+AS)\b)",
+    re.I | re.S,
+)
+"""What stands before a statement that is planned, prepared or read by a cursor."""
+_READS = re.compile(r"\b(?:SELECT|FROM)\b", re.IGNORECASE)
+_PARAMETER = re.compile(r"%(?:\(\w+\))?s|\?(?![?|&])")
+"""Of Python's drivers and others, where a dialect reads these as operators."""
 _LONGEST = 100_000
 """Characters of a statement that is read: a longer one was written by a program, and says little for its length."""
 _DEEP = 20
@@ -30,6 +40,8 @@ _DEEP = 20
 
 Instance = tuple[int, str]
 """A table as a query block calls it: the block, and the alias there."""
+Found = tuple[str, str, Instance]
+"""A column: its table's id, its name, and which of the tables of a block it is of."""
 
 
 class Names:
@@ -100,13 +112,16 @@ def read_statement(
     query = tree if isinstance(tree, exp.Query) else tree.find(exp.Query)
     if query is None:
         raise UnreadStatement("it selects nothing")
+    clause = tree.args.get("with_")
+    if query is not tree and clause is not None and not query.args.get("with_"):
+        query.set("with_", clause)
     read = _Read(query, names, database)
     if not read.tables:
         raise UnreadStatement("it reads no table")
-    kept = query.sql(dialect=dialect, comments=False) if cells else ""
+    kept = _written(query, dialect) if cells else ""
     joins = tuple(read.joins())
     read.forget_literals()
-    bare = query.sql(dialect=dialect, comments=False)
+    bare = _written(query, dialect)
     return Statement(tuple(sorted({*read.tables.values()})), bare, joins=joins, cells=kept)
 
 
@@ -122,27 +137,37 @@ def with_names(sql: str, names: Names, called: Mapping[str, str], dialect: str) 
     with suppress(UnreadStatement):
         tree, _ = _parsed(sql, (dialect, ""))
         read = _Read(tree, names, "")
-        for table, id in [(table, read.id_of(table)) for table in read.mentioned]:
+        for table, id in [(table, id) for table in read.mentioned if (id := read.id_of(table)) is not None]:
             alias = table.alias_or_name
             if table.name.casefold() != called[id].casefold() or table.db:
                 new = exp.Table(this=exp.to_identifier(called[id]))
                 is_called = table.alias or alias.casefold() != called[id].casefold()
                 table.replace(exp.alias_(new, alias, table=True) if is_called else new)
-        return tree.sql(dialect=dialect, comments=False)
+        return _written(tree, dialect)
     return None
+
+
+def _written(tree: exp.Expr, dialect: str) -> str:
+    try:
+        return tree.sql(dialect=dialect, comments=False, unsupported_level=ErrorLevel.IGNORE)
+    except (SqlglotError, RecursionError, ValueError) as error:
+        raise UnreadStatement(f"it cannot be written down: {error}") from error
 
 
 def _parsed(sql: str, dialects: Sequence[str]) -> tuple[exp.Expr, str]:
     if len(sql) > _LONGEST:
-        raise UnreadStatement(f"it has {len(sql):,} characters")
+        raise UnreadStatement(f"it has more than {_LONGEST:,} characters")
+    sql = _BEFORE.sub("", sql.replace("\0", " "), count=1)
+    if not _READS.search(sql):
+        raise UnreadStatement("it selects nothing")
     why = ""
-    for dialect in dialects:
+    for text, dialect in [*((sql, dialect) for dialect in dialects), (_PARAMETER.sub(":p", sql), dialects[0])]:
         try:
-            found = sqlglot.parse(sql, dialect=dialect)
+            found = sqlglot.parse(text, dialect=dialect)
         except (SqlglotError, RecursionError, ValueError) as error:
-            why = why or str(error).splitlines()[0][:200]
+            why = why or str(error).splitlines()[0][:200].split(". Line ")[0]
             continue
-        whole = [tree for tree in found if tree is not None]
+        whole = [tree for tree in found if tree is not None and not isinstance(tree, exp.Semicolon)]
         if len(whole) == 1:
             return whole[0], dialect
         why = why or f"it is {len(whole)} statements"
@@ -156,6 +181,7 @@ class _Read:
     query: exp.Expr
     names: Names
     database: str
+    _blocks: dict[int, dict[str, exp.Expr]] = field(default_factory=dict)
 
     @cached_property
     def mentioned(self) -> list[exp.Table]:
@@ -171,9 +197,9 @@ class _Read:
         """The id of each table, by what the statement calls it."""
         return self.names.tables(self.mentioned, self.database) if self.mentioned else {}
 
-    def id_of(self, table: exp.Table) -> str:
-        """Which table of the corpus it is."""
-        return self.tables[".".join(part.name.casefold() for part in table.parts)]
+    def id_of(self, table: exp.Table) -> str | None:
+        """Which table of the corpus it is; None for one that it does not read."""
+        return self.tables.get(".".join(part.name.casefold() for part in table.parts))
 
     @staticmethod
     def _defined(table: exp.Table) -> exp.Expr | None:
@@ -193,30 +219,30 @@ class _Read:
         return None
 
     def _sources(self, select: exp.Expr) -> dict[str, exp.Expr]:
-        """What a block reads, by what it calls it."""
-        found: dict[str, exp.Expr] = {}
+        """What a block reads, in the order in which it is joined, by what the block calls it."""
+        if (known := self._blocks.get(id(select))) is not None:
+            return known
+        found = self._blocks[id(select)] = dict[str, exp.Expr]()
         clauses = [select.args.get("from_"), *(select.args.get("joins") or [])]
         waiting = [clause.this for clause in clauses if clause is not None]
         while waiting:
             source = waiting.pop(0)
-            waiting += [join.this for join in source.args.get("joins") or []]
+            inside = [join.this for join in source.args.get("joins") or []]
             if isinstance(source, exp.Subquery) and not source.alias and isinstance(source.this, _SOURCES):
-                waiting.append(source.this)  # joins in brackets, as PostgreSQL writes them
+                inside.insert(0, source.this)  # joins in brackets, as PostgreSQL writes them
             elif isinstance(source, _SOURCES):
                 found[source.alias_or_name.casefold()] = source
+            waiting[:0] = inside
         return found
 
-    def _of_source(
-        self, source: exp.Expr, block: exp.Expr, alias: str, name: str, deep: int
-    ) -> tuple[str, str, Instance] | None:
+    def _of_source(self, source: exp.Expr, block: exp.Expr, alias: str, name: str, deep: int) -> Found | None:
         """The column of a table that a source calls so."""
         if isinstance(source, exp.Table):
             inner = self._defined(source)
             if inner is None:
-                if source.name and not isinstance(source.this, exp.Func):
-                    column = self.names.column(self.id_of(source), name)
-                    return None if column is None else (self.id_of(source), column, (id(block), alias))
-                return None
+                table = self.id_of(source)
+                column = None if table is None else self.names.column(table, name)
+                return None if table is None or column is None else (table, column, (id(block), alias))
         else:
             inner = source.this
         while isinstance(inner, exp.SetOperation | exp.Subquery):
@@ -231,7 +257,7 @@ class _Read:
                 return None if held is None else self._found(held, inner, deep + 1)
         return None
 
-    def _found(self, column: exp.Column, block: exp.Expr | None, deep: int = 0) -> tuple[str, str, Instance] | None:
+    def _found(self, column: exp.Column, block: exp.Expr | None, deep: int = 0) -> Found | None:
         """The column of a table that is meant in a block, or in one around it."""
         alias, name = column.table.casefold(), column.name
         while block is not None:
@@ -246,29 +272,42 @@ class _Read:
             block = block.parent_select
         return None
 
-    def _equalities(self) -> Iterator[tuple[tuple[str, str, Instance] | None, tuple[str, str, Instance] | None]]:
-        for node in self.query.find_all(exp.EQ, exp.In, exp.Join):
+    def _equalities(self) -> Iterator[tuple[Found | None, Found | None]]:
+        """The columns that are equal in every row that a block has."""
+        for node in self.query.find_all(exp.Where, exp.Having, exp.Join):
             block = node.parent_select
             if block is None:
                 continue
+            condition = node.args.get("on") if isinstance(node, exp.Join) else node.this
+            waiting = [] if condition is None else [condition]
+            while waiting:
+                one = waiting.pop()
+                if isinstance(one, exp.And | exp.Paren):
+                    waiting += [part for part in (one.args.get("expression"), one.this) if part is not None]
+                elif isinstance(one, exp.EQ):
+                    left, right = _bare(one.this), _bare(one.expression)
+                    if left is not None and right is not None:
+                        yield self._found(left, block), self._found(right, block)
+                elif isinstance(one, exp.In) and (inner := one.args.get("query")) is not None:
+                    select = inner.this if isinstance(inner, exp.Subquery) else inner
+                    shown = select.expressions if isinstance(select, exp.Select) else []
+                    left, right = _bare(one.this), _bare(shown[0].unalias()) if len(shown) == 1 else None
+                    if left is not None and right is not None:
+                        yield self._found(left, block), self._found(right, select)
             if isinstance(node, exp.Join):
-                for name in node.args.get("using") or []:
-                    before = {alias: one for alias, one in self._sources(block).items() if one is not node.this}
-                    held = [self._of_source(one, block, alias, name.name, 0) for alias, one in before.items()]
-                    alias = node.this.alias_or_name.casefold()
-                    yield next(filter(None, held), None), self._of_source(node.this, block, alias, name.name, 0)
-            elif not _always(node):
-                continue
-            elif isinstance(node, exp.EQ):
-                left, right = _bare(node.this), _bare(node.expression)
-                if left is not None and right is not None:
-                    yield self._found(left, block), self._found(right, block)
-            elif (inner := node.args.get("query")) is not None and (left := _bare(node.this)) is not None:
-                select = inner.this if isinstance(inner, exp.Subquery) else inner
-                shown = select.expressions if isinstance(select, exp.Select) else []
-                right = _bare(shown[0].unalias()) if len(shown) == 1 else None
-                if right is not None:
-                    yield self._found(left, block), self._found(right, select)
+                yield from self._shared(node, block)
+
+    def _shared(self, join: exp.Join, block: exp.Expr) -> Iterator[tuple[Found | None, Found | None]]:
+        """The columns of one name on which a join is: of USING, or of a natural one."""
+        sources = self._sources(block)
+        before = dict(takewhile(lambda one: one[1] is not join.this, sources.items()))
+        names = [name.name for name in join.args.get("using") or []]
+        if join.method == "NATURAL" and isinstance(join.this, exp.Table) and (table := self.id_of(join.this)):
+            names = [column.name for column in self.names.profiles[table].columns]
+        alias = join.this.alias_or_name.casefold()
+        for name in names:
+            held = [self._of_source(one, block, called, name, 0) for called, one in before.items()]
+            yield next(filter(None, held), None), self._of_source(join.this, block, alias, name, 0)
 
     def joins(self) -> list[ToldKey]:
         """The pairs of columns on which two tables are joined, several where both tables are joined on several."""
@@ -302,32 +341,31 @@ class _Read:
         return max(own(column, profile.name) for column in columns)
 
     def forget_literals(self) -> None:
-        """Have ``?`` for every literal; of a list, and of many rows of values, one."""
+        """Have ``?`` for every literal, and another name where one is a literal's text, as of a column for a value; of
+        a list, and of many rows of values, one."""
         shown = {node.alias.casefold() for node in self.query.find_all(exp.Alias)}
-        columns = {name for table in self.tables.values() for name in self.names.profiles[table].columns}
-        known = {column.name.casefold() for column in columns} | shown
+        tables = [self.names.profiles[id] for id in {*self.tables.values()}]
+        known = {column.name.casefold() for table in tables for column in table.columns}
+        known |= {part.name.casefold() for table in self.mentioned for part in table.parts}
+        texts = {node.name.casefold() for node in self.query.find_all(exp.Literal)} - known
         for node in list(self.query.walk()):
             is_text = (
                 isinstance(node, exp.Column) and not node.table and isinstance(node.this, exp.Identifier)
-                and node.this.quoted and node.name.casefold() not in known
+                and (node.this.quoted or node.name.startswith("$")) and node.name.casefold() not in known | shown
             )  # fmt: skip
             if is_text or (isinstance(node, _LITERALS) and not isinstance(node.parent, exp.DataTypeParam)):
                 node.replace(exp.Placeholder())
+            elif isinstance(node, exp.Identifier) and (node.name.casefold() in texts or node.name.startswith("'")):
+                node.set("this", "a_literal")
+            elif isinstance(node, exp.Hint):
+                node.pop()
         for node in self.query.find_all(exp.In, exp.Values, exp.Tuple):
             if len(node.expressions) > 1 and len({one.sql() for one in node.expressions}) == 1:
                 node.set("expressions", node.expressions[:1])
 
 
 def _bare(node: exp.Expr) -> exp.Column | None:
-    """The column that an expression is, but for a change of its type."""
-    while isinstance(node, exp.Paren | exp.Cast | exp.TryCast):
+    """The column that an expression is, but for a change of its type that keeps its values apart."""
+    while isinstance(node, exp.Paren) or (isinstance(node, exp.Cast) and not node.to.is_type("date", "time")):
         node = node.this
     return node if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star) else None
-
-
-def _always(node: exp.Expr) -> bool:
-    """Whether a condition holds of every row that there is."""
-    parent = node.parent
-    while isinstance(parent, exp.And | exp.Paren):
-        parent = parent.parent
-    return isinstance(parent, exp.Where | exp.Join | exp.Having)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,9 +21,9 @@ from tagframe.learning.texts import statements_in
 LOG = "pg_stat_statements"
 VIEWS = "views"
 
-_SQL = re.compile(
-    r"\s*(?:--[^\n]*\n\s*|/\*.*?\*/\s*)*(?:WITH|SELECT|\(|CREATE|INSERT|UPDATE|DELETE|MERGE)\b", re.I | re.S
-)
+_SQL = re.compile(r"\b(?:SELECT|INSERT|UPDATE|DELETE|MERGE|CREATE|FROM)\s", re.IGNORECASE)
+_IN_CODE = re.compile(r"\s*(?:SELECT|WITH|INSERT|CREATE|MERGE)\b.*\bSELECT\b|\s*SELECT\b", re.IGNORECASE | re.DOTALL)
+_MAGIC = re.compile(r"%%?sql\b[^\n]*\n(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -28,81 +31,163 @@ class Run:
     """A statement as it was run.
 
     Attributes:
-        sql: its text.
+        sql: its text, or what stands where one should.
         question: that it answers, or "".
         times: how often.
         database: of its tables, where that is known.
+        unread: why it is none, or "".
     """
 
     sql: str
     question: str = ""
     times: int = 1
     database: str = ""
+    unread: str = ""
 
 
-def runs_of(corpus: Corpus, given: str | Path | pd.DataFrame) -> tuple[str, Iterator[Run]]:
+def runs_of(corpus: Corpus, given: str | Path | pd.DataFrame, dialect: str) -> tuple[str, Iterator[Run]]:
     """What the statements are learned from, and they.
+
+    Args:
+        corpus: whose engines are asked for a log.
+        given: as for :func:`tagframe.learning.learn`.
+        dialect: by which a text is cut into statements.
 
     Raises:
         SourceNotFound: no such file, or no server that keeps a log.
-        InvalidArgument: a frame or a file without SQL.
+        InvalidArgument: a frame or a file without SQL, or one that cannot be read.
     """
     if isinstance(given, pd.DataFrame):
-        return "a frame", _of_frame(given)
-    if isinstance(given, str) and _SQL.match(given):
-        return "", (Run(sql) for sql in statements_in(given))
+        return "a frame", _of_frame(given, dialect)
+    if not isinstance(given, str | Path):
+        raise InvalidArgument(f"queries are SQL, a file, a folder or a frame; got {type(given).__name__} {given!r:.80}")
     if given in (LOG, VIEWS):
         return str(given), _of_engines(corpus, str(given))
     path = Path(given)
-    if not path.exists():
-        raise SourceNotFound(
-            f"there is no file or folder {str(given)!r} of queries; a statement begins with SELECT or WITH, and a "
-            f'server\'s log is "{LOG}"'
-        )
-    files = [path] if path.is_file() else sorted(one for one in path.rglob("*") if one.suffix.lower() in _READ)
+    with suppress(OSError, ValueError):  # a text of SQL is no name of a file
+        if given and path.is_file():
+            return path.name, _of_file(path, dialect)
+        if given and path.is_dir():
+            return path.name, _of_folder(path, dialect)
+    if isinstance(given, str) and _SQL.search(given):
+        return "", (Run(sql) for sql in statements_in(given, dialect))
+    raise SourceNotFound(
+        f"there is no file or folder {str(given)[:200]!r} of queries; a statement begins with SELECT or WITH, and a "
+        f'server\'s log is "{LOG}"'
+    )
+
+
+def _of_folder(folder: Path, dialect: str) -> Iterator[Run]:
+    files = sorted(one for one in folder.rglob("*") if one.suffix.lower() in _READ and not one.is_dir())
     if not files:
-        raise SourceNotFound(f"{path} holds no {', '.join(_READ)} file")
-    return path.name, (run for file in files for run in _READ.get(file.suffix.lower(), _of_text)(file))
+        raise SourceNotFound(f"{folder} holds no {', '.join(_READ)} file")
+    for file in files:
+        try:
+            yield from _of_file(file, dialect)
+        except InvalidArgument as error:
+            yield Run(str(file), unread=str(error))
 
 
-def _of_text(path: Path) -> Iterator[Run]:
-    return (Run(sql) for sql in statements_in(path.read_text(encoding="utf-8", errors="replace")))
+def _of_file(path: Path, dialect: str) -> Iterator[Run]:
+    """The statements of a file.
+
+    Raises:
+        InvalidArgument: it cannot be read, or holds none.
+    """
+    try:
+        yield from _READ.get(path.suffix.lower(), _of_sql)(_text_of(path), dialect)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{path.name}: {error}") from error
+    except (OSError, ValueError, SyntaxError, RecursionError) as error:
+        raise InvalidArgument(f"{path.name} cannot be read: {error}") from error
 
 
-def _of_csv(path: Path) -> Iterator[Run]:
-    return _of_frame(pd.read_csv(path, dtype=str, keep_default_na=False))
+def _text_of(path: Path) -> str:
+    data = path.read_bytes()
+    with suppress(UnicodeDecodeError):
+        return data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+    return data.decode("latin-1")
 
 
-def _of_json(path: Path) -> Iterator[Run]:
-    text = path.read_text(encoding="utf-8")
-    rows = json.loads(text) if path.suffix == ".json" else [json.loads(line) for line in text.splitlines() if line]
-    if not isinstance(rows, list):
-        raise InvalidArgument(f"{path.name} is no list of objects with a key 'sql'")
-    return _of_frame(pd.DataFrame(rows))
+def _of_sql(text: str, dialect: str) -> Iterator[Run]:
+    return (Run(sql) for sql in statements_in(text, dialect))
 
 
-_READ = {".sql": _of_text, ".csv": _of_csv, ".json": _of_json, ".jsonl": _of_json}
+def _of_csv(text: str, dialect: str) -> Iterator[Run]:
+    return _of_frame(pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False), dialect)
 
 
-def _of_frame(frame: pd.DataFrame) -> Iterator[Run]:
-    named = {str(column).casefold(): column for column in frame.columns}
+def _of_json(text: str, dialect: str) -> Iterator[Run]:
+    return _of_rows(json.loads(text), dialect)
 
-    def column(*names: str) -> list[Any] | None:
-        return next((frame[named[name]].tolist() for name in names if name in named), None)
+
+def _of_rows(rows: object, dialect: str) -> Iterator[Run]:
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise InvalidArgument("it is no list of objects with a key 'sql'")
+    return _of_frame(pd.DataFrame(rows), dialect)
+
+
+def _of_lines(text: str, dialect: str) -> Iterator[Run]:
+    rows = []
+    for line in filter(str.strip, text.splitlines()):
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            yield Run(line, unread=f"it is no JSON: {error}")
+        else:
+            rows.append(row)
+    yield from _of_rows(rows, dialect)
+
+
+def _of_code(text: str, dialect: str) -> Iterator[Run]:
+    """The SQL among the texts of a program; values that are put into one are parameters there."""
+    tree = ast.parse(re.sub(r"^\s*[%!].*", "", text, flags=re.MULTILINE))
+    inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in ast.walk(tree):
+        parts = node.values if isinstance(node, ast.JoinedStr) else [] if id(node) in inside else [node]
+        said = [part.value if isinstance(part, ast.Constant) else "?" for part in parts]
+        sql = "".join(part for part in said if isinstance(part, str))
+        if _IN_CODE.match(sql):
+            yield from _of_sql(sql, dialect)
+
+
+def _of_notebook(text: str, dialect: str) -> Iterator[Run]:
+    for cell in json.loads(text)["cells"]:
+        code = "".join(cell["source"])
+        if cell["cell_type"] != "code":
+            continue
+        magic = _MAGIC.match(code)
+        try:
+            yield from _of_code(code, dialect) if magic is None else _of_sql(magic[1], dialect)
+        except SyntaxError as error:
+            yield Run(code, unread=f"it is a cell that cannot be read: {error.msg}")
+
+
+_READ: Mapping[str, Callable[[str, str], Iterator[Run]]] = {
+    ".sql": _of_sql, ".csv": _of_csv, ".json": _of_json, ".jsonl": _of_lines, ".py": _of_code, ".ipynb": _of_notebook,
+}  # fmt: skip
+
+
+def _of_frame(frame: pd.DataFrame, dialect: str) -> Iterator[Run]:
+    numbers = {str(column).casefold(): number for number, column in reversed([*enumerate(frame.columns)])}
+
+    def column(*names: str) -> pd.Series | None:
+        number = next((numbers[name] for name in names if name in numbers), None)
+        return None if number is None else frame.iloc[:, number]
 
     statements = column("sql", "query", "statement")
     if statements is None:
         raise InvalidArgument(f"queries stand in a column 'sql', beside it 'question'; there are {list(frame.columns)}")
-    questions = column("question", "utterance")
-    times, databases = column("runs", "calls"), column("database", "db_id")
-    for row, sql in enumerate(statements):
-        if isinstance(sql, str) and sql.strip():
-            yield Run(
-                sql.strip().rstrip(";"),
-                _text(questions and questions[row]),
-                1 if times is None else int(times[row]),
-                _text(databases and databases[row]),
-            )
+    none = pd.Series([None] * len(frame))
+    runs = column("runs", "calls")
+    times = pd.to_numeric(none if runs is None else runs, errors="coerce").fillna(1).clip(1, 1e15).astype("int64")
+    texts = [none if one is None else one for one in (column("question", "utterance"), column("database", "db_id"))]
+    for sql, ran, question, database in zip(statements, times, *texts, strict=True):
+        if isinstance(sql, str):
+            for one in statements_in(sql, dialect):
+                yield Run(one, _text(question), ran, _text(database))
+        elif not (pd.api.types.is_scalar(sql) and pd.isna(sql)):
+            yield Run(repr(sql), unread=f"it is no text but {type(sql).__name__}")
 
 
 def _text(value: Any) -> str:

@@ -4,37 +4,70 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
-_PARTS = re.compile(
-    r"""--[^\n]*|/\*.*?\*/|                     # comments
-    (?P<text>'(?:[^'\\]|''|\\.)*'|\$(?P<tag>\w*)\$.*?\$(?P=tag)\$)|
-    "(?:[^"]|"")*"|`[^`]*`|\[[^\]\n]*\]|        # names, as a rule
-    (?P<number>(?<![\w.$@:])[-+]?\d[\d.]*(?:[eE][-+]?\d+)?(?![\w]))|
-    (?P<end>;)|(?P<space>\s+)""",
-    re.VERBOSE | re.DOTALL,
-)
+from sqlglot import Dialect
+
 _LIST = re.compile(r"\(\s*\?(?:\s*,\s*\?)+\s*\)")
-_REFERENCE = re.compile(r"""\{\{\s*(?:ref|source)\s*\(.*?['"]([^'"]+)['"]\s*\)\s*\}\}""", re.DOTALL)
-_TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
+_COMMENTS = re.compile(r"(?:\s|--[^\n]*|/\*.*?(?:\*/|\Z))*+", re.DOTALL)
+_TEMPLATE = re.compile(r"\{(?P<kind>[{%#])(?:(?!\{[{%#]|[}%#]\}).)*+[}%#]\}", re.DOTALL)
+_CALLED = re.compile(r"\{\{-?\s*(\w+)\s*\((.*)", re.DOTALL)
+_TEXT = re.compile(r"""['"]([^'"]+)['"]""")
 
 
-def statements_in(text: str) -> Iterator[str]:
+@cache
+def _parts(dialect: str) -> re.Pattern[str]:
+    """What SQL is cut at. What is not closed reaches to the end, so that no text is gone through twice."""
+    spoken = Dialect.get_or_raise(dialect).tokenizer_class
+    comments = "|".join(re.escape(start) + r"[^\n]*" for start in spoken.COMMENTS if isinstance(start, str))
+
+    def quoted(mark: str, escapes: bool) -> str:
+        inside, escaped = (rf"[^{mark}\\]*+", rf"{mark}{mark}|\\.?") if escapes else (rf"[^{mark}]*+", mark * 2)
+        return rf"{mark}{inside}(?:(?:{escaped}){inside})*+(?:{mark}|\Z)"
+
+    escapes = "\\" in spoken.STRING_ESCAPES
+    return re.compile(
+        rf"""{comments}|/\*.*?(?:\*/|\Z)|
+        (?P<text>(?<!\w)[eE]{quoted("'", True)}|{quoted("'", escapes)}|
+            (?<![\w$])\$(?P<tag>(?!\d)\w*)\$.*?(?:\$(?P=tag)\$|\Z))|
+        {quoted('"', escapes)}|`[^`]*(?:`|\Z)|\[[^][\n]*\]|        # names, as a rule
+        (?P<number>(?<![\w.$@:])[-+]?\d[\d.]*(?:[eE][-+]?\d+)?(?![\w]))|
+        (?P<end>;|\n\s*+go[^\S\n]*$)|(?P<space>\s+)""",
+        re.VERBOSE | re.DOTALL | re.MULTILINE | re.IGNORECASE,
+    )
+
+
+def statements_in(text: str, dialect: str = "") -> Iterator[str]:
     """The statements of a file, those of a template of dbt too.
 
-    >>> list(statements_in("SELECT ';' FROM a; -- no; more\\n\\nSELECT 1;"))
+    >>> list(statements_in("SELECT ';' FROM a; -- no; more\\n\\nSELECT 1; -- end"))
     ["SELECT ';' FROM a", '-- no; more\\n\\nSELECT 1']
     """
     if "{{" in text or "{%" in text:
-        text = _TEMPLATE.sub(" ", _REFERENCE.sub(r"\1", text))
+        text = _TEMPLATE.sub(_without_template, text)
     start = 0
-    for part in _PARTS.finditer(text):
+    for part in _parts(dialect).finditer(text):
         if part["end"]:
-            yield from filter(None, [text[start : part.start()].strip()])
+            yield from _one(text[start : part.start()])
             start = part.end()
-    yield from filter(None, [text[start:].strip()])
+    yield from _one(text[start:])
 
 
-def without_literals(sql: str) -> str:
+def _one(text: str) -> Iterator[str]:
+    said = _COMMENTS.match(text)
+    if said is None or said.end() < len(text):
+        yield text.strip()
+
+
+def _without_template(block: re.Match[str]) -> str:
+    """The table that a block of a template names, a parameter for another value, and nothing for what says no more."""
+    called = _CALLED.match(block[0])
+    if called is not None and called[1] in ("ref", "source"):
+        return next(reversed(_TEXT.findall(called[2])), "?")
+    return " " if block["kind"] != "{" or (called is not None and called[1] == "config") else "?"
+
+
+def without_literals(sql: str, dialect: str = "") -> str:
     """The text by which statements are known that differ in their literals, comments and spaces alone.
 
     >>> without_literals("SELECT  a FROM t -- all\\nWHERE b IN (1, 2.5, -3) AND c = 'it''s'")
@@ -46,4 +79,4 @@ def without_literals(sql: str) -> str:
             return "?"
         return part[0] if part[0][0] in '"`[' else " "
 
-    return " ".join(_LIST.sub("(?)", _PARTS.sub(plain, sql)).split()).casefold()
+    return " ".join(_LIST.sub("(?)", _parts(dialect).sub(plain, sql)).split()).casefold()

@@ -77,6 +77,34 @@ BUYER = "shop.orders.buyer = shop.customers.id"
             {"shop.lines.order_id = shop.orders.id and shop.lines.number = shop.orders.st"},
         ),
         ("CREATE TABLE x AS SELECT * FROM lines", ["lines"], set()),
+        (
+            "WITH o AS (SELECT * FROM orders) INSERT INTO lines SELECT 1 FROM o JOIN customers c ON o.buyer = c.id",
+            ["customers", "orders"],
+            {BUYER},
+        ),
+        (
+            "EXPLAIN (ANALYZE) SELECT * FROM orders o JOIN customers c ON o.buyer = c.id",
+            ["customers", "orders"],
+            {BUYER},
+        ),
+        (
+            "SELECT * FROM orders o JOIN customers c ON o.buyer = c.id WHERE st = %(st)s AND city LIKE %s",
+            ["customers", "orders"],
+            {BUYER},
+        ),
+        (
+            "SELECT * FROM (orders o JOIN lines l ON l.order_id = o.id) NATURAL JOIN (SELECT 1 AS id) c",
+            ["lines", "orders"],
+            {"shop.lines.order_id = shop.orders.id"},
+        ),
+        (
+            "SELECT * FROM orders NATURAL JOIN customers",
+            ["customers", "orders"],
+            {"shop.customers.id = shop.orders.id"},
+        ),
+        ("SELECT * FROM orders o JOIN customers c ON CAST(o.st AS DATE) = c.id", ["customers", "orders"], set()),
+        ("SELECT * FROM orders o JOIN customers c ON NOT (o.buyer = c.id)", ["customers", "orders"], set()),
+        ("SELECT * FROM orders o JOIN customers c ON o.buyer = lower(c.id)", ["customers", "orders"], set()),
     ],
 )
 def test_tables_and_joins_of_a_statement(shop: tf.Corpus, sql: str, tables: list[str], joined: set[str]):
@@ -112,6 +140,21 @@ def test_literals_are_not_kept_unless_they_are_asked_for(source: Path, shop: tf.
     assert "zqs-078" in "".join(shop.learned.sql)
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        'SELECT sum(CASE WHEN city = \'Elvas\' THEN 1 END) AS "Elvas" FROM customers ORDER BY "Elvas"',
+        "SELECT /*+ Elvas */ city FROM customers",
+        "SELECT city ->> '$.Elvas', json_extract(ssn, '$.x[?(@.y == \"Elvas\")]') FROM customers",
+        "SELECT 1 FROM customers WHERE city = $$Elvas$$ OR city LIKE '%\\' ESCAPE '\\' OR ssn = 'Elvas'",
+    ],
+)
+@pytest.mark.parametrize("dialect", [None, "mysql", "postgres", "oracle"])
+def test_no_part_of_a_statement_keeps_a_literal(shop: tf.Corpus, sql: str, dialect: str | None):
+    assert shop.learn(sql, dialect=dialect).learned == 1 or dialect == "mysql"
+    assert not shop.learned.sql.str.contains("Elvas").any()
+
+
 def test_of_a_hidden_column_nothing_learned_has_values(source: Path, shop: tf.Corpus):
     shop.learn("Where does zqs-078 live?", JOINED, literals=True)
     shop.hide("customers.ssn", from_models=True)
@@ -133,6 +176,19 @@ def test_what_cannot_be_learned_is_counted_and_listed(shop: tf.Corpus):
     assert (log.learned, len(log.left_out)) == (0, 2)
     assert "nothing is different now" in str(log)
     assert len(shop.learned) == 1
+
+
+def test_what_is_left_out_for_one_reason_is_one_line_and_none_is_lost(shop: tf.Corpus):
+    log = "; ".join([*(f"SELECT {'x ' * n}FROM ((lines" for n in range(4, 8)), *(f"FROM t{n}" for n in range(12))])
+    said = str(shop.learn(f"{log}; BEGIN; SELECT 1 FROM lines; -- the end"))
+    assert "learned 1 of 18" in said
+    assert "4 left out: it cannot be parsed" in said
+    assert "4 left out for other reasons, which stand in left_out" in said
+
+
+def test_a_dialect_that_is_none_is_refused(shop: tf.Corpus):
+    with pytest.raises(InvalidArgument, match="postgres"):
+        shop.learn(JOINED, dialect="postgress")
 
 
 def test_statements_that_differ_in_literals_are_one_and_files_are_not_counted_twice(shop: tf.Corpus, tmp_path: Path):
