@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 
-SEARCHED = 200
-"""Characters of a column's description."""
+_ENCODED = 120
+"""Characters of a column's description that its vector is made of: a page of prose would drown the names."""
 
 _WORD = re.compile(r"[^\W\d_]+|[0-9]+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -41,12 +41,7 @@ def table_document(table: TableProfile, *, hide_database: bool = False) -> str:
 
 def column_document(table: TableProfile, column: ColumnProfile) -> str:
     """A column as text: the words of its table's name and of its own, and what its user says that it means."""
-    return _described(f"{_words(table.name)} {_words(column.name)}", searched(column))
-
-
-def searched(column: ColumnProfile) -> str:
-    """What of a column's description is searched: a page on each column would drown the names."""
-    return column.description[:SEARCHED]
+    return _described(f"{_words(table.name)} {_words(column.name)}", column.description[:_ENCODED])
 
 
 def _described(words: str, description: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tagframe.corpus.profile import ColumnProfile, TableProfile, TypeFamily
+from tagframe.corpus.told import as_description
 from tagframe.engines.base import ForeignKey
 from tagframe.errors import EmptyCorpus, InvalidArgument, SourceNotFound, shown_path
 
@@ -106,9 +107,14 @@ def _from_statements(text: str, database: str, dialect: str | None) -> Iterator[
     created = [one.this for one in statements if isinstance(one, exp.Create) and isinstance(one.this, exp.Schema)]
     primary = {_folded(schema.this, database): _primary(schema) for schema in created}
     added: dict[tuple[str, str], list[ForeignKey]] = defaultdict(list)
+    said: dict[tuple[str, ...], str] = {}
     for statement in statements:
         if isinstance(statement, exp.Alter):
             added[_folded(statement.this, database)] += _foreign_keys(statement)
+        elif isinstance(statement, exp.Comment) and statement.args["kind"] in ("TABLE", "COLUMN"):
+            of = statement.this
+            names = (of.table, of.name) if isinstance(of, exp.Column) else (of.name, "")
+            said[tuple(name.casefold() for name in (of.text("db") or database, *names))] = statement.expression.name
     for schema in created:
         table, folded = schema.this, _folded(schema.this, database)
         columns = [column for column in schema.expressions if isinstance(column, exp.ColumnDef)]
@@ -121,7 +127,11 @@ def _from_statements(text: str, database: str, dialect: str | None) -> Iterator[
         ]
         types = {column.name: _type(column) for column in columns}
         known = [key for key in keys if key.other_columns]
-        yield declared_profile(table.db or database, table.name, types, primary[folded], known)
+        profile = declared_profile(table.db or database, table.name, types, primary[folded], known)
+        told = {column.name: said.get((*folded, column.name.casefold())) or _comment(column) for column in columns}
+        described = (replace(column, description=as_description(told[column.name])) for column in profile.columns)
+        whole = said.get((*folded, "")) or _comment(schema.parent)
+        yield replace(profile, description=as_description(whole), columns=tuple(described))
 
 
 def _folded(table: exp.Table, database: str) -> tuple[str, str]:
@@ -132,6 +142,17 @@ def _folded(table: exp.Table, database: str) -> tuple[str, str]:
 def _type(column: exp.ColumnDef) -> str:
     kind = column.args.get("kind")
     return "" if kind is None else str(kind.sql())
+
+
+def _comment(node: Any) -> str:
+    """What a COMMENT clause of a table or a column says; of a column else what is noted behind it."""
+    from sqlglot import exp
+
+    if isinstance(node, exp.ColumnDef):
+        clause = node.find(exp.CommentColumnConstraint)
+        return " ".join(node.comments or ()) if clause is None else clause.name
+    clause = node.find(exp.SchemaCommentProperty)
+    return "" if clause is None else clause.name
 
 
 def _primary(schema: exp.Schema) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.corpus import Corpus, CorpusVectors, corpus_vectors, facts_of, vectors_of
-from tagframe.corpus.documents import column_document, searched, table_document
+from tagframe.corpus.documents import column_document, table_document
 from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.once import once
 from tagframe.corpus.profile import TableProfile
@@ -357,7 +357,7 @@ class RetrievalIndex:
 
     def _column_terms(self, table: int) -> list[frozenset[str]]:
         named = self.named[table]
-        return [frozenset(terms(f"{named.name} {column.name} {searched(column)}")) for column in named.columns]
+        return [frozenset(terms(f"{named.name} {column.name} {column.description}")) for column in named.columns]
 
     @once
     def _parts(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.intp], npt.NDArray[np.intp]]:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus.documents import searched
 from tagframe.corpus.mapped_arrays import Arrays, text_array, texts_of
 from tagframe.corpus.profile import TableProfile
 from tagframe.quiet import quiet
@@ -39,7 +38,7 @@ def said_terms(table: TableProfile) -> list[str]:
 
 
 def _said(table: TableProfile) -> list[str]:
-    return [text for text in (table.description, *map(searched, table.columns)) if text]
+    return [text for text in (table.description, *(column.description for column in table.columns)) if text]
 
 
 class WordIndex:

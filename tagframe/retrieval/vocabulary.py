@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus.documents import identifier_words, searched
+from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.mapped_arrays import Arrays, text_array, texts_of
 from tagframe.corpus.profile import TableProfile
 from tagframe.keys.column_names import singular
@@ -143,7 +143,7 @@ class _Names:
             np.array([distinct.setdefault(name, len(distinct)) for name in names], dtype=np.int64)
             for names in (
                 [(table.name, table.description) for table in tables],
-                [(column.name, searched(column)) for table in tables for column in table.columns],
+                [(column.name, column.description) for table in tables for column in table.columns],
             )
         )
         number = self.words.setdefault

@@ -33,6 +33,17 @@ def test_statements():
     assert (disposition.id, disposition.rows) == ("schema.disposition", None)
 
 
+def test_what_statements_say_of_tables_and_columns():
+    a, b = schema_profiles(
+        "CREATE TABLE s.a (x INT COMMENT 'number\n of it', -- of nobody\n y INT, -- 3 = shipped\n z INT) "
+        "COMMENT 'orders';"
+        "CREATE TABLE b (x INT); COMMENT ON COLUMN s.a.Z IS 'buyer'; COMMENT ON TABLE b IS 'buyers';"
+        "COMMENT ON SCHEMA b IS 'all'; COMMENT ON FUNCTION f IS 'none'"
+    )
+    assert (a.description, b.description) == ("orders", "buyers")
+    assert [column.description for column in (*a.columns, *b.columns)] == ["number of it", "3 = shipped", "buyer", ""]
+
+
 def test_keys_that_are_added_later():
     a, b = schema_profiles(
         "CREATE TABLE s.a (x INT PRIMARY KEY); CREATE TABLE s.b (y INT);"
