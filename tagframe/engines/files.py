@@ -282,6 +282,15 @@ def plain_dtypes(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({str(name): plain_dtype(frame[name]) for name in frame.columns}, index=frame.index)
 
 
+def comment_of(field: Any) -> str:
+    """What is noted of a field of an Arrow schema, as Delta, Iceberg and BigQuery note it, or nothing."""
+    noted = field.metadata or {}
+    return next((noted[key].decode("utf-8", "replace") for key in _COMMENTS if key in noted), "")
+
+
+_COMMENTS = (b"comment", b"doc", b"description")
+
+
 @dataclass(frozen=True)
 class ParquetEngine(_File):
     """A Parquet file: the table is named after the file.
@@ -301,7 +310,8 @@ class ParquetEngine(_File):
             twice = sorted(name for name, count in Counter(names).items() if count > 1)
             if twice:
                 raise UnreadableTable(f"{self.path} has more than one column called {', '.join(map(repr, twice))}")
-            return [TableShape(self.path.stem, tuple(names), tuple(str(field.type) for field in fields))]
+            types = tuple(str(field.type) for field in fields)
+            return [TableShape(self.path.stem, tuple(names), types, column_comments=tuple(map(comment_of, fields)))]
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows in pieces, in dtypes that lose nothing of their meaning."""

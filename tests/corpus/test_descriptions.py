@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -173,3 +174,39 @@ def test_what_says_nothing_is_refused_by_name(corpus: tf.Corpus, tmp_path: Path)
     (tmp_path / "schema.yml").write_text("models: [")
     with pytest.raises(InvalidArgument, match="as YAML"):
         corpus.describe(tmp_path / "schema.yml")
+
+
+NOTED = 'CREATE TABLE route (rid INT, -- id\n "to" INT /* airport,\n where it ends */, by TEXT); CREATE TABLE a (b INT)'
+
+
+def test_what_sources_note_of_columns(sqlite_file: Callable[..., Path], tmp_path: Path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    route = tf.open_corpus(sqlite_file(NOTED, "air.sqlite")).profile("route")
+    assert [column.description for column in route.columns] == ["id", "airport, where it ends", ""]
+    field = pa.field("st", pa.int64(), metadata={"comment": "3 = shipped"})
+    pq.write_table(
+        pa.table({"st": [1], "b": ["x"]}, schema=pa.schema([field, ("b", pa.string())])), tmp_path / "o.parquet"
+    )
+    for engine in (None, "duckdb"):
+        corpus = tf.open_corpus(tmp_path / "o.parquet" if engine is None else tmp_path, engine=engine)
+        assert [column.description for column in corpus.profile("o").columns] == ["3 = shipped", ""]
+
+
+def test_a_person_s_word_stands_above_what_a_source_notes(live, sqlite_file: Callable[..., Path], tmp_path: Path):
+    live.answers = '{"table": "A way.", "columns": {"to": "?", "by": "carrier"}}'
+    corpus = tf.open_corpus(sqlite_file(NOTED, "air.sqlite"))
+    corpus.describe("route.rid", "number of the route")
+    corpus.annotate()
+    corpus.describe("route.by", "airline")
+    assert '"to": ["INT", "airport, where it ends"]' in live.requests[-1].prompt
+    for opened in (corpus, tf.open_corpus(corpus.save(tmp_path / "air.catalogue"))):
+        words = [column.description for column in opened.profile("route").columns]
+        assert words == ["number of the route", "airport, where it ends", "airline"]
+        opened.describe("route.rid", "")
+        opened.describe("route.by", "")
+        words = [column.description for column in opened.profile("route").columns]
+        assert words == ["id", "airport, where it ends", "≈ carrier"]
+        opened.describe("route.by", "airline")
+        opened.describe("route.rid", "number of the route")

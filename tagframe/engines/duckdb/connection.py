@@ -15,12 +15,13 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tagframe.engines.duckdb.formats import Logged, logged
 from tagframe.engines.duckdb.tables import LakeTable, need_duckdb
+from tagframe.engines.files import comment_of
 from tagframe.engines.sql_text import quoted, quoted_text, quoted_texts
 from tagframe.errors import TagframeError, UnreadableTable
 
@@ -73,6 +74,18 @@ class Opened:
         if self.logged is not None:
             return None if self.logged.footers is None else self.logged.footers()
         return [pq.read_metadata(file) for file in self.table.files] if self.table.format == "parquet" else None
+
+    def comments(self) -> dict[str, str]:
+        """What the log, or the first of its Parquet files, notes of columns."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if self.logged is None and self.table.format != "parquet":
+            return {}
+        with suppress(pa.ArrowException):  # DuckDB reads what Arrow does not
+            fields = pq.read_schema(self.table.files[0]) if self.logged is None else self.logged.source.schema
+            return {field.name: comment_of(field) for field in fields}
+        return {}
 
 
 class Lake:

@@ -77,9 +77,10 @@ class LakeEngine(EngineDefaults):
 
     def _shape(self, table: LakeTable) -> TableShape | UnreadableTable:
         try:
-            columns = self.lake.opened(table.name).columns
+            opened = self.lake.opened(table.name)
+            columns = opened.columns
             with named_errors(table):
-                state = table.state()
+                state, comments = table.state(), opened.comments()
         except UnreadableTable as error:
             return error
         names = [column.name for column in columns]
@@ -87,7 +88,15 @@ class LakeEngine(EngineDefaults):
         if twice:
             return UnreadableTable(f"{table.place} has more than one column called {', '.join(map(repr, twice))}")
         types = tuple(column.type for column in columns)
-        return TableShape(table.name, tuple(names), types, called=table.called, database=table.home, state=state)
+        return TableShape(
+            table.name,
+            tuple(names),
+            types,
+            called=table.called,
+            database=table.home,
+            column_comments=tuple(comments.get(name, "") for name in names),
+            state=state,
+        )
 
     def statistics(self, shapes: Sequence[TableShape]) -> Iterator[TableStatistics | UnreadableTable]:
         """From the footers of Parquet files and the logs of Delta tables, and a bounded sample; see the module."""

@@ -98,6 +98,7 @@ class SQLiteEngine(EngineDefaults):
                     declared_types=tuple(declared for _, declared, _ in columns),
                     primary_key=_primary_key(columns),
                     foreign_keys=_foreign_keys(connection, name, tables),
+                    column_comments=_noted(connection, name, columns),
                 )
                 for name, columns in tables.items()
             ]
@@ -269,6 +270,23 @@ def _generated_from(connection: sqlite3.Connection, table: str, column: str) -> 
         for one in generated
         if column.casefold() in map(str.casefold, read_by_generated(one, definition, names))
     ]
+
+
+def _noted(connection: sqlite3.Connection, table: str, columns: list[tuple[str, str, int]]) -> tuple[str, ...]:
+    """What is noted behind each column where its table was made: SQLite has no other comments."""
+    query = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?"
+    (definition,) = connection.execute(query, [table]).fetchone()
+    if "--" not in definition and "/*" not in definition:
+        return ()
+    import sqlglot
+    from sqlglot import exp
+
+    try:
+        columns_made = sqlglot.parse_one(definition, dialect="sqlite").find_all(exp.ColumnDef)
+        noted = {column.name.casefold(): " ".join(column.comments or ()) for column in columns_made}
+    except sqlglot.errors.SqlglotError:
+        return ()
+    return tuple(noted.get(name.casefold(), "") for name, _, _ in columns)
 
 
 def _primary_key(columns: list[tuple[str, str, int]]) -> tuple[str, ...]:
