@@ -24,6 +24,8 @@ LONGEST = 6
 """Words of a value that is looked for."""
 
 _POSSESSIVE = re.compile(r"['’]s?\Z")
+_ENDINGS = frozenset(".!)")
+"""Signs after a word that may be of a value: others are of the sentence."""
 _FAMILIES = frozenset({"text", "date"})
 _LAKE = 50_000
 """Columns beyond which a number is in too many to say anything, too, and of a column of more values than its sketch
@@ -43,6 +45,8 @@ class ValueHit:
         rarity: in [0, 1]: 1 where one table of the corpus holds the value, less the more do.
         is_name: whether it is written as names and codes are: capital letters, letters among digits,
             or quotation marks.
+        cells: for each of ``tables`` the cell as stored where it has the words among others, or writes them otherwise;
+            "" where it is the words. Nothing where all are.
     """
 
     text: str
@@ -50,6 +54,7 @@ class ValueHit:
     columns: tuple[int, ...]
     rarity: float
     is_name: bool
+    cells: tuple[str, ...] = ()
 
 
 class ValueIndex:
@@ -100,14 +105,17 @@ class ValueIndex:
         """The longest runs of the question's words that are values, left to right, none inside another."""
         text, quoted = question.text, question.quoted
         words = [word.text for word in question.words]
+        stops = _stop_words(words)
         texts, spans = list(quoted), [_span_of(value, words) for value in quoted]
         for length in range(min(LONGEST, len(words)), 0, -1):
             for start in range(len(words) - length + 1):
                 span = (start, start + length)
-                if _may_be_value(words[slice(*span)]):
-                    written = _POSSESSIVE.sub("", text[question.words[start].start : question.words[span[1] - 1].end])
+                if _may_be_value(words[slice(*span)], stops[slice(*span)]):
+                    written = without_possessive(text[question.words[start].start : question.words[span[1] - 1].end])
                     plain = " ".join(word.text for word in words_in(written))
                     found_as = [written] if plain == written else [written, plain]  # "TR_1", or "TR 1"
+                    if (sign := text[question.words[span[1] - 1].end :][:1]) in _ENDINGS:
+                        found_as.append(written + sign)  # "Live (Remaster)"
                     texts += found_as
                     spans += [span] * len(found_as)
         canonicals = [canonical(value)[0] or "" for value in texts]
@@ -124,24 +132,28 @@ class ValueIndex:
             by_table: dict[int, int] = {}
             for owner in owners.tolist():
                 by_table.setdefault(int(self._table[owner]), int(self._column[owner]))
-            rarity = 1 / (1 + math.log(len(by_table)))
-            is_name = position < len(quoted) or _is_name(value, at_start=span[0] == 0)
+            at_start = span[0] == 0 and words[span[1] - 1] == without_possessive(words[span[1] - 1])
+            written_so = position < len(quoted) or is_name(value, at_start=at_start)
             tables = tuple(sorted(by_table))
-            hit = ValueHit(value, tables, tuple(by_table[table] for table in tables), rarity, is_name)
+            columns = tuple(by_table[table] for table in tables)
+            hit = ValueHit(value, tables, columns, rarity_of(len(tables)), written_so)
             found.append((span[0], hit))
         return [hit for _, hit in sorted(found, key=lambda entry: entry[0])]
 
 
 def cells_of(hits: Sequence[ValueHit], table: int, profile: TableProfile) -> tuple[tuple[str, str], ...]:
-    """The words of a question that are in a table's cells: (column, words), left to right.
+    """The values of a question that are in a table's cells: (column, words as in the cell), left to right.
 
     Args:
         hits: the values of the question.
         table: the position of the table.
         profile: of the table.
     """
-    held = [hit for hit in hits if table in hit.tables]
-    return tuple((profile.columns[hit.columns[hit.tables.index(table)]].name, hit.text) for hit in held)
+    held = [(hit, hit.tables.index(table)) for hit in hits if table in hit.tables]
+    return tuple(
+        (profile.columns[hit.columns[position]].name, (hit.cells and hit.cells[position]) or hit.text)
+        for hit, position in held
+    )
 
 
 def hashes_of_cells(
@@ -182,16 +194,36 @@ def is_lake(columns: int) -> bool:
     return columns > _LAKE
 
 
-def _may_be_value(words: Sequence[str]) -> bool:
-    content = [word for word in words if word.lower() not in STOP_WORDS]
-    edges = words[0].lower() in STOP_WORDS and words[-1].lower() in STOP_WORDS
-    if not content or (edges and len(words) < 4):
+def _stop_words(words: Sequence[str]) -> list[bool]:
+    """Which words are stop words; one that alone among its neighbours is written as a name is none: ``in the US``."""
+    names = [False, *(len(word) > 1 and word[0].isupper() for word in words[1:]), False]
+    return [
+        word.lower() in STOP_WORDS and not (names[number] and not names[number - 1] and not names[number + 1])
+        for number, word in enumerate(words)
+    ]
+
+
+def _may_be_value(words: Sequence[str], stops: Sequence[bool]) -> bool:
+    if all(stops) or (stops[0] and stops[-1] and len(words) < 4):
         return False
     return not (len(words) == 1 and words[0].isdigit() and int(words[0]) < _SMALLEST_NUMBER)
 
 
-def _is_name(text: str, *, at_start: bool) -> bool:
-    """A year or a count is no name: bare digits are in many columns that have nothing to do with each other."""
+def rarity_of(tables: int) -> float:
+    """Of a value that so many tables hold, in (0, 1]."""
+    return 1 / (1 + math.log(tables))
+
+
+def without_possessive(text: str) -> str:
+    """``Iron Maiden's`` without its ending."""
+    return _POSSESSIVE.sub("", text)
+
+
+def is_name(text: str, *, at_start: bool) -> bool:
+    """Whether words are written as names are: a capital is one where it begins no sentence.
+
+    A year or a count is no name: bare digits are in many columns that have nothing to do with each other.
+    """
     letters = text[1:] if at_start else text
     has_capital = any(letter.isupper() for letter in letters)
     return has_capital or (any(map(str.isdigit, text)) and any(map(str.isalpha, text)))

@@ -28,6 +28,7 @@ from tagframe.retrieval.methods import METHODS, Method
 from tagframe.retrieval.prepare import Prepared
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.question import Question
+from tagframe.retrieval.read_cells import with_names_read
 from tagframe.retrieval.reasons import reasons_for
 from tagframe.retrieval.retrieved import RetrievedTables, TableHit
 from tagframe.retrieval.signals import Evidence
@@ -214,6 +215,8 @@ def _retrieved(
     statements = statements_of(corpus)
     if coarse is None:
         found = chosen.relevance(index, asked, lm)
+        if isinstance(found, Evidence):
+            found = with_names_read(corpus, index, asked, found)
         if isinstance(found, Evidence) and statements:
             found = with_learned(found, index, asked, statements, vectors_of(corpus))
         is_told = isinstance(found, Evidence) and found.looked is not None

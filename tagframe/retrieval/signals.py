@@ -136,8 +136,14 @@ class Evidence:
     vector: Floats | None = None
 
 
-def gather(index: RetrievalIndex, question: Question) -> Evidence:
-    """The evidence for every table of the corpus; sub-queries that say more are covered like the question's words."""
+def gather(index: RetrievalIndex, question: Question, values: Sequence[ValueHit] | None = None) -> Evidence:
+    """The evidence for every table of the corpus; sub-queries that say more are covered like the question's words.
+
+    Args:
+        index: of the corpus.
+        question: as asked.
+        values: of it that are in cells; those that profiles know where None.
+    """
     count = len(index.tables)
     relevance = calibrated(index.relevance(question), index.embedder)
     stems = question.stems
@@ -146,7 +152,7 @@ def gather(index: RetrievalIndex, question: Question) -> Evidence:
     together = dense + lexical
     name, name_share = index.vocabulary.names.matched(stems)
     matched, share = index.vocabulary.columns.matched(stems)
-    hits = index.values.hits(question)
+    hits = index.values.hits(question) if values is None else values
     neighbour = _neighbour(index, together)
     best, top3 = _by_database(index, together)
     named_rows, named_labels = _named_rows(index, stems)

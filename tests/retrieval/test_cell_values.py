@@ -81,3 +81,31 @@ def test_an_index_that_was_kept_finds_the_same(schools):
     asked = Question.of("List each high school of Fresno and 'Alameda'")
     assert made.hits(asked)
     assert kept.hits(asked) == made.hits(asked)
+
+
+def test_a_stop_word_that_is_written_as_a_name_is_one():
+    frame = pd.DataFrame({"first": ["Will", "Ann", "The"], "country": ["US", "IT", "In"]})
+    index = ValueIndex(tf.open_corpus({"a.t": frame}).profiles)
+
+    def found(question):
+        return [(hit.text, hit.is_name) for hit in index.hits(Question.of(question))]
+
+    assert found("Where does Will live?") == [("Will", True)]
+    assert found("Who of them is in the US?") == [("US", True)]
+    assert found("Where will it be, for us and in it?") == []
+    assert found("In which of The Big Cities?") == []  # written so as all around it are
+    assert found("IS IT IN THE US?") == []
+
+
+def test_a_possessive_begins_a_question_with_a_name():
+    index = ValueIndex(tf.open_corpus({"a.t": pd.DataFrame({"last": ["Peacock", "Rock"]})}).profiles)
+    (possessive,) = index.hits(Question.of("Peacock's boss"))
+    (plain,) = index.hits(Question.of("Rock songs"))
+    assert (possessive.text, possessive.is_name, plain.is_name) == ("Peacock", True, False)
+
+
+def test_a_value_may_end_with_a_sign():
+    frame = pd.DataFrame({"name": ["Sale (Remaster)", "Stop!", "Jetbrains s.r.o."]})
+    index = ValueIndex(tf.open_corpus({"a.t": frame}).profiles)
+    for value in frame["name"]:
+        assert [hit.text for hit in index.hits(Question.of(f"What is on {value}?"))] == [value]

@@ -9,7 +9,7 @@ for every table, how many tables to return, and the best set of any size.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -151,14 +151,18 @@ def _fits(problem: SelectionProblem, weights: Weights, likeliest: Sequence[int])
     cells of the likeliest tables, it is not said that nothing fits: in one database as many such questions fit as not.
     """
     facts = problem.facts
-    is_unknown = facts.get("log_tables", 0.0) > math.log1p(KNOWABLE) or facts.get("dense") == 0.0
-    if is_unknown and not problem.looked.any():
+    if not is_knowable(facts) and not problem.looked.any():
         return 1.0
     chance = min(max(weights.fit(facts), 1e-9), 1 - 1e-9)
     looked = float(problem.looked.max(initial=-np.inf)) if problem.looked.any() else 0.0
     fits = float(1 / (1 + (1 / chance - 1) * np.exp(-looked)))
     names = problem.fine[problem.kind == RowKind.HELD][:, likeliest]
     return max(fits, UNFIT) if facts.get("held") and names.any() else fits
+
+
+def is_knowable(facts: Mapping[str, float]) -> bool:
+    """Whether it can be known that nothing fits: of no lake, and with an embedder."""
+    return facts.get("log_tables", 0.0) <= math.log1p(KNOWABLE) and facts.get("dense") != 0.0
 
 
 def of_size(problem: SelectionProblem, known: Posterior, wanted: int) -> list[int]:

@@ -1,0 +1,197 @@
+"""Names of a question that no profile knows, looked for in the cells themselves.
+
+A profile holds all values of a small column as they are, and some of those of a large one: that ``Iron Maiden`` is in
+``Iron Maiden Live``, that ``Björk`` is meant by ``Bjork`` and ``MAIER, ANNA`` by ``Anna Maier``, or that the last of a
+hundred thousand names is there, is not in it. So before it is said that nothing fits a question, the short texts of the
+likeliest tables are read, and kept in memory as long as their corpus.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+import weakref
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tagframe.corpus import Corpus
+from tagframe.corpus.canonical import canonical
+from tagframe.corpus.profile import TableProfile
+from tagframe.errors import CorpusError
+from tagframe.retrieval.cell_values import ValueHit, is_name, rarity_of, without_possessive
+from tagframe.retrieval.methods.auto import UNFIT, is_knowable
+from tagframe.retrieval.methods.weights import shipped_weights
+from tagframe.retrieval.problem import best_first
+from tagframe.retrieval.question import Question
+from tagframe.retrieval.signals import Evidence, gather
+from tagframe.retrieval.words import STOP_WORDS
+
+if TYPE_CHECKING:
+    from tagframe.retrieval.index import RetrievalIndex
+
+MOST_CELLS = 1_000_000
+"""Cells that are read for one corpus at most, those of the likeliest tables first."""
+LONGEST = 200
+"""Characters of a cell that may be a name, or hold one; in longer texts every name is, sooner or later."""
+_SHORT = 3
+"""Letters of a name below which it is a whole cell, or none: ``US`` is no part of ``Leave Us Leap``."""
+_BETWEEN = re.compile(r"[\s&.'’/-]+\Z")
+_WORD = re.compile(r"[^\W_]+")
+_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "ð": "d", "þ": "th"})
+"""Letters that Unicode takes for no other letter with a sign."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """The texts of a column, each once.
+
+    Attributes:
+        position: of the column in its table.
+        cells: as stored.
+        text: of all of them, folded, a line each.
+        starts: of each line.
+    """
+
+    position: int
+    cells: Sequence[str]
+    text: str
+    starts: Sequence[int]
+
+    def cell_with(self, words: Sequence[str], *, whole: bool) -> str | None:
+        """The first cell that has these words beside each other in any order; ``whole``: and nothing else."""
+        wanted, count = sorted(words), len(words)
+        for match in re.finditer(rf"(?<![^\W_]){re.escape(max(words, key=len))}(?![^\W_])", self.text):
+            cell = self.cells[bisect_right(self.starts, match.start()) - 1]
+            held = _WORD.findall(folded(cell))
+            runs = [held] if whole else [held[start : start + count] for start in range(len(held) - count + 1)]
+            if any(sorted(run) == wanted for run in runs):
+                return cell
+        return None
+
+
+_read: weakref.WeakKeyDictionary[Corpus, dict[str, tuple[TableProfile, tuple[_Column, ...]]]]
+_read = weakref.WeakKeyDictionary()
+
+
+def with_names_read(corpus: Corpus, index: RetrievalIndex, question: Question, found: Evidence) -> Evidence:
+    """The evidence, with names that are in cells after all where nothing else seems to fit the question."""
+    weights = shipped_weights()
+    if not is_knowable(found.facts) or weights.fit(found.facts) >= UNFIT:
+        return found
+    values = read_hits(corpus, index, question, found.values, best_first(weights.prior(found.signals)).tolist())
+    return gather(index, question, values) if values else found
+
+
+def read_hits(
+    corpus: Corpus, index: RetrievalIndex, question: Question, known: Sequence[ValueHit], order: Iterable[int]
+) -> list[ValueHit]:
+    """The values of a question with the names that are found in cells; nothing where there are none.
+
+    Args:
+        corpus: of the index.
+        index: its tables.
+        question: as asked.
+        known: its values that profiles know.
+        order: positions of tables, the likeliest first.
+    """
+    there = {word for hit in known for word in _WORD.findall(folded(hit.text))}
+    runs = [run for run in names_of(question) if not (set(_words(run)) <= there or index.vocabulary.explains(run))]
+    if not runs:
+        return []
+    columns = _columns(corpus, index, order)
+    found: list[ValueHit] = []
+    for run in runs:
+        whole = _hit(run, columns, whole=len(run) < _SHORT or run.lower() in STOP_WORDS)
+        parts = [_hit(part, columns, whole=True) for part in run.split()] if whole is None and " " in run else [whole]
+        found += [hit for hit in parts if hit is not None] if None not in parts else []
+    new = {word for hit in found for word in _words(hit.text)}
+    return [*(hit for hit in known if not new.issuperset(_words(hit.text))), *found] if found else []
+
+
+def names_of(question: Question) -> list[str]:
+    """Runs of words that are written as names and codes are, the longest first where one is inside another.
+
+    >>> names_of(Question.of("Which songs of Os Paralamas Do Sucesso did Peacock's customers buy?"))
+    ['Os Paralamas Do Sucesso', 'Peacock']
+    """
+    words, text = question.words, question.text
+    runs: list[list[int]] = []
+    for number, word in enumerate(words):
+        begins = number == 0 and word.text == without_possessive(word.text)
+        if not is_name(word.text, at_start=begins) or (number == 0 and word.text.lower() in STOP_WORDS):
+            continue
+        if runs and runs[-1][-1] == number - 1 and _BETWEEN.match(text[words[number - 1].end : word.start]):
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    if runs and runs[0][0] == 1 and words[0].text.lower() not in STOP_WORDS and words[0].text[0].isupper():
+        runs[0].insert(0, 0)  # "Anna Maier's orders"
+    spans = [text[words[run[0]].start : words[run[-1]].end] for run in runs]
+    return list(dict.fromkeys([*question.quoted, *map(without_possessive, spans)]))
+
+
+def folded(text: str) -> str:
+    """A text in small letters without the signs on them.
+
+    >>> folded("Antônio Łódź STRASSE Bjørn")
+    'antonio lodz strasse bjorn'
+    """
+    if text.isascii():
+        return text.lower()
+    apart = unicodedata.normalize("NFKD", text.casefold().translate(_LETTERS))
+    return "".join(letter for letter in apart if not unicodedata.combining(letter))
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(folded(text))
+
+
+def _hit(name: str, columns: dict[int, tuple[_Column, ...]], *, whole: bool) -> ValueHit | None:
+    words = _words(name)
+    found: dict[int, tuple[int, str]] = {}
+    for table, of_table in columns.items() if words else ():
+        for column in of_table:
+            cell = column.cell_with(words, whole=whole)
+            if cell is not None:
+                found[table] = column.position, "" if canonical(cell) == canonical(name) else cell
+                break
+    tables = tuple(sorted(found))
+    held = tuple(found[table][0] for table in tables), tuple(found[table][1] for table in tables)
+    return ValueHit(name, tables, held[0], rarity_of(len(tables)), True, held[1]) if tables else None
+
+
+def _columns(corpus: Corpus, index: RetrievalIndex, order: Iterable[int]) -> dict[int, tuple[_Column, ...]]:
+    """The texts of tables, by position: as many as may be read."""
+    kept, left = _read.setdefault(corpus, {}), MOST_CELLS
+    found: dict[int, tuple[_Column, ...]] = {}
+    for table in order:
+        for id in index.families[table].parts or (index.tables[table].id,):
+            profile = corpus.profile(id)
+            texts = [column for column in profile.columns if column.family == "text" and column.for_models]
+            left -= (cells := len(texts) * (profile.rows or 0))
+            if left < 0 or not cells:
+                left += cells if left < 0 else 0
+                continue
+            if id not in kept or kept[id][0] is not profile:
+                kept[id] = profile, _texts_of(corpus, profile, [column.position for column in texts])
+            found[table] = (*found.get(table, ()), *kept[id][1])
+    return found
+
+
+def _texts_of(corpus: Corpus, profile: TableProfile, positions: Sequence[int]) -> tuple[_Column, ...]:
+    try:
+        frame = corpus.read(profile.id, [profile.columns[position].name for position in positions])
+    except CorpusError:
+        return ()
+    found = []
+    for number, position in enumerate(positions):
+        every = frame.iloc[:, number].dropna().unique().tolist()
+        cells = [cell for cell in every if isinstance(cell, str) and len(cell) <= LONGEST]
+        lines = [folded(cell).replace("\n", " ") for cell in cells]
+        starts = np.cumsum([0, *(len(line) + 1 for line in lines)]).tolist()
+        found.append(_Column(position, cells, "\n".join(lines), starts))
+    return tuple(found)
