@@ -166,9 +166,7 @@ def test_prompts_of_tables_without_rows_are_answered_elsewhere(tmp_path: Path):
     for line in prompts.read_text().splitlines():
         request = json.loads(line)
         said = {"table": "A purchase.", "columns": {"ST": "state of the parcel"}}
-        message = {"role": "assistant", "content": json.dumps(said)}
-        body = {"choices": [{"message": message, "finish_reason": "stop"}]}
-        lines.append(json.dumps({"custom_id": request["custom_id"], "response": {"status_code": 200, "body": body}}))
+        lines.append(json.dumps({"custom_id": request["custom_id"], "answer": json.dumps(said)}))
     answers.write_text("\n".join(lines))
     assert "2 answers imported" in shell("lm", "import", store, str(answers))
     assert "2 tables and 1 column" in shell("annotate", catalogue, "--lm", f"replay:{store}")

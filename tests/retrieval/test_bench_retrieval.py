@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from tag_bench.data import Question, drawn, read_dataset
 from tag_bench.retrieval import Found, command, of_values, scores
+from tagframe.lm import export_requests, import_answers
 
 
 def found(gold, tables, connected=True):
@@ -163,3 +164,47 @@ def test_other_questions_are_learned_with_their_sql(folder):
     shuffled, _ = run(folder, "-k", "2", "--learn", "4", "--shuffled")
     assert shuffled["shuffled"]
     assert "--shuffled is for --learn" in CliRunner().invoke(command, ["--data", str(folder), "--shuffled"]).output
+
+
+@pytest.fixture
+def cryptic(tmp_path):
+    """A question whose words no name has, and who answers prompts for its tables."""
+    table = {"db_id": "d", "column_names_original": ["C 1", "NM"], "column_names": ["c", "nm"]}
+    tables = {f"d#sep#{name}": {**table, "table_name_original": name} for name in ("A1", "B2", "B3", "Z4")}
+    (tmp_path / "dev.json").write_text(
+        json.dumps([{"question": "herons and otters", "db_id": "d", "gold_tables": ["B2", "Z4"]}])
+    )
+    (tmp_path / "dev_tables.json").write_text(json.dumps(tables))
+    return tmp_path
+
+
+@pytest.mark.parametrize("names", [[], ["--own-names"]])
+def test_descriptions_are_searched(cryptic, names):
+    told = cryptic / "dev_databases" / "d" / "database_description"
+    told.mkdir(parents=True)
+    for table, animal in (("b2", "heron"), ("Z4 ", "otter")):
+        head = "original_column_name,column_name,column_description,data_format,value_description\n"
+        (told / f"{table}.csv").write_text(f"{head}c_1 ,number of the {animal},,,\n", encoding="utf-8-sig")
+    options = ["--method", "lexical", "-k", "2", *names]
+    assert run(cryptic, *options)[0]["all"]["2"]["R"] < 100
+    report, outcome = run(cryptic, *options, "--describe", str(cryptic / "dev_databases"))
+    assert report["all"]["2"]["R"] == 100
+    assert "0 tables and 2 columns" in outcome.output
+
+
+def test_prompts_that_annotate_are_exported_and_answered(cryptic, tmp_path):
+    store, answers = tmp_path / "answers.db", tmp_path / "answers.jsonl"
+    options = ["--method", "lexical", "-k", "2", "--annotate", f"replay:{store}"]
+    outcome = CliRunner().invoke(command, ["--data", str(cryptic), *options])
+    assert "Error: 4 of 4 prompts have no answer" in outcome.output
+    assert export_requests(store, answers) == 4
+    lines = []
+    for request in map(json.loads, answers.read_text().splitlines()):
+        asked = request["body"]["messages"][-1]["content"]
+        said = "Otters." if '{"table": "d.Z4"' in asked else "Herons." if '{"table": "d.B2"' in asked else "Others."
+        lines.append(json.dumps({"custom_id": request["custom_id"], "answer": json.dumps({"table": said})}))
+    answers.write_text("\n".join(lines))
+    import_answers(store, answers)
+    report, outcome = run(cryptic, *options)
+    assert report["all"]["2"]["R"] == 100
+    assert "4 tables and 0 columns" in outcome.output
