@@ -186,20 +186,22 @@ def open_frames(
     if not frames:
         raise EmptyCorpus("a corpus needs at least one frame; got an empty mapping")
     profiles, origins = [], {}
-    hidden: dict[FactKey, tuple[str, float]] = {}
+    told: dict[FactKey, tuple[str, float]] = {}
     for database, tables, holder in frame_engines(frames, FRAMES_DATABASE, FRAMES[engine]):
         shapes = {shape.name: shape for shape in holder.shapes()}
         for table, name in tables.items():
             found = profile(database, shapes[name], holder.chunks(shapes[name]), name=table)
             profiles.append(found)
             origins[found.id] = Origin(key=holder.kind, table=name, kind=holder.kind, engine=holder)
-            hidden.update(_hidden(found.id, holder.frames[name]))
-    return Corpus(profiles, origins, knowledge=KnowledgeStore(Told(hidden)))
+            told.update(_remembered(found.id, holder.frames[name]))
+    return Corpus(profiles, origins, knowledge=KnowledgeStore(Told(told)))
 
 
-def _hidden(table: str, frame: pd.DataFrame) -> dict[FactKey, tuple[str, float]]:
-    """The facts that columns of a frame which came from a corpus are hidden from models there."""
-    return {("hidden", (table, column)): (MODELS, 0.0) for column in results.recall(frame, "unprompted") or ()}
+def _remembered(table: str, frame: pd.DataFrame) -> dict[FactKey, tuple[str, float]]:
+    """The facts of columns of a frame which came from a corpus: what they are described as there, or hidden from."""
+    said: Mapping[str, str] = results.recall(frame, "descriptions") or {}
+    told: dict[FactKey, tuple[str, float]] = {("column", (table, name)): (text, 0.0) for name, text in said.items()}
+    return told | {("hidden", (table, column)): (MODELS, 0.0) for column in results.recall(frame, "unprompted") or ()}
 
 
 def with_frame(corpus: Corpus, frame: pd.DataFrame, id: str | None = None) -> tuple[Corpus, str]:
@@ -230,7 +232,7 @@ def with_frame(corpus: Corpus, frame: pd.DataFrame, id: str | None = None) -> tu
         )
         others = corpus.subset(other for other in corpus.ids if other != known.id)
     origin = Origin(key=profile.id, table=shape.name, kind=engine.kind, engine=engine)
-    told = KnowledgeStore(Told(_hidden(profile.id, frame)))
+    told = KnowledgeStore(Told(_remembered(profile.id, frame)))
     return laid_over(others.union(Corpus([profile], {profile.id: origin}, knowledge=told)), corpus), profile.id
 
 

@@ -135,7 +135,7 @@ def test_what_is_said_of_a_column_is_said_once_with_the_instruction():
     assert len(text) < 300
     assert "owner's name" not in text
     merged = tf.merge({"card": corpus["card"], "owner": corpus["owner"]})
-    assert Instruction.resolve("{nm}", merged).text == "{nm}", "frames alone are merged without their corpus"
+    assert Instruction.resolve("{nm}", merged).text == "{nm}\n({nm} is: the owner's name)"
     found = corpus.retrieve_tables("cards of owners", k=2).merge()
     assert Instruction.resolve("{nm}", found).text == "{nm}\n({nm} is: the owner's name)"
     assert Instruction.resolve("{usg_cd} is lapsed", cards).text == "{usg_cd} is lapsed"
