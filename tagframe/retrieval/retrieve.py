@@ -159,10 +159,10 @@ def retrieve_tables(
             refine=refine,
             decompose=decompose,
         )
-        return _quoted(search) if quote else search()
+        return _quoted(search, refine) if quote else search()
 
 
-def _quoted(search: Callable[..., RetrievedTables]) -> Quote:
+def _quoted(search: Callable[..., RetrievedTables], refine: bool) -> Quote:
     from tagframe.lm import Quote, QuoteEnds, QuotingLM, get_lm, quoted_embeddings
     from tagframe.retrieval.refine import guess
 
@@ -173,7 +173,10 @@ def _quoted(search: Callable[..., RetrievedTables]) -> Quote:
     if embedded:  # vectors that a provider would be asked for: what else would be asked is known without them
         with contextlib.suppress(QuoteEnds):
             search(lm=quoting, by_words=True)
-    return sum(embedded, Quote() if quoting is None else quoting.quote)
+    quote = Quote() if quoting is None else quoting.quote
+    if refine and quote.calls:  # the model may miss a table, and be asked once more
+        quote = replace(quote, calls_at_most=quote.calls_at_most + 1)
+    return sum(embedded, quote)
 
 
 def _retrieved(
@@ -295,12 +298,15 @@ def _refined(
     k: int | None,
 ) -> tuple[Prepared[Any], str]:
     """The problem with what a model says of the best candidates, and what there is to say of that."""
-    from tagframe.retrieval.refine import CANDIDATES, second_look
+    from tagframe.retrieval.refine import AT_LEAST, CANDIDATES, HOPELESS, second_look
 
     wide = method.prepare(index, question, found, anchored, CANDIDATES)
     best = method.select(wide.problem, CANDIDATES).indices
-    looked, said = second_look(index, question, [wide.tables[position] for position in best], lm)
-    return method.prepare(index, question, replace(found, looked=looked), anchored, k), said
+    hopeful = [at for rank, at in enumerate(best) if rank < AT_LEAST or wide.problem.r[at] > HOPELESS]
+    candidates = [*([] if anchored is None else [anchored]), *(wide.tables[at] for at in hopeful)]
+    looked, facts, said = second_look(index, question, candidates, lm)
+    found = replace(found, looked=looked, facts={**found.facts, **facts})
+    return method.prepare(index, question, found, anchored, k), said
 
 
 def with_learned(

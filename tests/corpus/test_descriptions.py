@@ -156,10 +156,10 @@ def test_a_schema_of_dbt(corpus: tf.Corpus, tmp_path: Path):
 
 def test_what_is_described_is_found_and_in_the_prompt_of_a_second_look(corpus: tf.Corpus):
     index = RetrievalIndex(corpus, None)
-    plain = refine_prompt(index, Question.of("x y"), [0, 1, 2])
+    plain, _ = refine_prompt(index, Question.of("x y"), [0, 1, 2])
     corpus.describe(pd.DataFrame({"table": ["shop.T2"], "column": ["ID"], "description": ["number of the greenhouse"]}))
     assert corpus.retrieve_tables("Which greenhouse?", k=1).ids == ["shop.T2"]
-    text = str(refine_prompt(RetrievalIndex(corpus, None), Question.of("x y"), [0, 1, 2]).messages[1].content)
+    text = str(refine_prompt(RetrievalIndex(corpus, None), Question.of("x y"), [0, 1, 2])[0].messages[1].content)
     assert '"descriptions": {"ID": "number of the greenhouse"}' in text
     assert '"descriptions"' not in str(plain.messages[1].content)
 

@@ -190,7 +190,8 @@ def _complete(problem: SelectionProblem, known: Posterior, weights: Weights, ava
     A table that adds little to that costs more than it is worth: the set is the one whose chance, less a price for each
     table over how many are needed, is the highest, or the first that is sure enough if that is smaller.
     """
-    sets = [of_size(problem, known, size) for size in range(1, min(available, MOST) + 1)]
+    most = max(MOST, int((problem.looked > 0).sum()))
+    sets = [of_size(problem, known, size) for size in range(1, min(available, most) + 1)]
     sure = completeness(problem, known, weights, sets)
     needed = np.maximum(known.sizes - _fixed(problem, known.positions).bit_count(), 1)
     price = PRICE * (1 - problem.confidence) * float(known.probability @ (1 / needed))
@@ -210,6 +211,10 @@ def confidence_of(problem: SelectionProblem, known: Posterior, weights: Weights,
     """
     chance = completeness(problem, known, weights, [tables])[0]
     facts = {**problem.facts, **doubts(problem, known)}
+    if problem.looked.any() and (overlooked := facts.get("overlooked", 0.0)):
+        plain = replace(problem, looked=np.zeros(0))
+        without = confidence_of(plain, posterior(plain, weights), weights, tables)
+        return (1 - facts.get("missing", 0.0)) * (chance + overlooked * (without - chance))
     if problem.looked.any() or problem.examples is not None or facts.get("bare", 0.0) <= BARE:
         return chance
     chance = weights.by_names(chance, names_features(chance, facts))
