@@ -37,7 +37,7 @@ from tagframe.corpus.stored_profiles import (
     profile_of,
     redacted_text,
 )
-from tagframe.corpus.told import Knowledge
+from tagframe.corpus.told import BY_MODEL, Knowledge
 from tagframe.corpus.told_facts import Told
 from tagframe.engines.base import Stamp
 from tagframe.errors import TagframeError, UnreadableCatalogue
@@ -444,7 +444,12 @@ def _told_in(db: sqlite3.Connection) -> Told:
 
 
 def _put_told(db: sqlite3.Connection, told: Told) -> None:
-    told = _told_in(db).merged(told)
+    before = _told_in(db)
+    told = before.merged(told)
+    standing = (key for key, (value, _) in before.facts.items() if key[0] == "annotated" and value is not None)
+    if any(told.facts[key][0] is None for key in standing):
+        # Of cells that a model had seen, and that are hidden now.
+        db.execute("DELETE FROM vectors WHERE instr(documents, ?)", [json.dumps(BY_MODEL).strip('"')])
     _put_meta(db, "facts", sealed(json.dumps(told.to_json()).encode()).decode())
 
 

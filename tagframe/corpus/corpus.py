@@ -204,7 +204,9 @@ class Corpus(Shown):
         Raises:
             TableNotFound, ColumnNotFound: no such table or column.
         """
-        self._knowledge.tell({("hidden", self._column(column)): MODELS if from_models else EVERYBODY})
+        table, name = self._column(column)
+        self._vectors.forget(table)  # they may be of a model's words, which had seen the cells
+        self._knowledge.tell({("hidden", (table, name)): MODELS if from_models else EVERYBODY})
         self._knowledge.warn_of_unclear()
 
     def show(self, column: str) -> None:

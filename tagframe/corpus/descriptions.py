@@ -9,7 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -97,7 +97,7 @@ def descriptions_in(given: str | Path | pd.DataFrame) -> tuple[list[Said], list[
         raise InvalidArgument(
             unread[0] if unread else f"descriptions are read from {', '.join(_READ)} files; there is none in {path}"
         )
-    return said, unread
+    return _with_blocks(said, path) if any(_DOC.search(one.text) for one in said) else said, unread
 
 
 def _text(path: Path) -> str:
@@ -154,29 +154,22 @@ def _of_dbt(path: Path) -> Iterator[Said]:
     """The models, seeds, snapshots and sources of dbt."""
     import yaml  # type: ignore[import-untyped]  # the hub's client brings it along
 
-    text = _text(path)
     try:
-        plain = yaml.safe_load(text)
+        plain = yaml.safe_load(_text(path))
     except (yaml.YAMLError, RecursionError) as error:
         raise InvalidArgument(f"{path} cannot be read as YAML: {error}") from error
     if not isinstance(plain, Mapping):
         return
-    blocks = _blocks(path) if _DOC.search(text) else {}
-
-    def said(one: Mapping[str, Any]) -> str:
-        told = one.get("description")
-        return _DOC.sub(lambda found: blocks.get(found[1], ""), told) if isinstance(told, str) else ""
-
     listed = [(one, "") for part in ("models", "seeds", "snapshots") for one in _entries(plain.get(part))]
     for source in _entries(plain.get("sources")):
         listed += [(one, str(source.get("schema") or source.get("name"))) for one in _entries(source.get("tables"))]
     for model, schema in listed:
         for version in _entries(model.get("versions")) or [{}]:
             name = _name(version) or (f"{model.get('name')}_v{version['v']}" if "v" in version else _name(model))
-            yield Said(name, "", said(version) or said(model), schema)
+            yield Said(name, "", _told(version) or _told(model), schema)
             for column in (*_entries(model.get("columns")), *_entries(version.get("columns"))):
                 if "name" in column:
-                    yield Said(name, str(column["name"]), said(column), schema)
+                    yield Said(name, str(column["name"]), _told(column), schema)
 
 
 def _name(one: Mapping[str, Any]) -> str:
@@ -186,15 +179,22 @@ def _name(one: Mapping[str, Any]) -> str:
     return str(one.get("identifier") or one.get("alias") or alias or one.get("name") or "")
 
 
+def _told(one: Mapping[str, Any]) -> str:
+    return told if isinstance(told := one.get("description"), str) else ""
+
+
 def _entries(given: Any) -> list[Mapping[str, Any]]:
     return [one for one in given if isinstance(one, Mapping)] if isinstance(given, list) else []
 
 
-def _blocks(path: Path) -> dict[str, str]:
-    """The texts by name of the blocks of documentation in the project that a file of dbt belongs to."""
-    inside = [folder for folder in path.resolve().parents if (folder / "dbt_project.yml").is_file()]
-    files = sorted(inside[0].rglob("*.md") if inside else path.parent.glob("*.md"))
-    return {name: text.strip() for file in files for name, text in _BLOCK.findall(_text(file))}
+def _with_blocks(said: Sequence[Said], path: Path) -> list[Said]:
+    """What is said, blocks of documentation put in; they stand anywhere in the project that a path belongs to."""
+    here = path if path.is_dir() else path.parent
+    roots = (one for one in (here, *here.resolve().parents) if (one / "dbt_project.yml").is_file())
+    texts = map(_text, sorted(next(roots, here).rglob("*.md")))
+    blocks = {name: block.strip() for text in texts for name, block in _BLOCK.findall(text)}
+    put = partial(_DOC.sub, lambda found: blocks.get(found[1], ""))
+    return [Said(table, column, put(text), within) for table, column, text, within in said]
 
 
 _READ: Mapping[str, Callable[[Path], Iterator[Said]]] = {
@@ -202,19 +202,23 @@ _READ: Mapping[str, Callable[[Path], Iterator[Said]]] = {
 }  # fmt: skip
 
 
-_SPELLINGS: tuple[Callable[[str], str], ...] = (str, str.casefold, lambda name: re.sub(r"[\W_]", "", name.casefold()))
+_SPELLINGS: tuple[Callable[[str], str], ...] = (
+    str,
+    str.casefold,
+    lambda name: re.sub(r"[\W_]", "", name.casefold()) or name,
+)
 
 
 def _finder(named: Iterable[tuple[str, T]]) -> Callable[[str], T | None]:
     """What finds the one thing of a name as it is written, else in another case, else with other punctuation."""
-    known: list[dict[str, list[T]]] = [defaultdict(list) for _ in _SPELLINGS]
+    known: dict[tuple[int, str], list[T]] = defaultdict(list)
     for name, thing in named:
-        for spelling, things in zip(_SPELLINGS, known, strict=True):
-            things[spelling(name)].append(thing)
+        for number, spelling in enumerate(_SPELLINGS):
+            known[number, spelling(name)].append(thing)
 
     def find(name: str) -> T | None:
-        spelled = (things.get(spelling(name)) for spelling, things in zip(_SPELLINGS, known, strict=True))
-        found = next(filter(None, spelled), [])
+        keys = ((number, spelling(name)) for number, spelling in enumerate(_SPELLINGS))
+        found = next((known[key] for key in keys if key in known), [])
         return found[0] if len(found) == 1 else None
 
     return find

@@ -130,6 +130,13 @@ class VectorStore:
         with self._lock:
             self._documents.setdefault(table, set()).update(documents)
 
+    def forget(self, table: str) -> None:
+        """Keep no document of a table."""
+        with self._lock:
+            documents = self._documents.pop(table, set())
+            for held in self._held.values():
+                held.rows = {document: row for document, row in held.rows.items() if document not in documents}
+
     def promise(self, read: Callable[[], object]) -> None:
         """Have vectors read only once somebody asks what is known: who reads them otherwise has them from elsewhere."""
         with self._lock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -87,15 +88,25 @@ def test_what_changes_is_asked_again_and_nothing_else(live, sqlite_file: Callabl
     assert len(live.requests) == 3
 
 
-def test_a_model_s_words_go_once_a_column_is_hidden_that_it_had_seen(live, file: Path):
+def test_a_model_s_words_go_once_a_column_is_hidden_that_it_had_seen(live, file: Path, tmp_path: Path, monkeypatch):
+    folders = [tmp_path / "data", tmp_path / "cache"]
+    monkeypatch.setenv("XDG_DATA_HOME", str(folders[0]))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folders[1]))
     live.answers = lambda request: words(request).replace("A purchase", "A purchase by zqs-1")
     shop = tf.open_corpus(file)
     shop.annotate()
+    shop.retrieve_tables("Which parcels were bought?", k=1)
+    saved = shop.save(tmp_path / "shop.catalogue")
     shop.hide("T_ORD.SSN")
-    for corpus in (shop, tf.open_corpus(file)):
+    for corpus in (shop, tf.open_corpus(file), tf.open_corpus(saved)):
         assert corpus.profile("T_ORD").description == corpus.profile("T_ORD").column("ST").description == ""
         assert corpus.profile("T_CUS").description == "≈ A buyer."
         assert corpus.annotate(quote=True).calls == 1
+    again = shop.save(tmp_path / "again.catalogue")
+    kept = [one for folder in folders for one in folder.rglob("shop*") if one.is_file()]
+    assert len(kept) >= 2
+    assert not [one for one in (*kept, saved, again) if b"zqs" in one.read_bytes()]
+    assert b"zqs" not in pickle.dumps(shop)
     shop.annotate()
     assert "zqs" not in live.requests[-1].prompt
 
