@@ -44,12 +44,12 @@ def examples_for(request: str, corpus: Corpus, tables: Mapping[str, str], dialec
         return []
     vectors, rows = vectors_of(corpus).encode(embedder, [one.question for one in usable])
     near = vectors[rows] @ np.asarray(embedder.encode([request])[0])
-    names, lines = Names(corpus), dict[str, str]()
+    names, called, lines = Names(corpus), {id: name for name, id in tables.items()}, dict[str, str]()
     for position in np.argsort(-near, kind="stable").tolist():
         if near[position] < NEAR or len(lines) == SHOWN:
             break
         one = usable[position]
-        sql = with_names(one.shown, names, {id: name for name, id in tables.items()}, dialect)
+        sql = with_names(one.shown, one.tables, names, called, dialect)
         if sql is not None:
             lines.setdefault(one_line(sql), one_line(one.question))
     return [line for sql, question in lines.items() for line in (f"-- {question}", sql)]

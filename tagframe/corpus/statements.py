@@ -11,6 +11,8 @@ from typing import Any
 from tagframe.corpus.references import Column
 from tagframe.corpus.told import ToldKey
 
+_MARKS = re.compile(r"[.,;:!?…]+(?=\s|$)|[¿¡]")
+
 
 @dataclass(frozen=True)
 class Statement:
@@ -91,5 +93,9 @@ class Statement:
 
 
 def spoken(question: str) -> str:
-    """A question as it is compared with others: without case, and with single spaces."""
-    return " ".join(question.casefold().split())
+    """A question as it is compared with others: without case, marks that end a sentence or a part of it, and spaces.
+
+    >>> spoken("Who, then,  lives in St. Gallen ?")
+    'who then lives in st gallen'
+    """
+    return " ".join(_MARKS.sub(" ", question.casefold()).split())

@@ -138,8 +138,14 @@ def _declared(tables: Sequence[TableProfile], *, given: bool) -> list[KeyPair]:
 _TOLD = (
     Evidence(origin="declared", name=1.0, reason="declared by the source"),
     Evidence(origin="given", name=1.0, reason="given by the user"),
-    Evidence(origin="given", name=1.0, reason="joined so by statements that were run"),
+    _RAN := Evidence(origin="given", name=1.0, reason="joined so by statements that were run"),
 )
+_NEVER = ", never joined so by statements that were run"
+
+
+def _never_run(pair: KeyPair) -> KeyPair:
+    reason = f"{pair.evidence.reason}{_NEVER}"
+    return replace(pair, score=pair.score / (2 - pair.score), evidence=replace(pair.evidence, reason=reason))
 
 
 def given_keys(tables: Sequence[TableProfile]) -> list[KeyPair]:
@@ -258,14 +264,16 @@ def _by_database(tables: Sequence[TableProfile]) -> list[list[TableProfile]]:
 
 def with_told(pairs: Sequence[KeyPair], tables: Sequence[TableProfile], *, declared: bool = True) -> list[KeyPair]:
     """Inferred pairs with those that the user gave and, with ``declared``, those that the sources declare: these score
-    1. Those that the user forbade are left out. Best first."""
-    found = {pair: pair for pair in pairs}
-    for pair in [*(_declared(tables, given=False) if declared else []), *_declared(tables, given=True)]:
+    1. Those that the user forbade are left out, and those of tables that statements join otherwise are half as likely
+    (their odds). Best first."""
+    told = _declared(tables, given=True)
+    ran = {pair.tables for pair in told if pair.evidence is _RAN}
+    found = {pair: _never_run(pair) if pair.tables in ran else pair for pair in pairs}
+    for pair in [*(_declared(tables, given=False) if declared else []), *told]:
         known = found.pop(pair, None) or found.pop(pair.reversed(), None)
         if known is not None:
-            told = pair.evidence
-            reason = f"{told.reason}, {known.evidence.reason}"
-            pair = replace(pair, evidence=replace(known.evidence, origin=told.origin, reason=reason))
+            reason = f"{pair.evidence.reason}, {known.evidence.reason.removesuffix(_NEVER)}"
+            pair = replace(pair, evidence=replace(known.evidence, origin=pair.evidence.origin, reason=reason))
         found[pair] = pair
     forbidden = _forbidden(tables)
     return _best_first(pair for pair in found.values() if pair not in forbidden)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from sqlglot import Dialect
@@ -15,7 +16,7 @@ from tagframe.corpus import Corpus
 from tagframe.corpus.corpus import knowledge_of, statements_of
 from tagframe.corpus.statements import Statement, spoken
 from tagframe.corpus.told import ToldKey
-from tagframe.corpus.told_facts import Told
+from tagframe.corpus.told_facts import FactKey, Told
 from tagframe.display import Shown
 from tagframe.errors import InvalidArgument, UnreadStatement
 from tagframe.keys.containment import overlap
@@ -106,9 +107,9 @@ def learn(
         counted[key] = run if held is None else replace(held, times=held.times + run.times)
     found, left_out = _read(corpus, list(counted.values()), source, dialects, literals)
     before = {key.sides for one in statements_of(corpus) for key in one.joins}
-    found, doubtful = _without_doubtful(corpus, found)
-    tell(corpus, found)
-    new = {key.sides: str(key) for one in found for key in one.joins if key.sides not in before}
+    kept, doubtful = _without_doubtful(corpus, found)
+    tell(corpus, kept)
+    new = {key.sides: str(key) for one in kept for key in one.joins if key.sides not in before}
     return Learned(read, len(counted), len(found), tuple(left_out), tuple(sorted(new.values())), doubtful)
 
 
@@ -145,19 +146,31 @@ def _read(
 
 
 def _without_doubtful(corpus: Corpus, found: Sequence[Statement]) -> tuple[list[Statement], tuple[str, ...]]:
-    """The statements without the joins that one of many has and whose values have nothing in common, and these."""
-    every = {one.fact: one for one in (*statements_of(corpus), *found)}.values()
-    joined = Counter(key.sides for one in every for key in one.joins)
-    together: Counter[frozenset[str]] = Counter()
-    for one in every:
-        together.update({frozenset((key.left_table, key.right_table)) for key in one.joins})
+    """The statements without the joins that one of many has and whose values have nothing in common, and these.
+
+    With the statements come those that are known already and lose a join by them.
+    """
+    new = {one.fact: one for one in found}
+    every = {one.fact: replace(one, runs={}) for one in statements_of(corpus)} | new
+    joined = Counter(key.sides for one in every.values() for key in one.joins)
+    together = Counter(pair for one in every.values() for pair in {_tables(key) for key in one.joins})
+    touched = {_tables(key) for one in found for key in one.joins}
     doubted: dict[object, str] = {}
-    for key in (key for one in found for key in one.joins):
-        tables = frozenset((key.left_table, key.right_table))
-        if joined[key.sides] == 1 and together[tables] >= MANY and _values_differ(corpus, key):
-            doubted[key.sides] = str(key)
-    kept = [replace(one, joins=tuple(key for key in one.joins if key.sides not in doubted)) for one in found]
+    for one in every.values():
+        for key in one.joins if one.by != "user" else ():
+            is_rare = joined[key.sides] == 1 and together[_tables(key)] >= MANY and _tables(key) in touched
+            if is_rare and _values_differ(corpus, key):
+                doubted[key.sides] = str(key)
+    kept = [
+        replace(one, joins=tuple(key for key in one.joins if key.sides not in doubted))
+        for fact, one in every.items()
+        if fact in new or any(key.sides in doubted for key in one.joins)
+    ]
     return kept, tuple(sorted(doubted.values()))
+
+
+def _tables(key: ToldKey) -> frozenset[str]:
+    return frozenset((key.left_table, key.right_table))
 
 
 def _values_differ(corpus: Corpus, key: ToldKey) -> bool:
@@ -177,18 +190,20 @@ def tell(corpus: Corpus, statements: Iterable[Statement]) -> None:
         return
 
     def change(known: Told) -> Told:
-        values: dict[tuple[str, tuple[str, ...]], Mapping[str, object] | None] = {}
+        values: dict[FactKey, Any] = {}
         held = {one.fact: one for one in known.statements}
-        asked: dict[str, list[tuple[str, tuple[str, ...]]]] = defaultdict(list)
+        said: dict[str, list[FactKey]] = defaultdict(list)
         for fact, one in held.items():
             if one.by == "user":
-                asked[fact[1][0]].append(fact)
+                said[spoken(one.question)].append(fact)
         for fact, one in told.items():
             runs = dict(held[fact].runs) if fact in held else {}
             for source, times in one.runs.items():
                 runs[source] = times + (0 if source else runs.get(source, 0))
             if one.by == "user":
-                values.update(dict.fromkeys(asked[fact[1][0]]))
+                values.update(dict.fromkeys(said[spoken(one.question)]))
+                if not one.sql:  # his statement over just these tables stays
+                    one = held.get(fact, one)
             values[fact] = replace(one, runs=runs).value
         return known.with_values(values)
 
@@ -203,20 +218,25 @@ def forget(corpus: Corpus, what: str | None = None) -> int:
         what: a statement, a question, or what statements were learned from (``"queries.sql"``); None for all.
 
     Returns:
-        How many statements were forgotten.
+        How many statements were forgotten; those that were learned from elsewhere, too, are only known from there.
+
+    Raises:
+        InvalidArgument: no text.
     """
+    if not isinstance(what, str | None):
+        raise InvalidArgument(f"forget takes a statement, a question or the name of a file; got {what!r}")
     sql = None
     if what is not None:
         with suppress(UnreadStatement):
             sql = read_statement(what, Names(corpus), _dialects(corpus, None)).sql
 
-    def is_meant(one: Statement) -> bool:
-        if what is None:
-            return True
-        is_named = bool(what) and one.runs.keys() == {what}
-        return is_named or (bool(one.question) and spoken(one.question) == spoken(what)) or one.sql == sql
-
-    gone = [one.fact for one in statements_of(corpus) if is_meant(one)]
-    if gone:
-        knowledge_of(corpus).tell_facts(lambda known: known.with_values(dict.fromkeys(gone)))
-    return len(gone)
+    values: dict[FactKey, Any] = {}
+    for one in statements_of(corpus):
+        if what is None or one.sql == sql or (one.question and spoken(one.question) == spoken(what)):
+            values[one.fact] = None
+        elif what and what in one.runs:
+            elsewhere = {source: times for source, times in one.runs.items() if source != what}
+            values[one.fact] = replace(one, runs=elsewhere).value if elsewhere else None
+    if values:
+        knowledge_of(corpus).tell_facts(lambda known: known.with_values(values))
+    return sum(value is None for value in values.values())

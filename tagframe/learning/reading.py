@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import takewhile
+from typing import TypeVar
 
 import sqlglot
 from sqlglot import exp
@@ -38,6 +39,7 @@ _LONGEST = 100_000
 _DEEP = 20
 """Queries inside each other through which a column is followed."""
 
+Node = TypeVar("Node", bound=exp.Expr)
 Instance = tuple[int, str]
 """A table as a query block calls it: the block, and the alias there."""
 Found = tuple[str, str, Instance]
@@ -118,38 +120,47 @@ def read_statement(
     read = _Read(query, names, database)
     if not read.tables:
         raise UnreadStatement("it reads no table")
-    kept = _written(query, dialect) if cells else ""
+    kept = _written(query, dialect, copy=True) if cells else ""
     joins = tuple(read.joins())
     read.forget_literals()
     bare = _written(query, dialect)
     return Statement(tuple(sorted({*read.tables.values()})), bare, joins=joins, cells=kept)
 
 
-def with_names(sql: str, names: Names, called: Mapping[str, str], dialect: str) -> str | None:
-    """A statement that was learned, with the names that its tables have elsewhere; None where it cannot be read.
+def with_names(sql: str, tables: Sequence[str], names: Names, called: Mapping[str, str], dialect: str) -> str | None:
+    """A statement that was learned, with the names that its tables have elsewhere; None where it cannot be read, or
+    names a column that is not there any more.
 
     Args:
         sql: the statement.
+        tables: ids of those that it reads.
         names: of the corpus' tables.
         called: by table id, what each is called now.
         dialect: of the engine.
     """
+    databases = {names.profiles[id].database for id in tables}
     with suppress(UnreadStatement):
         tree, _ = _parsed(sql, (dialect, ""))
-        read = _Read(tree, names, "")
+        read = _Read(tree, names, databases.pop() if len(databases) == 1 else "")
+        columns = [column for column in read.all_of(exp.Column) if not isinstance(column.this, exp.Star)]
+        if not {column.name.casefold() for column in columns} <= read.columns | read.aliases:
+            return None
+        for column in columns:
+            column.set("db", None)
+            column.set("catalog", None)
         for table, id in [(table, id) for table in read.mentioned if (id := read.id_of(table)) is not None]:
             alias = table.alias_or_name
             if table.name.casefold() != called[id].casefold() or table.db:
-                new = exp.Table(this=exp.to_identifier(called[id]))
+                new = exp.Table(this=exp.to_identifier(called[id], quoted=table.this.args.get("quoted") or None))
                 is_called = table.alias or alias.casefold() != called[id].casefold()
                 table.replace(exp.alias_(new, alias, table=True) if is_called else new)
         return _written(tree, dialect)
     return None
 
 
-def _written(tree: exp.Expr, dialect: str) -> str:
+def _written(tree: exp.Expr, dialect: str, copy: bool = False) -> str:
     try:
-        return tree.sql(dialect=dialect, comments=False, unsupported_level=ErrorLevel.IGNORE)
+        return tree.sql(dialect=dialect, copy=copy, comments=False, unsupported_level=ErrorLevel.IGNORE)
     except (SqlglotError, RecursionError, ValueError) as error:
         raise UnreadStatement(f"it cannot be written down: {error}") from error
 
@@ -184,11 +195,20 @@ class _Read:
     _blocks: dict[int, dict[str, exp.Expr]] = field(default_factory=dict)
 
     @cached_property
+    def nodes(self) -> list[exp.Expr]:
+        """All of it, from the top."""
+        return list(self.query.walk())
+
+    def all_of(self, *kinds: type[Node]) -> Iterator[Node]:
+        """What is of these kinds."""
+        return (node for node in self.nodes if isinstance(node, kinds))
+
+    @cached_property
     def mentioned(self) -> list[exp.Table]:
         """The tables that it reads, as often as they stand in it; those of its own WITH are none."""
         return [
             table
-            for table in self.query.find_all(exp.Table)
+            for table in self.all_of(exp.Table)
             if table.name and not isinstance(table.this, exp.Func) and self._defined(table) is None
         ]
 
@@ -274,7 +294,7 @@ class _Read:
 
     def _equalities(self) -> Iterator[tuple[Found | None, Found | None]]:
         """The columns that are equal in every row that a block has."""
-        for node in self.query.find_all(exp.Where, exp.Having, exp.Join):
+        for node in self.all_of(exp.Where, exp.Having, exp.Join):
             block = node.parent_select
             if block is None:
                 continue
@@ -340,27 +360,45 @@ class _Read:
             return 1.5
         return max(own(column, profile.name) for column in columns)
 
+    @cached_property
+    def columns(self) -> set[str]:
+        """The names of all columns of its tables."""
+        tables = [self.names.profiles[id] for id in {*self.tables.values()}]
+        return {column.name.casefold() for table in tables for column in table.columns}
+
+    @cached_property
+    def aliases(self) -> set[str]:
+        """The names that it gives itself."""
+        given = [name for one in self.all_of(exp.TableAlias) for name in (one.this, *(one.args.get("columns") or ()))]
+        return {one.alias.casefold() for one in self.all_of(exp.Alias)} | {one.name.casefold() for one in given if one}
+
     def forget_literals(self) -> None:
         """Have ``?`` for every literal, and another name where one is a literal's text, as of a column for a value; of
         a list, and of many rows of values, one."""
-        shown = {node.alias.casefold() for node in self.query.find_all(exp.Alias)}
-        tables = [self.names.profiles[id] for id in {*self.tables.values()}]
-        known = {column.name.casefold() for table in tables for column in table.columns}
-        known |= {part.name.casefold() for table in self.mentioned for part in table.parts}
-        texts = {node.name.casefold() for node in self.query.find_all(exp.Literal)} - known
-        for node in list(self.query.walk()):
-            is_text = (
+        named = {part.name.casefold() for table in self.mentioned for part in table.parts}
+        texts = {node.name.casefold() for node in self.all_of(exp.Literal)} - self.columns - named
+        known = self.columns | self.aliases
+
+        def is_literal(node: object) -> bool:
+            return isinstance(node, _LITERALS) or (
                 isinstance(node, exp.Column) and not node.table and isinstance(node.this, exp.Identifier)
-                and (node.this.quoted or node.name.startswith("$")) and node.name.casefold() not in known | shown
+                and (node.this.quoted or node.name.startswith("$")) and node.name.casefold() not in known
             )  # fmt: skip
-            if is_text or (isinstance(node, _LITERALS) and not isinstance(node.parent, exp.DataTypeParam)):
-                node.replace(exp.Placeholder())
-            elif isinstance(node, exp.Identifier) and (node.name.casefold() in texts or node.name.startswith("'")):
+
+        for node in self.nodes:
+            if isinstance(node, exp.Identifier) and (node.name.casefold() in texts or node.name.startswith("'")):
                 node.set("this", "a_literal")
             elif isinstance(node, exp.Hint):
                 node.pop()
-        for node in self.query.find_all(exp.In, exp.Values, exp.Tuple):
-            if len(node.expressions) > 1 and len({one.sql() for one in node.expressions}) == 1:
+            elif not isinstance(node, exp.DataTypeParam):
+                # from the parent's side, as each replaced one of a list would have all of it gone through
+                for name, held in list(node.args.items()):
+                    if isinstance(held, list) and any(map(is_literal, held)):
+                        node.set(name, [exp.Placeholder() if is_literal(one) else one for one in held])
+                    elif is_literal(held):
+                        node.set(name, exp.Placeholder())
+        for node in self.all_of(exp.In, exp.Values, exp.Tuple):
+            if node.expressions and all(one == node.expressions[0] for one in node.expressions):
                 node.set("expressions", node.expressions[:1])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, overload
@@ -324,9 +324,9 @@ class RetrievedTables(Public):
         """
         from tagframe.learning import tell
 
-        ids = [tables] if isinstance(tables, str) else list(tables)
+        ids = [tables] if isinstance(tables, str) else list(tables) if isinstance(tables, Iterable) else []
         if not ids:
-            raise InvalidArgument("correct(tables=[…]) names the tables that the question needs; there are none")
+            raise InvalidArgument(f"correct(tables=[…]) names the tables that the question needs; got {tables!r}")
         needed = tuple(sorted({self.corpus.profile(id).id for id in ids}))
         tell(self.corpus, [Statement(needed, question=self.question.strip(), by="user", runs={"": 1})])
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator
 
+import pandas as pd
 import pytest
 
 import tagframe as tf
+from tagframe.answer.learned_statements import answered, examples_for, right_statement
 from tagframe.answer.synthesis import Synthesizer
 from tagframe.errors import FactUnknown, UnreadStatement
+from tagframe.learning import tell
 from tagframe.lm import Prompt
 from tests.answer.test_ask import Model
 
@@ -48,6 +51,21 @@ def test_the_nearest_examples_are_shown_with_the_names_of_the_tables_there(asked
     assert prompt(asked) == before
 
 
+def test_an_example_has_the_names_of_its_own_database_and_columns_that_are_there():
+    films = pd.DataFrame({"film_id": [1], "title": ["A"], "order": [1]})
+    corpus = tf.open_corpus({f"{name}.films": films for name in ("east", "west")})
+    sql = ['SELECT west.films.title FROM west.films WHERE "order" = 1 ORDER BY west.films.title']
+    sql += ["SELECT gone FROM films", "SELECT title AS t FROM films ORDER BY t"]
+    asked = [f"Which films were {how} in the west?" for how in ("first", "gone", "sorted")]
+    corpus.learn(pd.DataFrame({"question": asked, "sql": sql, "database": "west"}))
+    shown = examples_for(asked[0], corpus, {"films": "west.films"}, "sqlite")
+    assert shown[0::2] == [f"-- {asked[0]}", f"-- {asked[2]}"]
+    assert shown[1::2] == [
+        'SELECT films.title FROM films WHERE "order" = ? ORDER BY films.title',
+        "SELECT title AS t FROM films ORDER BY t",
+    ]
+
+
 def test_of_hidden_columns_no_example_is_shown_and_none_without_a_question(asked: tf.Corpus):
     asked.learn(NEAR, SQL)
     asked.learn(SQL)
@@ -84,3 +102,14 @@ def test_a_corrected_answer_is_given_again_and_no_model_is_asked_for_it(live, as
         answer.correct("SELECT 1 FROM elsewhere")
     with pytest.raises(FactUnknown, match=r"corpus\.learn"):
         pickle.loads(pickle.dumps(answer)).accept()
+
+
+def test_which_tables_are_right_leaves_the_statement_over_just_these(asked: tf.Corpus):
+    tell(asked, [right_statement(QUESTION, "SELECT title FROM films", asked, "sqlite")])
+    found = asked.retrieve_tables(QUESTION)
+    found.correct(tables=["films"])
+    kept = answered(f"{QUESTION.rstrip('?')} ?!", asked)
+    assert kept is not None
+    assert kept.sql == "SELECT title FROM films"
+    found.correct(tables=["venues"])
+    assert answered(QUESTION, asked) is None

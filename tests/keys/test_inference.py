@@ -51,6 +51,26 @@ def test_a_key_and_a_self_reference_are_found_and_a_count_is_not():
     }
 
 
+def test_a_key_that_no_statement_joins_on_is_less_likely_where_others_were_joined():
+    corpus = open_corpus({"employees": EMPLOYEES, "departments": DEPARTMENTS})
+    own, other = "frames.employees.manager_id", "frames.employees.department_id"
+
+    def found() -> dict[str, KeyPair]:
+        return {key.left: key for key in infer_key_pairs(corpus.profiles)}
+
+    before = found()
+    corpus.learn("SELECT 1 FROM employees a JOIN departments b ON a.age = b.id")
+    after = found()
+    assert after["frames.employees.age"].score == 1
+    assert after[own] == before[own]
+    score = before[other].score
+    assert after[other].score == pytest.approx(score / (2 - score))
+    assert "never joined so" in after[other].evidence.reason
+    corpus.keys.add("employees.department_id = departments.id")
+    assert found()[other].score == 1
+    assert "never" not in found()[other].evidence.reason
+
+
 def test_ids_that_overlap_by_accident_are_no_keys():
     frames = {
         "cats": pd.DataFrame({"cat_id": range(1, 101), "weight": ids(100, 20)}),

@@ -241,6 +241,31 @@ def test_a_join_of_one_of_many_against_all_values_is_no_key_and_said(shop: tf.Co
     assert joins(shop) == {BUYER}
 
 
+def test_a_join_that_was_learned_before_the_many_without_it_is_doubted_as_one_among_them(shop: tf.Corpus):
+    wrong = "SELECT * FROM orders o JOIN customers c ON o.st = c.id"
+    for _ in range(2):
+        assert len(shop.learn(wrong).joins) == 1
+        right = [f"SELECT {n} AS a{n} FROM orders o JOIN customers c ON o.buyer = c.id" for n in range(25)]
+        learned = shop.learn(pd.DataFrame({"sql": right}))
+        assert (learned.doubtful, learned.learned) == (("shop.orders.st = shop.customers.id",), 25)
+        assert joins(shop) == {BUYER}
+        assert shop.learned.runs.sum() == 26
+        shop.forget()
+
+
+def test_what_is_forgotten_of_one_file_is_still_known_from_another(shop: tf.Corpus, tmp_path: Path):
+    (tmp_path / "a.sql").write_text(f"{JOINED}; SELECT part FROM lines")
+    (tmp_path / "b.sql").write_text(f"{JOINED}; {JOINED}")
+    shop.learn(tmp_path / "a.sql")
+    shop.learn(tmp_path / "b.sql")
+    assert sorted(shop.learned.runs) == [1, 3]
+    assert shop.forget("a.sql") == 1
+    assert shop.learned.runs.tolist() == [2]
+    assert shop.forget("b.sql") == 1
+    with pytest.raises(InvalidArgument, match="PosixPath"):
+        shop.forget(tmp_path / "a.sql")  # type: ignore[arg-type]
+
+
 def test_names_that_several_databases_have(tmp_path: Path):
     frame = pd.DataFrame({"id": [1]})
     corpus = tf.open_corpus({"a.t": frame, "b.t": frame, "b.u": frame})
