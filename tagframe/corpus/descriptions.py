@@ -55,7 +55,10 @@ class Described(Shown):
 
     def __str__(self) -> str:
         lines = [f"described {counted(self.tables, 'table')} and {counted(self.columns, 'column')}"]
-        for names, what, between in ((self.unknown, "not here", ", "), (self.unread, "not read", "\n    ")):
+        for names, what, between in (
+            (self.unknown, "not here, or of several tables", ", "),
+            (self.unread, "not read", "\n    "),
+        ):
             if names:
                 more = ["…"] * (len(names) > _LISTED)
                 lines.append(f"  {len(names):,} {what}: {between.join([*names[:_LISTED], *more])}")
@@ -247,11 +250,11 @@ def facts_said(said: Iterable[Said], profiles: Sequence[TableProfile]) -> tuple[
     unknown: dict[str, None] = {}
     for table, column, text, within in said:
         words = as_description(text)
-        if not words or not table:
+        if not words:
             continue
         profile = table_of(table, within)
         if profile is None:
-            unknown[table] = None
+            unknown[table or f".{column}"] = None
         elif not column:
             found["table", (profile.id,)] = words
         elif (name := columns_of(profile.id)(column)) is None:

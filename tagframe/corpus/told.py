@@ -117,34 +117,29 @@ class Knowledge:
             *(of[0] for of in self.annotated),
             *(table for table, _ in (*self.columns, *self.withheld)),
         }
-        return tuple(
-            self._told(profile, given[profile.id], forbidden[profile.id]) if profile.id in touched else profile
-            for profile in profiles
-        )
+        hidden, unprompted = by_table(self.hidden), by_table(self.unprompted)
 
-    def _told(
-        self, profile: TableProfile, given: Sequence[ForeignKey], forbidden: Sequence[ForeignKey]
-    ) -> TableProfile:
-        hidden = {profile.id: {column for table, column in self.hidden if table == profile.id}}
-        unprompted = {profile.id: {column for table, column in self.unprompted if table == profile.id}}
-        columns = tuple(
-            replace(
-                column,
-                description=self.columns.get((profile.id, column.name))
-                or column.description
-                or self._by_model(profile.id, column.name),
-                hidden=_is_among(column.name, profile, hidden),
-                unprompted=_is_among(column.name, profile, unprompted),
+        def told(profile: TableProfile) -> TableProfile:
+            columns = tuple(
+                replace(
+                    column,
+                    description=self.columns.get((profile.id, column.name))
+                    or column.description
+                    or self._by_model(profile.id, column.name),
+                    hidden=_is_among(column.name, profile, hidden),
+                    unprompted=_is_among(column.name, profile, unprompted),
+                )
+                for column in profile.columns
             )
-            for column in profile.columns
-        )
-        return replace(
-            profile,
-            columns=columns,
-            foreign_keys=(*profile.foreign_keys, *given),
-            forbidden_keys=tuple(forbidden),
-            description=self.tables.get(profile.id) or profile.description or self._by_model(profile.id),
-        )
+            return replace(
+                profile,
+                columns=columns,
+                foreign_keys=(*profile.foreign_keys, *given[profile.id]),
+                forbidden_keys=tuple(forbidden[profile.id]),
+                description=self.tables.get(profile.id) or profile.description or self._by_model(profile.id),
+            )
+
+        return tuple(told(profile) if profile.id in touched else profile for profile in profiles)
 
     def _by_model(self, *of: str) -> str:
         """What a model says, marked as that."""
