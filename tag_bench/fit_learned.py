@@ -3,16 +3,18 @@
 Of each data set some questions are learned with their SQL, or their SQL alone, and others are asked, near-duplicates
 left out. The first weights rank every needed table above those not needed, the second give the needed set the largest
 share among all small sets, as in ``tag_bench fit``, whose weights stay as they are. Beside these it is found how many
-statements count as much as what is known without them. ``left_out`` has the figures of each data set by weights that
+statements count as much as what is known without them, and how far what they tell is heeded where it is said how sure
+sets are: there questions are asked of names alone, too. ``left_out`` has the figures of each data set by weights that
 were fitted on the others.
 """
 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -22,16 +24,18 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from tag_bench import SpreadCommand
-from tag_bench.data import SEED, Dataset, Question, drawn, read_dataset
-from tag_bench.fit_examples import has_rows
+from tag_bench.data import SEED, Dataset, Question, drawn, in_one_database, read_dataset
+from tag_bench.fit_examples import OF_NAMES, bare, has_rows
 from tag_bench.fit_stages import minimised
 from tag_bench.kept import Kept, KeptEmbedder
 from tag_bench.lessons import Lesson
+from tag_bench.retrieval import reliability
+from tagframe.corpus import Corpus
 from tagframe.corpus.vectors import VectorStore
 from tagframe.embed import get_embedder
 from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.learned import FEW, SETS, SIGNALS
-from tagframe.retrieval.methods.auto import among_promising, fitted, learned_sets, pool
+from tagframe.retrieval.learned import FEW, SETS, SIGNALS, TOLD
+from tagframe.retrieval.methods.auto import among_promising, confidence_of, fitted, learned_sets, pool, posterior
 from tagframe.retrieval.methods.sets import LARGEST, set_features, set_masks
 from tagframe.retrieval.methods.weights import Weights, shipped_weights
 from tagframe.retrieval.problem import Floats
@@ -46,6 +50,9 @@ COUNTS_OF_FEW = (1, 2, 5, *COUNTS)
 
 PSEUDO_COUNTS = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 """Of which the weights of few statements are two."""
+
+ODDS = tuple(2.0**power for power in range(14))
+"""Of which one says how far what is told is heeded."""
 
 DRAWS = 2
 ASKED = 40
@@ -66,7 +73,8 @@ _START = (0.7, 0.3, 4.0, 4.0, 1.0)
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A question over an index, with what was learned of so many others (``count``)."""
+    """A question over an index, with what was learned of so many others (``count``); ``of_names`` where a benchmark's
+    rows are left out."""
 
     data: str
     index: RetrievalIndex
@@ -75,6 +83,7 @@ class Case:
     found: Evidence
     gold: tuple[int, ...]
     count: int
+    of_names: bool
 
     def signals(self, weights: Weights) -> tuple[Floats, list[bool]]:
         """What is learned of the likeliest and of the needed tables, and which are needed."""
@@ -102,8 +111,29 @@ class Case:
         return rows[kept], int(np.flatnonzero(kept == needed)[0])
 
 
+def told(case: Case, weights: Weights) -> tuple[float, float, float, bool]:
+    """How like the nearest examples are; how sure ``k="auto"`` is where nothing of what they tell is heeded, and where
+    all is; and whether what it gives is complete."""
+    return _told(case, tuple((name, weight) for name, weight in weights.learned.items() if name not in TOLD))
+
+
+@cache
+def _told(case: Case, learned: tuple[tuple[str, float], ...]) -> tuple[float, float, float, bool]:
+    weights = replace(shipped_weights(), learned=dict(learned))
+    prepared = among_promising(case.index, case.asked, case.found, weights=weights)
+    known = posterior(prepared.problem, weights)
+    chosen = fitted(prepared.problem, None, weights, known).indices
+    least, most = (
+        confidence_of(prepared.problem, known, replace(weights, learned={**weights.learned, TOLD[0]: odds}), chosen)
+        for odds in (0.0, 1e12)
+    )
+    like = 0.0 if prepared.problem.examples is None else prepared.problem.examples.like
+    return like, least, most, {*case.gold} <= {prepared.tables[position] for position in chosen}
+
+
 def cases(folder: Path, count: int, embedder: KeptEmbedder) -> Iterator[Case]:
-    """Questions of a benchmark with what was learned of others: over all its tables, or those of one warehouse."""
+    """Questions of a benchmark with what was learned of others: over all its tables, or those of one warehouse; and
+    where it has rows, once more over the names of its tables as one database."""
     data = read_dataset(folder)
     chosen = replace(data, questions=drawn(data.questions, count))
     parts = [chosen]
@@ -114,9 +144,13 @@ def cases(folder: Path, count: int, embedder: KeptEmbedder) -> Iterator[Case]:
         parts = [replace(data.of(name), questions=tuple(of)) for name, of in groups.items() if len(of) >= _LEAST]
     for part in tqdm(parts, desc=data.name, disable=None):
         yield from _cases(part, embedder)
+    if has_rows(data):
+        tables, asked = in_one_database(data.corpus.profiles, chosen.questions, list(map(bare, data.corpus.profiles)))
+        described, _ = in_one_database(data.corpus.profiles, (), list(map(bare, data.described.profiles)))
+        yield from _cases(Dataset(data.name, Corpus(tables), Corpus(described), tuple(asked)), embedder, of_names=True)
 
 
-def _cases(data: Dataset, embedder: KeptEmbedder) -> Iterator[Case]:
+def _cases(data: Dataset, embedder: KeptEmbedder, *, of_names: bool = False) -> Iterator[Case]:
     index = RetrievalIndex(data.corpus, embedder, declared_keys=False, described=data.described)
     position_of = {table.id.lower(): position for position, table in enumerate(index.tables)}
     fit = [one for one in data.questions if one.gold and one.gold <= position_of.keys()]
@@ -133,13 +167,14 @@ def _cases(data: Dataset, embedder: KeptEmbedder) -> Iterator[Case]:
                 asked, found = gathered[question.position]
                 assert lesson is not None
                 gold = tuple(sorted(position_of[table] for table in question.gold))
-                yield Case(data.name, index, question, asked, lesson.told(found, question, asked), gold, count)
+                found = lesson.told(found, question, asked)
+                yield Case(data.name, index, question, asked, found, gold, count, of_names)
 
 
 def fit(group: Sequence[Case], weights: Weights) -> Weights:
     """The shipped weights with those of what was learned, fitted to some questions."""
-    few = group
-    group = [case for case in group if case.count >= min(COUNTS)]
+    every = group
+    group = [case for case in group if case.count >= min(COUNTS) and not case.of_names]
     found = replace(weights, learned=dict(zip(SIGNALS, _START, strict=True)))
     share = _shares(group)
     for _ in range(_ROUNDS):  # what is read together follows from what is likely, and that from the weights
@@ -154,7 +189,8 @@ def fit(group: Sequence[Case], weights: Weights) -> Weights:
     values = _softmax_fit(
         [part for part, _ in parts], [[goal] for _, goal in parts], share[kept], alike=SETS.index("size")
     )
-    return fit_few(few, replace(found, learned={**found.learned, **dict(zip(SETS, values.tolist(), strict=True))}))
+    found = replace(found, learned={**found.learned, **dict(zip(SETS, values.tolist(), strict=True))})
+    return fit_told(every, fit_few(every, found))
 
 
 def fit_few(group: Sequence[Case], weights: Weights) -> Weights:
@@ -165,11 +201,11 @@ def fit_few(group: Sequence[Case], weights: Weights) -> Weights:
     Spider 2's warehouses, any reason to make them smaller looks like a gain.)
     """
     random = np.random.default_rng(SEED)
-    plain = replace(weights, learned={name: weights.learned[name] for name in (*SIGNALS, *SETS)})
+    plain = replace(weights, learned={name: weight for name, weight in weights.learned.items() if name not in FEW})
     own = plain.of_learned(SETS) * [name != "size" for name in SETS]
     gains: dict[str, list[list[float]]] = defaultdict(list)
     for case in group:
-        found = case.sets(plain, random)
+        found = None if case.of_names else case.sets(plain, random)
         if found is not None and case.found.known is not None:
             rows, goal = found
             before, size = rows[:, SETS.index("utility")], rows[:, SETS.index("size")] * plain.learned["size"]
@@ -188,6 +224,39 @@ def _least_of_best(gain: Floats) -> int:
     """The first column whose sum is that of the best, to a standard error: shape (cases, columns)."""
     lost = gain - gain[:, [int(gain.sum(axis=0).argmax())]]
     return int(np.flatnonzero(lost.sum(axis=0) >= -np.sqrt((lost**2).sum(axis=0)))[0])
+
+
+def fit_told(group: Sequence[Case], weights: Weights) -> Weights:
+    """The weights with the odds under which it is said best how sure sets are; each data set counts as much."""
+    rows = np.array([told(case, weights) for case in group])
+    of_data = Counter((case.data, case.of_names) for case in group)
+    share = [(OF_NAMES if case.of_names else 1.0) / of_data[case.data, case.of_names] for case in group]
+
+    def surprise(odds: float) -> float:
+        sure = np.clip(_heeded(rows, odds), 1e-3, 1 - 1e-3)
+        return -float(share @ np.log(np.where(rows[:, 3], sure, 1 - sure)))
+
+    return replace(weights, learned={**weights.learned, TOLD[0]: min(ODDS, key=surprise)})
+
+
+def _heeded(rows: Floats, odds: float) -> Floats:
+    """How sure sets are by the rows of :func:`told`."""
+    like, least, most, _ = rows.T
+    return np.asarray(least + odds * like / (1 + odds * like) * (most - least))
+
+
+def sureness(group: Sequence[Case], weights: Weights) -> dict[str, dict[str, float]]:
+    """How well it is said how sure sets are, by how many questions were learned, of names alone apart."""
+    by_count: dict[str, list[Case]] = defaultdict(list)
+    for case in group:
+        by_count[f"{'names ' if case.of_names else ''}{case.count}"].append(case)
+    found = {}
+    for name, part in by_count.items():
+        rows = np.array([told(case, weights) for case in part])
+        sure, truth = _heeded(rows, weights.learned[TOLD[0]]), rows[:, 3]
+        means = {"CR": round(100 * float(truth.mean()), 2), "confidence": round(100 * float(sure.mean()), 2)}
+        found[name] = {"questions": len(part), **means, "reliability": reliability(sure, truth)}
+    return found
 
 
 def _shares(group: Sequence[Case]) -> Floats:
@@ -235,7 +304,7 @@ def _softmax_fit(
 def recalls(group: Sequence[Case], weights: Weights, sizes: Sequence[int]) -> dict[str, dict[str, float]]:
     """Recall and complete recall by K over the questions of more than one table, with and without what was learned."""
     found: dict[str, dict[str, float]] = {}
-    several = [case for case in group if len(case.gold) > 1]
+    several = [case for case in group if len(case.gold) > 1 and not case.of_names]
     for name, plain in (("", False), ("plain ", True)):
         for size in sizes:
             shares = []
@@ -265,7 +334,11 @@ def recalls(group: Sequence[Case], weights: Weights, sizes: Sequence[int]) -> di
 @click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="A folder for vectors, as of fit.")
 @click.option("-k", "sizes", type=click.IntRange(min=1), multiple=True, default=(5, 10), help="As -k 5 10.")
 @click.option("--weights", type=click.Path(dir_okay=False, path_type=Path), help="A weights.json to write them into.")
-@click.option("--only-few", is_flag=True, help="Fit what few statements count, beside the shipped weights.")
+@click.option(
+    "--only",
+    type=click.Choice(["few", "told"]),
+    help="Fit only what few statements count, or only how far what is told is heeded, beside the shipped weights.",
+)
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 def command(
     folders: tuple[Path, ...],
@@ -273,7 +346,7 @@ def command(
     cache: Path | None,
     sizes: tuple[int, ...],
     weights: Path | None,
-    only_few: bool,
+    only: str | None,
     output: Any,
 ) -> None:
     """Fit the weights of what was learned from statements, and report them on data that they were not fitted on.
@@ -288,10 +361,11 @@ def command(
     embedder.save()
     shipped = shipped_weights()
     report: dict[str, Any] = {"data": list(every), "left_out": {}, "weights": {}}
-    fitted_to = fit_few if only_few else fit
+    fitted_to = {None: fit, "few": fit_few, "told": fit_told}[only]
     for name, group in every.items() if len(every) > 1 else []:
         others = fitted_to([case for other, part in every.items() if other != name for case in part], shipped)
-        report["left_out"][name] = {**recalls(group, others, sizes), "weights": _rounded(others)}
+        of_sets = {} if only == "told" else recalls(group, others, sizes)
+        report["left_out"][name] = {**of_sets, "sure": sureness(group, others), "weights": _rounded(others)}
     final = _rounded(fitted_to([case for group in every.values() for case in group], shipped))
     report["weights"] = final
     if weights is not None:

@@ -44,11 +44,19 @@ few: so many statements say half of what each table of a set costs, which is abo
 few_known: so many count as much as all that is known without them, where rows are known of all tables and names or
 cells have all words of the question; where nothing of it is known, every statement counts."""
 
+TOLD = ("told",)
+"""told: the odds of the chance of a set being what the nearest examples or the posterior say, and not what is said
+without them, where these are quite like the question (:attr:`~tagframe.retrieval.problem.Examples.like`)."""
+
 CERTAIN = 20.0
 """The log-odds of a table of which a person has said whether this question needs it."""
 
 _NEAR = 0.05
 """A question whose cosine is so much lower counts e times less."""
+
+_STEEP = 4
+"""The power of the nearest cosine by which it is less sure that an example is like a question. With 2 a log of other
+tables misleads more, with 6 few statements tell less than they could."""
 
 _LIKELY = 4.0
 """As many tables are taken to be needed, where it is asked which others are read with these."""
@@ -178,7 +186,9 @@ class Known:
         cosine = self.vectors @ vector
         best = np.argsort(-cosine, kind="stable")[:_NEAREST]
         chosen = self.asked[best]
-        return Examples(self.read(chosen), self.sizes[chosen], self.trust * _weights(cosine[None, best])[0], *shares)
+        weight = self.trust * _weights(cosine[None, best])[0]
+        like = self.trust * max(float(cosine[best[0]]), 0.0) ** _STEEP
+        return Examples(self.read(chosen), self.sizes[chosen], weight, shares[0], shares[1], like)
 
 
 def _weights(cosine: Floats) -> Floats:
@@ -262,4 +272,4 @@ def set_signals(utilities: Floats, own: Floats, examples: Examples, members: Flo
     return np.stack([utilities, members @ own, size * examples.of_size, alike, same], axis=1)
 
 
-__all__ = ["CERTAIN", "FEW", "SETS", "SIGNALS", "Examples", "Known", "known_of", "set_signals", "told"]
+__all__ = ["CERTAIN", "FEW", "SETS", "SIGNALS", "TOLD", "Examples", "Known", "known_of", "set_signals", "told"]

@@ -53,6 +53,7 @@ class Examples:
         weight: shape (e,), what it counts.
         of_size: what is learned of the size of sets counts, in [0, 1]: few statements say little.
         share: what all that is learned counts, in [0, 1], beside what is known without it.
+        like: how far questions tell of tables here, and the nearest of them of this one.
     """
 
     tables: npt.NDArray[np.bool_]
@@ -60,6 +61,11 @@ class Examples:
     weight: Floats
     of_size: float = 1.0
     share: float = 1.0
+    like: float = 0.0
+
+    def held(self, inside: npt.NDArray[np.bool_]) -> float:
+        """The share of the statements, by what they count, all of whose tables are among some: (n,)."""
+        return float(self.weight @ ((self.tables & inside).sum(axis=1) == self.size) / max(self.weight.sum(), 1e-9))
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ import pytest
 
 from tagframe.errors import InvalidArgument
 from tagframe.retrieval.methods.auto import KNOWABLE, Posterior, Weights, fitted, posterior
-from tagframe.retrieval.problem import RowKind, SelectionProblem
+from tagframe.retrieval.problem import Examples, RowKind, SelectionProblem
 from tagframe.retrieval.signals import SIGNALS
 
 # One signal counts, every further table costs 1, a link is worth 2.
@@ -131,6 +131,37 @@ def test_names_make_nothing_surer():
     weights = replace(WEIGHTS, names={"one": 5.0})
     problem = replace(problem_of([2.0, 0.5, 0.1]), facts={"bare": 1.0})
     assert fitted(problem, 1, weights).confidence == fitted(problem, 1, WEIGHTS).confidence < 0.9
+
+
+def test_like_questions_make_a_set_surer_up_to_the_posterior_or_to_how_often_it_held_all():
+    weights = replace(WEIGHTS, names={"one": -2.0}, learned={"utility": 1.0, "told": 3.0})
+    problem = replace(problem_of([2.0, 0.5, 0.1], [(0, 2)]), facts={"bare": 1.0})
+    tables, size = np.array([[1, 0, 1], [0, 1, 0]], dtype=bool), np.array([2.0, 2.0])  # one reads one elsewhere, too
+    without = fitted(problem, 2, weights)
+    known = posterior(problem, weights)
+    likely = known.contained(known.mask(without.indices))
+    assert set(without.indices) == {0, 2}
+    assert without.confidence == pytest.approx(1 / (1 + np.exp(2)))
+    assert without.confidence < likely
+
+    def sure(like, *weight):
+        examples = Examples(tables, size, np.array(weight), like=like)
+        found = fitted(replace(problem, examples=examples), 2, weights)
+        assert found.indices == without.indices
+        return found.confidence
+
+    assert sure(0.0, 0.9, 0.1) == sure(0.0, 0.0, 0.0) == without.confidence
+    assert sure(1 / 3, 0.95, 0.05) == pytest.approx((without.confidence + 0.95) / 2)
+    assert sure(1e9, 0.95, 0.05) == pytest.approx(0.95)
+    assert sure(1e9, 0.05, 0.95) == pytest.approx(likely)  # others held less: nothing is less sure by that
+    anchored = replace(problem, anchor=np.array([True, False, False]))
+    alone, told = (
+        fitted(replace(anchored, examples=examples), 1, weights)
+        for examples in (None, Examples(tables, size, np.array([1.0, 0.0]), like=1e9))
+    )
+    assert alone.indices == told.indices == (2,)
+    assert told.confidence == pytest.approx(1.0)
+    assert alone.confidence < 0.9
 
 
 def test_of_thousands_of_tables_nobody_knows_that_nothing_fits():

@@ -1,6 +1,7 @@
 """tag_bench.fit on a small benchmark of our own: it learns what makes the gold sets, and says how well."""
 
 import json
+import shutil
 import sqlite3
 from contextlib import closing
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from tag_bench import fit, fit_beside, fit_stages
+from tag_bench import fit, fit_beside, fit_learned, fit_stages
 from tag_bench.fit_alone import read_alone
 from tag_bench.fit_examples import read_examples, read_names
 from tag_bench.fit_worlds import HABITS, KINDS, apart, read_worlds
@@ -120,6 +121,24 @@ def test_how_sure_names_alone_are_is_fitted_beside_what_is_there(folder, with_ro
     assert report[folder.name].keys() == {"whole", "world"}
     for group in report["other"].values():
         assert group["after"]["confidence"] <= group["before"]["confidence"]
+
+
+def test_how_far_what_was_learned_is_heeded_is_fitted_beside_what_is_there(with_rows, tmp_path):
+    one_more = shutil.copytree(with_rows, tmp_path / "one_more")
+    weights, out = tmp_path / "weights.json", tmp_path / "out.json"
+    weights.write_text(json.dumps({"table": {}, "set": {}, "learned": {"usage": 1.0}}))
+    arguments = ["--data", str(one_more), "--data", str(with_rows), "--questions", "10", "--only", "told"]
+    arguments += ["--weights", str(weights), "--json", str(out)]
+    assert CliRunner().invoke(fit_learned.command, arguments, catch_exceptions=False).exit_code == 0
+    now = json.loads(weights.read_text())["learned"]
+    assert now == {**shipped_weights().learned, "told": now["told"]}
+    assert now["told"] in fit_learned.ODDS
+    report = json.loads(out.read_text())["left_out"]
+    assert report.keys() == {"one_more", "other"}
+    assert report["other"]["sure"].keys() == {f"{names}{count}" for names in ("", "names ") for count in (1, 2, 5, 9)}
+    for group in report["other"]["sure"].values():
+        assert 0 <= group["reliability"] <= 1
+        assert group["questions"] > 0
 
 
 def test_worlds_have_names_of_warehouses_and_keep_what_is_needed(folder, with_rows):

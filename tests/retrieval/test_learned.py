@@ -131,6 +131,24 @@ def test_questions_that_tell_nothing_of_tables_are_not_trusted(warehouse: tf.Cor
     known = known_of(index, statements_of(warehouse), vectors_of(warehouse))
     assert known is not None
     assert known.trust < 0.1
+    assert known.examples(known.vectors[0]).like == pytest.approx(known.trust)
+
+
+def test_a_question_is_as_like_its_examples_as_it_is_near_and_they_tell_of_each_other(warehouse: tf.Corpus):
+    learn(warehouse)
+    index = RetrievalIndex(warehouse, get_embedder())
+    known = known_of(index, statements_of(warehouse), vectors_of(warehouse))
+    assert known is not None
+    far = np.zeros(known.vectors.shape[1])
+    half = known.vectors[0] / 2
+    assert [known.examples(vector).like for vector in (None, far, -half)] == [0, 0, 0]
+    nearest = float((known.vectors @ half).max())
+    assert known.examples(half).like == pytest.approx(known.trust * nearest**4)
+    warehouse.forget()
+    warehouse.learn("How many parcels were returned?", ASKED["How many parcels were returned?"])
+    one = known_of(index, statements_of(warehouse), vectors_of(warehouse))
+    assert one is not None
+    assert one.examples(one.vectors[0]).like == 0  # one statement alone tells of no other
 
 
 def test_what_a_person_says_of_a_question_is_given_when_it_is_asked_again(warehouse: tf.Corpus):

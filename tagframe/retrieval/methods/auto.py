@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from tagframe.retrieval.decompose import Decomposer
 from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.learned import FEW, SETS, set_signals
+from tagframe.retrieval.learned import FEW, SETS, TOLD, set_signals
 from tagframe.retrieval.learned import SIGNALS as SIGNALS_LEARNED
 from tagframe.retrieval.method import Method
 from tagframe.retrieval.methods.confidence import BARE, complete_features, doubts, names_features
@@ -206,19 +206,28 @@ def _complete(problem: SelectionProblem, known: Posterior, weights: Weights, ava
 def confidence_of(problem: SelectionProblem, known: Posterior, weights: Weights, tables: Sequence[int]) -> float:
     """The chance of a set to hold all that is needed, as it is said.
 
-    Where names are all that is known of one database, it is brought down. Sets are not chosen by that: how sure one is
-    there says little of how many tables to give.
+    Where names are all that is known of one database, it is brought down, and where statements were learned, brought up
+    to what questions like this one say. Sets are not chosen by that: how sure one is says little of how many to give.
     """
-    chance = completeness(problem, known, weights, [tables])[0]
+    chance = completeness(replace(problem, examples=None), known, weights, [tables])[0]
     facts = {**problem.facts, **doubts(problem, known)}
-    if problem.looked.any() and (overlooked := facts.get("overlooked", 0.0)):
-        plain = replace(problem, looked=np.zeros(0))
-        without = confidence_of(plain, posterior(plain, weights), weights, tables)
-        return (1 - facts.get("missing", 0.0)) * (chance + overlooked * (without - chance))
-    if problem.looked.any() or problem.examples is not None or facts.get("bare", 0.0) <= BARE:
+    if problem.looked.any():
+        if overlooked := facts.get("overlooked", 0.0):
+            plain = replace(problem, looked=np.zeros(0))
+            without = confidence_of(plain, posterior(plain, weights), weights, tables)
+            chance = (1 - facts.get("missing", 0.0)) * (chance + overlooked * (without - chance))
         return chance
-    chance = weights.by_names(chance, names_features(chance, facts))
-    return 1 / (1 + (1 / max(chance, 1e-9) - 1) * math.exp(weights.spread)) if weights.unlike(facts) else chance
+    if facts.get("bare", 0.0) > BARE:
+        chance = weights.by_names(chance, names_features(chance, facts))
+        if weights.unlike(facts):
+            chance = 1 / (1 + (1 / max(chance, 1e-9) - 1) * math.exp(weights.spread))
+    if problem.examples is None:
+        return chance
+    inside = problem.anchor.copy()
+    inside[[*tables]] = True
+    likely = max(known.contained(known.mask(np.flatnonzero(inside).tolist())), problem.examples.held(inside))
+    odds = problem.examples.like * float(weights.of_learned(TOLD)[0])
+    return chance + odds / (1 + odds) * max(likely - chance, 0.0)
 
 
 def completeness(

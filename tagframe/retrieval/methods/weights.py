@@ -11,7 +11,7 @@ from importlib import resources
 import numpy as np
 
 from tagframe.errors import InvalidArgument
-from tagframe.retrieval.learned import FEW
+from tagframe.retrieval.learned import FEW, TOLD
 from tagframe.retrieval.learned import SETS as LEARNED_SETS
 from tagframe.retrieval.learned import SIGNALS as LEARNED
 from tagframe.retrieval.methods.confidence import BARE, COMPLETE, NAMES
@@ -34,8 +34,8 @@ class Weights:
         fits: of a constant ("one") and of each of :data:`~tagframe.retrieval.signals.FACTS`, for the chance that
             the corpus has what the question asks for; where none is given, it is taken to.
         learned: of each of :data:`tagframe.retrieval.learned.SIGNALS`, of tables, and of
-            :data:`tagframe.retrieval.learned.SETS`, and the numbers :data:`tagframe.retrieval.learned.FEW`; used where
-            statements were learned.
+            :data:`tagframe.retrieval.learned.SETS`, and the numbers :data:`tagframe.retrieval.learned.FEW` and
+            :data:`tagframe.retrieval.learned.TOLD`; used where statements were learned.
         seen: of some of what ``complete`` knows the least and the greatest value in the databases without rows that it
             was fitted on (the fact ``bare``), by name.
         spread: how far the log odds of a complete set are off in such a database that was left out, as a rule.
@@ -56,7 +56,7 @@ class Weights:
     def __post_init__(self) -> None:
         every = (
             (self.table, SIGNALS), (self.set, FEATURES), (self.complete, COMPLETE), (self.fits, ("one", *FACTS)),
-            (self.learned, (*LEARNED, *LEARNED_SETS, *FEW)), (self.names, NAMES),
+            (self.learned, (*LEARNED, *LEARNED_SETS, *FEW, *TOLD)), (self.names, NAMES),
         )  # fmt: skip
         for given, known in every:
             unknown = sorted(given.keys() - set(known))
