@@ -71,6 +71,8 @@ MISSING = 0.93
 FOUND_FOR_MISSING = 5
 """Tables that are looked up for each one that the model misses."""
 
+_NEEDED = 20
+"""Tables that a query may need: a model that calls more needed has not chosen. FIBEN's queries need up to 11."""
 _MISSED = 3
 """Missing tables that are looked for at most."""
 _SAMPLES = 3
@@ -146,6 +148,8 @@ def parse_choice(text: str, shown: Sequence[str]) -> Choice:
         return tuple(dict.fromkeys(table for table in called if table is not None))
 
     needed = ids("needed")
+    if len(needed) > _NEEDED:
+        raise AnswerRejected(f"no query needs {len(needed)} tables: name those that it has to read")
     listed = (one.encode(errors="replace").decode() for one in answer.get("missing", []))
     missing = tuple(dict.fromkeys(" ".join(one.split())[:_SAID] for one in listed if one.strip()))
     return Choice(needed, tuple(table for table in ids("maybe") if table not in needed), missing[:_MISSED])

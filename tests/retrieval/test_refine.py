@@ -264,6 +264,30 @@ def test_all_that_a_model_calls_needed_is_given(words, count):
     assert sorted(found.ids) == sorted(names[:count])
 
 
+def test_of_more_tables_than_sets_have_none_is_left_out_that_is_unlike_the_others(words):
+    rows = {"ore_id": [1], "mine_id": [1]}
+    near = {f"d.{name}": pd.DataFrame(rows) for name in ("ore", "ore_mine", "mine_ore", "ores", "mines", "mine")}
+    corpus = tf.open_corpus({**near, **{f"{name}.till": pd.DataFrame({"coin": [1]}) for name in "xyz"}})
+    script = answers(chosen([*near, "x.till"]))
+    found, _ = retrieved(corpus, words, script, question="Which ore came from which mine?")
+    assert sorted(found.ids) == sorted([*near, "x.till"])
+    assert not any(hit.doubtful for hit in found)
+
+
+def test_what_a_person_told_is_given_however_many_tables_it_is(words):
+    corpus = tf.open_corpus({f"d.part_{name}": pd.DataFrame({"id": [1]}) for name in "abcdefghijklmnopqrst"})
+    question = "Which part?"
+    told = sorted(corpus.tables["id"])[:17]
+    retrieve_tables(question, corpus, embedder=words).correct(tables=told)
+    assert sorted(retrieve_tables(question, corpus, embedder=words).ids) == told
+
+
+def test_a_model_that_calls_too_many_tables_needed_is_not_believed():
+    shown = [f"d.t{number}" for number in range(60)]
+    with pytest.raises(AnswerRejected, match="60 tables"):
+        parse_choice(json.dumps({"needed": shown}), shown)
+
+
 def test_a_look_leaves_it_open_that_something_was_overlooked(corpus, words):
     question = "Which singers gave a concert?"
     found, _ = retrieved(corpus, words, answers(chosen(["music.singer", "music.concert"])), question)

@@ -121,14 +121,16 @@ def fitted(
     if k is None and fits < UNFIT:  # more tables would not help
         order, shown = [position for position in likeliest if not problem.anchor[position]], plain
     elif k is None:
-        order, shown = _complete(problem, plain, weights, wanted), plain
+        order, shown = _called(problem) or _complete(problem, plain, weights, wanted), plain
     else:
         shown = plain.given_at_least(min(2, k) + _fixed(problem, plain.positions).bit_count())
         order = of_size(problem, shown, wanted)
     share = 1.0 if fits >= UNFIT else fits
     chance = np.zeros(len(problem.r))
     chance[shown.positions] = shown.tables() * share
-    if k is not None:
+    called = _called(problem)
+    chance[called] = 1 / (1 + np.exp(-problem.looked[called]))
+    if k is not None or called:
         order = sorted(order, key=lambda position: (-chance[position], -problem.r[position], position))
     together = [*order, *np.flatnonzero(problem.anchor).tolist()]
     edges, _ = spanning_forest(problem.link, together)
@@ -165,6 +167,12 @@ def is_knowable(facts: Mapping[str, float]) -> bool:
     return facts.get("log_tables", 0.0) <= math.log1p(KNOWABLE) and facts.get("dense") != 0.0
 
 
+def _called(problem: SelectionProblem) -> list[int]:
+    """What a look or a person calls needed, where it is more than the largest sets have: each stands for itself."""
+    called = np.flatnonzero((problem.looked > 0) & ~problem.anchor).tolist()
+    return called if len(called) + problem.anchor.sum() > LARGEST else []
+
+
 def of_size(problem: SelectionProblem, known: Posterior, wanted: int) -> list[int]:
     """The positions of the best set of a size."""
     fixed = _fixed(problem, known.positions)
@@ -190,8 +198,7 @@ def _complete(problem: SelectionProblem, known: Posterior, weights: Weights, ava
     A table that adds little to that costs more than it is worth: the set is the one whose chance, less a price for each
     table over how many are needed, is the highest, or the first that is sure enough if that is smaller.
     """
-    most = max(MOST, int((problem.looked > 0).sum()))
-    sets = [of_size(problem, known, size) for size in range(1, min(available, most) + 1)]
+    sets = [of_size(problem, known, size) for size in range(1, min(available, MOST) + 1)]
     sure = completeness(problem, known, weights, sets)
     needed = np.maximum(known.sizes - _fixed(problem, known.positions).bit_count(), 1)
     price = PRICE * (1 - problem.confidence) * float(known.probability @ (1 / needed))
@@ -289,7 +296,8 @@ def among_promising(
         learned = found.known.signals(found.vector, prior, of_tables) @ of_tables - prior
         shares = found.known.shares(weights.of_learned(FEW), index.has_rows.mean() * found.facts.get("known", 0.0))
         examples, share = found.known.examples(found.vector, shares), shares[-1]
-    chosen = best_first(prior + share * learned + looked)[: max(POOL, (k or 0) + (anchored is not None))].tolist()
+    most = max(POOL, (k or 0) + (anchored is not None), int((looked > 0).sum()))
+    chosen = best_first(prior + share * learned + looked)[:most].tolist()
     tables = tuple(sorted({*chosen, *([] if anchored is None else [anchored])}))
     positions = list(tables)
     problem = SelectionProblem(
