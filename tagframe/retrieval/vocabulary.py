@@ -21,6 +21,9 @@ from tagframe.retrieval.words import terms
 
 Numbers = npt.NDArray[np.int64]
 
+_LINE = 12
+"""Different words of a description that stand for the name in full; of a page each counts less."""
+
 
 class Vocabulary:
     """The words of table and column names, each with its rarity in (0, 1]: 1 where one table of all has it.
@@ -195,6 +198,8 @@ class _Postings:
         self._number = {word: number for number, word in enumerate(words)}
         self._rarity = rarity
         self.starts, self.positions, self.own, self.total = starts, positions, own, total
+        said = np.bincount(positions[~own], minlength=len(total))
+        self._weight = np.where(own, 1.0, (_LINE / np.maximum(said, _LINE))[positions])
 
     @classmethod
     def of(cls, words: Sequence[str], rarity: Floats, held: _Held, count: int) -> _Postings:
@@ -224,5 +229,6 @@ class _Postings:
         for word in words:
             number = self._number.get(word)
             if number is not None:
-                found[self.positions[self.starts[number] : self.starts[number + 1]]] += self._rarity[number]
+                part = slice(self.starts[number], self.starts[number + 1])
+                found[self.positions[part]] += self._rarity[number] * self._weight[part]
         return found, np.minimum(found / self.total, 1.0)

@@ -142,6 +142,15 @@ def test_descriptions_are_searched(schema, words):
     assert signal(gather(index, Question.of("Which postal code is it?")), "said").tolist() == [1.0, 0.0]
 
 
+def test_a_page_of_prose_names_a_table_less_than_a_line_does(schema):
+    corpus = schema(**{"a.t": ["id"], "a.u": ["id"], "a.v": ["id"]})
+    corpus.describe("t", "heron and otter")
+    corpus.describe("u", " ".join(f"word{letter}" for letter in "bcdefghijklmnopqrstuvwxyz") + " heron otter")
+    found, _ = Vocabulary(corpus.profiles).names.matched(["heron", "otter", "v"])
+    assert found[0] > 2 * found[1] > 0
+    assert found[2] == 1.0, "a name counts in full"
+
+
 def test_what_stands_out_does_so_in_a_corpus_of_any_size(schema, words):
     def apart(others):
         tables = {f"a.t{number}": [f"c{number}"] for number in range(others)}
