@@ -92,7 +92,8 @@ def annotated(corpus: Corpus, lm: LM) -> Annotated:
             if answer is None or answer.value is None:
                 failed[profile.id] = "it was not asked" if answer is None else str(answer.error)
             else:
-                values = _facts(profile, answer.value) | values
+                for key, value in _facts(profile, answer.value).items():
+                    values.setdefault(key, value)
         # Of a table of several prompts all are kept, or it is asked again.
         values = {key: text for key, text in values.items() if key[1][0] not in failed}
         if values:
@@ -152,15 +153,16 @@ def prompts(corpus: Corpus) -> Iterator[tuple[TableProfile, Prompt]]:
         joins = [f"{key.left} = {key.right}" for key in keys if not hidden & {key.left, key.right}]
         read = _examples(profile.id, statements)
         for start in range(0, max(len(columns), 1), COLUMNS):
-            plain: dict[str, Any] = {"table": profile.id}
-            if by_person := _by_person(profile):
-                plain["description"] = by_person
-            plain["columns"] = {
-                column.name: list(
-                    filter(None, [column.declared_type or column.family, _by_person(column), *_shown(column)])
-                )
+            shown_columns = {
+                column.name: [
+                    column.declared_type or column.family,
+                    *filter(None, [_by_person(column)]),
+                    *_shown(column),
+                ]
                 for column in columns[start : start + COLUMNS]
             }
+            said = {"description": by_person} if (by_person := _by_person(profile)) else {}
+            plain = {"table": profile.id, **said, "columns": shown_columns}
             parts = [fence(json.dumps(plain, ensure_ascii=False), "table")]
             parts += [f"It joins:\n{fence(joins, 'joins')}"] if joins else []
             parts += [f"Statements that read it:\n{fence(read, 'statements')}"] if read else []

@@ -141,9 +141,10 @@ def _table(
 ) -> str:
     notes = ["empty" if profile.rows == 0 else "" if profile.rows is None else f"{profile.rows:,} rows"]
     notes += [] if chance is None else [_percent(chance)]
-    notes = [", ".join(note for note in notes if note), profile.description]
-    head = f"TABLE {sql_name(name, dialect)}{_comment(notes)}"
-    if chance is not None and chance < NAMES_ALONE:
+    is_unlikely = chance is not None and chance < NAMES_ALONE
+    described = profile.description[: min(detail.described, _LITTLE.described if is_unlikely else LONGEST)]
+    head = f"TABLE {sql_name(name, dialect)}{_comment([', '.join(note for note in notes if note), described])}"
+    if is_unlikely:
         shown = [sql_name(column.name, dialect) for column in profile.columns if column.for_models]
         return f"{head}\n  {', '.join(shown)}"
     if detail is _FULL and chance is not None and chance < _BRIEF:

@@ -115,3 +115,8 @@ def test_long_descriptions_of_many_columns_keep_within_the_prompt():
     text = describe_tables(corpus, {"wide": "schema.wide"})
     assert len(text) <= 8_000 * 2.4
     assert "c199 TEXT  -- meaning 199 prose" in text
+    many = tf.open_corpus(schema={f"t{number}": ["id"] for number in range(60)})
+    many.describe(pd.DataFrame([(f"t{n}", "prose " * 90) for n in range(60)], columns=["table", "description"]))
+    text = describe_tables(many, {f"t{number}": f"schema.t{number}" for number in range(60)})
+    assert len(text) <= 8_000 * 2.4
+    assert "TABLE t59  -- prose" in text
