@@ -19,19 +19,21 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from tag_bench.data import Dataset, read_dataset
+from tag_bench.retrieval import reliability
 from tagframe.embed import get_embedder
 from tagframe.retrieval import METHODS
 from tagframe.retrieval import Question as Asked
 from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.refine import UNSEEN, WEIGHT, Choice
+from tagframe.retrieval.refine import UNSEEN, WEIGHT, Choice, open_chances
 
 WEIGHTS = (0.0, 2.0, 4.0, 8.0)
 """Weights that are tried."""
 SIZES = (5, 10, 20)
 FILES = ("refine_choices.jsonl", "refine_choices_fiben.jsonl")
 
-Outcome = tuple[bool, bool, int, tuple[float, ...], tuple[bool, ...]]
-"""Whether ``k="auto"`` gives exactly the gold tables, or all of them; how many; R and completeness by size."""
+Outcome = tuple[bool, bool, int, float, tuple[float, ...], tuple[bool, ...]]
+"""Whether ``k="auto"`` gives exactly the gold tables, or all of them; how many; how sure it is; R and completeness by
+size."""
 
 
 def read_choices(folder: Path) -> Mapping[str, list[Mapping[str, Any]]]:
@@ -62,28 +64,34 @@ def asked_again(dataset: Dataset, choices: Sequence[Mapping[str, Any]]) -> dict[
         asked = Asked.of(question.text)
         evidence = method.relevance(index, asked, None)
         shown = [table.lower() for table in choice["candidates"] if table.lower() in positions]
-        said = Choice(*(tuple(table.lower() for table in choice[part]) for part in ("needed", "maybe")))
+        said = Choice(*(tuple(one.lower() for one in choice.get(part, ())) for part in ("needed", "maybe", "missing")))
+        facts = {**evidence.facts, **open_chances(said)}
         for weight in WEIGHTS:
             looked = np.full(len(index.tables), UNSEEN * weight / WEIGHT)
             looked[[positions[table] for table in shown]] = said.log_odds(shown, weight)
-            tables, *by_size = (
-                _selected(method, index, asked, replace(evidence, looked=looked), size) for size in (None, *SIZES)
-            )
+            with_look = replace(evidence, looked=looked, facts=facts)
+            (tables, sure), *selected = (_selected(method, index, asked, with_look, size) for size in (None, *SIZES))
+            by_size = [some for some, _ in selected]
             recalls = tuple(len(question.gold & some) / len(question.gold) for some in by_size)
             complete = tuple(question.gold <= some for some in by_size)
-            found[weight].append((tables == question.gold, question.gold <= tables, len(tables), recalls, complete))
+            found[weight].append(
+                (tables == question.gold, question.gold <= tables, len(tables), sure, recalls, complete)
+            )
     return found
 
 
-def _selected(method: Any, index: RetrievalIndex, asked: Asked, evidence: Any, size: int | None) -> set[str]:
+def _selected(
+    method: Any, index: RetrievalIndex, asked: Asked, evidence: Any, size: int | None
+) -> tuple[set[str], float]:
     prepared = method.prepare(index, asked, evidence, None, size)
     selection = method.select(prepared.problem, size)
-    return {index.tables[prepared.tables[position]].id.lower() for position in selection.indices}
+    return {index.tables[prepared.tables[at]].id.lower() for at in selection.indices}, selection.confidence
 
 
 def shares(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Exact and complete sets of ``k="auto"`` in percent, tables a question, and R and CR by K."""
-    exact, complete, tables, recalls, whole = zip(*outcomes, strict=True)
+    """Exact and complete sets of ``k="auto"`` in percent, tables a question, the confidence and how far it is off, and
+    R and CR by K."""
+    exact, complete, tables, sure, recalls, whole = zip(*outcomes, strict=True)
     by_size = zip(SIZES, np.mean(recalls, axis=0), np.mean(whole, axis=0), strict=True)
     return {
         **{
@@ -93,6 +101,8 @@ def shares(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         "exact": round(100 * sum(exact) / len(exact), 1),
         "complete": round(100 * sum(complete) / len(complete), 1),
         "tables": round(sum(tables) / len(tables), 2),
+        "confidence": round(100 * sum(sure) / len(sure), 1),
+        "reliability": reliability(np.array(sure), np.array(complete, dtype=float)),
     }
 
 
