@@ -13,7 +13,7 @@ import unicodedata
 import weakref
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -91,6 +91,8 @@ def read_hits(
 ) -> list[ValueHit]:
     """The values of a question with the names that are found in cells; nothing where there are none.
 
+    A word that one table alone has in its cells, and no name of a column, is one too, though it is written small.
+
     Args:
         corpus: of the index.
         index: its tables.
@@ -98,18 +100,23 @@ def read_hits(
         known: its values that profiles know.
         order: positions of tables, the likeliest first.
     """
-    there = {word for hit in known for word in _WORD.findall(folded(hit.text))}
-    runs = [run for run in names_of(question) if not (set(_words(run)) <= there or index.vocabulary.explains(run))]
-    if not runs:
-        return []
-    columns = _columns(corpus, index, order)
+    small = [
+        replace(hit, is_name=True) for hit in known if _may_be_name(hit) and not index.vocabulary.explains(hit.text)
+    ]
+    there = {word for hit in known for word in _words(hit.text)}
+    runs = [run for run in names_of(question) if not (there.issuperset(_words(run)) or index.vocabulary.explains(run))]
+    columns = _columns(corpus, index, order) if runs else {}
     found: list[ValueHit] = []
     for run in runs:
         whole = _hit(run, columns, whole=len(run) < _SHORT or run.lower() in STOP_WORDS)
         parts = [_hit(part, columns, whole=True) for part in run.split()] if whole is None and " " in run else [whole]
         found += [hit for hit in parts if hit is not None] if None not in parts else []
-    new = {word for hit in found for word in _words(hit.text)}
-    return [*(hit for hit in known if not new.issuperset(_words(hit.text))), *found] if found else []
+    new = {word for hit in (*small, *found) for word in _words(hit.text)}
+    return [*(hit for hit in known if not new.issuperset(_words(hit.text))), *small, *found] if new else []
+
+
+def _may_be_name(hit: ValueHit) -> bool:
+    return not hit.is_name and len(hit.tables) == 1 and not any(map(str.isdigit, hit.text))
 
 
 def names_of(question: Question) -> list[str]:

@@ -59,6 +59,7 @@ def found_in(corpus, question, words):
         ("Who is Bjorn?", "Bjorn", ("album", "artist", "Bjørn; Dave; Łukasz ")),
         ("Lukasz's songs", "Lukasz", ("album", "artist", "Bjørn; Dave; Łukasz ")),
         ("the songs of Lukasz", "Lukasz", ("album", "artist", "Bjørn; Dave; Łukasz ")),
+        ("songs by iron maiden", "iron maiden", ("album", "artist", "")),
         ("Who is Zoe Quick?", "Zoe Quick", ("person", "called", "")),
         ("Where is Hannah MÜLLER's home?", "Hannah MÜLLER", ("person", "called", "")),
         ("Who are Apfel Und Birnen?", "Apfel Und Birnen", ("album", "title", "Äpfel und Birnen")),
