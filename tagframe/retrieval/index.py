@@ -20,9 +20,11 @@ from tagframe.corpus import Corpus, CorpusVectors, corpus_vectors, facts_of, vec
 from tagframe.corpus.documents import column_document, table_document
 from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.once import once
-from tagframe.corpus.profile import TableProfile
+from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.corpus.stored_profiles import columns_at_hand
 from tagframe.embed import ANONYMOUS, TextVectors, encode_words, vocabulary
+from tagframe.keys.column_names import STRONG_KEY_WORDS
+from tagframe.keys.column_names import words as words_of
 from tagframe.keys.database_keys import code_of_keys
 from tagframe.retrieval.cell_values import ValueIndex
 from tagframe.retrieval.families import Family, families, families_at
@@ -39,7 +41,7 @@ from tagframe.retrieval.lexical import (
 from tagframe.retrieval.links import Links
 from tagframe.retrieval.overlay import Beside, Cut
 from tagframe.retrieval.problem import LINKED, Floats
-from tagframe.retrieval.question import Question
+from tagframe.retrieval.question import MEANT, Question
 from tagframe.retrieval.segment import WordsApart
 from tagframe.retrieval.vocabulary import Vocabulary
 from tagframe.retrieval.words import terms
@@ -434,19 +436,28 @@ class RetrievalIndex:
         )
 
     def measured(self, question: Question, tables: Sequence[int]) -> Floats:
-        """Cosine of each measure of a question and the nearest number of some tables that is no key: 0 where they have
-        none. Shape (measures, len(tables))."""
+        """Cosine of each measure of a question, or what it means, and the nearest number of each of some tables.
+
+        Keys and ids are no such numbers; a table of none has 0.
+
+        Returns:
+            Shape (measures, len(tables)).
+        """
         if self.vectors is None or not question.measures:
             return np.zeros((0, len(tables)))
         known = {word.text: row for word, row in zip(question.content, self._question(question).words, strict=True)}
-        asked = np.stack([known[word] for word in question.measures])
+        meant = [[MEANT[word.lower()]] if word.lower() in MEANT else [] for word in question.measures]
+        asked = [
+            [*([known[word]] if word in known else []), *(self.encode(texts) if texts else [])]
+            for word, texts in zip(question.measures, meant, strict=True)
+        ]
         found = np.zeros((len(asked), len(tables)))
         for position, table in enumerate(tables):
             part = slice(self._starts[table], self._starts[table + 1])
-            kinds = [one.family in _NUMBERS for one in self.tables[table].columns]
-            numbers = np.array(kinds, dtype=bool) & ~self.is_key[part]
+            numbers = np.array([_is_number(one) for one in self.tables[table].columns], dtype=bool) & ~self.is_key[part]
             if numbers.any():
-                found[:, position] = np.maximum((asked @ self._columns_of(part)[numbers].T).max(axis=1), 0.0)
+                columns = self._columns_of(part)[numbers].T
+                found[:, position] = [max(float((vectors @ columns).max()), 0.0) for vectors in map(np.stack, asked)]
         return found
 
     def vector(self, question: Question) -> Floats | None:
@@ -503,6 +514,11 @@ class RetrievalIndex:
         ]
         best = [part.max(axis=1) if part.size else np.zeros(len(subqueries)) for part in each]
         return np.array(best).reshape(len(tables), len(subqueries)).T.copy(), each
+
+
+def _is_number(column: ColumnProfile) -> bool:
+    """Whether a column may be a measure, by its values and its name."""
+    return column.family in _NUMBERS and not STRONG_KEY_WORDS.intersection(words_of(column.name)[-1:])
 
 
 def _share(wanted: frozenset[str], held: frozenset[str]) -> float:

@@ -28,6 +28,14 @@ _BETWEEN = frozenset({"the", "a", "an", "each", "all", "every", "any", "its", "t
 _AGGREGATES = frozenset(
     "total sum average avg mean median maximum max minimum min highest lowest largest smallest overall".split()
 )
+_AMOUNTS = "revenue revenues sales turnover income spending spendings earnings takings money".split()
+_AFTER_HOW = {"much": "total amount", "long": "duration", "old": "age", "tall": "height", "heavy": "weight"}
+MEANT = dict.fromkeys(_AMOUNTS, "total amount") | _AFTER_HOW
+"""What numbers are called, as a rule, that are asked for by words which are seldom names of columns."""
+_MEASURES = frozenset(_AMOUNTS) | frozenset(
+    "profit profits price prices cost costs salary salaries wage wages duration weight height age".split()
+)
+"""What is a number wherever it is asked for."""
 _ON = _BETWEEN | _LINKS | {"and"}
 _COUNTS = frozenset({"number", "count"})
 """What is counted is no column."""
@@ -103,14 +111,18 @@ class Question:
 
     @cached_property
     def measures(self) -> tuple[str, ...]:
-        """What of it is to be added up or compared: the noun of each run of words that such a word stands before.
+        """What of it is to be added up or compared.
+
+        The noun of a run of words that such a word stands before, or that is always one, and what "how" asks for.
 
         >>> Question.of("Total revenue per artist with the highest average unit price?").measures
         ('revenue', 'price')
+        >>> Question.of("What is the income by region, and how long does it take?").measures
+        ('income', 'long')
         """
         content = {word.start: word.text for word in self.content}
         found: list[str] = []
-        is_open = False
+        is_open, before = False, ""
         for word, following in pairwise((*self.words, Word("", len(self.text), len(self.text)))):
             text = word.text.lower()
             goes_on = following.start in content and self.text[word.end : following.start].isspace()
@@ -118,9 +130,12 @@ class Question:
                 is_open = True
             elif text in _COUNTS or (text in STOP_WORDS and text not in _ON):
                 is_open = False
-            elif is_open and word.start in content and not goes_on:
+            elif word.start in content and not goes_on and (is_open or content[word.start].lower() in _MEASURES):
                 found.append(content[word.start])
                 is_open = False
+            if before == "how" and text in _AFTER_HOW and (text != "much" or following.text.lower() in STOP_WORDS):
+                found.append(word.text)
+            before = text
         return tuple(dict.fromkeys(found))
 
     @property

@@ -15,7 +15,7 @@ from tagframe.retrieval.cell_values import ValueHit
 from tagframe.retrieval.learned import Known
 from tagframe.retrieval.names_in_cells import held_names, held_terms
 from tagframe.retrieval.problem import Floats, RowKind, best_first
-from tagframe.retrieval.question import Question
+from tagframe.retrieval.question import MEANT, Question
 
 if TYPE_CHECKING:
     from tagframe.retrieval.index import RetrievalIndex
@@ -98,6 +98,9 @@ _LARGE = 15  # tables: more than sets are made of
 _NEIGHBOURS_OF = 10
 _MULTIWORD = 1.5
 """What the rarity of a value of several words counts more."""
+
+_SELDOM_NAMED = 2.0
+"""What a cosine counts more of a measure that columns are seldom called by, as revenue: half as near is near enough."""
 
 _FEW_WIDTHS = 1.0
 """What draws to 0 what is learned of widths from a few databases, or from such of one width."""
@@ -257,10 +260,11 @@ def _rarity(hit: ValueHit, there: npt.NDArray[np.bool_]) -> float:
 def rows_of(index: RetrievalIndex, question: Question, evidence: Evidence, tables: Sequence[int]) -> dict[str, Any]:
     """What sets of some tables have to cover: ``fine``, ``kind`` and ``row_weight`` of a
     :class:`~tagframe.retrieval.problem.SelectionProblem`, with the rows that are made for few tables only."""
-    more = {
-        RowKind.TERM: held_terms(index, evidence.values, tables),
-        RowKind.MEASURE: scaled(index.measured(question, tables), index.embedder),
-    }
+    measured = scaled(index.measured(question, tables), index.embedder)
+    for row, word in zip(measured, question.measures, strict=False):  # none without an embedder
+        if word.lower() in MEANT:
+            np.minimum(_SELDOM_NAMED * row, 1.0, out=row)
+    more = {RowKind.TERM: held_terms(index, evidence.values, tables), RowKind.MEASURE: measured}
     return {
         "fine": np.concatenate([evidence.rows[:, list(tables)], *more.values()]),
         "kind": np.concatenate([evidence.kind, *(np.full(len(rows), int(kind)) for kind, rows in more.items())]),

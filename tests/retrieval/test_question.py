@@ -112,6 +112,12 @@ def test_a_question_of_stop_words_has_no_words(words):
         ("What is the total number of songs?", ()),
         ("the average O'Brien score", ("score",)),
         ("Name all artists", ()),
+        ("income by media type, and turnover per album", ("income", "turnover")),
+        ("Which sales agent sold the most?", ()),
+        ("How much did Hannah pay, and how much money is left?", ("much", "money")),
+        ("how much rain fell", ()),
+        ("How long are the songs, and how old is the long one?", ("long", "old")),
+        ("How many orders are there per customer?", ()),
     ],
 )
 def test_measures_are_what_is_added_up_or_compared(text, measures):

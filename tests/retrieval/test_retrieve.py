@@ -8,7 +8,9 @@ from tagframe.lm import LM
 from tagframe.retrieval import METHODS, retrieve_tables
 from tagframe.retrieval.calibration import unfitted
 from tagframe.retrieval.index_cache import index_of
+from tagframe.retrieval.problem import RowKind
 from tagframe.retrieval.question import Question
+from tagframe.retrieval.signals import gather, rows_of
 
 QUESTION = "What is the gender of the clients who have a loan?"
 
@@ -185,6 +187,45 @@ def test_a_measure_is_looked_for_among_numbers_that_are_no_keys(words):
     (row,) = index.measured(Question.of("Total revenue per artist"), order)
     assert row[2] > row[1] >= row[0] == 0
     assert index.measured(Question.of("Name all artists"), order).shape == (0, 3)
+
+
+def test_a_measure_that_columns_are_seldom_called_by_is_looked_for_by_what_it_means(words):
+    shop = {
+        "shop.client": pd.DataFrame({"client": ["Ann", "Bo"], "region_id": [1, 2]}),
+        "shop.bill": pd.DataFrame({"client": ["Ann", "Bo"], "total_amount": [9.5, 3.25]}),
+        "shop.trip": pd.DataFrame({"client": ["Ann", "Bo"], "duration": [9, 3]}),
+    }
+    index = index_of(tf.open_corpus(shop), words)
+    order = [index.position(f"shop.{name}") for name in ("client", "bill", "trip")]
+
+    def nearest(question):
+        asked = Question.of(question)
+        rows = rows_of(index, asked, gather(index, asked), order)
+        (row,) = rows["fine"][rows["kind"] == RowKind.MEASURE]
+        assert row[0] == 0  # an id is no number to be asked for
+        return ["client", "bill", "trip"][row.argmax()], row.max()
+
+    assert nearest("the turnover by region") == ("bill", 1.0)
+    assert nearest("How much did Bo pay?") == ("bill", 1.0)
+    assert nearest("How long was it?") == ("trip", 1.0)
+    assert nearest("the average duration")[0] == "trip"
+    assert nearest("the average duration")[1] < 1.0
+
+
+@pytest.mark.parametrize(
+    "question", ["Total revenue per artist", "sales of each artist", "How much money did Kiss earn?"]
+)
+def test_a_set_without_the_measure_that_is_asked_for_lacks_something(question):
+    ids = range(1, 41)
+    music = {
+        "music.artists": pd.DataFrame({"artist_id": ids, "name": ["Kiss", *(f"Band {n}" for n in ids[1:])]}),
+        "music.albums": pd.DataFrame({"album_id": ids, "title": [f"Songs {n}" for n in ids], "artist_id": ids}),
+        "music.tracks": pd.DataFrame({"track_id": ids, "name": [f"Song {n}" for n in ids], "album_id": ids}),
+        "music.invoice_lines": pd.DataFrame(
+            {"invoice_line_id": ids, "track_id": ids, "unit_price": [0.99, 1.99] * 20, "quantity": [1, 1, 2, 1] * 10}
+        ),
+    }
+    assert "music.invoice_lines" in retrieve_tables(question, tf.open_corpus(music)).ids
 
 
 def test_where_names_are_all_that_is_known_it_is_said_what_helps(schema, words):
