@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -110,7 +109,7 @@ def _facts(profile: TableProfile, said: _Said) -> dict[FactKey, Any]:
     told = [cell.casefold() for several in cells for cell in several if len(cell.split()) >= _SENTENCE]
     own = {name: text for name, text in columns.items() if text and name.casefold() in names}
     own = {name: text for name, text in {"": table, **own}.items() if not any(cell in text.casefold() for cell in told)}
-    found: dict[FactKey, Any] = {("annotated", (profile.id,)): [own.pop("", ""), _state(profile)]}
+    found: dict[FactKey, Any] = {("annotated", (profile.id,)): [own.pop("", ""), _seen(profile)]}
     return found | {("annotated", (profile.id, names[name.casefold()])): text for name, text in own.items()}
 
 
@@ -118,10 +117,9 @@ def _shown(column: ColumnProfile) -> list[str]:
     return [sample[:_CHARACTERS] for sample in column.samples[:_SAMPLES]]
 
 
-def _state(profile: TableProfile) -> str:
-    """Changes with the columns that a model may see."""
-    names = "\n".join(column.name for column in profile.columns if column.for_models)
-    return hashlib.sha256(names.encode("utf-8", "replace")).hexdigest()[:12]
+def _seen(profile: TableProfile) -> list[str]:
+    """The columns that a model may see."""
+    return [column.name for column in profile.columns if column.for_models]
 
 
 def quoted(corpus: Corpus, lm: LM) -> Quote:
@@ -143,7 +141,7 @@ def prompts(corpus: Corpus) -> Iterator[tuple[TableProfile, Prompt]]:
     # Of tables that are one in pieces, one stands for all.
     for profile in (family.table for family in families(corpus.profiles, facts_of(corpus))):
         before, _ = facts.get(("annotated", (profile.id,)), (None, 0.0))
-        if before is not None and before[1] == _state(profile):
+        if before is not None and before[1] == _seen(profile):
             continue
         position = positions[profile.id]
         columns = [column for column in profile.columns if column.for_models]

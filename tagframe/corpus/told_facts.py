@@ -18,7 +18,7 @@ from typing import Any
 
 from tagframe.corpus.references import Column
 from tagframe.corpus.statements import Statement
-from tagframe.corpus.told import Knowledge, ToldKey
+from tagframe.corpus.told import Knowledge, ToldKey, by_table
 
 KINDS = ("key", "table", "column", "hidden", "statement", "annotated")
 """Pairs of columns that join or do not; what a table and a column mean; whose cells are kept from whom; a statement
@@ -68,7 +68,7 @@ class Told:
             frozenset(column for column, whom in hidden.items() if whom != MODELS),
             frozenset(column for column, whom in hidden.items() if whom == MODELS),
             tuple(ToldKey(*sides) for sides in joined),
-            # Beside what is said of a table stands of which columns it was asked, but for what 0.2 wrote.
+            # Beside what is said of a table stand the columns that the model saw, but for what 0.2 wrote.
             {of: value if isinstance(value, str) else value[0] for kind, of, value in known if kind == "annotated"},
         )
 
@@ -96,19 +96,25 @@ class Told:
         return self.with_values({key: value for key, value in values.items() if known.get(key) != value})
 
     def with_values(self, values: Mapping[FactKey, Any]) -> Told:
-        """With facts that are told now; None takes one back. Of a hidden column no statement keeps a value, and what a
-        model says of its table goes: it had seen the cells."""
-        hidden = {of[0] for (kind, of), value in values.items() if kind == "hidden" and value}
-        seen = [key for key in self.facts if key[0] == "annotated" and key[1][0] in hidden]
-        values = {**dict.fromkeys(seen), **values}
+        """With facts that are told now; None takes one back. See :meth:`bare` for hidden columns."""
         at = max([time.time(), *(at + 1e-6 for _, at in self.facts.values())])  # clocks are put back
         told = Told({**self.facts, **{key: (value, at) for key, value in values.items()}})
         return told.bare(told.knowledge.withheld)
 
     def bare(self, withheld: Collection[Column]) -> Told:
-        """Without values of these columns in statements."""
+        """Without values of these columns in statements, and without what a model says that had seen their cells."""
+        if not withheld:
+            return self
         with_cells = [one for one in self.statements if (one.cells or one.question) and one.reads(withheld)]
-        bare = {one.fact: (one.without_cells().value, one.at) for one in with_cells}
+        bare: dict[FactKey, tuple[Any, float]] = {one.fact: (one.without_cells().value, one.at) for one in with_cells}
+        columns = by_table(withheld)
+        by_model = {of: one for (kind, of), one in self.facts.items() if kind == "annotated" and one[0] is not None}
+        saw = {
+            of[0]
+            for of, (value, _) in by_model.items()
+            if len(of) == 1 and of[0] in columns and (isinstance(value, str) or columns[of[0]] & {*value[1]})
+        }
+        bare |= {("annotated", of): (None, at + 1e-6) for of, (_, at) in by_model.items() if of[0] in saw}
         return Told({**self.facts, **bare}) if bare else self
 
     def translated(self, ids: Mapping[str, Sequence[str]], kinds: Iterable[str] = KINDS) -> Told:
