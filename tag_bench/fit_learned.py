@@ -3,18 +3,18 @@
 Of each data set some questions are learned with their SQL, or their SQL alone, and others are asked, near-duplicates
 left out. The first weights rank every needed table above those not needed, the second give the needed set the largest
 share among all small sets, as in ``tag_bench fit``, whose weights stay as they are. Beside these it is found how many
-statements count as much as what is known without them, and how far what they tell is heeded where it is said how sure
-sets are: there questions are asked of names alone, too. ``left_out`` has the figures of each data set by weights that
-were fitted on the others.
+statements count as much as what is known without them, and where names are all else that is known, how far what they
+tell is heeded when it is said how sure a set is. ``left_out`` has the figures of each data set by weights that were
+fitted on the others.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from tqdm.auto import tqdm
 
 from tag_bench import SpreadCommand
 from tag_bench.data import SEED, Dataset, Question, drawn, in_one_database, read_dataset
-from tag_bench.fit_examples import OF_NAMES, bare, has_rows
+from tag_bench.fit_examples import bare, has_rows
 from tag_bench.fit_stages import minimised
 from tag_bench.kept import Kept, KeptEmbedder
 from tag_bench.lessons import Lesson
@@ -36,6 +36,7 @@ from tagframe.embed import get_embedder
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.learned import FEW, SETS, SIGNALS, TOLD
 from tagframe.retrieval.methods.auto import among_promising, confidence_of, fitted, learned_sets, pool, posterior
+from tagframe.retrieval.methods.confidence import BARE
 from tagframe.retrieval.methods.sets import LARGEST, set_features, set_masks
 from tagframe.retrieval.methods.weights import Weights, shipped_weights
 from tagframe.retrieval.problem import Floats
@@ -74,7 +75,7 @@ _START = (0.7, 0.3, 4.0, 4.0, 1.0)
 @dataclass(frozen=True, eq=False)
 class Case:
     """A question over an index, with what was learned of so many others (``count``); ``of_names`` where a benchmark's
-    rows are left out."""
+    rows are left out, only to fit how sure sets are."""
 
     data: str
     index: RetrievalIndex
@@ -133,7 +134,7 @@ def _told(case: Case, learned: tuple[tuple[str, float], ...]) -> tuple[float, fl
 
 def cases(folder: Path, count: int, embedder: KeptEmbedder) -> Iterator[Case]:
     """Questions of a benchmark with what was learned of others: over all its tables, or those of one warehouse; and
-    where it has rows, once more over the names of its tables as one database."""
+    where it has rows, once more over the names of all its tables as one database."""
     data = read_dataset(folder)
     chosen = replace(data, questions=drawn(data.questions, count))
     parts = [chosen]
@@ -147,7 +148,8 @@ def cases(folder: Path, count: int, embedder: KeptEmbedder) -> Iterator[Case]:
     if has_rows(data):
         tables, asked = in_one_database(data.corpus.profiles, chosen.questions, list(map(bare, data.corpus.profiles)))
         described, _ = in_one_database(data.corpus.profiles, (), list(map(bare, data.described.profiles)))
-        yield from _cases(Dataset(data.name, Corpus(tables), Corpus(described), tuple(asked)), embedder, of_names=True)
+        names = Dataset(data.name, Corpus(tables), Corpus(described), tuple(asked))
+        yield from _cases(names, embedder, of_names=True)
 
 
 def _cases(data: Dataset, embedder: KeptEmbedder, *, of_names: bool = False) -> Iterator[Case]:
@@ -227,16 +229,21 @@ def _least_of_best(gain: Floats) -> int:
 
 
 def fit_told(group: Sequence[Case], weights: Weights) -> Weights:
-    """The weights with the odds under which it is said best how sure sets are; each data set counts as much."""
-    rows = np.array([told(case, weights) for case in group])
-    of_data = Counter((case.data, case.of_names) for case in group)
-    share = [(OF_NAMES if case.of_names else 1.0) / of_data[case.data, case.of_names] for case in group]
+    """The weights with the odds under which it is said best how sure sets are where names are all else that is known.
 
-    def surprise(odds: float) -> float:
+    Of each data set by itself the best, and of these the least, so that in none too much is heeded.
+    """
+    by_data: dict[str, list[tuple[float, float, float, bool]]] = defaultdict(list)
+    for case in group:
+        if case.found.facts["bare"] > BARE:
+            by_data[case.data].append(told(case, weights))
+
+    def surprise(odds: float, rows: Floats) -> float:
         sure = np.clip(_heeded(rows, odds), 1e-3, 1 - 1e-3)
-        return -float(share @ np.log(np.where(rows[:, 3], sure, 1 - sure)))
+        return -float(np.log(np.where(rows[:, 3], sure, 1 - sure)).sum())
 
-    return replace(weights, learned={**weights.learned, TOLD[0]: min(ODDS, key=surprise)})
+    best = [min(ODDS, key=partial(surprise, rows=np.array(rows))) for rows in by_data.values()]
+    return replace(weights, learned={**weights.learned, TOLD[0]: min(best, default=0.0)})
 
 
 def _heeded(rows: Floats, odds: float) -> Floats:
@@ -246,12 +253,15 @@ def _heeded(rows: Floats, odds: float) -> Floats:
 
 
 def sureness(group: Sequence[Case], weights: Weights) -> dict[str, dict[str, float]]:
-    """How well it is said how sure sets are, by how many questions were learned, of names alone apart."""
+    """How well confidence holds where names are all else, by how many questions, or SQL alone, were learned."""
     by_count: dict[str, list[Case]] = defaultdict(list)
     for case in group:
-        by_count[f"{'names ' if case.of_names else ''}{case.count}"].append(case)
+        if case.found.known is None or case.found.facts["bare"] <= BARE:
+            continue
+        alone = "" if len(case.found.known.asked) else " SQL alone"
+        by_count[f"{case.count}{alone}"].append(case)
     found = {}
-    for name, part in by_count.items():
+    for name, part in sorted(by_count.items()):
         rows = np.array([told(case, weights) for case in part])
         sure, truth = _heeded(rows, weights.learned[TOLD[0]]), rows[:, 3]
         means = {"CR": round(100 * float(truth.mean()), 2), "confidence": round(100 * float(sure.mean()), 2)}

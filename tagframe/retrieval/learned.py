@@ -45,8 +45,9 @@ few_known: so many count as much as all that is known without them, where rows a
 cells have all words of the question; where nothing of it is known, every statement counts."""
 
 TOLD = ("told",)
-"""told: the odds of the chance of a set being what the nearest examples or the posterior say, and not what is said
-without them, where these are quite like the question (:attr:`~tagframe.retrieval.problem.Examples.like`)."""
+"""told: where names are all else that is known, the odds of the chance of a set being what the nearest examples or the
+posterior say, and not what names do, where these are quite like the question
+(:attr:`~tagframe.retrieval.problem.Examples.like`)."""
 
 CERTAIN = 20.0
 """The log-odds of a table of which a person has said whether this question needs it."""
@@ -55,8 +56,8 @@ _NEAR = 0.05
 """A question whose cosine is so much lower counts e times less."""
 
 _STEEP = 4
-"""The power of the nearest cosine by which it is less sure that an example is like a question. With 2 a log of other
-tables misleads more, with 6 few statements tell less than they could."""
+"""The power by which examples that are far, or few, are less like a question. With less a log of other tables misleads
+more, and the third statement of a warehouse makes a set surer by more than a tenth."""
 
 _LIKELY = 4.0
 """As many tables are taken to be needed, where it is asked which others are read with these."""
@@ -187,7 +188,7 @@ class Known:
         best = np.argsort(-cosine, kind="stable")[:_NEAREST]
         chosen = self.asked[best]
         weight = self.trust * _weights(cosine[None, best])[0]
-        like = self.trust * max(float(cosine[best[0]]), 0.0) ** _STEEP
+        like = self.trust * (shares[0] * max(float(cosine[best[0]]), 0.0)) ** _STEEP
         return Examples(self.read(chosen), self.sizes[chosen], weight, shares[0], shares[1], like)
 
 

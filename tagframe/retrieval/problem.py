@@ -53,7 +53,8 @@ class Examples:
         weight: shape (e,), what it counts.
         of_size: what is learned of the size of sets counts, in [0, 1]: few statements say little.
         share: what all that is learned counts, in [0, 1], beside what is known without it.
-        like: how far questions tell of tables here, and the nearest of them of this one.
+        like: how like the question they are, in [0, 1]: by how far questions tell of tables here, how near the nearest
+            one is, and how many there are.
     """
 
     tables: npt.NDArray[np.bool_]

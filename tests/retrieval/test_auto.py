@@ -154,6 +154,9 @@ def test_like_questions_make_a_set_surer_up_to_the_posterior_or_to_how_often_it_
     assert sure(1 / 3, 0.95, 0.05) == pytest.approx((without.confidence + 0.95) / 2)
     assert sure(1e9, 0.95, 0.05) == pytest.approx(0.95)
     assert sure(1e9, 0.05, 0.95) == pytest.approx(likely)  # others held less: nothing is less sure by that
+    likes = Examples(tables, size, np.array([0.95, 0.05]), like=1e9)
+    with_rows = replace(problem, facts={}, examples=likes)  # there it is known without
+    assert fitted(with_rows, 2, weights).confidence == fitted(replace(with_rows, examples=None), 2, weights).confidence
     anchored = replace(problem, anchor=np.array([True, False, False]))
     alone, told = (
         fitted(replace(anchored, examples=examples), 1, weights)

@@ -124,10 +124,21 @@ def test_how_sure_names_alone_are_is_fitted_beside_what_is_there(folder, with_ro
 
 
 def test_how_far_what_was_learned_is_heeded_is_fitted_beside_what_is_there(with_rows, tmp_path):
+    entries = json.loads((with_rows / "dev.json").read_text())
+    tables = json.loads((with_rows / "dev_tables.json").read_text())
+    for entry in entries[:]:  # once more, so that there are more tables than sets are made of
+        renamed = {key: f"old_{entry[key]}" for key in ("db_id", "query")}
+        gold = [f"old_{table}" for table in entry["gold_tables"]]
+        entries.append({**entry, **renamed, "question": f"{entry['question']} of old", "gold_tables": gold})
+    for id, table in [*tables.items()]:
+        renamed = {key: f"old_{table[key]}" for key in ("db_id", "table_name_original")}
+        tables[id.replace("db", "old_db").replace("#sep#", "#sep#old_")] = {**table, **renamed}
+    (with_rows / "dev.json").write_text(json.dumps(entries))
+    (with_rows / "dev_tables.json").write_text(json.dumps(tables))
     one_more = shutil.copytree(with_rows, tmp_path / "one_more")
     weights, out = tmp_path / "weights.json", tmp_path / "out.json"
     weights.write_text(json.dumps({"table": {}, "set": {}, "learned": {"usage": 1.0}}))
-    arguments = ["--data", str(one_more), "--data", str(with_rows), "--questions", "10", "--only", "told"]
+    arguments = ["--data", str(one_more), "--data", str(with_rows), "--questions", "20", "--only", "told"]
     arguments += ["--weights", str(weights), "--json", str(out)]
     assert CliRunner().invoke(fit_learned.command, arguments, catch_exceptions=False).exit_code == 0
     now = json.loads(weights.read_text())["learned"]
@@ -135,7 +146,8 @@ def test_how_far_what_was_learned_is_heeded_is_fitted_beside_what_is_there(with_
     assert now["told"] in fit_learned.ODDS
     report = json.loads(out.read_text())["left_out"]
     assert report.keys() == {"one_more", "other"}
-    assert report["other"]["sure"].keys() == {f"{names}{count}" for names in ("", "names ") for count in (1, 2, 5, 9)}
+    learned = {f"{count}{alone}" for count in (1, 2, 5, 10, 19) for alone in ("", " SQL alone")}
+    assert report["other"]["sure"].keys() == learned
     for group in report["other"]["sure"].values():
         assert 0 <= group["reliability"] <= 1
         assert group["questions"] > 0

@@ -144,6 +144,7 @@ def test_a_question_is_as_like_its_examples_as_it_is_near_and_they_tell_of_each_
     assert [known.examples(vector).like for vector in (None, far, -half)] == [0, 0, 0]
     nearest = float((known.vectors @ half).max())
     assert known.examples(half).like == pytest.approx(known.trust * nearest**4)
+    assert known.examples(half, (0.5, 0.1)).like == pytest.approx(known.trust * nearest**4 / 16)
     warehouse.forget()
     warehouse.learn("How many parcels were returned?", ASKED["How many parcels were returned?"])
     one = known_of(index, statements_of(warehouse), vectors_of(warehouse))

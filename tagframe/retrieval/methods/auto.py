@@ -213,8 +213,9 @@ def _complete(problem: SelectionProblem, known: Posterior, weights: Weights, ava
 def confidence_of(problem: SelectionProblem, known: Posterior, weights: Weights, tables: Sequence[int]) -> float:
     """The chance of a set to hold all that is needed, as it is said.
 
-    Where names are all that is known of one database, it is brought down, and where statements were learned, brought up
-    to what questions like this one say. Sets are not chosen by that: how sure one is says little of how many to give.
+    Where names are all that is known of one database, it is brought down; and where statements were learned there, up
+    again to what questions like this one tell. Sets are not chosen by that: how sure one is there says little of how
+    many tables to give.
     """
     chance = completeness(replace(problem, examples=None), known, weights, [tables])[0]
     facts = {**problem.facts, **doubts(problem, known)}
@@ -224,10 +225,11 @@ def confidence_of(problem: SelectionProblem, known: Posterior, weights: Weights,
             without = confidence_of(plain, posterior(plain, weights), weights, tables)
             chance = (1 - facts.get("missing", 0.0)) * (chance + overlooked * (without - chance))
         return chance
-    if facts.get("bare", 0.0) > BARE:
-        chance = weights.by_names(chance, names_features(chance, facts))
-        if weights.unlike(facts):
-            chance = 1 / (1 + (1 / max(chance, 1e-9) - 1) * math.exp(weights.spread))
+    if facts.get("bare", 0.0) <= BARE:
+        return chance
+    chance = weights.by_names(chance, names_features(chance, facts))
+    if weights.unlike(facts):
+        chance = 1 / (1 + (1 / max(chance, 1e-9) - 1) * math.exp(weights.spread))
     if problem.examples is None:
         return chance
     inside = problem.anchor.copy()
