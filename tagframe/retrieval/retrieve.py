@@ -302,7 +302,8 @@ def _refined(
 
     wide = method.prepare(index, question, found, anchored, CANDIDATES)
     best = method.select(wide.problem, CANDIDATES).indices
-    hopeful = [at for rank, at in enumerate(best) if rank < AT_LEAST or wide.problem.r[at] > HOPELESS]
+    promise = wide.problem.r + np.maximum(wide.problem.learned, 0.0)
+    hopeful = [at for rank, at in enumerate(best) if rank < AT_LEAST or promise[at] > HOPELESS]
     candidates = [*([] if anchored is None else [anchored]), *(wide.tables[at] for at in hopeful)]
     looked, facts, said = second_look(index, question, candidates, lm)
     found = replace(found, looked=looked, facts={**found.facts, **facts})
