@@ -359,6 +359,8 @@ def command(
         raise click.ClickException(f"--learn is for --method auto; got {method}")
     declared = variant == "G"
     dataset = read_dataset(data, hide_database=hide_database, declared_keys=declared, synonyms=synonyms)
+    if descriptions is not None and hide_database:
+        raise click.ClickException("--describe has no place for --hide-database, which gives tables other ids")
     if descriptions is not None:
         click.echo(repr(dataset.corpus.describe(descriptions)), err=True)
     if annotator is not None:

@@ -166,6 +166,8 @@ def test_what_is_described_is_found_and_in_the_prompt_of_a_second_look(corpus: t
 
 
 def test_what_says_nothing_is_refused_by_name(corpus: tf.Corpus, tmp_path: Path):
+    with pytest.raises(InvalidArgument, match="a frame, a file or a folder; got None"):
+        corpus.describe(None)  # type: ignore[call-overload]
     with pytest.raises(SourceNotFound, match="no file or folder"):
         corpus.describe(tmp_path / "none.csv")
     with pytest.raises(InvalidArgument, match="are read from"):
