@@ -46,7 +46,8 @@ class ValueHit:
         is_name: whether it is written as names and codes are: capital letters, letters among digits,
             or quotation marks.
         cells: for each of ``tables`` the cell as stored where it has the words among others, or writes them otherwise;
-            "" where it is the words. Nothing where all are.
+            "" where it is the words, and the words between dots where several cells have them. Nothing where all are
+            the words.
     """
 
     text: str

@@ -39,7 +39,7 @@ LONGEST = 200
 """Characters of a cell that may be a name, or hold one; in longer texts every name is, sooner or later."""
 _SHORT = 3
 """Letters of a name below which it is a whole cell, or none: ``US`` is no part of ``Leave Us Leap``."""
-_BETWEEN = re.compile(r"[\s&.'’/-]+\Z")
+_BETWEEN = re.compile(r"[\s&.,'’/-]+\Z")
 _WORD = re.compile(r"[^\W_]+")
 _LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "ð": "d", "þ": "th"})
 """Letters that Unicode takes for no other letter with a sign."""
@@ -61,16 +61,19 @@ class _Column:
     text: str
     starts: Sequence[int]
 
-    def cell_with(self, words: Sequence[str], *, whole: bool) -> str | None:
-        """The first cell that has these words beside each other in any order; ``whole``: and nothing else."""
-        wanted, count = sorted(words), len(words)
-        for match in re.finditer(rf"(?<![^\W_]){re.escape(max(words, key=len))}(?![^\W_])", self.text):
-            cell = self.cells[bisect_right(self.starts, match.start()) - 1]
-            held = _WORD.findall(folded(cell))
-            runs = [held] if whole else [held[start : start + count] for start in range(len(held) - count + 1)]
+    def cells_with(self, words: Sequence[str], *, whole: bool) -> list[str]:
+        """The first two cells that have these words beside each other in any order; ``whole``: and nothing else."""
+        wanted, count, found = sorted(words), len(words), list[str]()
+        rarest = max(words, key=len)
+        start = self.text.find(rarest)
+        while start >= 0 and len(found) < 2:
+            line = bisect_right(self.starts, start)
+            held = _words(self.cells[line - 1])
+            runs = [held] if whole else [held[first : first + count] for first in range(len(held) - count + 1)]
             if any(sorted(run) == wanted for run in runs):
-                return cell
-        return None
+                found.append(self.cells[line - 1])
+            start = self.text.find(rarest, self.starts[line])
+        return found
 
 
 _read: weakref.WeakKeyDictionary[Corpus, dict[str, tuple[TableProfile, tuple[_Column, ...]]]]
@@ -106,11 +109,7 @@ def read_hits(
     there = {word for hit in known for word in _words(hit.text)}
     runs = [run for run in names_of(question) if not (there.issuperset(_words(run)) or index.vocabulary.explains(run))]
     columns = _columns(corpus, index, order) if runs else {}
-    found: list[ValueHit] = []
-    for run in runs:
-        whole = _hit(run, columns, whole=len(run) < _SHORT or run.lower() in STOP_WORDS)
-        parts = [_hit(part, columns, whole=True) for part in run.split()] if whole is None and " " in run else [whole]
-        found += [hit for hit in parts if hit is not None] if None not in parts else []
+    found = [hit for run in runs for hit in _hits(run, columns)]
     new = {word for hit in (*small, *found) for word in _words(hit.text)}
     return [*(hit for hit in known if not new.issuperset(_words(hit.text))), *small, *found] if new else []
 
@@ -157,14 +156,26 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(folded(text))
 
 
+def _hits(run: str, columns: dict[int, tuple[_Column, ...]]) -> list[ValueHit]:
+    """A name, or those that a comma parts, or all of its words, first name and last in columns of their own."""
+    found = _hit(run, columns, whole=len(run) < _SHORT or run.lower() in STOP_WORDS)
+    if found is not None:
+        return [found]
+    if "," in run:
+        return [hit for part in run.split(",") for hit in _hits(part.strip(), columns)]
+    parts = [_hit(part, columns, whole=True) for part in run.split()]
+    return [hit for hit in parts if hit is not None] if None not in parts else []
+
+
 def _hit(name: str, columns: dict[int, tuple[_Column, ...]], *, whole: bool) -> ValueHit | None:
     words = _words(name)
     found: dict[int, tuple[int, str]] = {}
     for table, of_table in columns.items() if words else ():
         for column in of_table:
-            cell = column.cell_with(words, whole=whole)
-            if cell is not None:
-                found[table] = column.position, "" if canonical(cell) == canonical(name) else cell
+            cells = column.cells_with(words, whole=whole)
+            if cells:
+                shown = cells[0] if len(cells) == 1 else f"…{name}…"
+                found[table] = column.position, "" if canonical(cells[0]) == canonical(name) else shown
                 break
     tables = tuple(sorted(found))
     held = tuple(found[table][0] for table in tables), tuple(found[table][1] for table in tables)

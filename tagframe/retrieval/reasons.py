@@ -38,7 +38,7 @@ def _values(index: RetrievalIndex, table: int, hits: Sequence[ValueHit]) -> list
         here = [other for other in hit.tables if index.database[other] == index.database[table]]
         # Of a column of many values a sample is known.
         alone = ", which no other table is known to hold" if hit.is_name and here == [table] else ""
-        meant = "" if words == hit.text else f", which has {hit.text!r}"
+        meant = "" if hit.text in (words, words[1:-1]) else f", which has {hit.text!r}"
         found.append(f"{words!r} is in {column}{meant}{alone}")
     return found[:_MOST]
 

@@ -41,7 +41,8 @@ class TableHit:
         probability: the chance that the question needs it, where the method gives one.
         parts: the ids of all tables of which it is the first, where they are one table in pieces; they are stacked when
             they are merged.
-        cells: words of the question that are in its cells: (column, words); where a cell has more, all of it.
+        cells: words of the question that are in its cells: (column, words). If one cell has more it is all of it; if
+            several have, the words are between dots.
     """
 
     id: str

@@ -19,7 +19,9 @@ TABLES = {
             "artist": ["Iron Maiden", "Jobim, ANTÔNIO Carlos", "Bjørn; Dave; Łukasz "],
         }
     ),
-    "music.person": pd.DataFrame({"person_id": range(20_002), "called": [*MANY, "Zoe Quick", "Hannah Müller"]}),
+    "music.person": pd.DataFrame(
+        {"person_id": range(20_003), "called": [*MANY, "Zoe Quick", "Bo Quick", "Hannah Müller"]}
+    ),
     "music.venue": pd.DataFrame({"venue_id": [1, 2], "note": ["x " * 150 + "Metallica", "none"], "seats": [10, 20]}),
 }
 
@@ -59,6 +61,8 @@ def found_in(corpus, question, words):
         ("Who is Bjorn?", "Bjorn", ("album", "artist", "Bjørn; Dave; Łukasz ")),
         ("Lukasz's songs", "Lukasz", ("album", "artist", "Bjørn; Dave; Łukasz ")),
         ("the songs of Lukasz", "Lukasz", ("album", "artist", "Bjørn; Dave; Łukasz ")),
+        ("the seats of Müller, Hannah", "Müller, Hannah", ("person", "called", "Hannah Müller")),
+        ("the orders of Quick", "Quick", ("person", "called", "…Quick…")),
         ("songs by iron maiden", "iron maiden", ("album", "artist", "")),
         ("Who is Zoe Quick?", "Zoe Quick", ("person", "called", "")),
         ("Where is Hannah MÜLLER's home?", "Hannah MÜLLER", ("person", "called", "")),
@@ -82,6 +86,13 @@ def test_a_name_is_found_in_parts_of_cells_otherwise_written_and_in_large_column
 )
 def test_what_is_no_name_in_cells_is_not_found(music, words, question):
     assert found_in(music, question, words) == []
+
+
+def test_names_that_a_comma_parts_are_looked_for_alone_too(music, words):
+    assert [hit[0] for hit in found_in(music, "songs of Dave, Hannah Müller and Bo", words)] == [
+        "Dave",
+        "Hannah Müller",
+    ]
 
 
 def test_cells_that_are_hidden_or_kept_from_models_are_not_read(words):
@@ -129,6 +140,7 @@ def test_names_are_runs_of_words_that_are_written_so():
     assert names("Who is the manager of Jane Peacock in Calgary?") == ["Jane Peacock", "Calgary"]
     assert names("Jane Peacock's customers, and Bo's") == ["Jane Peacock", "Bo"]
     assert names("songs of Chico Science & Nação Zumbi, or R.E.M.") == ["Chico Science & Nação Zumbi", "R.E.M"]
+    assert names("in Calgary, Berlin and Rome") == ["Calgary, Berlin", "Rome"]
     assert names("Which Iron Maiden songs?") == ["Iron Maiden"]
     assert names('the title "it is so"') == ["it is so"]
     assert names("how many are there") == []
