@@ -28,7 +28,7 @@ _BETWEEN = frozenset({"the", "a", "an", "each", "all", "every", "any", "its", "t
 _AGGREGATES = frozenset(
     "total sum average avg mean median maximum max minimum min highest lowest largest smallest overall".split()
 )
-_AMOUNTS = "revenue revenues sales turnover income spending spendings earnings takings money".split()
+_AMOUNTS = "revenue revenues sales turnover income spending spendings earnings takings".split()
 _AFTER_HOW = {"much": "total amount", "long": "duration", "old": "age", "tall": "height", "heavy": "weight"}
 MEANT = dict.fromkeys(_AMOUNTS, "total amount") | _AFTER_HOW
 """What numbers are called, as a rule, that are asked for by words which are seldom names of columns."""

@@ -114,7 +114,7 @@ def test_a_question_of_stop_words_has_no_words(words):
         ("Name all artists", ()),
         ("income by media type, and turnover per album", ("income", "turnover")),
         ("Which sales agent sold the most?", ()),
-        ("How much did Hannah pay, and how much money is left?", ("much", "money")),
+        ("How much did Hannah pay for it?", ("much",)),
         ("how much rain fell", ()),
         ("How long are the songs, and how old is the long one?", ("long", "old")),
         ("How many orders are there per customer?", ()),
