@@ -214,7 +214,7 @@ def fit_few(group: Sequence[Case], weights: Weights) -> Weights:
             known = case.index.has_rows.mean() * case.found.facts["known"]
             gain = []
             for few in _PAIRS:
-                of_size, of_all = case.found.known.shares(few, known)
+                of_size, of_all = case.found.known.shares(few, known, case.found.vector)
                 scores = before + of_all * (rows @ own + of_size * size - before)
                 gain.append(float(scores[goal] - scores.max() - np.log(np.exp(scores - scores.max()).sum())))
             gains[case.data].append(gain)

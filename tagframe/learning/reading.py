@@ -21,9 +21,10 @@ from tagframe.corpus.told import ToldKey
 from tagframe.errors import UnreadStatement
 from tagframe.keys.column_names import own
 
+_PARAMETERS = exp.Placeholder, exp.Parameter
 _LITERALS = (
     exp.Literal, exp.National, exp.RawString, exp.UnicodeString, exp.ByteString, exp.HexString, exp.BitString,
-    exp.Heredoc, exp.JSONPath,
+    exp.Heredoc, exp.JSONPath, *_PARAMETERS,
 )  # fmt: skip
 _SOURCES = (exp.Table, exp.Subquery)
 _BEFORE = re.compile(
@@ -31,7 +32,11 @@ _BEFORE = re.compile(
     re.I | re.S,
 )
 """What stands before a statement that is planned, prepared or read by a cursor."""
-_READS = re.compile(r"\b(?:SELECT|FROM)\b", re.IGNORECASE)
+_READS = re.compile(
+    r"(?:[\s(]|--[^\n]*|/\*.*?\*/)*+(?:SELECT|WITH|FROM|INSERT|UPDATE|DELETE|MERGE|COPY|UNLOAD|EXPORT|REPLACE|"
+    r"CREATE(?!\s+(?:OR\s+\w+\s+)?(?:FUNCTION|PROCEDURE|TRIGGER)))\b",
+    re.IGNORECASE | re.DOTALL,
+)
 _PARAMETER = re.compile(r"%(?:\(\w+\))?s|\?(?![?|&])")
 """Of Python's drivers and others, where a dialect reads these as operators."""
 _LONGEST = 100_000
@@ -145,6 +150,8 @@ def with_names(sql: str, tables: Sequence[str], names: Names, called: Mapping[st
         columns = [column for column in read.all_of(exp.Column) if not isinstance(column.this, exp.Star)]
         if not {column.name.casefold() for column in columns} <= read.columns | read.aliases:
             return None
+        for parameter in read.all_of(*_PARAMETERS):
+            parameter.replace(exp.var("?"))
         for column in columns:
             column.set("db", None)
             column.set("catalog", None)
@@ -169,7 +176,7 @@ def _parsed(sql: str, dialects: Sequence[str]) -> tuple[exp.Expr, str]:
     if len(sql) > _LONGEST:
         raise UnreadStatement(f"it has more than {_LONGEST:,} characters")
     sql = _BEFORE.sub("", sql.replace("\0", " "), count=1)
-    if not _READS.search(sql):
+    if not _READS.match(sql):
         raise UnreadStatement("it selects nothing")
     why = ""
     for text, dialect in [*((sql, dialect) for dialect in dialects), (_PARAMETER.sub(":p", sql), dialects[0])]:
@@ -373,8 +380,8 @@ class _Read:
         return {one.alias.casefold() for one in self.all_of(exp.Alias)} | {one.name.casefold() for one in given if one}
 
     def forget_literals(self) -> None:
-        """Have ``?`` for every literal, and another name where one is a literal's text, as of a column for a value; of
-        a list, and of many rows of values, one."""
+        """Have ``?`` for every literal and parameter; of a list, and of many rows of values, one. A name that is the
+        text of a literal, as of a column for a value, is another one."""
         named = {part.name.casefold() for table in self.mentioned for part in table.parts}
         texts = {node.name.casefold() for node in self.all_of(exp.Literal)} - self.columns - named
         known = self.columns | self.aliases
@@ -394,9 +401,9 @@ class _Read:
                 # from the parent's side, as each replaced one of a list would have all of it gone through
                 for name, held in list(node.args.items()):
                     if isinstance(held, list) and any(map(is_literal, held)):
-                        node.set(name, [exp.Placeholder() if is_literal(one) else one for one in held])
+                        node.set(name, [exp.var("?") if is_literal(one) else one for one in held])
                     elif is_literal(held):
-                        node.set(name, exp.Placeholder())
+                        node.set(name, exp.var("?"))
         for node in self.all_of(exp.In, exp.Values, exp.Tuple):
             if node.expressions and all(one == node.expressions[0] for one in node.expressions):
                 node.set("expressions", node.expressions[:1])

@@ -69,6 +69,23 @@ _SAMPLE = 300
 """Examples by which it is found out whether questions tell of tables."""
 
 
+_UNLIKE = 0.05
+"""The share of examples that are less like the nearest other one than a question is, from which on all that was learned
+counts: below, the question is probably none of their kind, as where the log is that of another department."""
+
+_KINDS = 10
+"""Examples from which on it is asked whether a question is of their kind."""
+
+_SAME = 0.95
+"""The cosine from which on two questions are one in other words."""
+
+_LIKE = 0.6
+"""The cosine from which on a question is like another one, however like each other the examples are."""
+
+_OTHERS = 100
+"""Examples by which it is found out how like each other they are."""
+
+
 @dataclass(frozen=True, eq=False)
 class Known:
     """What was learned, over the tables of an index: e statements, n tables.
@@ -97,16 +114,18 @@ class Known:
         """How many tables each statement reads: shape (e,)."""
         return np.bincount(self.members[:, 0], minlength=len(self.times)).astype(np.float64)
 
-    def shares(self, few: Floats, known: float) -> list[float]:
-        """What the size of sets counts, and what all that is learned does: n / (n + few) of n statements.
+    def shares(self, few: Floats, known: float, vector: Floats | None) -> list[float]:
+        """What the size of sets counts, and what all that is learned does: n / (n + few) of n statements, and less for
+        a question that is not of their kind.
 
         Args:
             few: shape (len(FEW),), the pseudo-counts.
             known: how much is known of a question without them, in [0, 1].
+            vector: of the question; None without an embedder.
         """
         statements = np.count_nonzero(self.sizes)
-        found: list[float] = (statements / np.maximum(statements + few * [1, known], 1)).tolist()
-        return found
+        found = statements / np.maximum(statements + few * [1, known], 1) * [1, self.of_its_kind(vector)]
+        return [float(one) for one in found]
 
     def by_table(self, values: Floats) -> Floats:
         """The sum over the statements that read each table of a value of theirs: (e,) to (n,)."""
@@ -140,8 +159,23 @@ class Known:
         gain = _weights(near) @ tables - (tables.sum(axis=0) - tables) / (len(chosen) - 1)
         return max(float(((gain * tables).sum(axis=1) / np.maximum(tables.sum(axis=1), 1)).mean()), 0.0)
 
+    @cached_property
+    def nearness(self) -> Floats:
+        """The cosines of some examples and the nearest others that are not the same in other words, ascending; those
+        that are alike are all one."""
+        chosen = np.unique(np.linspace(0, len(self.asked) - 1, min(_OTHERS, len(self.asked))).astype(np.intp))
+        near = self.vectors[chosen] @ self.vectors.T
+        return np.sort(np.minimum(np.where(near < _SAME, near, -1.0).max(axis=1), _LIKE))
+
+    def of_its_kind(self, vector: Floats | None) -> float:
+        """How far a question is of the kind of those that were learned, in [0, 1]; 1 where these do not tell."""
+        if vector is None or len(self.asked) < _KINDS:
+            return 1.0
+        below = np.searchsorted(self.nearness, (self.vectors @ vector).max(), side="right") / len(self.nearness)
+        return 1 - (1 - min(float(below) / _UNLIKE, 1.0)) * len(self.asked) / len(self.times)
+
     def without(self, statements: Iterable[int]) -> Known:
-        """Without some of the statements; how far questions are trusted stays."""
+        """Without some of the statements; how far questions are trusted stays, and how like each other they are."""
         kept = np.setdiff1d(np.arange(len(self.times)), np.array(sorted(statements), dtype=np.intp))
         number = np.full(len(self.times), -1)
         number[kept] = np.arange(len(kept))
@@ -151,7 +185,7 @@ class Known:
             np.stack([number[members[:, 0]], members[:, 1]], axis=1),
             self.count, self.times[kept], number[self.asked[asks]], self.vectors[asks],
         )  # fmt: skip
-        found.__dict__["trust"] = self.trust
+        found.__dict__.update(trust=self.trust, nearness=self.nearness)
         return found
 
     def signals(self, vector: Floats | None, prior: Floats, weights: Floats) -> Floats:

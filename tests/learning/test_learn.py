@@ -312,8 +312,23 @@ def test_views_of_a_server_are_learned_and_its_log_where_it_has_one(database: Ca
     learned = corpus.learn("views")
     assert (learned.read, learned.learned, learned.joins) == (2, 2, ("sales.orders.buyer = sales.customer.id",))
     assert not corpus.learned.sql.str.contains("Elvas").any()
-    with pytest.raises(UnreadableTable, match="pg_stat_statements"):
+    assert corpus.learned.sql.str.contains("city <> ?", regex=False).any()
+    with pytest.raises(UnreadableTable, match="CREATE EXTENSION pg_stat_statements"):
         corpus.learn("pg_stat_statements")
+
+
+def test_what_reads_nothing_is_not_parsed_and_nothing_is_logged_of_it(
+    shop: tf.Corpus, caplog: pytest.LogCaptureFixture
+):
+    said = [
+        "SHOW TABLES",
+        "CALL f(1)",
+        "FETCH 3 FROM x",
+        "DO $$ SELECT 1 FROM lines $$",
+        "CREATE FUNCTION f() SELECT 1",
+    ]
+    assert shop.learn(pd.DataFrame({"sql": said})).left_out == tuple((one, "it selects nothing") for one in said)
+    assert not caplog.records
 
 
 def test_statements_of_a_log_with_numbered_parameters(shop: tf.Corpus):
@@ -328,4 +343,5 @@ def test_statements_of_a_log_with_numbered_parameters(shop: tf.Corpus):
     )
     shop.learn(log, dialect="postgres")
     assert shop.learned.runs.tolist() == [41, 7]
+    assert shop.learned.sql[1] == "SELECT * FROM orders WHERE id IN (?)"
     assert joins(shop) == {BUYER}

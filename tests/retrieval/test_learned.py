@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -103,11 +104,40 @@ def test_few_statements_over_one_table_speak_against_no_other(festival: tf.Corpu
 
 def test_what_few_statements_count_by_hand():
     known = Known(np.array([[0, 1], [1, 1], [2, 0]]), 3, np.ones(4), np.zeros(0, dtype=np.intp), np.zeros((0, 0)))
-    assert known.shares(np.zeros(2), 1.0) == [1, 1]  # the fourth statement reads none of these tables
-    assert known.shares(np.array([2.0, 9.0]), 1.0) == [3 / 5, 3 / 12]
-    assert known.shares(np.array([2.0, 9.0]), 0.0) == [3 / 5, 1]
+    assert known.shares(np.zeros(2), 1.0, None) == [1, 1]  # the fourth statement reads none of these tables
+    assert known.shares(np.array([2.0, 9.0]), 1.0, None) == [3 / 5, 3 / 12]
+    assert known.shares(np.array([2.0, 9.0]), 0.0, None) == [3 / 5, 1]
     sizes = set_signals(np.zeros(2), np.zeros(3), known.examples(None, (0.5, 1.0)), np.array([[1, 1, 0], [1, 1, 1]]))
     assert sizes[:, 2].tolist() == [1, 1.5]
+
+
+def test_a_log_of_one_department_says_nothing_of_questions_of_another_kind():
+    corpus = tf.open_corpus(schema={name: ["K", f"{name}_V"] for name in NAMES} | {"STAFF": ["K", "SALARY", "HIRED"]})
+    question = "Which staff got a salary before 2020?"
+    before = corpus.retrieve_tables(question)
+    ends = "returned broken lost late insured heavy frozen weighed delivered stored".split()
+    asked = {f"How many parcels were {end}?": f"SELECT 1 AS {end} FROM T03 a JOIN T07 b ON a.K = b.K" for end in ends}
+    corpus.learn(pd.DataFrame({"question": [*asked], "sql": [*asked.values()]}))
+    assert corpus.retrieve_tables(question).ids == before.ids
+    assert {"schema.T03", "schema.T07"} < {*corpus.retrieve_tables("How many parcels were opened?", k=3).ids}
+
+
+def test_how_far_a_question_is_of_the_kind_of_the_examples_by_hand():
+    def vector(shared: float, own: int) -> np.ndarray:
+        return shared * np.eye(12)[0] + np.sqrt(1 - shared**2) * np.eye(12)[own]
+
+    vectors = np.array([*(vector(0.5, own) for own in range(1, 10)), vector(0.2, 10)])
+    members = np.array([[row, 0] for row in range(20)])
+    known = Known(members, 1, np.ones(20), np.arange(10), vectors)
+    assert known.nearness == pytest.approx([0.1, *[0.25] * 9])
+    assert known.of_its_kind(vector(0.4, 11)) == 1  # one of ten is less like the others
+    assert known.of_its_kind(vector(0.1, 11)) == 0.5  # none is; half of the statements have no question
+    assert known.of_its_kind(None) == 1
+    assert known.shares(np.zeros(2), 1.0, vector(0.1, 11)) == [1, 0.5]
+    assert known.without([0]).of_its_kind(vector(0.1, 11)) == 1  # of fewer than ten nothing is concluded
+    alike = replace(known, vectors=np.array([vector(0.9, own) for own in range(1, 11)]))
+    assert alike.of_its_kind(vector(0.7, 11)) == 1  # 0.63, where the examples have 0.81
+    assert alike.of_its_kind(vector(0.6, 11)) == 0.5
 
 
 def test_sets_are_compared_with_the_tables_of_examples():

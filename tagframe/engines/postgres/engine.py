@@ -44,9 +44,13 @@ from tagframe.engines.postgres.types import MOMENTS, frame_of, out_of_calendar, 
 from tagframe.engines.schema_names import schema_and_name
 from tagframe.errors import ColumnNotFound, SourceNotFound, UnreadableTable, did_you_mean
 
+_LOG = """
+SELECT quote_ident(n.nspname) || '.pg_stat_statements' AS name FROM pg_extension AS e
+JOIN pg_namespace AS n ON n.oid = e.extnamespace WHERE e.extname = 'pg_stat_statements'
+"""
 _RAN = """
-SELECT query, sum(calls) AS calls FROM pg_stat_statements
-WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) GROUP BY query
+SELECT query, sum(calls) AS calls FROM {name}
+WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND query IS NOT NULL GROUP BY query
 """
 _VIEWS = """
 SELECT pg_get_viewdef(c.oid) AS definition FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -109,7 +113,13 @@ class PostgresEngine(EngineDefaults):
             UnreadableTable: the server does not have that extension, or its user may not read it.
         """
         with looking(self.server) as held:
-            rows = held.rows(_RAN, "pg_stat_statements")
+            log = held.rows(_LOG)
+            if not log:
+                raise UnreadableTable(
+                    f"{self.identity} has no extension pg_stat_statements, which counts the statements that are run: "
+                    "shared_preload_libraries names it, and CREATE EXTENSION pg_stat_statements makes it"
+                )
+            rows = held.rows(_RAN.format(**log[0]), "pg_stat_statements")
         return ((row["query"], int(row["calls"])) for row in rows)
 
     def views(self) -> Iterator[tuple[str, int]]:

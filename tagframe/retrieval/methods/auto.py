@@ -296,7 +296,8 @@ def among_promising(
     if found.known is not None and weights.learned:
         of_tables = weights.of_learned(SIGNALS_LEARNED)
         learned = found.known.signals(found.vector, prior, of_tables) @ of_tables - prior
-        shares = found.known.shares(weights.of_learned(FEW), index.has_rows.mean() * found.facts.get("known", 0.0))
+        known = index.has_rows.mean() * found.facts.get("known", 0.0)
+        shares = found.known.shares(weights.of_learned(FEW), known, found.vector)
         examples, share = found.known.examples(found.vector, shares), shares[-1]
     most = max(POOL, (k or 0) + (anchored is not None), int((looked > 0).sum()))
     chosen = best_first(prior + share * learned + looked)[:most].tolist()
