@@ -61,8 +61,11 @@ class Names:
     def __init__(self, corpus: Corpus) -> None:
         self.profiles: Mapping[str, TableProfile] = {profile.id: profile for profile in corpus.profiles}
         self._ids: dict[str, set[str]] = defaultdict(set)
+        self._in_schema: set[str] = set()
         for id, profile in self.profiles.items():
             source = corpus.source_table(id)
+            if "." in source and corpus.engine(id) is not None:
+                self._in_schema.add(id)
             for name in (id, profile.name, source, source.rpartition(".")[2]):
                 self._ids[name.casefold()].add(id)
         self._columns: dict[str, dict[str, str]] = {}
@@ -77,7 +80,10 @@ class Names:
         for table in named:
             parts = [part.name.casefold() for part in table.parts]
             called = [".".join(parts[start:]) for start in range(len(parts))]
-            may[called[0]] = next((self._ids[name] for name in called if name in self._ids), set())
+            ids = next((self._ids[name] for name in called if name in self._ids), set())
+            # by its last name alone a table of one schema is not meant where another schema is named
+            is_elsewhere = len(parts) > 1 and not any(name in self._ids for name in called[:-1])
+            may[called[0]] = ids - self._in_schema if is_elsewhere else ids
         if unknown := sorted(name for name, ids in may.items() if not ids):
             raise UnreadStatement(f"no table here is called {', '.join(map(repr, unknown))}")
         by_database = {name: {self.profiles[id].database.casefold(): id for id in ids} for name, ids in may.items()}

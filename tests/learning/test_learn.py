@@ -312,7 +312,9 @@ def test_views_of_a_server_are_learned_and_its_log_where_it_has_one(database: Ca
     learned = corpus.learn("views")
     assert (learned.read, learned.learned, learned.joins) == (2, 2, ("sales.orders.buyer = sales.customer.id",))
     assert not corpus.learned.sql.str.contains("Elvas").any()
-    assert corpus.learned.sql.str.contains("city <> ?", regex=False).any()
+    assert corpus.learned.sql.str.contains("?", regex=False).tolist() == [True, False]
+    assert not corpus.learned.sql.str.contains("%s").any()
+    assert corpus.learn("SELECT 1 FROM d.sales.orders; SELECT 2 FROM audit.orders; SELECT 3 FROM orders").learned == 2
     with pytest.raises(UnreadableTable, match="CREATE EXTENSION pg_stat_statements"):
         corpus.learn("pg_stat_statements")
 
