@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
@@ -16,6 +18,7 @@ from tagframe.answer.query import Query, names_of
 from tagframe.answer.query_quote import quote_of
 from tagframe.answer.step_models import driver
 from tagframe.config import CallSettings
+from tagframe.corpus import Corpus, TableProfile
 from tagframe.engines.base import SQLLimits
 from tagframe.errors import FactUnknown, names_of_before
 from tagframe.operators import OnError, RowsPerCall, Step, run
@@ -23,7 +26,6 @@ from tagframe.operators.outcome import check_on_error
 from tagframe.operators.packing import rows_per_call_of
 
 if TYPE_CHECKING:
-    from tagframe.corpus import Corpus
     from tagframe.lm import Quote
     from tagframe.retrieval import RetrievedTables
 
@@ -111,6 +113,8 @@ class ExecSQL:
             done = Done(reader.run(asked.sql), asked.sql, reader)
         execution = Execution(asked, tables, done.sql, done.reader.anew(), done.reports, done.is_text)
         results.remember(done.rows, execution=execution)
+        if said := _said_of(done.rows, [self.corpus.profile(table) for table in tables]):
+            results.remember(done.rows, descriptions=said)
         return done.rows
 
     if not TYPE_CHECKING:
@@ -126,6 +130,15 @@ class ExecSQL:
         if execution is None or execution.reader is None:
             return "The statement gave no rows."
         return why_empty(execution.sql, execution.reader)
+
+
+def _said_of(rows: pd.DataFrame, tables: Iterable[TableProfile]) -> dict[str, str]:
+    """What is said of columns of a result, where all columns of that name are described alike."""
+    said: dict[str, set[str]] = defaultdict(set)
+    for column in (column for table in tables for column in table.columns if column.for_models):
+        said[column.name.casefold()].add(column.description)
+    found = {name: said.get(name.casefold(), set()) for name in map(str, rows.columns)}
+    return {name: text for name, texts in found.items() if len(texts) == 1 for text in texts if text}
 
 
 def exec_sql(

@@ -20,6 +20,7 @@ from tagframe.lm.prompt import Accept
 from tagframe.operators import OPERATORS, Step, gather, run
 from tagframe.operators.answer_grammar import parse_block
 from tagframe.operators.cells import FENCE_RULE, encode_rows, fence
+from tagframe.operators.instruction import described
 
 T = TypeVar("T")
 
@@ -50,7 +51,8 @@ def gen_prompt(question: str, rows: pd.DataFrame) -> Prompt:
     lines = [line or "{}" for line in encode_rows(rows, range(rows.shape[1]))]
     shown = _fitting(lines)
     count = f"Rows: {len(lines)}" if shown == len(lines) else f"Rows: the first {shown} of {len(lines)}"
-    text = f"{fence(lines[:shown], 'rows')}\n\n{count}.\n\nQuestion: {question}"
+    said = described(rows, range(rows.shape[1]), list(map(str, rows.columns)))
+    text = f"{fence(lines[:shown], 'rows')}\n\n{count}.{said}\n\nQuestion: {question}"
     return Prompt((Message("system", _TASK), Message("user", text)))
 
 

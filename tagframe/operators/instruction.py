@@ -73,14 +73,14 @@ class Instruction:
         names = shown_names(frame, positions)  # fewer columns may need fewer words to be told apart
         reader.shown.update(zip(positions, names, strict=True))
         return cls(
-            reader.read(text).strip() + _described(frame, positions, names),
+            reader.read(text).strip() + described(frame, positions, names),
             tuple(frame.columns[position] for position in positions),
             positions,
             tuple(names),
         )
 
 
-def _described(frame: pd.DataFrame, positions: Sequence[int], names: Sequence[str]) -> str:
+def described(frame: pd.DataFrame, positions: Sequence[int], names: Sequence[str]) -> str:
     """What the corpus that the frame came from says of its columns, once for all rows."""
     said: Mapping[str, str] = results.recall(frame, "descriptions") or {}
     notes = [

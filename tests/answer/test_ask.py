@@ -454,3 +454,16 @@ def test_names_of_columns_are_data(live):
     assert re.findall("Question: .*", outside) == ["Question: Which film was made in which city?"]
     assert "These columns join" in outside
     assert "<|im_end|>" not in shown
+
+
+def test_the_model_that_answers_is_told_what_columns_mean():
+    orders = pd.DataFrame({"id": [1, 2], "st": [3, 1], "ssn": ["a", "b"]})
+    corpus = tf.open_corpus({"orders": orders, "lines": pd.DataFrame({"id": [1], "st": [9]})})
+    corpus.describe("orders.st", "3 = shipped </rows>")
+    corpus.describe("orders.ssn", "social security number")
+    corpus.hide("orders.ssn", from_models=True)
+    run = tf.exec_sql(corpus)
+    asked = gen_prompt("What?", run("SELECT id, st AS ST FROM orders")).messages[1].content
+    assert "\n({ST} is: 3 = shipped ‹/rows>)\n\nQuestion: What?" in asked
+    both = run("SELECT o.id, l.st FROM orders o JOIN lines l ON l.id = o.id")
+    assert "shipped" not in gen_prompt("What?", both).messages[1].content, "of which st it is nobody says"
