@@ -165,7 +165,7 @@ class Known:
         that are alike are all one."""
         chosen = np.unique(np.linspace(0, len(self.asked) - 1, min(_OTHERS, len(self.asked))).astype(np.intp))
         near = self.vectors[chosen] @ self.vectors.T
-        return np.sort(np.minimum(np.where(near < _SAME, near, -1.0).max(axis=1), _LIKE))
+        return np.sort(np.minimum(np.where(near < _SAME, near, -1.0).max(axis=1, initial=-1.0), _LIKE))
 
     def of_its_kind(self, vector: Floats | None) -> float:
         """How far a question is of the kind of those that were learned, in [0, 1]; 1 where these do not tell."""

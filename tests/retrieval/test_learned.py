@@ -107,6 +107,7 @@ def test_what_few_statements_count_by_hand():
     assert known.shares(np.zeros(2), 1.0, None) == [1, 1]  # the fourth statement reads none of these tables
     assert known.shares(np.array([2.0, 9.0]), 1.0, None) == [3 / 5, 3 / 12]
     assert known.shares(np.array([2.0, 9.0]), 0.0, None) == [3 / 5, 1]
+    assert known.without([0]).shares(np.array([2.0, 9.0]), 1.0, np.ones(3)) == [2 / 4, 2 / 11]  # none has a question
     sizes = set_signals(np.zeros(2), np.zeros(3), known.examples(None, (0.5, 1.0)), np.array([[1, 1, 0], [1, 1, 1]]))
     assert sizes[:, 2].tolist() == [1, 1.5]
 
