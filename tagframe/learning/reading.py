@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import takewhile
+from pathlib import PurePath
 from typing import TypeVar
 
 import sqlglot
@@ -27,6 +28,7 @@ _LITERALS = (
     exp.Heredoc, exp.JSONPath, *_PARAMETERS,
 )  # fmt: skip
 _SOURCES = (exp.Table, exp.Subquery)
+_FILES = (".parquet", ".csv", ".json")
 _BEFORE = re.compile(
     r"\s*(?:EXPLAIN|PREPARE|DECLARE)\b.*?(?=\b(?:SELECT|INSERT|CREATE|WITH\s+(?:RECURSIVE\s+)?[\w\"]+\s+AS)\b)",
     re.I | re.S,
@@ -98,6 +100,9 @@ class Names:
             found[name] = id
         return found
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._ids
+
     def column(self, table: str, name: str) -> str | None:
         """A column as its table spells it."""
         if table not in self._columns:
@@ -125,6 +130,7 @@ def read_statement(
     query = tree if isinstance(tree, exp.Query) else tree.find(exp.Query)
     if query is None:
         raise UnreadStatement("it selects nothing")
+    _name_files(query, names)
     clause = tree.args.get("with_")
     if query is not tree and clause is not None and not query.args.get("with_"):
         query.set("with_", clause)
@@ -136,6 +142,20 @@ def read_statement(
     read.forget_literals()
     bare = _written(query, dialect)
     return Statement(tuple(sorted({*read.tables.values()})), bare, joins=joins, cells=kept)
+
+
+def _name_files(query: exp.Expr, names: Names) -> None:
+    """Call a file that is read (``read_parquet("lake/orders/*.parquet")``) as its table is called."""
+    for table in query.find_all(exp.Table):
+        path = table.name
+        if isinstance(table.this, exp.Func):
+            called = table.this.name if isinstance(table.this, exp.Anonymous) else table.this.sql_name()
+            texts = (one.name for one in table.this.find_all(exp.Literal))
+            path = next(texts, "") if called.casefold().startswith("read_") else ""
+        if ("/" in path or PurePath(path).suffix.lower() in _FILES) and path.casefold() not in names:
+            whole = PurePath(path)
+            stem = next((part for part in (whole.name.split(".")[0], whole.parent.name) if part.strip("*")), "")
+            table.set("this", exp.to_identifier(stem, quoted=True))
 
 
 def with_names(sql: str, tables: Sequence[str], names: Names, called: Mapping[str, str], dialect: str) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import pandas as pd
 import pytest
@@ -274,6 +275,18 @@ def test_names_that_several_databases_have(tmp_path: Path):
     assert "'t' may be a.t or b.t" in str(learned)
     assert sorted(corpus.learned.tables.tolist()) == [["a.t"], ["b.t", "b.u"]]
     assert corpus.learn(pd.DataFrame({"sql": ["SELECT 1 FROM t"], "database": ["A"]})).learned == 1
+
+
+@pytest.mark.parametrize("engine", [None, "duckdb"])
+def test_files_that_a_statement_reads_are_the_tables_of_a_lake(tmp_path: Path, engine: Literal["duckdb"] | None):
+    pd.DataFrame({"id": [1, 2], "buyer": [70, 70]}).to_parquet(tmp_path / "orders.parquet")
+    pd.DataFrame({"id": [70, 80], "city": ["Porto", "Faro"]}).to_parquet(tmp_path / "customers.parquet")
+    corpus = tf.open_corpus(tmp_path, engine=engine)
+    read = f"read_parquet('{tmp_path}/orders.parquet') o JOIN 'lake/customers/*.parquet' c ON o.buyer = c.id"
+    assert corpus.learn(f"SELECT * FROM {read}", dialect="duckdb").learned == 1
+    assert [join.replace(f"{tmp_path.name}.", "") for join in joins(corpus)] == ["orders.buyer = customers.id"]
+    assert str(tmp_path) not in corpus.learned.sql[0]
+    assert corpus.learn("SELECT * FROM read_csv('gone.csv')", dialect="duckdb").left_out[0][1].endswith("'gone'")
 
 
 def test_what_is_no_place_of_queries_is_refused_by_name(shop: tf.Corpus, tmp_path: Path):
