@@ -170,7 +170,7 @@ def _hits(run: str, columns: dict[int, tuple[_Column, ...]]) -> list[ValueHit]:
 def _hit(name: str, columns: dict[int, tuple[_Column, ...]], *, whole: bool) -> ValueHit | None:
     words = _words(name)
     found: dict[int, tuple[int, str]] = {}
-    for table, of_table in columns.items() if words else ():
+    for table, of_table in columns.items() if len("".join(words)) > 1 else ():  # one letter is no name
         for column in of_table:
             cells = column.cells_with(words, whole=whole)
             if cells:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.retrieval.calibration import calibrated, scaled
-from tagframe.retrieval.cell_values import ValueHit
+from tagframe.retrieval.cell_values import ValueHit, rarity_of
 from tagframe.retrieval.learned import Known
 from tagframe.retrieval.names_in_cells import held_names, held_terms
 from tagframe.retrieval.problem import Floats, RowKind, best_first
@@ -254,7 +254,7 @@ def facts_of(
 def _rarity(hit: ValueHit, there: npt.NDArray[np.bool_]) -> float:
     """As that of the value, of the tables that there are: 0 where none of them holds it."""
     tables = int(there[list(hit.tables)].sum())
-    return (_MULTIWORD if " " in hit.text else 1.0) / (1 + math.log(tables)) if tables else 0.0
+    return (_MULTIWORD if " " in hit.text else 1.0) * rarity_of(tables) if tables else 0.0
 
 
 def rows_of(index: RetrievalIndex, question: Question, evidence: Evidence, tables: Sequence[int]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ TABLES = {
     "music.person": pd.DataFrame(
         {"person_id": range(20_003), "called": [*MANY, "Zoe Quick", "Bo Quick", "Hannah Müller"]}
     ),
-    "music.venue": pd.DataFrame({"venue_id": [1, 2], "note": ["x " * 150 + "Metallica", "none"], "seats": [10, 20]}),
+    "music.venue": pd.DataFrame({"venue_id": [1, 2], "note": ["x " * 150 + "Metallica", "J."], "seats": [10, 20]}),
 }
 
 
@@ -80,6 +80,7 @@ def test_a_name_is_found_in_parts_of_cells_otherwise_written_and_in_large_column
         "Who is Anna Quick?",  # one word of it is no name
         "Who is in the US?",  # too short for a part
         "What did Metallica play?",  # in a long text
+        "Who is X, or J?",  # letters
         "Which Album is it?",  # a name of a table
         "who is zoe quick?",  # not written as a name
     ],
