@@ -147,22 +147,23 @@ def recalls(judged: Sequence[Judged], sizes: Sequence[int] = SIZES) -> dict[str,
     return found
 
 
-def automatic(judged: Sequence[Judged], complete: Mapping[str, float]) -> dict[str, float]:
-    """``k="auto"`` over all questions: exact and complete sets, precision, recall, tables over those needed, and how
-    well the confidence holds."""
+def automatic(judged: Sequence[Judged], sure: Weights) -> dict[str, float]:
+    """``k="auto"`` over all questions, with the weights of both stages from each: exact and complete sets, precision,
+    recall, tables over those needed, and how well the confidence holds."""
     rows = []
     for one in judged:
-        weights = replace(one.weights, complete=complete)
+        weights = replace(sure, table=one.weights.table, set=one.weights.set)
         selection = fitted(one.problem, None, weights, one.known)
         ids, gold = frozenset(one.ids[position] for position in selection.indices), one.example.question.gold
         hit = len(ids & gold)
-        sure = confidence_of(one.problem, one.known, weights, selection.indices)
+        chance = confidence_of(one.problem, one.known, weights, selection.indices)
         rows.append(
-            (ids == gold, hit / max(len(ids), 1), hit / len(gold), hit == len(gold), len(ids) / len(gold), sure)
+            (ids == gold, hit / max(len(ids), 1), hit / len(gold), hit == len(gold), len(ids) / len(gold), chance)
         )
     columns = dict(zip(("exact", "P", "R", "CR", "over", "sure"), np.array(rows, dtype=float).T, strict=True))
     found = {name: _percent(columns[name]) for name in ("exact", "P", "R", "CR")}
     found["tables_over_gold"] = round(float(columns["over"].mean()), 3)
+    found["confidence"] = _percent(columns["sure"])
     return {**found, "reliability": reliability(columns["sure"], columns["CR"])}
 
 
@@ -250,7 +251,7 @@ def command(
         # What is fitted on the other data sets, where there are such.
         others = [one for one in cross if one.example.data != mine[0].example.data] or cross
         complete, fits = fit_confidence(others)
-        report["auto"][name] = automatic(mine, complete)
+        report["auto"][name] = automatic(mine, Weights({}, {}, complete))
         report["unfit"][name] = unfit(mine, fits)
     final = fit_stages(examples)
     complete, fits = fit_confidence(out or cross)

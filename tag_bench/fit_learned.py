@@ -89,6 +89,7 @@ class Case:
     def signals(self, weights: Weights) -> tuple[Floats, list[bool]]:
         """What is learned of the likeliest and of the needed tables, and which are needed."""
         assert self.found.known is not None
+        weights = weights.for_question(self.found.facts)
         of_tables = weights.of_learned(SIGNALS)
         rows = self.found.known.signals(self.found.vector, weights.prior(self.found.signals), of_tables)
         best = np.argsort(-(rows @ of_tables), kind="stable")[:LIKELY]
@@ -102,6 +103,7 @@ class Case:
         bit_of = {prepared.tables[position]: bit for bit, position in enumerate(positions.tolist())}
         if len(self.gold) > LARGEST or not {*self.gold} <= bit_of.keys():
             return None
+        weights = weights.for_question(self.found.facts)
         utilities = weights.utilities(set_features(prepared.problem, positions))
         rows = learned_sets(prepared.problem, positions, utilities)
         goal = sum(1 << bit_of[table] for table in self.gold)

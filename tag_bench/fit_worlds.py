@@ -1,4 +1,4 @@
-"""Worlds for ``tag_bench fit_beside`` that are as warehouses are: one large database, of which only names are known.
+"""Worlds for ``tag_bench fit_names`` that are as warehouses are: one large database, of which only names are known.
 
 Databases of a benchmark, drawn at random, are put together as one (:data:`KINDS`), under the names that the data has or
 such as warehouses have (:data:`HABITS`).
@@ -45,33 +45,18 @@ _WHOLE = 3
 """Letters of a word up to which it is not shortened."""
 
 
-def read_worlds(folder: Path, count: int, cache: Path | None = None) -> list[Example]:
-    """The questions of a benchmark asked of one database of which only names are known.
-
-    Of data without rows each database is such a one by itself. Beside it are worlds that are made of the benchmark's
-    databases (:func:`made`).
+def read_worlds(folder: Path, cache: Path | None = None) -> list[Example]:
+    """The questions of a benchmark asked in worlds that are made of its databases (:func:`made`).
 
     Args:
         folder: as for :func:`tag_bench.data.read_dataset`.
-        count: of questions asked of the databases as they are, drawn at random.
         cache: as for :func:`tag_bench.fit_examples.read_examples`.
 
     Returns:
-        Examples of the variants "world" and "made", of which the question's database says in which world it is asked.
+        Examples of the variant "made", of which the question's database says in which world it is asked.
     """
     data = read_dataset(folder)
-    maker = Maker.of(cache)
-    found = maker.examples(data.name, "made", list(made(data)), ASKED, OF_NAMES, None)
-    if has_rows(data):
-        return found
-    return found + maker.examples(data.name, "world", _by_database(data, count), count, OF_NAMES, None)
-
-
-def _by_database(data: Dataset, count: int) -> list[Dataset]:
-    chosen = drawn(data.questions, count)
-    names = sorted({question.database for question in chosen})
-    parts = [replace(data.of(name), questions=tuple(one for one in chosen if one.database == name)) for name in names]
-    return [part for part in parts if _width(part) <= WIDEST]
+    return Maker.of(cache).examples(data.name, "made", list(made(data)), ASKED, OF_NAMES, None)
 
 
 def _width(data: Dataset) -> int:
@@ -105,7 +90,7 @@ def made(data: Dataset) -> Iterator[Dataset]:
 def _world(data: Dataset, databases: Sequence[str], habit: Habit, kind: str, number: int) -> Dataset:
     inside = {name.lower() for name in databases}
     there = [question for question in data.questions if question.database.lower() in inside]
-    asked = list(drawn(_pairs(there, number) if kind == "pairs" else there, ASKED))
+    asked = list(drawn(_pairs(there, number) if kind in ("pairs", "unlinked") else there, ASKED))
 
     def of(corpus: Corpus) -> list[TableProfile]:
         return [bare(table) for table in corpus.profiles if table.database.lower() in inside]

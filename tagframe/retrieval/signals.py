@@ -86,12 +86,12 @@ What is measured in shares, ranks and standard deviations means the same in a co
 
 _STANDING_OUT = ("dense_apart", "lexical_apart", "words_apart", "named", "database_named")
 
-FACTS = ("log_tables", "dense", "words", "least_word", "known", "length", *_STANDING_OUT, "held", "bare")
+FACTS = ("log_tables", "dense", "words", "least_word", "known", "length", *_STANDING_OUT, "held", "unseen", "bare")
 """What is known of a question as a whole, by name: the log of the number of tables; the best table's ``dense``; of the
 database of the best ``database_words`` that value, the cosine of the word that it covers least, and the share of the
 question's words that it has in names or cells; the number of the question's words; the best table's value of the
-signals that say how far it stands out; the names of the question that stand in cells, each by its rarity; and the share
-of tables of which no row is known, where all are of one large database."""
+signals that say how far it stands out; the names of the question that stand in cells, each by its rarity; the share of
+tables of which no row is known; and the same where all are of one large database."""
 
 _LARGE = 15  # tables: more than sets are made of
 
@@ -236,6 +236,7 @@ def facts_of(
     covered = words[:, best] if len(words) else np.zeros(1)
     exact = rows[np.isin(evidence.kind, (RowKind.NAME, RowKind.VALUE))][:, index.database == index.database[best]]
     known = int((exact > 0).any(axis=1).sum()) / max(len(question.stems), 1)
+    unseen = 1 - index.has_rows[there].mean() if there.any() else 0.0
     apart = (evidence.signals[there, SIGNALS.index(name)].max(initial=0.0) for name in _STANDING_OUT)
     values = (
         math.log1p(int(there.sum())),
@@ -246,7 +247,8 @@ def facts_of(
         len(words),
         *apart,
         sum(_rarity(hit, there) for hit in evidence.values if hit.is_name),
-        1 - index.has_rows[there].mean() if index.one_database and there.sum() >= _LARGE else 0.0,
+        unseen,
+        unseen if index.one_database and there.sum() >= _LARGE else 0.0,
     )
     return dict(zip(FACTS, map(float, values), strict=True))
 

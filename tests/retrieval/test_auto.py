@@ -114,7 +114,7 @@ def test_where_no_database_of_the_fit_is_like_this_one_it_is_said_and_surely_les
 
 
 def test_where_names_are_all_that_is_known_it_is_less_sure_of_the_same_tables():
-    weights = replace(WEIGHTS, names={"sure": 0.5, "unlinked": -2.0})
+    weights = replace(WEIGHTS, sure={"sure": 0.5, "unlinked": -2.0})
     linked, unlinked = problem_of([2.0, 0.5, 0.1], [(0, 2), (0, 1)]), problem_of([2.0, 0.5, 0.1])
 
     def found(problem, bare, given):
@@ -127,14 +127,27 @@ def test_where_names_are_all_that_is_known_it_is_less_sure_of_the_same_tables():
     assert found(unlinked, 1.0, weights).confidence < found(linked, 1.0, weights).confidence
 
 
+def test_where_no_row_of_most_tables_is_known_the_weights_of_names_count():
+    names = replace(WEIGHTS, table={"dense": -1.0}, set={"sum_dense": -1.0})
+    weights = replace(WEIGHTS, names=names, fits={"one": 3.0}, learned={"near": 1.0})
+    problem = problem_of([2.0, 0.5, 0.1], [(0, 2)])
+
+    def chosen(unseen):
+        return fitted(replace(problem, facts={"unseen": unseen}), 1, weights).indices
+
+    assert [chosen(unseen) for unseen in (0.0, 0.5, 0.6, 1.0)] == [(0,), (0,), (2,), (2,)]
+    there = weights.for_question({"unseen": 1.0})
+    assert (there.table, there.fits, there.learned) == (names.table, weights.fits, weights.learned)
+
+
 def test_names_make_nothing_surer():
-    weights = replace(WEIGHTS, names={"one": 5.0})
+    weights = replace(WEIGHTS, sure={"one": 5.0})
     problem = replace(problem_of([2.0, 0.5, 0.1]), facts={"bare": 1.0})
     assert fitted(problem, 1, weights).confidence == fitted(problem, 1, WEIGHTS).confidence < 0.9
 
 
 def test_like_questions_make_a_set_surer_up_to_the_posterior_or_to_how_often_it_held_all():
-    weights = replace(WEIGHTS, names={"one": -2.0}, learned={"utility": 1.0, "told": 3.0})
+    weights = replace(WEIGHTS, sure={"one": -2.0}, learned={"utility": 1.0, "told": 3.0})
     problem = replace(problem_of([2.0, 0.5, 0.1], [(0, 2)]), facts={"bare": 1.0})
     tables, size = np.array([[1, 0, 1], [0, 1, 0]], dtype=bool), np.array([2.0, 2.0])  # one reads one elsewhere, too
     without = fitted(problem, 2, weights)

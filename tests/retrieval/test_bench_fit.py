@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from tag_bench import fit, fit_beside, fit_learned, fit_stages
+from tag_bench import fit, fit_learned, fit_names, fit_stages
 from tag_bench.fit_alone import read_alone
 from tag_bench.fit_examples import read_examples, read_names
 from tag_bench.fit_worlds import HABITS, KINDS, apart, read_worlds
@@ -54,7 +54,7 @@ def test_it_fits_reports_and_writes_weights(folder, tmp_path):
     name = folder.name
     assert set(report["cross_database"][name]) == {"2", "3", "5", "10", "20"}
     assert report["cross_database"][name]["2"]["CR"] >= 60
-    assert set(report["auto"][name]) == {"exact", "P", "R", "CR", "tables_over_gold", "reliability"}
+    assert set(report["auto"][name]) == {*"exact P R CR tables_over_gold confidence reliability".split()}
     assert report["left_out"] == {}  # there is one data set
     assert report["weights_file"] == str(weights)
     read_weights(weights.read_text())
@@ -96,7 +96,10 @@ def with_rows(folder, tmp_path):
     for entry in entries:
         entry["query"] = f"SELECT size FROM {' JOIN '.join(entry['gold_tables'])}"
     (other / "dev.json").write_text(json.dumps(entries))
-    (other / "dev_tables.json").write_text((folder / "dev_tables.json").read_text())
+    tables = json.loads((folder / "dev_tables.json").read_text())
+    for number in range(8):  # so that a world of it is large
+        tables[f"db0#sep#more{number}"] = {**tables["db0#sep#client"], "table_name_original": f"more{number}"}
+    (other / "dev_tables.json").write_text(json.dumps(tables))
     with closing(sqlite3.connect(other / "database" / "db0" / "db0.sqlite")) as connection:
         connection.execute("CREATE TABLE client (client_id INTEGER, name TEXT)")
         connection.execute("INSERT INTO client VALUES (1, 'Nobody of this name')")
@@ -104,23 +107,24 @@ def with_rows(folder, tmp_path):
     return other
 
 
-def test_how_sure_names_alone_are_is_fitted_beside_what_is_there(folder, with_rows, tmp_path):
+def test_what_names_alone_say_is_fitted_beside_what_is_there(folder, with_rows, tmp_path):
     weights, out = tmp_path / "weights.json", tmp_path / "out.json"
     there = {name: getattr(shipped_weights(), name) for name in ("table", "set", "complete", "fits")}
     weights.write_text(json.dumps(there))
     arguments = ["--data", str(folder), "--data", str(with_rows), "--weights", str(weights), "--json", str(out)]
-    assert CliRunner().invoke(fit_beside.command, arguments, catch_exceptions=False).exit_code == 0
+    assert CliRunner().invoke(fit_names.command, arguments, catch_exceptions=False).exit_code == 0
     now = json.loads(weights.read_text())
     assert {name: now[name] for name in there} == there
-    assert now["names"].keys() == {*NAMES}
-    assert all(now["names"][name] * way >= 0 for name, way in ONE_WAY.items())
-    read_weights(weights.read_text())
+    names = read_weights(weights.read_text()).names
+    assert names.sure.keys() == {*NAMES}
+    assert all(names.sure[name] * way >= 0 for name, way in ONE_WAY.items())
+    assert names.table["words"] != there["table"]["words"]
+    assert names.table["value"] == there["table"]["value"]  # no name says anything of values
     report = json.loads(out.read_text())["left_out"]
     assert report.keys() == {folder.name, "other"}
-    assert report["other"].keys() == {*KINDS}
-    assert report[folder.name].keys() == {"whole", "world"}
-    for group in report["other"].values():
-        assert group["after"]["confidence"] <= group["before"]["confidence"]
+    assert report["other"].keys() == {*KINDS, "names"}
+    assert report[folder.name].keys() == {"whole", "own", "pooled"}
+    assert report["other"]["whole"]["questions"] > 0
 
 
 def test_how_far_what_was_learned_is_heeded_is_fitted_beside_what_is_there(with_rows, tmp_path):
@@ -154,9 +158,8 @@ def test_how_far_what_was_learned_is_heeded_is_fitted_beside_what_is_there(with_
 
 
 def test_worlds_have_names_of_warehouses_and_keep_what_is_needed(folder, with_rows):
-    plain = read_worlds(folder, 100)
-    assert {one.variant for one in plain} == {"world", "made"}
-    found = read_worlds(with_rows, 100)
+    assert {one.question.database.split()[0] for one in read_worlds(folder)} == {"whole"}
+    found = read_worlds(with_rows)
     assert {one.question.database for one in found} == {
         f"{kind} {len(HABITS) * row + position}" for row, kind in enumerate(KINDS) for position in range(len(HABITS))
     }

@@ -114,7 +114,7 @@ def fitted(
     wanted = problem.wanted(k)
     if not wanted:
         return Selection((), note="there is nothing to choose from" if not len(problem.r) else "")
-    weights = shipped_weights() if weights is None else weights
+    weights = (shipped_weights() if weights is None else weights).for_question(problem.facts)
     plain = posterior(problem, weights) if known is None else known
     likeliest = _positions(plain, int(plain.masks[plain.probability.argmax()]))
     fits = _fits(problem, weights, likeliest)
@@ -289,7 +289,7 @@ def among_promising(
     weights: Weights | None = None,
 ) -> Prepared[SelectionProblem]:
     """The problem over the tables of the best first stage's score, from the evidence on; k of them at least."""
-    weights = shipped_weights() if weights is None else weights
+    weights = (shipped_weights() if weights is None else weights).for_question(found.facts)
     prior = weights.prior(found.signals)
     looked = np.zeros(len(prior)) if found.looked is None else found.looked
     learned, share, examples = np.zeros(len(prior)), 0.0, None

@@ -9,23 +9,22 @@ import numpy as np
 from tagframe.retrieval.methods.posterior import Posterior
 from tagframe.retrieval.problem import LINKED, Floats, SelectionProblem
 
-COMPLETE = ("one", "logit", "size", "entropy", "beyond", "log_tables", "words", "known", "bare", "bare_words")
+COMPLETE = ("one", "logit", "size", "entropy", "beyond", "log_tables", "words", "known")
 """What the chance of a set to be complete is computed from, in order: a constant; the log odds of the posterior's
 chance; the tables of the set; what the posterior doubts (:func:`doubts`); and of the facts of a question those that say
-how much there is to confuse it with, how well the best fits, and whether names are all that is known of one large
-database, as of a warehouse."""
+how much there is to confuse it with, and how well the best fits."""
 
 NAMES = ("one", "sure", "log_tables", "unlinked")
-"""What it is brought down by, in order, where names are all that is known of one database: a constant, the log odds of
-the chance as it is elsewhere, how many tables there are, and how many of the likely ones nothing links to others. The
-databases of a fit say little of another warehouse. With more of the facts the chance holds less well in one that was
-left out."""
+"""What it is brought down by, in order, where names are all that is known of one large database: a constant, the log
+odds of the chance as it is elsewhere, how many tables there are, and how many of the likely ones nothing links to
+others. The databases of a fit say little of another warehouse. With more of the facts the chance holds less well in one
+that was left out."""
 
 ONE_WAY = {"sure": 1, "log_tables": -1, "unlinked": -1}
 """Which way each of these can count at all."""
 
 BARE = 0.5
-"""The share of the tables of one database without a known row, beyond which names are taken to be all that is known."""
+"""The share of tables without a known row, beyond which names are taken to be all that is known."""
 
 _LEAST = 1e-3
 
@@ -67,7 +66,6 @@ def complete_features(contained: Floats, sizes: Floats, facts: Mapping[str, floa
     Returns:
         Shape (sets, len(COMPLETE)).
     """
-    facts = {**facts, "bare_words": facts.get("bare", 0.0) * facts.get("words", 0.0)}
     columns = {"one": np.ones(len(sizes)), "logit": log_odds(contained), "size": sizes}
     return np.stack([columns.get(name, np.full(len(sizes), facts.get(name, 0.0))) for name in COMPLETE], axis=1)
 

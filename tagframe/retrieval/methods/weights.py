@@ -1,10 +1,11 @@
-"""The weights of the default method: fitted by ``python -m tag_bench fit``, and shipped as ``weights.json``."""
+"""The weights of the default method, shipped as ``weights.json``: fitted by ``python -m tag_bench fit``, and those of
+names alone by ``python -m tag_bench fit_names``."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 
@@ -29,16 +30,17 @@ class Weights:
         set: of each of :data:`~tagframe.retrieval.methods.sets.FEATURES`, for the second.
         complete: of each of :data:`~tagframe.retrieval.methods.confidence.COMPLETE`, for the chance that a set holds
             all that is needed; where none is given, it is what the posterior says.
-        names: of each of :data:`~tagframe.retrieval.methods.confidence.NAMES`, for what that chance is at most said to
-            be where names are all that is known of one database; where none is given, it is said as it is.
         fits: of a constant ("one") and of each of :data:`~tagframe.retrieval.signals.FACTS`, for the chance that
             the corpus has what the question asks for; where none is given, it is taken to.
         learned: of each of :data:`tagframe.retrieval.learned.SIGNALS`, of tables, and of
             :data:`tagframe.retrieval.learned.SETS`, and the numbers :data:`tagframe.retrieval.learned.FEW` and
             :data:`tagframe.retrieval.learned.TOLD`; used where statements were learned.
-        seen: of some of what ``complete`` knows the least and the greatest value in the databases without rows that it
-            was fitted on (the fact ``bare``), by name.
+        sure: of each of :data:`~tagframe.retrieval.methods.confidence.NAMES`, for what the chance is at most said to
+            be in one large database without rows; where none is given, it is said as it is.
+        seen: of some of the facts of a question the least and the greatest value in such databases of the fit, by name.
         spread: how far the log odds of a complete set are off in such a database that was left out, as a rule.
+        names: those that are used in place of ``table``, ``set``, ``complete``, ``sure``, ``seen`` and ``spread`` where
+            names are all that is known of most tables; None for the same everywhere.
 
     Raises:
         InvalidArgument: a name that is none of these.
@@ -47,21 +49,28 @@ class Weights:
     table: Mapping[str, float]
     set: Mapping[str, float]
     complete: Mapping[str, float] = field(default_factory=dict)
-    names: Mapping[str, float] = field(default_factory=dict)
     fits: Mapping[str, float] = field(default_factory=dict)
     learned: Mapping[str, float] = field(default_factory=dict)
+    sure: Mapping[str, float] = field(default_factory=dict)
     seen: Mapping[str, Sequence[float]] = field(default_factory=dict)
     spread: float = 0.0
+    names: Weights | None = None
 
     def __post_init__(self) -> None:
         every = (
             (self.table, SIGNALS), (self.set, FEATURES), (self.complete, COMPLETE), (self.fits, ("one", *FACTS)),
-            (self.learned, (*LEARNED, *LEARNED_SETS, *FEW, *TOLD)), (self.names, NAMES),
+            (self.learned, (*LEARNED, *LEARNED_SETS, *FEW, *TOLD)), (self.sure, NAMES),
         )  # fmt: skip
         for given, known in every:
             unknown = sorted(given.keys() - set(known))
             if unknown:
                 raise InvalidArgument(f"no weights are known of {', '.join(map(repr, unknown))}; there are {known}")
+
+    def for_question(self, facts: Mapping[str, float]) -> Weights:
+        """Those for a question of these facts: of names, where no row is known of most tables."""
+        if self.names is None or facts.get("unseen", 0.0) <= BARE:
+            return self
+        return replace(self.names, fits=self.fits, learned=self.learned)
 
     def prior(self, signals: Floats) -> Floats:
         """The first stage's score of each table, of which the best is 0: shape (n,)."""
@@ -94,10 +103,10 @@ class Weights:
         return np.asarray(1 / (1 + np.exp(-features @ np.array([self.complete.get(name, 0.0) for name in COMPLETE]))))
 
     def by_names(self, chance: float, features: Floats) -> float:
-        """What a chance is said to be where names are all that is known: features of shape (len(NAMES),)."""
-        if not self.names:
+        """What a chance is said to be in one large database without rows: features of shape (len(NAMES),)."""
+        if not self.sure:
             return chance
-        return min(chance, _chance(float(features @ np.array([self.names.get(name, 0.0) for name in NAMES]))))
+        return min(chance, _chance(float(features @ np.array([self.sure.get(name, 0.0) for name in NAMES]))))
 
     def unlike(self, facts: Mapping[str, float]) -> bool:
         """Whether a question is asked in a database without rows, and none of the fit had facts like its own."""
@@ -112,8 +121,9 @@ def _chance(logit: float) -> float:
 def read_weights(text: str) -> Weights:
     """The weights in the text of a ``weights.json``."""
     given = json.loads(text)
-    more = {part: given[part] for part in ("complete", "names", "fits", "learned", "seen", "spread") if part in given}
-    return Weights(given["table"], given["set"], **more)
+    given.pop("about", None)
+    names = given.pop("names", None)
+    return Weights(**given, names=None if names is None else Weights(**names))
 
 
 @cache

@@ -1,0 +1,227 @@
+"""``tag_bench fit_names``: fits the weights that are used where names are all that is known of most tables.
+
+Without rows, evidence differs: what values say is gone, and what names say is all there is. So both stages of the
+default method are fitted once more, on questions that are asked of names alone: over the tables of all benchmarks
+(:func:`tag_bench.fit_examples.read_names`), over benchmarks that have no rows, and in worlds that are as warehouses are
+(:mod:`tag_bench.fit_worlds`). A benchmark of one database only teaches its ways, so that none of that kind is among
+what the stages are fitted on.
+
+How sure a set is in one large database is fitted beside that. There are few warehouses to fit on and no two are alike,
+so that few coefficients are fitted, each of which can count one way only. Benchmarks of small databases ask mostly for
+one or two tables, warehouses for more, and a posterior hardly knows how many are needed: questions count by how many
+(:data:`NEEDED`). The honest figures are those of ``left_out``: by what was fitted on the other data sets.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from tag_bench import SpreadCommand
+from tag_bench.data import read_dataset
+from tag_bench.fit import Judged, automatic, fit_confidence, fit_stages, judge, recalls, rounded
+from tag_bench.fit_examples import Example, has_rows, read_examples, read_names
+from tag_bench.fit_stages import fit_logistic
+from tag_bench.fit_worlds import read_worlds
+from tagframe.retrieval.methods.auto import completeness, fitted
+from tagframe.retrieval.methods.confidence import BARE, NAMES, ONE_WAY, doubts, names_features
+from tagframe.retrieval.methods.weights import Weights, read_weights
+from tagframe.retrieval.problem import Floats
+
+SEEN = {"log_tables": (0.0, None), "words": (None, 1.0), "known": (None, 1.0), "entropy": (0.0, None)}
+"""The facts by which it is told whether any database was like one, and the end at which they are of no trouble."""
+
+NEEDED = (0.1, 0.225, 0.225, 0.225, 0.225)
+"""The share of all weight of the questions of each data set that need 1, 2, 3, 4, and 5 tables or more."""
+
+SLACK = 0.1
+"""How far outside of what was seen a fact is taken to be like it, as a share of the range."""
+
+PENALTY = np.where([name == "one" for name in NAMES], 0.0, 1e-2)
+
+FEW = 15
+"""As many questions of a data set that need so many tables count half of what many of them do."""
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A question, and what ``k="auto"`` gave for it.
+
+    Attributes:
+        data: the benchmark's name.
+        world: the variant, and of one that is made its kind.
+        facts: of the question, with :func:`~tagframe.retrieval.methods.confidence.doubts`.
+        chance: of the set, before it is brought down.
+        features: shape (len(NAMES),).
+        is_complete: whether all that is needed was given.
+        needed: how many tables are.
+    """
+
+    data: str
+    world: str
+    facts: dict[str, float]
+    chance: float
+    features: Floats
+    is_complete: bool
+    needed: int
+
+    @classmethod
+    def of(cls, one: Judged, complete: Mapping[str, float]) -> Asked:
+        """The question by the weights of the chance that a set is complete."""
+        example, weights = one.example, replace(one.weights, complete=complete)
+        chosen = fitted(one.problem, None, weights, one.known).indices
+        facts = {**one.problem.facts, **doubts(one.problem, one.known)}
+        chance = completeness(one.problem, one.known, weights, [chosen])[0]
+        gold = example.question.gold
+        return cls(
+            example.data,
+            _world(example),
+            facts,
+            chance,
+            names_features(chance, facts),
+            gold <= {one.ids[position] for position in chosen},
+            len(gold),
+        )
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it is asked in one large database."""
+        return self.facts["bare"] > BARE
+
+
+def fit_alone(examples: Sequence[Example], known: Weights) -> Weights:
+    """Both stages; what no example has anything of weighs what it does elsewhere."""
+    databases: dict[str, set[str]] = defaultdict(set)
+    for one in examples:
+        if one.variant != "made":
+            databases[one.data].add(one.question.database)
+    found = fit_stages([one for one in examples if len(databases[one.data]) > 1])
+    return Weights(_filled(found.table, known.table), _filled(found.set, known.set))
+
+
+def _filled(found: Mapping[str, float], elsewhere: Mapping[str, float]) -> dict[str, float]:
+    return {name: weight or elsewhere.get(name, 0.0) for name, weight in found.items()}
+
+
+def fit_sure(judged: Sequence[Judged], weights: Weights) -> Weights:
+    """The weights with how sure a set is, by questions that they were not fitted on."""
+    complete, _ = fit_confidence(judged)
+    asked = [one for each in judged for one in [Asked.of(each, complete)] if one.is_large]
+    if not asked:
+        return replace(weights, complete=complete)
+    seen = {}
+    for name, (least, most) in SEEN.items():
+        values = [one.facts[name] for one in asked]
+        wide = SLACK * (max(values) - min(values))
+        seen[name] = (min(values) - wide if least is None else least, max(values) + wide if most is None else most)
+    return replace(weights, complete=complete, sure=fit_large(asked), seen=seen, spread=_spread(asked))
+
+
+def fit_large(asked: Sequence[Asked]) -> dict[str, float]:
+    """What the chance is brought down by, by some questions."""
+    needed = [min(one.needed, len(NEEDED)) for one in asked]
+    count = Counter((one.data, number) for one, number in zip(asked, needed, strict=True))
+    weight = [NEEDED[number - 1] / (count[one.data, number] + FEW) for one, number in zip(asked, needed, strict=True)]
+    features, truth = np.array([one.features for one in asked]), np.array([one.is_complete for one in asked])
+    return fit_logistic(features, truth, np.array(weight), NAMES, PENALTY, ONE_WAY)
+
+
+def _spread(asked: Sequence[Asked]) -> float:
+    """How far the log odds of a complete set are off in a data set that was left out, as a rule."""
+    off = []
+    for name in sorted({one.data for one in asked}):
+        mine, others = ([one for one in asked if (one.data == name) is is_mine] for is_mine in (True, False))
+        if others:
+            by_others = fit_large(others)
+            logit = np.array([one.features for one in mine]) @ np.array([by_others[name] for name in NAMES])
+            rows, truth = np.stack([logit, np.ones(len(logit))], axis=1), np.array([one.is_complete for one in mine])
+            off.append(fit_logistic(rows, truth, np.ones(len(truth)), ("off", "one"), fixed={"off": 1.0})["one"])
+    return float(np.sqrt(np.mean(np.square(off)))) if off else 0.0
+
+
+def read_groups(folders: Sequence[Path], questions: int, cache: Path | None) -> dict[str, list[Example]]:
+    """The questions that are asked of names alone, by benchmark."""
+    found: dict[str, list[Example]] = defaultdict(list)
+    for folder in folders:
+        name = folder.resolve().name
+        found[name] += read_worlds(folder, cache)
+        data = read_dataset(folder)
+        if not has_rows(data):
+            is_one = len({question.database for question in data.questions}) == 1
+            found[name] += [one for one in read_examples(folder, questions, cache) if one.variant or not is_one]
+    for example in read_names(folders, questions, cache):
+        found[example.data].append(example)
+    return found
+
+
+@click.command("fit_names", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--data",
+    "folders",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    multiple=True,
+    required=True,
+    help="A folder, or several.",
+)
+@click.option("--questions", type=click.IntRange(min=2), default=300, show_default=True, help="Of each data set.")
+@click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="A folder, as of fit.")
+@click.option(
+    "--weights",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    required=True,
+    help="A weights.json, which they are written into.",
+)
+@click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
+def command(folders: tuple[Path, ...], questions: int, cache: Path | None, weights: Path, output: Any) -> None:
+    """Fit what is chosen, and how surely, where names are all that is known; report it on data it was not fitted on.
+
+    Example: python -m tag_bench fit_names --data spider bird fiben spider2 --weights tagframe/retrieval/weights.json
+    """
+    known = read_weights(weights.read_text(encoding="utf-8"))
+    groups = read_groups(folders, questions, cache)
+
+    def without(name: str) -> list[Example]:
+        return [example for other, group in groups.items() if other != name for example in group]
+
+    out = {name: judge(group, fit_alone(without(name), known)) for name, group in groups.items()}
+    report: dict[str, Any] = {"data": list(groups), "left_out": {}}
+    for name, mine in out.items() if len(out) > 1 else []:
+        others = fit_sure([one for other, group in out.items() if other != name for one in group], known)
+        report["left_out"][name] = {
+            world: {"questions": len(group), **recalls(group), "auto": automatic(group, others)}
+            for world, group in by_world(mine).items()
+        }
+    final = fit_sure([one for group in out.values() for one in group], fit_alone(without(""), known))
+    given = json.loads(weights.read_text(encoding="utf-8"))
+    given["names"] = {
+        **{part: rounded(getattr(final, part)) for part in ("table", "set", "complete", "sure")},
+        "seen": {name: [round(end, 3) for end in ends] for name, ends in final.seen.items()},
+        "spread": round(final.spread, 3),
+    }
+    weights.write_text(json.dumps(given, indent=2) + "\n", encoding="utf-8")
+    report["sure"], report["spread"] = given["names"]["sure"], given["names"]["spread"]
+    json.dump(report, output, indent=2)
+    output.write("\n")
+
+
+def by_world(judged: Sequence[Judged]) -> dict[str, list[Judged]]:
+    """The questions by the kind of world that they are asked in, which is the variant where it is not made."""
+    found: dict[str, list[Judged]] = defaultdict(list)
+    for one in judged:
+        found[_world(one.example)].append(one)
+    return dict(sorted(found.items()))
+
+
+def _world(example: Example) -> str:
+    return example.question.database.split()[0] if example.variant == "made" else example.variant or "pooled"
+
+
+if __name__ == "__main__":
+    command()
