@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tagframe.errors import InvalidArgument
-from tagframe.retrieval.methods.auto import KNOWABLE, Posterior, Weights, fitted, posterior
+from tagframe.retrieval.methods.auto import KNOWABLE, POOL, SURE_OF, Posterior, Weights, fitted, posterior
 from tagframe.retrieval.problem import Examples, RowKind, SelectionProblem
 from tagframe.retrieval.signals import SIGNALS
 
@@ -138,6 +138,13 @@ def test_where_no_row_of_most_tables_is_known_the_weights_of_names_count():
     assert [chosen(unseen) for unseen in (0.0, 0.5, 0.6, 1.0)] == [(0,), (0,), (2,), (2,)]
     there = weights.for_question({"unseen": 1.0})
     assert (there.table, there.fits, there.learned) == (names.table, weights.fits, weights.learned)
+
+
+def test_of_more_tables_than_sets_are_made_of_it_is_no_surer():
+    problem = problem_of([1.0, *np.linspace(0.9, 0.1, 29)])
+    sure = {k: fitted(problem, k, WEIGHTS).confidence for k in (2, SURE_OF, POOL, 20, 30)}
+    assert sure[2] < sure[SURE_OF] < 1
+    assert sure[SURE_OF] == sure[POOL] == sure[20] == sure[30]
 
 
 def test_names_make_nothing_surer():

@@ -39,6 +39,11 @@ POOL = 14
 MOST = 8
 """Tables that ``k="auto"`` gives at most."""
 
+SURE_OF = 10
+"""Tables of a set, the likeliest first, by which it is said how surely it is complete. The posterior takes all that is
+needed to be among :data:`POOL` tables; a set of more than those would be surely complete by it, and in large databases
+without rows a third of them are not."""
+
 PRICE = 0.8
 """What as many tables again as are needed have to add to the chance of a complete set, over the chance of an incomplete
 one that is put up with: .08 where a set is to be complete with a chance of .9. A second table is dear where one is
@@ -217,6 +222,8 @@ def confidence_of(problem: SelectionProblem, known: Posterior, weights: Weights,
     again to what questions like this one tell. Sets are not chosen by that: how sure one is there says little of how
     many tables to give.
     """
+    if not problem.looked.any():
+        tables = tables[:SURE_OF]
     chance = completeness(replace(problem, examples=None), known, weights, [tables])[0]
     facts = {**problem.facts, **doubts(problem, known)}
     if problem.looked.any():
