@@ -125,10 +125,15 @@ def fit_sure(judged: Sequence[Judged], weights: Weights) -> Weights:
 
 
 def fit_large(asked: Sequence[Asked]) -> dict[str, float]:
-    """What the chance is brought down by, by some questions."""
+    """What the chance is brought down by; benchmarks of which all large databases are made count as one together."""
     needed = [min(one.needed, len(NEEDED)) for one in asked]
     count = Counter((one.data, number) for one, number in zip(asked, needed, strict=True))
-    weight = [NEEDED[number - 1] / (count[one.data, number] + FEW) for one, number in zip(asked, needed, strict=True)]
+    real = {one.data for one in asked if one.world == "own"}
+    share = {name: 1.0 if name in real else 1 / len({name for name, _ in count} - real) for name, _ in count}
+    weight = [
+        share[one.data] * NEEDED[number - 1] / (count[one.data, number] + FEW)
+        for one, number in zip(asked, needed, strict=True)
+    ]
     features, truth = np.array([one.features for one in asked]), np.array([one.is_complete for one in asked])
     return fit_logistic(features, truth, np.array(weight), NAMES, PENALTY, ONE_WAY)
 
