@@ -58,8 +58,7 @@ class Asked:
         data: the benchmark's name.
         world: the variant, and of one that is made its kind.
         facts: of the question, with :func:`~tagframe.retrieval.methods.confidence.doubts`.
-        chance: of the set, before it is brought down.
-        features: shape (len(NAMES),).
+        features: of the set, shape (len(NAMES),).
         is_complete: whether all that is needed was given.
         needed: how many tables are.
     """
@@ -67,7 +66,6 @@ class Asked:
     data: str
     world: str
     facts: dict[str, float]
-    chance: float
     features: Floats
     is_complete: bool
     needed: int
@@ -84,7 +82,6 @@ class Asked:
             example.data,
             _world(example),
             facts,
-            chance,
             names_features(chance, facts),
             gold <= {one.ids[position] for position in chosen},
             len(gold),

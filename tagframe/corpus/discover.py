@@ -73,7 +73,8 @@ def discover(path: Path, engine: str | None = None, *, follow_links: bool = Fals
         found = engine_of(path, look_inside=True, csv=csv)
         if found is None:
             raise UnreadableTable(
-                f"{path} is neither SQLite, CSV, Parquet nor a workbook; known endings: {', '.join(SUFFIXES)}"
+                f"{path} is neither SQLite, CSV, Parquet nor a workbook; known endings: {', '.join(SUFFIXES)}; "
+                "a file of CREATE TABLE statements is opened by open_corpus(schema=…)"
             )
         database = path.stem if found.is_database else path.absolute().parent.name or "files"
         return [SourceFile(path.name, database, found)]

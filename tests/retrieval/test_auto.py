@@ -145,6 +145,8 @@ def test_of_more_tables_than_sets_are_made_of_it_is_no_surer():
     sure = {k: fitted(problem, k, WEIGHTS).confidence for k in (2, SURE_OF, POOL, 20, 30)}
     assert sure[2] < sure[SURE_OF] < 1
     assert sure[SURE_OF] == sure[POOL] == sure[20] == sure[30]
+    every = fitted(replace(problem, facts={"log_tables": np.log1p(30)}), 30, WEIGHTS)
+    assert every.confidence == pytest.approx(1.0)
 
 
 def test_names_make_nothing_surer():

@@ -42,7 +42,7 @@ MOST = 8
 SURE_OF = 10
 """Tables of a set, the likeliest first, by which it is said how surely it is complete. The posterior takes all that is
 needed to be among :data:`POOL` tables; a set of more than those would be surely complete by it, and in large databases
-without rows a third of them are not."""
+without rows a third of them are not. All tables that there are have all that there is."""
 
 PRICE = 0.8
 """What as many tables again as are needed have to add to the chance of a complete set, over the chance of an incomplete
@@ -222,7 +222,7 @@ def confidence_of(problem: SelectionProblem, known: Posterior, weights: Weights,
     again to what questions like this one tell. Sets are not chosen by that: how sure one is there says little of how
     many tables to give.
     """
-    if not problem.looked.any():
+    if not problem.looked.any() and math.log1p(len(tables)) < problem.facts.get("log_tables", math.inf):
         tables = tables[:SURE_OF]
     chance = completeness(replace(problem, examples=None), known, weights, [tables])[0]
     facts = {**problem.facts, **doubts(problem, known)}
