@@ -30,13 +30,14 @@ _AGGREGATES = frozenset(
 )
 _AMOUNTS = "revenue revenues sales turnover income spending spendings earnings takings".split()
 _AFTER_HOW = {"much": "total amount", "long": "duration", "old": "age", "tall": "height", "heavy": "weight"}
-MEANT = dict.fromkeys(_AMOUNTS, "total amount") | _AFTER_HOW
+MEANT = dict.fromkeys([*_AMOUNTS, "total"], "total amount") | _AFTER_HOW
 """What numbers are called, as a rule, that are asked for by words which are seldom names of columns."""
 _MEASURES = frozenset(_AMOUNTS) | frozenset(
     "profit profits price prices cost costs salary salaries wage wages duration weight height age".split()
 )
 """What is a number wherever it is asked for."""
 _ON = _BETWEEN | _LINKS | {"and"}
+_PER = frozenset({"per", "by"})
 _COUNTS = frozenset({"number", "count"})
 """What is counted is no column."""
 
@@ -119,6 +120,8 @@ class Question:
         ('revenue', 'price')
         >>> Question.of("What is the income by region, and how long does it take?").measures
         ('income', 'long')
+        >>> Question.of("Total per customer").measures
+        ('Total',)
         """
         content = {word.start: word.text for word in self.content}
         found: list[str] = []
@@ -128,6 +131,8 @@ class Question:
             goes_on = following.start in content and self.text[word.end : following.start].isspace()
             if text in _AGGREGATES:
                 is_open = True
+                if text == "total" and following.text.lower() in _PER:
+                    found.append(word.text)
             elif text in _COUNTS or (text in STOP_WORDS and text not in _ON):
                 is_open = False
             elif word.start in content and not goes_on and (is_open or content[word.start].lower() in _MEASURES):

@@ -107,6 +107,8 @@ def test_a_question_of_stop_words_has_no_words(words):
     ("text", "measures"),
     [
         ("Total revenue per artist", ("revenue",)),
+        ("The total per customer", ("total",)),
+        ("Total number of singers by country", ()),
         ("the average and maximum age of singers", ("age",)),
         ("Which product has the highest unit price, and of which store?", ("price",)),
         ("What is the total number of songs?", ()),
