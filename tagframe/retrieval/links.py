@@ -37,6 +37,7 @@ class _Pairs:
 
     def __init__(self, between: Mapping[Ends, Sequence[KeyPair]]) -> None:
         self.between = between
+        self.scores: dict[int, list[tuple[int, float]]] = {}  # of each table that was asked for
         self.linked: dict[int, list[int]] = defaultdict(list)
         for left, right in sorted(between):
             self.linked[left].append(right)
@@ -145,10 +146,13 @@ class Links:
                     scores[row, position[other]] = score
         return scores
 
-    def of(self, table: int) -> list[tuple[int, float]]:
+    def of(self, table: int) -> Sequence[tuple[int, float]]:
         """The other tables that a table has key pairs with, ascending, and the best score of each."""
         if self._kept is None or self._tables[table].database == self._but:
-            return [(other, evidence_share(keys[0].score)) for other, keys in self._around(table)]
+            known = self._of(self._tables[table].database).scores
+            if table not in known:
+                known[table] = [(other, evidence_share(keys[0].score)) for other, keys in self._around(table)]
+            return known[table]
         part = slice(*self._kept["starts"][table : table + 2].tolist())
         return list(zip(self._kept["others"][part].tolist(), self._kept["scores"][part].tolist(), strict=True))
 
