@@ -79,3 +79,14 @@ def new_figure() -> tuple[Any, Any]:
 
 def _is_command(path: Path) -> bool:
     return _DEFINES_COMMAND.search(path.read_text(encoding="utf-8")) is not None
+
+
+FOLDERS = click.option(
+    "--data",
+    "folders",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    multiple=True,
+    required=True,
+    help="A folder, or several.",
+)
+"""The option that names the benchmarks of a fit."""

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from tqdm.auto import tqdm
 
 import tagframe as tf
-from tag_bench import SpreadCommand
+from tag_bench import FOLDERS, SpreadCommand
 from tag_bench.fit_alone import read_alone
 from tag_bench.fit_examples import Example, read_examples, read_names
 from tag_bench.fit_stages import fit_logistic, fit_sets, fit_tables
@@ -198,14 +198,7 @@ def by_variant(judged: Sequence[Judged]) -> dict[str, list[Judged]]:
 
 
 @click.command("fit", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--data",
-    "folders",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    multiple=True,
-    required=True,
-    help="A folder, or several.",
-)
+@FOLDERS
 @click.option("--questions", type=click.IntRange(min=1), default=300, show_default=True, help="Of each data set.")
 @click.option(
     "--cache",

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from scipy import optimize
 from tqdm.auto import tqdm
 
-from tag_bench import SpreadCommand
+from tag_bench import FOLDERS, SpreadCommand
 from tag_bench.databases import Database, key_scores, read_databases, read_halves, reliability
 from tag_bench.perturbed import HARD, perturbations
 from tagframe.corpus.schema_only import schema_profiles
@@ -153,14 +153,7 @@ def read(folder: Path) -> list[Database]:
 
 
 @click.command("fit_keys", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--data",
-    "folders",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    multiple=True,
-    required=True,
-    help="A folder, or several.",
-)
+@FOLDERS
 @click.option("--weights", type=click.Path(dir_okay=False, path_type=Path), help="Where to write the fitted weights.")
 @click.option("--json", "output", type=click.File("w"), default="-", help="Where the JSON goes; - for standard output.")
 def command(folders: tuple[Path, ...], weights: Path | None, output: Any) -> None:

@@ -23,7 +23,7 @@ import click
 import numpy as np
 from tqdm.auto import tqdm
 
-from tag_bench import SpreadCommand
+from tag_bench import FOLDERS, SpreadCommand
 from tag_bench.data import SEED, Dataset, Question, drawn, in_one_database, read_dataset
 from tag_bench.fit_examples import bare, has_rows
 from tag_bench.fit_stages import minimised
@@ -334,14 +334,7 @@ def recalls(group: Sequence[Case], weights: Weights, sizes: Sequence[int]) -> di
 
 
 @click.command("fit_learned", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--data",
-    "folders",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    multiple=True,
-    required=True,
-    help="A folder, or several.",
-)
+@FOLDERS
 @click.option("--questions", type=click.IntRange(min=10), default=300, show_default=True, help="Of each data set.")
 @click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="A folder for vectors, as of fit.")
 @click.option("-k", "sizes", type=click.IntRange(min=1), multiple=True, default=(5, 10), help="As -k 5 10.")

@@ -24,7 +24,7 @@ from typing import Any
 import click
 import numpy as np
 
-from tag_bench import SpreadCommand
+from tag_bench import FOLDERS, SpreadCommand
 from tag_bench.data import read_dataset
 from tag_bench.fit import Judged, automatic, fit_confidence, fit_stages, judge, recalls, rounded
 from tag_bench.fit_examples import Example, has_rows, read_examples, read_names
@@ -164,14 +164,7 @@ def read_groups(folders: Sequence[Path], questions: int, cache: Path | None) -> 
 
 
 @click.command("fit_names", cls=SpreadCommand, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--data",
-    "folders",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    multiple=True,
-    required=True,
-    help="A folder, or several.",
-)
+@FOLDERS
 @click.option("--questions", type=click.IntRange(min=2), default=300, show_default=True, help="Of each data set.")
 @click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="A folder, as of fit.")
 @click.option(
