@@ -18,27 +18,16 @@ from typing import Any
 import lazy_loader
 
 from tagframe import accessor as accessor  # registers df.tag
-from tagframe.errors import NameUnknown, RenamedName, did_you_mean
-from tagframe.moved import find_moved_modules
-
-__version__ = "0.2.0"
+from tagframe.errors import NameUnknown, did_you_mean
+from tagframe.version import __version__ as __version__
 
 if "dask.dataframe" in sys.modules:
     importlib.import_module("tagframe.dask")  # registers ddf.tag
 
-find_moved_modules()
 _load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-
-_CHANGED = {
-    "asem_filters": "asem_filter takes a list of claims",
-    "sem_filters": "sem_filter takes a list of claims",
-}
-"""A name that was public → what to write instead."""
 
 
 def __getattr__(name: str) -> Any:
-    if name in _CHANGED:
-        raise RenamedName(f"tagframe.{name} is called otherwise now: {_CHANGED[name]}")
     if name in __all__:
         return _load(name)
     if name.startswith(("sem_", "asem_")):  # an operator that somebody else declared, if any

@@ -10,7 +10,7 @@ import difflib
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -49,25 +49,18 @@ class NameUnknown(TagframeError, AttributeError):
     """A name that tagframe, or a frame's ``.tag``, does not have."""
 
 
-def names_of_before(owner: str, names: Mapping[str, str]) -> Callable[[Any, str], Any]:
-    """A ``__getattr__`` for a class that once had other public names; hidden from type checkers, which would take any.
+def suggesting_names(owner: str) -> Callable[[Any, str], Any]:
+    """A ``__getattr__`` that suggests the nearest public name; hidden from type checkers, which would accept any name.
 
     Args:
         owner: what objects of the class are called.
-        names: an old one → what to write instead.
     """
 
     def __getattr__(self: Any, name: str) -> Any:
-        if name in names:
-            raise RenamedName(f"{owner}.{name} is called otherwise now: {names[name]}")
         public = [known for known in dir(self) if not known.startswith("_")]
         raise NameUnknown(f"{owner} has no attribute {name!r}: {did_you_mean(name, public)}")
 
     return __getattr__
-
-
-class RenamedName(TagframeError, AttributeError):
-    """A public name that is called otherwise now; the message says how."""
 
 
 class FactUnknown(TagframeError, AttributeError):
@@ -106,6 +99,10 @@ class ServerGone(CorpusError, ConnectionError):
 
 class UnreadableCatalogue(CorpusError, ValueError):
     """A catalogue file is not one of ours, is of another version, or is damaged."""
+
+
+class OtherVersion(CorpusError, ValueError):
+    """A pickled corpus was written by another version of tagframe."""
 
 
 class UnreadableFacts(CorpusError, ValueError):

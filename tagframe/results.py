@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from tagframe import version as this
 from tagframe.errors import FactUnknown, RowsChanged
 
 KEY = "tagframe"
@@ -83,28 +84,50 @@ class _Token(str):
         return self
 
     def __reduce__(self) -> tuple[Callable[..., _Token], tuple[Any, ...]]:
-        # One row of a frame has the facts of all of them: what is large stays in the process that made it.
-        facts = {name: fact if _is_small(fact) else _Left(name) for name, fact in self.facts.items()}
-        rows = {name: fact if _is_small(fact) else _Left(name) for name, fact in self.row_facts.items()}
-        return _token, (str(self), facts, rows)
+        packed = ({name: _packed(fact) for name, fact in facts.items()} for facts in (self.facts, self.row_facts))
+        return _unpacked, (str(self), this.__version__, *packed)
 
 
 _LARGEST = 32 * 1024
-"""Bytes of a fact that goes along in a pickle."""
+"""Bytes of a fact that goes along in a pickle: one row of a frame has the facts of all of them."""
 
 
 @dataclass(frozen=True)
 class _Left:
-    """Stands for a fact that was too large for a pickle."""
+    """Stands for a fact that a pickle does not have.
 
-    name: str
+    Attributes:
+        why: the fact is not here, and where it is: the end of a sentence.
+    """
+
+    why: str
 
 
-def _is_small(fact: Any) -> bool:
+_TOO_LARGE = _Left("were too large to go along in its pickle: they are known in the process that made the frame")
+
+
+def _packed(fact: Any) -> bytes | _Left:
+    """A fact as bytes, so that a frame of another version can be read without it."""
     try:
-        return len(pickle.dumps(fact)) <= _LARGEST
+        data = pickle.dumps(fact)
     except Exception:  # a fact that does not pickle is no reason why a frame should not
-        return False
+        return _TOO_LARGE
+    return data if len(data) <= _LARGEST else _TOO_LARGE
+
+
+def _unpacked(
+    name: str, version: str, facts: Mapping[str, bytes | _Left], row_facts: Mapping[str, bytes | _Left]
+) -> _Token:
+    """A token from its pickle. The frame is read whichever version wrote it; facts of another version are left out."""
+    other = _Left(f"were pickled by tagframe {version}, and this is {this.__version__}: make the frame again")
+
+    def fact(packed: bytes | _Left) -> Any:
+        if version != this.__version__:
+            return other
+        return packed if isinstance(packed, _Left) else pickle.loads(packed)
+
+    read = ({name: fact(one) for name, one in packed.items()} for packed in (facts, row_facts))
+    return _token(name, *read)
 
 
 def _token(name: str, facts: Mapping[str, Any], row_facts: Mapping[str, tuple[_Witness, Any]]) -> _Token:
@@ -182,11 +205,9 @@ def require(frame: pd.DataFrame, name: str, maker: str) -> Any:
     if fact is None:
         fact = recall_rows(frame, name)
     token = _token_of(frame)
-    if token is not None and any(isinstance(held.get(name), _Left) for held in (token.facts, token.row_facts)):
-        raise FactUnknown(
-            f"the {name} of this frame were too large to go along in its pickle: they are known in the process that "
-            "made the frame"
-        )
+    for held in () if token is None else (token.facts.get(name), token.row_facts.get(name)):
+        if isinstance(held, _Left):
+            raise FactUnknown(f"the {name} of this frame {held.why}")
     if fact is None:
         raise FactUnknown(
             f"this frame has no {name}: it did not come from {maker}, or from an operation that keeps no attrs "

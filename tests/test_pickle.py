@@ -12,7 +12,7 @@ from tag_bench.server import Server
 from tagframe.engines import passwords
 from tagframe.engines.other_servers.connection import Address
 from tagframe.engines.postgres.connection import Server as Server_
-from tagframe.errors import FactUnknown, HiddenColumn, InvalidArgument, NotConfigured
+from tagframe.errors import FactUnknown, HiddenColumn, InvalidArgument, NotConfigured, OtherVersion
 
 
 def again(thing):
@@ -52,6 +52,29 @@ def test_results_know_what_they_knew(live: Server):
     assert again(result).tag.outcomes["outcome"].tolist() == ["answered", "answered"]
     merged = tf.merge({"a": pd.DataFrame({"k": [1, 2], "x": [3, 4]}), "b": pd.DataFrame({"k": [1, 2]})}, on="k")
     assert again(merged).tag.merge_report == merged.tag.merge_report
+
+
+def test_a_corpus_of_another_version_is_refused(festival: tf.Corpus, monkeypatch: pytest.MonkeyPatch):
+    for thing in (festival, festival.retrieve_tables("Which films?", k=1, method="lexical")):
+        pickled = pickle.dumps(thing)
+        with monkeypatch.context() as patch:
+            patch.setattr("tagframe.version.__version__", "9.9.9")
+            with pytest.raises(OtherVersion, match=r"by tagframe 0\.2\.0, and this is 9\.9\.9: open the source"):
+                pickle.loads(pickled)
+
+
+def test_a_frame_of_another_version_is_read_without_its_facts(live: Server, monkeypatch: pytest.MonkeyPatch):
+    merged = tf.merge({"a": pd.DataFrame({"k": [1, 2], "x": [3, 4]}), "b": pd.DataFrame({"k": [1, 2]})}, on="k")
+    answered = tf.sem_map(pd.DataFrame({"n": [1, 2]}), "Say {n}")
+    pickles = [pickle.dumps(merged), pickle.dumps(answered)]
+    monkeypatch.setattr("tagframe.version.__version__", "9.9.9")
+    merged_again, answered_again = map(pickle.loads, pickles)
+    pd.testing.assert_frame_equal(merged_again, merged)
+    pd.testing.assert_frame_equal(answered_again, answered)
+    with pytest.raises(FactUnknown, match=r"pickled by tagframe 0\.2\.0, and this is 9\.9\.9: make the frame again"):
+        _ = merged_again.tag.merge_report
+    with pytest.raises(FactUnknown, match=r"pickled by tagframe 0\.2\.0"):
+        _ = answered_again.tag.outcomes
 
 
 def test_batches_say_why_they_stay_where_they_are(live: Server):

@@ -30,8 +30,7 @@ def project() -> dict[str, Any]:
     return found
 
 
-def test_the_version_is_one():
-    assert project()["version"] == tagframe.__version__
+def test_the_changelog_begins_with_this_version():
     assert f"\n## {tagframe.__version__} (" in (ROOT / "CHANGELOG.md").read_text("utf-8")
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from tagframe.accessor.lotus_keywords import taking_lotus_keywords
-from tagframe.errors import NameUnknown, RenamedName, did_you_mean
+from tagframe.errors import NameUnknown, did_you_mean
 
 FUNCTIONS = {
     "merge": "tagframe.merging",
@@ -24,7 +24,6 @@ FUNCTIONS = {
     "sem_partition_by": "tagframe.lotus",
 }
 """Methods that call a function of their name on the frame → where it is."""
-RENAMED = {"sem_filters": "sem_filter takes a list of claims"}
 """A name that was a method's once → what is written instead."""
 
 
@@ -79,13 +78,10 @@ def _method(name: str, *, quotes: bool) -> Callable[..., Any]:
 
     Raises:
         NameUnknown: there is none of this name.
-        RenamedName: there was.
     """
     from tagframe.operators import OPERATORS
     from tagframe.operators.public_forms import method
 
-    if name in RENAMED:
-        raise RenamedName(f".tag.{name} is called otherwise now: {RENAMED[name]}")
     if name in OPERATORS:
         return taking_lotus_keywords(method(OPERATORS[name], quotes=quotes))
     if quotes or name not in FUNCTIONS:

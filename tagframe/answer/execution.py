@@ -20,7 +20,7 @@ from tagframe.answer.step_models import driver
 from tagframe.config import CallSettings
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.engines.base import SQLLimits
-from tagframe.errors import FactUnknown, names_of_before
+from tagframe.errors import FactUnknown
 from tagframe.operators import OnError, RowsPerCall, Step, run
 from tagframe.operators.outcome import check_on_error
 from tagframe.operators.packing import rows_per_call_of
@@ -116,9 +116,6 @@ class ExecSQL:
         if said := _said_of(done.rows, [self.corpus.profile(table) for table in tables]):
             results.remember(done.rows, descriptions=said)
         return done.rows
-
-    if not TYPE_CHECKING:
-        __getattr__ = names_of_before("exec_sql(corpus)", {"quote": "exec_sql(corpus)(statement, quote=True)"})
 
     def doubts(self, rows: pd.DataFrame, retrieved: RetrievedTables | None = None) -> tuple[Doubt, ...]:
         """What speaks against these rows as an answer; see :func:`tagframe.answer.doubts.doubts_of`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Unpack, overload
+from typing import Any, Literal, Protocol, Unpack, overload
 
 import pandas as pd
 
@@ -15,7 +15,7 @@ from tagframe.answer.metering import as_step, metered
 from tagframe.answer.query_quote import quote_of
 from tagframe.answer.step_models import driver
 from tagframe.config import SearchSettings
-from tagframe.errors import DoubtedAnswer, DoubtWarning, InvalidArgument, LMError, SQLFailed, names_of_before, warn
+from tagframe.errors import DoubtedAnswer, DoubtWarning, InvalidArgument, LMError, SQLFailed, warn
 from tagframe.lm import Quote
 from tagframe.operators import Step, arun, run, run_many
 
@@ -140,9 +140,6 @@ class TAG:
                 return run_many([self.steps(request) for request in requests], driver(), "ask")
             quotes = run_many([self.quoted(request) for request in requests], driver(), "ask")
             return sum((replace(one, query=None) for one in quotes if isinstance(one, Quote)), Quote())
-
-    if not TYPE_CHECKING:
-        __getattr__ = names_of_before("TAG", {"quote": "tag(request, quote=True)"})
 
     def steps(self, request: str) -> Step[Answer]:
         """The three as one step, for the drivers of :mod:`tagframe.operators`."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, overload
 import pandas as pd
 
 from tagframe import results
+from tagframe import version as this
 from tagframe.corpus.catalogue import Contents, IndexedSource
 from tagframe.corpus.descriptions import Described, descriptions_in, facts_said
 from tagframe.corpus.facts import FactStore
@@ -35,29 +36,19 @@ from tagframe.errors import (
     ColumnNotFound,
     HiddenColumn,
     InvalidArgument,
+    OtherVersion,
     SourceNotFound,
     TableNotFound,
     UnreadableTable,
     counted,
     did_you_mean,
-    names_of_before,
+    suggesting_names,
 )
 
 if TYPE_CHECKING:
     from tagframe.accessor.corpus_doors import annotate, forget, learn, retrieve_tables, tools
 
 _LISTED = 20
-_BEFORE = {
-    "column_texts": "tagframe.corpus.documents.column_document(corpus.profile(id), column)",
-    "encode_more": "tagframe.corpus.vectors_of(corpus).encode_more(embedder, texts)",
-    "facts": "tagframe.corpus.facts_of(corpus)",
-    "laid_over": "tagframe.corpus.corpus.laid_over(corpus, under)",
-    "promise_vectors": "tagframe.corpus.vectors_of(corpus).promise(read)",
-    "text": "tagframe.corpus.documents.table_document(corpus.profile(id))",
-    "under": "tagframe.corpus.under(corpus)",
-    "vectors": "tagframe.corpus.corpus_vectors(corpus.profiles, embedder, tagframe.corpus.vectors_of(corpus))",
-    "with_whole": "tagframe.corpus.corpus.with_whole(corpus, whole)",
-}
 
 
 @with_doors
@@ -301,13 +292,23 @@ class Corpus(Shown):
         retrieve_tables = retrieve_tables
         tools = tools
     else:
-        __getattr__ = names_of_before("Corpus", _BEFORE)
+        __getattr__ = suggesting_names("Corpus")
 
     def __getstate__(self) -> dict[str, Any]:
         # A process that it is sent to has nothing to wait for; and of what is hidden it gets nothing.
         known = self._knowledge.known
         state = {**self.__dict__, "_whole": None, "_names": None, "_told": None, "_statements": None}
-        return {**state, "_found": known.without_hidden(self._found), "_origins": self._origins_without_hidden(known)}
+        found, origins = known.without_hidden(self._found), self._origins_without_hidden(known)
+        return {**state, "_found": found, "_origins": origins, "version": this.__version__}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        version = state.pop("version", "of another version")
+        if version != this.__version__:
+            raise OtherVersion(
+                f"this corpus was pickled by tagframe {version}, and this is {this.__version__}: "
+                "open the source again with tagframe.open_corpus"
+            )
+        self.__dict__.update(state)
 
     def _origins_without_hidden(self, known: Knowledge) -> dict[str, Origin]:
         """Where the tables come from; frames, which are all there is of them, without their hidden columns."""

@@ -344,11 +344,7 @@ class KnowledgeStore:
         return {**self.__dict__, "_lock": None, "_here": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        if "known" in state:  # as versions before facts had files of their own wrote it
-            KnowledgeStore.__init__(self, Told.of(state["known"]), None, state["_catalogue"])
-            return
-        sources = state.pop("_places", Sources())  # by the name that they had in 0.2
-        self.__dict__.update({"sources": sources, "_known": None, "_said": set(), **state, "_lock": threading.RLock()})
+        self.__dict__.update(state, _lock=threading.RLock())
 
 
 class _Both(KnowledgeStore):

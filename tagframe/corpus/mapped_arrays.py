@@ -23,8 +23,6 @@ import numpy.typing as npt
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 _MAGIC = "tagframe arrays 2"
-_EARLIER = "tagframe arrays 1"
-"""Of a version whose names no checksum held: such a file is made again."""
 _ALIGNED = 64
 _PIECE = 1 << 20
 
@@ -80,8 +78,6 @@ def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]] | None:
         head = file.readline(_PIECE)
         try:
             said = json.loads(head)
-            if said["magic"] == _EARLIER:
-                return None
             if said["magic"] != _MAGIC or zlib.crc32(said["head"].encode()) != said["crc"]:
                 raise DamagedArrays(f"{path} is damaged where it says what it holds")
             described = json.loads(said["head"])

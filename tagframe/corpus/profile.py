@@ -110,12 +110,6 @@ class ColumnProfile:
     hidden: bool = False
     unprompted: bool = False
 
-    def __setstate__(self, state: list[Any]) -> None:
-        # A pickle of an earlier version has fewer fields.
-        state = [*state, *[False] * (len(self.__slots__) - len(state))]
-        for name, value in zip(self.__slots__, state, strict=True):
-            object.__setattr__(self, name, value)
-
     @property
     def for_models(self) -> bool:
         """Whether models may see its cells."""

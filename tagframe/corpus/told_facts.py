@@ -68,7 +68,7 @@ class Told:
             frozenset(column for column, whom in hidden.items() if whom != MODELS),
             frozenset(column for column, whom in hidden.items() if whom == MODELS),
             tuple(ToldKey(*sides) for sides in joined),
-            # Beside what is said of a table stand the columns that the model saw, but for what 0.2 wrote.
+            # A table's annotation is the text and the columns that the model saw; a column's is the text.
             {of: value if isinstance(value, str) else value[0] for kind, of, value in known if kind == "annotated"},
         )
 
@@ -112,7 +112,7 @@ class Told:
         saw = {
             of[0]
             for of, (value, _) in by_model.items()
-            if len(of) == 1 and of[0] in columns and (isinstance(value, str) or columns[of[0]] & {*value[1]})
+            if len(of) == 1 and of[0] in columns and columns[of[0]] & {*value[1]}
         }
         bare |= {("annotated", of): (None, at + 1e-6) for of, (_, at) in by_model.items() if of[0] in saw}
         return Told({**self.facts, **bare}) if bare else self

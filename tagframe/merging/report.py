@@ -287,14 +287,3 @@ class MergeReport(Public):
         """With its counts."""
         counted = replace(self, made=self.counts)
         return MergeReport, tuple(getattr(counted, field.name) for field in dataclasses.fields(self))
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """From one that was written when the counts were no record of their own."""
-        names = {field.name for field in dataclasses.fields(self)}
-        counts = RowCounts(**{field.name: state[field.name] for field in dataclasses.fields(RowCounts)})
-        MergeReport.__init__(self, made=counts, **{name: state[name] for name in names & {*state}})
-
-
-def _itself(report: MergeReport) -> MergeReport:
-    """What such a one was read by where it had been counted late."""
-    return report

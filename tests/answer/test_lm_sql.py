@@ -15,7 +15,7 @@ from scripted import Scripted, shown_rows
 import tagframe as tf
 from tagframe import results
 from tagframe.answer import Execution
-from tagframe.errors import InvalidArgument, LMError, RenamedName, RowsFailed, SQLFailed, TooManyRowsWarning, UnsafeSQL
+from tagframe.errors import InvalidArgument, LMError, RowsFailed, SQLFailed, TooManyRowsWarning, UnsafeSQL
 from tagframe.lm import Completion, Prompt
 
 FILMS = pd.DataFrame(
@@ -481,14 +481,6 @@ def test_a_statement_that_asks_nothing_costs_nothing_without_a_model(corpus):
     with tf.context(lm=None):
         quote = tf.exec_sql(corpus)("SELECT title FROM films", quote=True)
     assert (quote.calls, quote.dollars, quote.stages) == (0, 0.0, ())
-
-
-def test_old_doors_to_a_quote_name_the_new_one(corpus):
-    execute = tf.exec_sql(corpus, rows_per_call=None)
-    with pytest.raises(RenamedName, match=r"exec_sql\(corpus\)\(statement, quote=True\)"):
-        execute.quote("SELECT 1")
-    with pytest.raises(RenamedName, match=r"tag\(request, quote=True\)"):
-        tf.text2sql(corpus).quote("Which classics?")
 
 
 def test_a_budget_stops_before_the_call_that_would_pass_it(corpus, live):

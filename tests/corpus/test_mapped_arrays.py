@@ -50,13 +50,17 @@ def test_every_byte_counts(tmp_path, position):
         read_arrays(tmp_path / "a")
 
 
-def test_a_file_of_an_earlier_version_is_made_again(tmp_path):
-    (tmp_path / "a").write_bytes(b'{"magic": "tagframe arrays 1"}\n')
-    assert read_arrays(tmp_path / "a") is None
-
-
 @pytest.mark.parametrize(
-    "data", [b"", b"x", b"{}\n", b"[]\n", b"null\n", b'{"magic": "tagframe arrays 2"}\n', bytes(5000)]
+    "data",
+    [
+        b"",
+        b"x",
+        b"{}\n",
+        b"[]\n",
+        b"null\n",
+        b'{"magic": "tagframe arrays 2"}\n',
+        bytes(5000),
+    ],
 )
 def test_what_is_no_such_file(tmp_path, data):
     (tmp_path / "a").write_bytes(data)

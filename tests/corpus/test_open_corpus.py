@@ -17,7 +17,6 @@ from tagframe.errors import (
     ColumnNotFound,
     EmptyCorpus,
     InvalidArgument,
-    RenamedName,
     SourceNotFound,
     TableNotFound,
     UnreadableTable,
@@ -270,15 +269,12 @@ class TestCorpus:
                 corpus[wrong]
 
     def test_a_user_sees_what_is_for_users(self, corpus):
-        """What the rooms above work with stands beside the class, and an old name says where."""
+        """What the rooms above work with stands beside the class."""
         assert [name for name in dir(corpus) if not name.startswith("_")] == [
             "annotate", "describe", "engine", "forget", "hidden", "hide", "ids", "keys", "learn", "learned", "problems",
             "profile", "profiles", "read", "retrieve_tables", "save", "save_facts", "show", "source_table", "subset",
             "tables", "tools", "union", "unprofiled", "whole",
         ]  # fmt: skip
-        for old in ("encode_more", "promise_vectors", "laid_over", "under", "with_whole", "facts", "text"):
-            with pytest.raises(RenamedName, match=rf"Corpus\.{old} is called otherwise now: tagframe\.corpus"):
-                getattr(corpus, old)
         assert not hasattr(corpus, "retreive")
         with pytest.raises(AttributeError, match=r"no attribute 'descrbe'.* did you mean 'describe'"):
             _ = corpus.descrbe
