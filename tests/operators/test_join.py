@@ -380,6 +380,15 @@ def test_the_bound_on_what_is_missed():
     assert most_missed(3, 3, 0.05) == 1.0
 
 
+def test_the_bound_is_that_of_clopper_and_pearson():
+    special = pytest.importorskip("scipy.special")
+    for rows in (1, 2, 7, 100, 20_000, 1_000_000):
+        for missed in {0, 0.3, 0.9 * rows, rows - 0.25, 0.01 * rows, rows / 2}:
+            for delta in (0.5, 0.05, 0.001):
+                expected = special.betaincinv(missed + 1, rows - missed, 1 - delta)
+                assert most_missed(missed, rows, delta) == pytest.approx(expected, rel=1e-6, abs=1e-11)
+
+
 def test_a_limit_asks_few_blocks_and_spreads_over_both_sides():
     both = frame("review", 60, 60)
     lm = model(lambda one, other: number(one) % 2 == number(other) % 2)
