@@ -2,6 +2,7 @@
 
 from . import accessor as accessor
 from . import errors as errors
+from .accessor import tag as tag
 from .answer import TAG as TAG
 from .answer import Answer as Answer
 from .answer import SQLLimits as SQLLimits

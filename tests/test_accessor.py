@@ -287,3 +287,11 @@ def test_the_doors_of_retrieval_show_the_keywords_of_the_function():
         assert not any(f"    {name}: " in str(door.__doc__) for name in gone)
     with pytest.raises(InvalidArgument, match="the frame is it"):
         frame.tag.retrieve_tables("which a?", anchor="a")
+
+
+def test_the_typed_form_is_the_accessor(live):
+    frame = pd.DataFrame({"n": [1, 2]})
+    assert isinstance(tf.tag(frame), type(frame.tag))
+    assert len(tf.tag(frame).sem_filter("{n} is even")) == 2
+    with pytest.raises(InvalidArgument, match=r"tag takes a pandas DataFrame; got Series"):
+        tf.tag(frame["n"])

@@ -22,7 +22,6 @@ from pathlib import Path
 import pandas as pd
 
 import tagframe as tf
-from tagframe.accessor import TagAccessor
 from tagframe.lm import Quote
 
 frame = pd.DataFrame({"city": ["Oslo"], "people": [700_000]})
@@ -55,12 +54,16 @@ async def several() -> None:
         part.head()
 
 
-tag = TagAccessor(frame)
+tag = tf.tag(frame)
 merged: pd.DataFrame = tag.merge(coast, on="city", on_loss="warn")
 found = tag.sem_extract("city", {"country": None}, extract_quotes=True)
 priced: Quote = tag.quote.sem_agg("Describe each {city}")
 tag.merge(coast, on_los="warn")  # wrong
 tag.sem_scor("How large is {city}?")  # wrong
+kept: pd.DataFrame = tf.tag(frame).sem_filter("{city} is on a coast", return_all=True)
+tf.tag(frame).sem_fliter("{city} is on a coast")  # wrong
+tf.tag(frame).sem_filter("{city} is on a coast", retrun_all=True)  # wrong
+tf.tag("cities.csv")  # wrong
 """
 
 
@@ -109,7 +112,7 @@ async def later() -> None:
     await tf.aask("Who ordered twice?", corpus, quot=True)  # wrong
     print((await tf.aask("Who ordered twice?", corpus)).sorces)  # wrong
 """
-SCRIPTS = {"operators": (OPERATORS, 10), "doors": (DOORS, 13)}
+SCRIPTS = {"operators": (OPERATORS, 13), "doors": (DOORS, 13)}
 """A script, and how many of its lines are wrong."""
 
 

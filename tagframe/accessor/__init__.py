@@ -12,6 +12,7 @@ import pandas as pd
 from tagframe import results
 from tagframe.accessor.operator_methods import OperatorMethods, QuoteAccessor
 from tagframe.doors import register_door, with_doors
+from tagframe.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from tagframe.accessor.frame_doors import retrieve_tables
@@ -91,8 +92,25 @@ class TagAccessor(OperatorMethods):
         return QuoteAccessor(self._frame)
 
 
+def tag(frame: pd.DataFrame) -> TagAccessor:
+    """``frame.tag`` for type checkers and editors, which do not know accessors: ``tf.tag(frame).sem_filter(…)``.
+
+    Args:
+        frame: a frame, which is not changed.
+
+    Returns:
+        The same as ``frame.tag``. mypy and pyright report a misspelt operator or keyword, and editors complete.
+
+    Raises:
+        InvalidArgument: it is no frame.
+    """
+    if not isinstance(frame, pd.DataFrame):
+        raise InvalidArgument(f"tag takes a pandas DataFrame; got {type(frame).__name__}")
+    return TagAccessor(frame)
+
+
 for _door in ("annotate", "forget", "learn", "retrieve_tables", "tools"):
     register_door("Corpus", _door, "tagframe.accessor.corpus_doors")
 register_door("TagAccessor", "retrieve_tables", "tagframe.accessor.frame_doors")
 
-__all__ = ["QuoteAccessor", "TagAccessor"]
+__all__ = ["QuoteAccessor", "TagAccessor", "tag"]
