@@ -19,7 +19,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 import tomllib
@@ -115,6 +114,10 @@ def test_examples_print_what_stands_there(page, tmp_path, settings):
         assert comparable(today) == comparable(block["output"] or ""), block["code"]
 
 
+def test_start_needs_no_key():
+    assert [block["code"] for block in examples(ROOT / "docs" / "start.md") if MODEL in block["code"]] == []
+
+
 def test_examples_that_do_not_run_are_counted():
     texts = [page.read_text("utf-8") for page in PAGES]
     marks = [block["needs"] for text in texts for block in BLOCK.finditer(text) if block["needs"]]
@@ -128,7 +131,7 @@ def test_every_fence_of_code_is_an_example_or_marked():
         text = page.read_text("utf-8")
         assert len(re.findall(r"^```(?:python|sh)\b", text, re.M)) == len(BLOCK.findall(text)), page
         others = set(re.findall(r"^```(.+)", text, re.M)) - {"python", "sh", "text"}
-        assert others <= {"sql", "toml", "json"}, page  # a language alone: not everything that reads Markdown takes more
+        assert others <= {"sql", "toml", "json"}, page  # a language alone: with attributes, the site has no fence
 
 
 def test_names_in_the_pages_exist():

@@ -232,7 +232,9 @@ def test_a_browser_opens_every_page(browser, site, address, width):
         lambda asked: asked.failure == "net::ERR_ABORTED" or faults.append((now, f"{asked.url}: {asked.failure}")),
     )
     tab.on("response", lambda answer: answer.status >= 400 and faults.append((now, f"{answer.url}: {answer.status}")))
-    tab.on("request", lambda asked: asked.url.startswith((address, "data:", "blob:")) or faults.append((now, asked.url)))
+    tab.on(
+        "request", lambda asked: asked.url.startswith((address, "data:", "blob:")) or faults.append((now, asked.url))
+    )
     for page in sorted(site.rglob("*.html")):
         now = page.relative_to(site).as_posix()
         tab.goto(f"{address}/{now}", wait_until="networkidle")

@@ -60,7 +60,10 @@ class Forms(griffe.Extension):
         for name in tagframe.__all__:
             if name.startswith(("sem_", "asem_")):
                 pkg["operators.functions"].set_member(name, made(name, getattr(tagframe, name), pkg))
-        for path, owner in (("corpus.corpus.Corpus", tagframe.Corpus), ("accessor.TagAccessor", tagframe.accessor.TagAccessor)):
+        for path, owner in (
+            ("corpus.corpus.Corpus", tagframe.Corpus),
+            ("accessor.TagAccessor", tagframe.accessor.TagAccessor),
+        ):
             for name in dir(owner):
                 is_door = isinstance(inspect.getattr_static(owner, name, None), door)
                 if is_door or not (name.startswith("_") or name in pkg[path].members):
