@@ -178,8 +178,11 @@ def test_every_name_has_its_signature_and_docstring(pages):
         found = pydoc.locate(name)
         if inspect.isfunction(found) or inspect.ismethod(found):
             assert "doc-function" in classes(shown[name]), name
+            first = next(iter(inspect.signature(found).parameters), "")
             parts = {kind: text(part) for part in shown[name] for kind in classes(part)}
             assert f"{name.rpartition('.')[2]}(" in parts["doc-signature"], name
+            if inspect.isclass(pydoc.locate(name.rpartition(".")[0])) and inspect.isfunction(found):
+                assert not re.search(rf"\(\s*{first}\b", parts["doc-signature"]), name
             said, contents = ((inspect.getdoc(found) or "").partition("\n")[0], parts["doc-contents"])
             assert words(said) in words(contents), name
 

@@ -42,6 +42,15 @@ def made(name: str, function: Callable[..., Any], pkg: griffe.Module) -> griffe.
     return read
 
 
+def _as_method(read: griffe.Function) -> griffe.Function:
+    """A method of which its object is no argument, whatever the function calls it."""
+    first = next(iter(read.parameters))
+    assert read.docstring is not None
+    read.docstring.value = re.sub(rf"^    {first.name}: .*\n(?:     .*\n)*", "", read.docstring.value, flags=re.M)
+    first.name = "self"
+    return read
+
+
 def _declared(attribute: griffe.Attribute) -> None:
     """An attribute that ``__init__`` sets: with the type of the parameter of its name, without the expression."""
     assert attribute.parent is not None
@@ -67,7 +76,7 @@ class Forms(griffe.Extension):
             for name in dir(owner):
                 is_door = isinstance(inspect.getattr_static(owner, name, None), door)
                 if is_door or not (name.startswith("_") or name in pkg[path].members):
-                    pkg[path].set_member(name, made(name, getattr(owner, name), pkg))
+                    pkg[path].set_member(name, _as_method(made(name, getattr(owner, name), pkg)))
         for name in tagframe.__all__:
             member = pkg.members[name]
             if member.is_alias and member.is_module and inspect.isroutine(getattr(tagframe, name)):
