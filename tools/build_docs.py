@@ -25,7 +25,8 @@ def told(path: str) -> str:
     """What a name of the reference is, as Markdown: of a class its methods, of a module its classes."""
     found = pydoc.locate(path)
     lines = [f"## `{path.rpartition('.')[2]}{_signature(found)}`", "", inspect.getdoc(found) or ""]
-    for name, member in vars(found).items() if inspect.isclass(found) or inspect.ismodule(found) else ():
+    for name in vars(found) if inspect.isclass(found) or inspect.ismodule(found) else ():
+        member = getattr(found, name, None)  # what a door leads to, too
         ours = inspect.isfunction(member) or (inspect.isclass(member) and member.__module__ == path)
         if ours and not name.startswith("_"):
             lines += ["", f"### `{name}{_signature(member)}`", "", inspect.getdoc(member) or ""]
@@ -35,7 +36,8 @@ def told(path: str) -> str:
 def _signature(found: object) -> str:
     if not inspect.isfunction(found):
         return ""
-    return re.sub(r"(: |-> )'([^']+)'", r"\1\2", str(inspect.signature(found)))  # annotations are texts
+    shown = re.sub(r"(: |-> )'([^']+)'", r"\1\2", str(inspect.signature(found)))  # annotations are texts
+    return re.sub(r"<function (\S+) at 0x\w+>", r"\1", shown)
 
 
 def pages(entries: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:

@@ -18,8 +18,8 @@ import griffe
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 
-def made(name: str, function: Callable[..., Any]) -> griffe.Function:
-    """A function as Griffe has those that it reads."""
+def made(name: str, function: Callable[..., Any], pkg: griffe.Module) -> griffe.Function:
+    """A function as Griffe has those that it reads of the package."""
     signature = inspect.signature(function)
     parameters = [
         griffe.Parameter(
@@ -32,8 +32,32 @@ def made(name: str, function: Callable[..., Any]) -> griffe.Function:
     ]
     returns = None if signature.return_annotation is signature.empty else str(signature.return_annotation)
     read = griffe.Function(name, parameters=griffe.Parameters(*parameters), returns=returns)
-    read.docstring = griffe.Docstring(inspect.getdoc(function) or "", parent=read)
+    assert pkg.docstring is not None
+    read.docstring = griffe.Docstring(
+        inspect.getdoc(function) or "",
+        parent=read,
+        parser=pkg.docstring.parser,
+        parser_options=pkg.docstring.parser_options,
+    )
     return read
+
+
+def _as_method(read: griffe.Function) -> griffe.Function:
+    """A method of which its object is no argument, whatever the function calls it."""
+    first = next(iter(read.parameters))
+    assert read.docstring is not None
+    read.docstring.value = re.sub(rf"^    {first.name}: .*\n(?:     .*\n)*", "", read.docstring.value, flags=re.M)
+    first.name = "self"
+    return read
+
+
+def _declared(attribute: griffe.Attribute) -> None:
+    """An attribute that ``__init__`` sets: with the type of the parameter of its name, without the expression."""
+    assert attribute.parent is not None
+    init = attribute.parent.members.get("__init__")
+    if attribute.annotation is None and isinstance(init, griffe.Function) and attribute.name in init.parameters:
+        attribute.annotation = init.parameters[attribute.name].annotation
+    attribute.value = None
 
 
 class Forms(griffe.Extension):
@@ -41,24 +65,31 @@ class Forms(griffe.Extension):
 
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
         """Add them once the package is read."""
-        tagframe = importlib.import_module("tagframe")
+        tagframe, door = importlib.import_module("tagframe"), importlib.import_module("tagframe.doors").Door
         for name in tagframe.__all__:
             if name.startswith(("sem_", "asem_")):
-                pkg["operators.functions"].set_member(name, made(name, getattr(tagframe, name)))
-        accessor = tagframe.accessor.TagAccessor
-        for name in dir(accessor):
-            if name.startswith(("sem_", "plan_sem_")) or name == "merge":
-                pkg["accessor.TagAccessor"].set_member(name, made(name, getattr(accessor, name)))
-        corpus = pkg["corpus.corpus.Corpus"]
-        for name in dir(tagframe.Corpus):
-            if not name.startswith("_") and name not in corpus.members:
-                corpus.set_member(name, made(name, getattr(tagframe.Corpus, name)))
-        self._as_markdown(pkg)
+                pkg["operators.functions"].set_member(name, made(name, getattr(tagframe, name), pkg))
+        for path, owner in (
+            ("corpus.corpus.Corpus", tagframe.Corpus),
+            ("accessor.TagAccessor", tagframe.accessor.TagAccessor),
+        ):
+            for name in dir(owner):
+                is_door = isinstance(inspect.getattr_static(owner, name, None), door)
+                if is_door or not (name.startswith("_") or name in pkg[path].members):
+                    pkg[path].set_member(name, _as_method(made(name, getattr(owner, name), pkg)))
+        for name in tagframe.__all__:
+            member = pkg.members[name]
+            if member.is_alias and member.is_module and inspect.isroutine(getattr(tagframe, name)):
+                # tagframe.ask is a function of a module of its name: Griffe found the module.
+                pkg.set_member(name, griffe.Alias(name, f"{member.target_path}.{name}", parent=pkg))
+        self._as_read(pkg)
 
-    def _as_markdown(self, found: griffe.Object) -> None:
+    def _as_read(self, found: griffe.Object) -> None:
         for member in found.members.values():
             if not member.is_alias:
-                self._as_markdown(member)
+                self._as_read(member)
+        if found.is_attribute and found.labels == {"instance-attribute"}:
+            _declared(found)
         if found.docstring is not None:
             text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", found.docstring.value).replace("::\n", ":\n")
             text = re.sub(r"  # doctest: \+\w+", "", text)

@@ -151,9 +151,29 @@ def import_answers(store: str | Path, file: str | Path, recorded_by: str | None 
         NotAStore: where ``store`` is a file of another program.
         OSError: where a file cannot be read or written.
     """
+    answers, failed = read_answers(Path(file), recorded_by)
+    with closing(ResponseStore(Path(store).expanduser())) as opened:
+        opened.put_imported(answers)
+        # What was missed with its parameters is answered by a line that holds for all parameters.
+        answered = {key for _, _, key, _ in answers}
+        opened.no_longer_missing(
+            [key for key, body, sample in opened.missing() if _messages_key(body["messages"], sample) in answered]
+        )
+    return Import(len(answers), tuple(failed), dict(Counter(recorder for _, recorder, _, _ in answers)))
+
+
+def read_answers(
+    file: Path, recorded_by: str | None = None
+) -> tuple[list[tuple[str, str, bytes, StoredAnswer]], list[str]]:
+    """The answers (model, recorder, key, answer) of a file as :func:`import_answers` takes it, and the failed requests.
+
+    Raises:
+        InvalidArgument: for a line that is none.
+        OSError: where the file cannot be read.
+    """
     answers: list[tuple[str, str, bytes, StoredAnswer]] = []
     failed = []
-    for number, line in _lines(Path(file)):
+    for number, line in _lines(file):
         try:
             key, answer, model = _read(line)
         except LMRequestFailed:
@@ -163,14 +183,7 @@ def import_answers(store: str | Path, file: str | Path, recorded_by: str | None 
             raise InvalidArgument(f"line {number} of {str(file)!r} is no answer: {error}") from error
         recorder = recorded_by or str(line.get("recorded_by") or model or BY_HAND)
         answers.append((model, recorder, key, answer))
-    with closing(ResponseStore(Path(store).expanduser())) as opened:
-        opened.put_imported(answers)
-        # What was missed with its parameters is answered by a line that holds for all parameters.
-        answered = {key for _, _, key, _ in answers}
-        opened.no_longer_missing(
-            [key for key, body, sample in opened.missing() if _messages_key(body["messages"], sample) in answered]
-        )
-    return Import(len(answers), tuple(failed), dict(Counter(recorder for _, recorder, _, _ in answers)))
+    return answers, failed
 
 
 def recorded_by(store: str | Path) -> dict[str, int]:

@@ -23,8 +23,8 @@ from tagframe.lm.model import LM
 from tagframe.lm.pricing import estimate_tokens, price_of, providers
 from tagframe.lm.prompt import Message, Parameters, Prompt, request_keys
 from tagframe.lm.quote import ASSUMED_SECONDS, Quote, QuoteEnds
-from tagframe.lm.replay import REPLAY
-from tagframe.lm.store import ResponseStore, StoredAnswer, open_store
+from tagframe.lm.replay import REPLAY, open_replayed
+from tagframe.lm.store import ResponseStore, StoredAnswer
 from tagframe.lm.stream import warned
 from tagframe.lm.transport import Reply, Transport
 
@@ -121,7 +121,7 @@ class EmbeddingModel:
         distinct = list(dict.fromkeys(text for text in asked if text))
         lm = current().lm
         replayed = lm.removeprefix(REPLAY) if isinstance(lm, str) and lm.startswith(REPLAY) else None
-        store = self._lm.open_store() if replayed is None else open_store(replayed)
+        store = self._lm.open_store() if replayed is None else open_replayed(replayed)
         vectors = self._stored(distinct, store, anywhere=replayed is not None)
         missing = [text for text in distinct if text not in vectors]
         quotes = _quoted.get()

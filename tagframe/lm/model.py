@@ -18,7 +18,7 @@ from tagframe.lm.pacing import lane_of, rates_of
 from tagframe.lm.pricing import Price, price_of, window_of
 from tagframe.lm.prompt import Accept, Completions, Prompt
 from tagframe.lm.providers import TransportName, connect
-from tagframe.lm.replay import REPLAY, ReplayStream, take
+from tagframe.lm.replay import REPLAY, ReplayStream, open_replayed, take
 from tagframe.lm.retry import RetryPolicy
 from tagframe.lm.store import IMPORTED, ResponseStore, open_store
 from tagframe.lm.stream import Stream, warn_of_store, warned
@@ -44,7 +44,7 @@ class LM:
 
     Args:
         model: a litellm model name (``"openai/gpt-4o-mini"``), or ``"replay:STORE"``, which sends nothing and answers
-            from a response store alone.
+            from a response store alone, or ``"replay:FILE.jsonl"``, from a file of recorded answers.
         api_base: the URL of an OpenAI-compatible server.
         api_key: its key; the provider's environment variable where None.
         timeout: seconds for one request.
@@ -214,7 +214,7 @@ class LM:
             NotAStore: for a file of another program.
         """
         if self.replays:
-            return open_store(self.model.removeprefix(REPLAY))
+            return open_replayed(self.model.removeprefix(REPLAY))
         path = self.settings().store
         if path is None:
             return None

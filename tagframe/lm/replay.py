@@ -1,16 +1,23 @@
-"""``lm="replay:STORE"``: nothing is sent, a store answers, and what it lacks is noted in it."""
+"""``lm="replay:STORE"``: nothing is sent, a store answers, and what it lacks is noted in it.
+
+``lm="replay:FILE.jsonl"`` answers from a file of recorded answers, which stays as it is.
+"""
 
 from __future__ import annotations
 
+import functools
+import os
 import sqlite3
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tagframe.errors import ReplayMiss
+from tagframe.errors import InvalidArgument, ReplayMiss
+from tagframe.lm.batch import read_answers
 from tagframe.lm.call import Arrived, Batch, Job
 from tagframe.lm.prompt import Completion, Label, Parameters, Prompt, Stored, question_in_force, request_keys
-from tagframe.lm.store import ResponseStore, StoredAnswer
-from tagframe.lm.store_schema import labelled
+from tagframe.lm.store import ResponseStore, StoredAnswer, open_store
+from tagframe.lm.store_schema import create, labelled
 from tagframe.lm.stream import Stream
 from tagframe.lm.usage import FAILED_IN_STORE
 
@@ -19,6 +26,52 @@ if TYPE_CHECKING:
 
 REPLAY = "replay:"
 """What a model's name starts with where a store stands in for it."""
+
+
+class RecordedAnswers(ResponseStore):
+    """The answers of a file as :func:`tagframe.lm.import_answers` takes it, in a store in memory.
+
+    Raises:
+        InvalidArgument: for a line that is no answer.
+        OSError: where the file cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        answers, _ = read_answers(path)
+        super().__init__(path)
+        self.put_imported(answers)
+        self._connection.execute("PRAGMA query_only = ON")
+
+    def _open(self) -> sqlite3.Connection:
+        self.read_only = True
+        connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        create(connection)
+        return connection
+
+
+@functools.lru_cache(maxsize=8)
+def _recorded(path: Path, modified: int, size: int) -> RecordedAnswers:
+    """The answers of a file as it is now: it is read again once it was changed."""
+    return RecordedAnswers(path)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_recorded.cache_clear)  # SQLite connections do not survive a fork
+
+
+def open_replayed(name: str) -> ResponseStore:
+    """The store that ``lm="replay:NAME"`` reads: a response store, or a file of recorded answers (``.jsonl``).
+
+    Raises:
+        InvalidArgument: there is no such file of answers, or a line of it is no answer.
+        NotAStore, DamagedStore, OSError, sqlite3.Error: see :class:`~tagframe.lm.store.ResponseStore`.
+    """
+    if not name.endswith(".jsonl"):
+        return open_store(name)
+    path = Path(name).expanduser().resolve()
+    if not path.is_file():
+        raise InvalidArgument(f"no file of recorded answers at {str(path)!r}")
+    return _recorded(path, path.stat().st_mtime_ns, path.stat().st_size)
 
 
 class ReplayStream(Stream):
@@ -96,6 +149,11 @@ def _miss(
     fact = f"{len(missing)} of {asked} prompts have no answer in {str(store.path)!r}"
     if repairs:
         fact += f" ({repairs} of them ask to repair an answer that was rejected)"
+    if isinstance(store, RecordedAnswers):
+        return ReplayMiss(
+            f"{fact}; 'tagframe lm import STORE {store.path}' makes a store of the file, and lm='replay:STORE' notes in"
+            " it what is missing"
+        )
     try:
         store.note_missing(
             (

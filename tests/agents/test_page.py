@@ -26,11 +26,6 @@ from tagframe.joins import accepted_keys
 pytest.importorskip("uvicorn", reason="the extra 'look' is not installed")
 from tagframe.agents import page as look_page
 
-CHROMIUM = Path("/usr/bin/chromium")
-FLAGS = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 MARKUP = "<img src=x onerror=\"document.title='run'\">"
 CELL = "</script><script>document.title='run'</script>"
 SHOP = f"""
@@ -166,17 +161,6 @@ def test_a_port_that_is_taken_is_named(shop: Path):
     port = int(Served(tf.open_corpus(shop)).base.rstrip("/").rpartition(":")[2])
     with pytest.raises(InvalidArgument, match=f"port {port} cannot be had"):
         look_page.look(tf.open_corpus(shop), port)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if not CHROMIUM.exists():
-        pytest.skip(f"there is no browser at {CHROMIUM}")
-    with sync_api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
-        yield running
-        running.close()
 
 
 @contextmanager

@@ -204,6 +204,34 @@ def test_a_store_that_is_none(tmp_path: Path):
         recorded_by(tmp_path / "nothing.db")
 
 
+def test_a_file_of_recorded_answers_is_replayed_and_left_as_it_is(tmp_path: Path):
+    lines: list[dict[str, object]] = [{"messages": prompt.to_dicts(), "answer": "True"} for prompt in ROWS[:4]]
+    file = write(tmp_path / "answers.jsonl", lines)
+    before = file.read_bytes()
+    recorded = LM(f"replay:{file}")
+    assert [done.text for done in recorded.complete(ROWS[:4])] == ["True"] * 4
+    with pytest.raises(ReplayMiss, match=r"1 of 5 prompts .*'tagframe lm import STORE .*answers.jsonl'"):
+        recorded.complete(ROWS)
+    assert file.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["answers.jsonl"]
+
+
+def test_a_file_of_recorded_answers_is_read_again_once_it_was_changed(tmp_path: Path):
+    file = write(tmp_path / "answers.jsonl", [{"messages": ROWS[0].to_dicts(), "answer": "True"}])
+    recorded = LM(f"replay:{file}")
+    assert recorded.complete(ROWS[:1])[0].text == "True"
+    write(file, [{"messages": ROWS[0].to_dicts(), "answer": "False"}])
+    assert recorded.complete(ROWS[:1])[0].text == "False"
+
+
+def test_a_file_of_recorded_answers_that_is_none(tmp_path: Path):
+    with pytest.raises(InvalidArgument, match=r"no file of recorded answers at .*nothing.jsonl"):
+        LM(f"replay:{tmp_path / 'nothing.jsonl'}").complete(ROWS)
+    with pytest.raises(InvalidArgument, match=r"line 1 of .*requests.jsonl' is no answer"):
+        LM(f"replay:{write(tmp_path / 'requests.jsonl', [{'body': {}}])}").complete(ROWS)
+    assert not (tmp_path / "nothing.jsonl").exists()
+
+
 def test_a_replayed_store_that_is_read_only(server: Server, lm: LM, store: Path):
     lm.using(store=store).complete(ROWS)
     from tagframe.lm import open_store
