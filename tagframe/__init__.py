@@ -38,7 +38,7 @@ _CHANGED = {
 
 def __getattr__(name: str) -> Any:
     if name in _CHANGED:
-        raise RenamedName(f"tagframe.{name} is called otherwise now: {_CHANGED[name]}")
+        raise RenamedName(f"tagframe.{name} was renamed: {_CHANGED[name]}")
     if name in __all__:
         return _load(name)
     if name.startswith(("sem_", "asem_")):  # an operator that somebody else declared, if any

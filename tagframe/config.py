@@ -172,33 +172,36 @@ def _are_models(value: Any) -> bool:
 _VALUES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "lm": (
         _is_model,
-        "a model is a name as 'openai/gpt-4o-mini', 'replay:STORE', or a tagframe.lm.LM",
+        "a model must be a name such as 'openai/gpt-4o-mini', 'replay:STORE', or a tagframe.lm.LM",
     ),
-    "api_base": (_is_text, "api_base is a URL as 'http://localhost:8000/v1'"),
-    "api_key": (_is_text, "api_key is a text"),
+    "api_base": (_is_text, "api_base must be a URL such as 'http://localhost:8000/v1'"),
+    "api_key": (_is_text, "api_key must be a text"),
     "embedder": (
         lambda value: _is_path(value) or (hasattr(value, "encode") and not isinstance(value, str)),
-        "embedder is a model's name, a folder, or an object with encode(texts)",
+        "embedder must be a model's name, a folder, or an object with encode(texts)",
     ),
     "corpus": (
         lambda value: hasattr(value, "profiles"),
-        "corpus is a tagframe.Corpus, as tagframe.open_corpus(…) gives it",
+        "corpus must be a tagframe.Corpus, which tagframe.open_corpus(…) returns",
     ),
     "store": (
         _is_path,
-        "store is a file, 'default' for the one in the cache folder, or None for no store",
+        "store must be a file, 'default' for the one in the cache folder, or None for no store",
     ),
-    "budget": (_is_budget, "budget is a number of dollars, 0 or more, or tagframe.lm.Budget(calls=…, tokens=…)"),
-    "concurrency": (_is_count, "concurrency is the number of requests in flight, at least 1"),
-    "rpm": (_is_rate, "rpm is the requests a minute, above 0, or None for no limit"),
-    "tpm": (_is_rate, "tpm is the tokens a minute, above 0, or None for no limit"),
-    "context_window": (_is_count, "context_window is a number of tokens, at least 1"),
+    "budget": (_is_budget, "budget must be a number of dollars, 0 or more, or tagframe.lm.Budget(calls=…, tokens=…)"),
+    "concurrency": (_is_count, "concurrency must be the number of requests in flight, at least 1"),
+    "rpm": (_is_rate, "rpm must be a number of requests per minute above 0, or None for no limit"),
+    "tpm": (_is_rate, "tpm must be a number of tokens per minute above 0, or None for no limit"),
+    "context_window": (_is_count, "context_window must be a number of tokens, at least 1"),
     "lm_for": (
         _are_models,
-        f"lm_for holds a model (a name, or a tagframe.lm.LM) for steps of {', '.join(map(repr, STEPS))} and operators"
-        " as 'sem_filter'",
+        f"lm_for must map steps ({', '.join(map(repr, STEPS))}) and operators such as 'sem_filter' to models (a name, "
+        "or a tagframe.lm.LM)",
     ),
-    "progress": (lambda value: isinstance(value, bool), "progress is True, False, or None for bars where they show"),
+    "progress": (
+        lambda value: isinstance(value, bool),
+        "progress must be True, False, or None for bars in a terminal or a notebook",
+    ),
 }
 
 
@@ -213,7 +216,7 @@ def checked(changes: Mapping[str, Any]) -> dict[str, Any]:
         if name not in NAMES:
             raise InvalidArgument(f"no setting {name!r} in {did_you_mean(name, NAMES)}")
         if name == "lm_for" and isinstance(value, Mapping) and "sem_filters" in value:
-            raise InvalidArgument("lm_for names 'sem_filters', which is sem_filter, which takes a list of claims, now")
+            raise InvalidArgument("lm_for names 'sem_filters': use 'sem_filter', which takes a list of claims")
         fits, says = _VALUES[name]
         if (value is None and name == "concurrency") or (value is not None and not fits(value)):
             shown = shown_path(value) if isinstance(value, str | os.PathLike) else repr(value)
@@ -319,8 +322,8 @@ def _refuse_connection(given: Mapping[str, Any], lm: Any) -> None:
     connection = [name for name in ("api_base", "api_key") if given.get(name) is not None]
     if connection and not isinstance(lm, str | None):
         raise InvalidArgument(
-            f"{connection[0]} belongs to the connection that an LM object has already: LM(…, {connection[0]}=…), or"
-            " name the model"
+            f"{connection[0]} cannot be given beside an LM object, which has its own connection: use "
+            f"LM(…, {connection[0]}=…), or give the model by name"
         )
 
 

@@ -59,7 +59,7 @@ def names_of_before(owner: str, names: Mapping[str, str]) -> Callable[[Any, str]
 
     def __getattr__(self: Any, name: str) -> Any:
         if name in names:
-            raise RenamedName(f"{owner}.{name} is called otherwise now: {names[name]}")
+            raise RenamedName(f"{owner}.{name} was renamed: {names[name]}")
         public = [known for known in dir(self) if not known.startswith("_")]
         raise NameUnknown(f"{owner} has no attribute {name!r}: {did_you_mean(name, public)}")
 
@@ -485,7 +485,7 @@ def shown_path(source: object) -> str:
     """A path as messages show it; what may be a mistyped URL is not shown, as it may hold a server's password.
 
     >>> print(shown_path("data/loans.csv"), shown_path("postgresql:/ada:secret@host/bank"))
-    'data/loans.csv' (not shown: it may be a server's URL, with a password; one is postgresql://user:password@host/database)
+    'data/loans.csv' (not shown: it may be a server's URL with a password, like postgresql://user:password@host/database)
     """
     text = str(source)
     if (
@@ -494,7 +494,7 @@ def shown_path(source: object) -> str:
         or ("@" in text and ":" in text)
         or "password" in text.lower()
     ):
-        return "(not shown: it may be a server's URL, with a password; one is postgresql://user:password@host/database)"
+        return "(not shown: it may be a server's URL with a password, like postgresql://user:password@host/database)"
     return repr(text)
 
 

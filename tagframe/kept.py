@@ -10,13 +10,14 @@ import platformdirs
 
 from tagframe.errors import InvalidArgument, did_you_mean
 
+_TOLD = "facts"
 _WHAT = {
     "catalogues": "profiles and vectors of the tables that were opened, with samples of their cells",
-    "rows": "vectors of rows, for sem_search and its like",
-    "responses.db": "answers of models, which were paid for; `tagframe lm purge` removes some of them",
+    "rows": "vectors of rows, for sem_search and similar operators",
+    "responses.db": "answers of models, which cost money; `tagframe lm purge` removes some of them",
     "encoders": "the encoder's files",
+    _TOLD: "what you told tagframe about your data, such as hidden columns",
 }
-_TOLD = "facts"
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,8 @@ def kept_files() -> list[Kept]:
         if path.name.endswith(("-wal", "-shm", "-journal")):
             continue  # of the database whose name they begin with
         files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path, *_beside(path)]
-        what = "what was told of the data, such as hidden columns" if path.name == _TOLD else _WHAT.get(path.name, "")
-        found.append(Kept(path.name, path, sum(file.stat().st_size for file in files), len(files), what))
+        size = sum(file.stat().st_size for file in files)
+        found.append(Kept(path.name, path, size, len(files), _WHAT.get(path.name, "")))
     return found
 
 
@@ -63,8 +64,8 @@ def remove_kept(name: str) -> None:
         raise InvalidArgument(f"nothing called {name!r} is kept: {did_you_mean(name, held)}")
     if name == _TOLD:
         raise InvalidArgument(
-            f"{held[name]} holds what was told of the data: without it, hidden columns are shown again. Whoever wants "
-            "that removes the folder by hand"
+            f"{held[name]} holds what you told tagframe about your data. Without it, hidden columns are shown again. "
+            "To remove it anyway, delete the folder by hand"
         )
     if held[name].is_dir():
         shutil.rmtree(held[name])

@@ -51,16 +51,16 @@ class _Witness:
     def objection(self, frame: pd.DataFrame) -> str:
         """Why the rows are not the same, or ""; columns that were added or dropped do not matter."""
         if len(frame) != len(self.index):
-            return f"it had {len(self.index):,} rows then and has {len(frame):,} now"
+            return f"this one has {len(frame):,} rows instead of {len(self.index):,}"
         if not frame.index.equals(self.index):
-            return "its index is another now"
+            return "this one has another index"
         now = frame.iloc[_positions(len(frame))]
         for label in self.sample.columns.intersection(now.columns):
             then, cells = self.sample[label], now[label]
             if isinstance(then, pd.Series) and not then.equals(cells):
-                return f"the cells of its column {label!r} are others now, as after sorting"
+                return f"this one has other cells in column {label!r}, for example because it was sorted"
         if len(self.sample.columns) and not self.sample.columns.isin(now.columns).any():
-            return "none of its columns is left"
+            return "this one has none of its columns"
         return ""
 
 
@@ -160,7 +160,7 @@ def recall_rows(frame: pd.DataFrame, name: str) -> Any | None:
     objection = witness.objection(frame)
     if objection:
         raise RowsChanged(
-            f"this frame has no {name} of its own: they name rows of the frame that it was taken from, and "
+            f"this frame has no {name} of its own: they belong to the rows of the frame that it was taken from, and "
             f"{objection}; read .tag.{name} of that frame"
         )
     return fact
@@ -184,12 +184,11 @@ def require(frame: pd.DataFrame, name: str, maker: str) -> Any:
     token = _token_of(frame)
     if token is not None and any(isinstance(held.get(name), _Left) for held in (token.facts, token.row_facts)):
         raise FactUnknown(
-            f"the {name} of this frame were too large to go along in its pickle: they are known in the process that "
-            "made the frame"
+            f"the {name} of this frame were too large for its pickle; only the process that made the frame has them"
         )
     if fact is None:
         raise FactUnknown(
-            f"this frame has no {name}: it did not come from {maker}, or from an operation that keeps no attrs "
-            "(merge or concat with other frames); read it of the frame that did"
+            f"this frame has no {name}: it does not come from {maker}, or an operation in between dropped its attrs "
+            f"(merge or concat with other frames); read it from the frame that {maker} returned"
         )
     return fact

@@ -95,7 +95,7 @@ def alternative_lines(plan: JoinPlan) -> list[str]:
         new = [step for step in other.steps if step.key not in mine]
         old = [step for step in plan.steps if step.key not in theirs]
         instead = f" instead of {named(old)}" if old else ""
-        as_sure = ", as sure" if other in plan.ambiguous else ""
+        as_sure = ", equally likely" if other in plan.ambiguous else ""
         chance = min(step.score for step in new or other.steps)
         lines.append(f"{named(new or other.steps)}{instead} ({chance:.2f}{as_sure})")
     return lines
@@ -137,7 +137,7 @@ def found_text(found: RetrievedTables, plan: JoinPlan | None) -> str:
 
 def left_out_lines(plan: JoinPlan) -> list[str]:
     """A line for each table that a plan left out."""
-    return [f"without {table}, which is doubtful and would only repeat rows" for table in plan.left_out]
+    return [f"left out {table}: low confidence, and it would only repeat rows" for table in plan.left_out]
 
 
 def _filled(reasons: Sequence[str], indent: int) -> list[str]:

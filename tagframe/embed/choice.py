@@ -38,7 +38,8 @@ class _ObjectEmbedder:
             vectors = np.asarray(self.model.encode(distinct), dtype=np.float32)
         if vectors.ndim != 2 or len(vectors) != len(distinct):
             raise InvalidArgument(
-                f"{self.name}: encode gives an array of shape (n, d); got {vectors.shape} for {len(distinct)} texts"
+                f"{self.name}: encode must return an array of shape (n, d); got {vectors.shape} for "
+                f"{len(distinct)} texts"
             )
         row = {text: number for number, text in enumerate(distinct)}
         result: npt.NDArray[np.float32] = unit(vectors).astype(np.float32)[[row[text] for text in texts]]
@@ -73,7 +74,7 @@ def get_embedder(settings: Settings | None = None) -> Embedder | None:
         return wanted
     if not callable(getattr(wanted, "encode", None)):
         raise InvalidArgument(
-            f"embedder is a model's name, a folder, or an object with encode(texts); got {wanted!r} of type "
+            f"embedder must be a model's name, a folder, or an object with encode(texts); got {wanted!r} of type "
             f"{type(wanted).__name__}"
         )
     with _lock:
@@ -90,8 +91,8 @@ def _named(wanted: str | Path, settings: Settings) -> Embedder:
     if of_provider:
         if Path(wanted).expanduser().is_dir():
             raise InvalidArgument(
-                f"embedder={wanted!r} is a folder here, and a model of the provider {str(wanted).partition('/')[0]!r}:"
-                f" say './{wanted}' for the folder, or tagframe.lm.EmbeddingModel({wanted!r}) for the provider's"
+                f"embedder={wanted!r} is a folder here and also a model of {str(wanted).partition('/')[0]!r}: write "
+                f"'./{wanted}' for the folder, or tagframe.lm.EmbeddingModel({wanted!r}) for the model"
             )
         connection = _connection(str(wanted), settings)
     key = (str(wanted), *connection)
@@ -126,5 +127,5 @@ def _default() -> Embedder | None:
     try:
         return default_model()
     except EmbedderNotFound as error:
-        warn(f"tables are found by their words only, not by meaning: {error}", EmbedderWarning)
+        warn(f"tables are matched by words only, not by meaning: {error}", EmbedderWarning)
         return None

@@ -141,11 +141,11 @@ def distinct_of(texts: Sequence[str]) -> list[str]:
         InvalidArgument: one text in place of a list, or something that is no text.
     """
     if isinstance(texts, str):
-        raise InvalidArgument(f"texts is a list of texts; got the text {texts!r}, say [{texts!r}]")
+        raise InvalidArgument(f"texts must be a list; got the single text {texts!r}: write [{texts!r}]")
     distinct = list(dict.fromkeys(texts))
     for text in distinct:
         if not isinstance(text, str):
-            raise InvalidArgument(f"texts are texts; got {text!r} of type {type(text).__name__}")
+            raise InvalidArgument(f"texts must hold strings; got {text!r} of type {type(text).__name__}")
     return distinct
 
 

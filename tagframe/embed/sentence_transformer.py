@@ -89,9 +89,9 @@ class SentenceTransformerEmbedder(LocalEmbedder):
     def _loaded(self) -> Any:
         if importlib.util.find_spec("sentence_transformers") is None:
             raise EmbedderNotFound(
-                f"the embedding model {self._source!r} is run by sentence-transformers, which is not installed: pip "
-                'install "tagframe[sentence-transformers]"; embedder="openai/text-embedding-3-small" asks a provider, '
-                "and None stands for the default, which needs neither"
+                f"the embedding model {self._source!r} needs sentence-transformers, which is not installed: pip "
+                'install "tagframe[sentence-transformers]". Neither embedder="openai/text-embedding-3-small" (a '
+                "provider's model) nor embedder=None (the default model) needs it"
             )
         try:
             with quiet(*_LOGGERS):
@@ -109,8 +109,8 @@ class SentenceTransformerEmbedder(LocalEmbedder):
         except Exception as error:
             reason = str(error).strip().splitlines() or [type(error).__name__]
             raise EmbedderNotFound(
-                f"the embedding model {self._source!r} cannot be loaded: {reason[0]}; name a folder, a model that can"
-                ' be downloaded, or one of a provider as "openai/text-embedding-3-small"'
+                f"the embedding model {self._source!r} cannot be loaded: {reason[0]}; give a folder, a model that can"
+                ' be downloaded, or a provider\'s model such as "openai/text-embedding-3-small"'
             ) from error
 
 

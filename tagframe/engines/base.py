@@ -157,7 +157,7 @@ class SQLLimits:
             if isinstance(value, bool) or not isinstance(value, kinds) or not value >= least:
                 kind = "a whole number" if kinds is int else "a number"
                 unit = " of megabytes" if name == "memory" else ""
-                raise InvalidArgument(f"SQLLimits({name}=…) is {kind}{unit}, at least {least}; got {value!r}")
+                raise InvalidArgument(f"SQLLimits({name}=…) must be {kind}{unit}, at least {least}; got {value!r}")
 
 
 _LEAST_MEMORY = 64

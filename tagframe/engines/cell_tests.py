@@ -199,7 +199,7 @@ def fitting(column: pd.Series, asked: CellTest | Callable[[pd.Series], Any]) -> 
         return fits(column, asked)
     found = pd.array(np.asarray(asked(column), dtype=object), dtype="boolean")
     if len(found) != len(column):
-        raise InvalidArgument(f"a function in where= gives a boolean for each of {len(column)} rows; got {len(found)}")
+        raise InvalidArgument(f"a function in where= must return {len(column)} booleans, one per row; got {len(found)}")
     return found.to_numpy(dtype=bool, na_value=False)
 
 

@@ -66,15 +66,15 @@ def read_batches(
         InvalidArgument: another argument has a value that it cannot have.
     """
     if isinstance(columns, str):
-        raise InvalidArgument(f"columns is a list of names; got the text {columns!r}, say [{columns!r}]")
+        raise InvalidArgument(f"columns must be a list of names; got the text {columns!r}: write [{columns!r}]")
     if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
-        raise InvalidArgument(f"rows is the number of rows of a batch, at least 1; got {rows!r}")
+        raise InvalidArgument(f"rows must be the number of rows of a batch, at least 1; got {rows!r}")
     if where is not None and not isinstance(where, Mapping):
-        raise InvalidArgument(f"where is a mapping from columns to values; got {where!r}")
+        raise InvalidArgument(f"where must be a mapping from columns to values; got {where!r}")
     base, files = _files(source)
     kinds = {_kind(file) for file in files}
     if len(kinds) > 1:
-        raise UnreadableTable(f"{source} has Parquet and CSV files: read them one after the other, as {base}/*.parquet")
+        raise UnreadableTable(f"{source} has Parquet and CSV files: read each kind by itself, such as {base}/*.parquet")
     read = _ParquetRows(base, files) if kinds == {"parquet"} else _CSVRows(base, files)
     asked = {name: value if callable(value) else test_of(("", name), value) for name, value in (where or {}).items()}
     for column in (*(columns or ()), *asked):
@@ -147,7 +147,7 @@ def _files(source: str | os.PathLike[str]) -> tuple[Path, list[Path]]:
     if path.is_dir():
         if (path / "_delta_log").is_dir() or (path / "metadata").is_dir():
             raise UnreadableTable(
-                f"{path} is a Delta or Iceberg table, of whose files some may not count: read it by tf.open_corpus"
+                f"{path} is a Delta or Iceberg table, some of whose files may be outdated: open it with tf.open_corpus"
             )
         found, base = sorted(file for file in path.rglob("*") if _is_shown(file.relative_to(path))), path
     else:
@@ -247,8 +247,8 @@ class _CSVRows:
         partitioned = next((file for file in files if any("=" in part for part in file.relative_to(base).parts)), None)
         if partitioned is not None:
             raise UnreadableTable(
-                f"{partitioned} is in a folder whose name tells a value, which is read of Parquet files only here; "
-                "tf.open_corpus reads such CSV files by DuckDB"
+                f"{partitioned} is in a folder whose name holds a column's value. Only Parquet files may be in such "
+                "folders here; tf.open_corpus reads such CSV files with DuckDB"
             )
         self._heads = {file: CSVEngine(file).shapes()[0].columns for file in files}
         self._options = {file: csv_options(file) for file in files}

@@ -163,11 +163,11 @@ def told_of_csv(csv: Mapping[str, Any] | None) -> str:
     if csv is None:
         return ""
     if not isinstance(csv, Mapping):
-        raise InvalidArgument(f"csv= is a mapping such as {{'decimal': ','}}; got {csv!r}")
+        raise InvalidArgument(f"csv= must be a mapping such as {{'decimal': ','}}; got {csv!r}")
     for name in csv:
         if name not in CSV_OPTIONS:
             raise InvalidArgument(
-                f"csv= takes options of pandas.read_csv that say how a file is written; {name!r} is none of them: "
+                f"csv= takes options of pandas.read_csv that say how a file is written; {name!r} is not one of them: "
                 + did_you_mean(str(name), sorted(CSV_OPTIONS))
             )
     try:
@@ -175,7 +175,7 @@ def told_of_csv(csv: Mapping[str, Any] | None) -> str:
             return repr(dict(sorted(csv.items())))
     except (ValueError, SyntaxError):
         pass  # a function, say, which no catalogue can remember
-    raise InvalidArgument(f"csv= takes texts, numbers, lists and dictionaries of them; got {csv!r}")
+    raise InvalidArgument(f"values in csv= must be texts, numbers, or lists or dictionaries of them; got {csv!r}")
 
 
 def told_before(stamp: Stamp | None) -> str:
@@ -419,7 +419,7 @@ class WorkbookEngine(_File):
             )
         except ImportError as error:
             raise UnreadableTable(
-                f"{self.path} is a workbook, which python-calamine reads: pip install 'tagframe[excel]'"
+                f"{self.path} is a workbook; reading it needs python-calamine: pip install 'tagframe[excel]'"
             ) from error
         except Exception as error:  # calamine has exceptions of its own for files that are damaged or encrypted
             raise UnreadableTable(f"{self.path} cannot be read as a workbook: {error}") from error

@@ -42,7 +42,7 @@ class Bounds:
         if not self.hold(path):
             raise UnreadableTable(
                 f"{path} leads out of {self.folder}, to {os.path.realpath(path)}: tf.open_corpus(…, follow_links=True) "
-                "reads what is elsewhere"
+                "follows such links"
             )
 
     def _is_inside(self, path: Path) -> bool:

@@ -90,7 +90,7 @@ def frame_engines(
         if not dot:
             database, table = default_database, name
         if not database or not table:
-            raise InvalidArgument(f"a frame's name is 'table' or 'database.table'; got {name!r}")
+            raise InvalidArgument(f"a frame's name must be 'table' or 'database.table'; got {name!r}")
         tables = databases.setdefault(database, {})
         if table in tables:
             raise InvalidArgument(f"two frames are called {database}.{table}: {tables[table]!r} and {name!r}")
@@ -101,13 +101,13 @@ def frame_engines(
 
 def _check_frame(name: Any, frame: Any) -> None:
     if not isinstance(name, str):
-        raise InvalidArgument(f"a frame's name is text; got {name!r} of type {type(name).__name__}")
+        raise InvalidArgument(f"a frame's name must be text; got {name!r} of type {type(name).__name__}")
     if not isinstance(frame, pd.DataFrame):
         raise InvalidArgument(f"{name!r} is a {type(frame).__name__}, not a pandas.DataFrame")
     if isinstance(frame.columns, pd.MultiIndex):
         raise InvalidArgument(
-            f"the columns of {name!r} are a MultiIndex of {frame.columns.nlevels} levels; flatten them first, as with "
-            "frame.columns = ['_'.join(map(str, levels)) for levels in frame.columns]"
+            f"the columns of {name!r} are a MultiIndex of {frame.columns.nlevels} levels; flatten them first, for "
+            "example with frame.columns = ['_'.join(map(str, levels)) for levels in frame.columns]"
         )
     names = pd.Index([str(column) for column in frame.columns], dtype=object)
     twice = names[names.duplicated()].unique().tolist()
@@ -124,8 +124,8 @@ def _with_levels(name: str, frame: pd.DataFrame) -> pd.DataFrame:
         return frame
     if None in frame.index.names:
         raise InvalidArgument(
-            f"the index of {name!r} has levels without a name, {list(frame.index.names)}: name them, by "
-            "frame.index.set_names, or drop them, by frame.reset_index(drop=True)"
+            f"the index of {name!r} has levels without a name, {list(frame.index.names)}: name them with "
+            "frame.index.set_names, or drop them with frame.reset_index(drop=True)"
         )
     levels = list(map(str, frame.index.names))
     columns = list(map(str, frame.columns))
@@ -134,8 +134,8 @@ def _with_levels(name: str, frame: pd.DataFrame) -> pd.DataFrame:
         is_twice = levels.index(level) != number
         if is_twice or (level in columns and not values.equals(pd.Index(frame.iloc[:, columns.index(level)]))):
             raise InvalidArgument(
-                f"{name!r} has an index level {level!r} and a column or another level of that name, of unlike values: "
-                "rename one, as by frame.rename_axis('other')"
+                f"{name!r} has an index level {level!r} and a column or another level of the same name, with different "
+                "values: rename one, for example with frame.rename_axis('other')"
             )
     new = [number for number, level in enumerate(levels) if level not in columns]
     found = frame.reset_index(new) if new else frame

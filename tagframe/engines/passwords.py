@@ -32,7 +32,7 @@ def with_password(url: str, source: PasswordFrom) -> str:
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     user, at, _ = authority.rpartition("@")
     if not at or ":" in user:
-        raise InvalidArgument("password_from= goes with a URL that names a user and no password, scheme://user@host/…")
+        raise InvalidArgument("password_from= needs a URL with a user and without a password: scheme://user@host/…")
     return f"{scheme}://{user}:{urllib.parse.quote(_ask(source), safe='')}{rest[len(user) :]}"
 
 
@@ -42,7 +42,7 @@ def _ask(source: PasswordFrom) -> str:
     try:
         return os.environ[source]
     except KeyError:
-        raise NotConfigured(f"the password is to be read from ${source}, and no such variable is set") from None
+        raise NotConfigured(f"the password should come from ${source}, but that variable is not set") from None
 
 
 def keep(identity: str, password: str) -> None:

@@ -65,8 +65,8 @@ def engine_of(file: Path, *, look_inside: bool = False, csv: str = "") -> Engine
 
 
 NO_URL = (
-    "a server is given as postgresql://user:password@host:port/database, or dialect+driver://…; what was given is no "
-    "such URL and no file, and it is not shown, as a password may be in it"
+    "a server is given as postgresql://user:password@host:port/database, or dialect+driver://…; what was given is "
+    "neither such a URL nor a file. It is not shown, because it may contain a password"
 )
 
 
@@ -96,8 +96,8 @@ def server_of(url: str, schemas: Sequence[str] | None, password_from: PasswordFr
         raise InvalidArgument(NO_URL)
     if scheme in ADDRESSES:
         raise InvalidArgument(
-            f"files at {scheme}:// are not read where they are. Copy the folder and open the copy, as fsspec does: "
-            f"fsspec.filesystem({scheme!r}).get(address, 'data/', recursive=True); or give frames by name, as "
+            f"files at {scheme}:// are not read remotely. Copy the folder and open the copy, for example with fsspec: "
+            f"fsspec.filesystem({scheme!r}).get(address, 'data/', recursive=True); or give frames by name: "
             f"{{'sales': pandas.read_parquet(address)}}"
         )
     url = url.strip()

@@ -159,7 +159,7 @@ def check_names(what: str, names: Iterable[str], fold: Callable[[str], str]) -> 
         other = first.setdefault(fold(name), name)
         if other != name:
             raise SQLFailed(
-                f"the {what} {other!r} and {name!r} have one name in SQL, where case does not count: rename one"
+                f"the {what} {other!r} and {name!r} have the same name in SQL, which ignores case: rename one"
             )
 
 

@@ -176,7 +176,7 @@ class _Plain(pickle.Unpickler):
     """Reads numbers, texts, bytes and tuples: the process is not trusted with anything that could do something."""
 
     def find_class(self, module: str, name: str) -> Any:
-        raise pickle.UnpicklingError(f"{module}.{name} is no plain value")
+        raise pickle.UnpicklingError(f"{module}.{name} is not a plain value")
 
 
 def plain(block: protocol.Block) -> Any:
@@ -188,7 +188,7 @@ def plain(block: protocol.Block) -> Any:
     try:
         return _Plain(io.BytesIO(block)).load()
     except pickle.UnpicklingError as error:
-        raise SQLFailed(f"the process that ran the SQL gave no plain answer: {error}") from error
+        raise SQLFailed(f"the process that ran the SQL sent an answer that is not plain data: {error}") from error
 
 
 class Pool:
@@ -311,7 +311,7 @@ def answered(
     if state == protocol.REFUSED:
         raise UnsafeSQL(f"{title} refused the SQL: {reason}: {shown}")
     if state == protocol.UNREADABLE:
-        raise UnreadableTable(f"the SQL cannot be answered: {reason}; tagframe.open_corpus looks again")
+        raise UnreadableTable(f"the SQL cannot be run: {reason}; call tagframe.open_corpus again")
     if state == protocol.NO_COLUMN:
         hint = " (text stands in single quotes)" if f'"{reason}"' in statement.sql else ""
         reason = f"no such column: {reason}{hint} in {did_you_mean(reason.rpartition('.')[2], said[1])}"

@@ -113,7 +113,7 @@ def read_block(stream: IO[bytes]) -> Block:
     size = read_exactly(stream, 8)
     block = read_exactly(stream, int.from_bytes(size, "big"))
     if len(size) < 8 or len(block) < int.from_bytes(size, "big"):
-        raise EOFError("the other side has gone")
+        raise EOFError("the other process has ended")
     return block
 
 

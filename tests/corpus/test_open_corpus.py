@@ -203,7 +203,7 @@ class TestFrames:
             ({"t": pd.DataFrame([[1, 2]], columns=[1, "1"])}, "more than one column called '1'"),
             ({"t": pd.DataFrame([[1]], columns=pd.MultiIndex.from_tuples([("a", "b")]))}, "MultiIndex of 2 levels"),
             ({"t": pd.Series([1])}, "'t' is a Series, not a pandas.DataFrame"),
-            ({1: pd.DataFrame({"a": [1]})}, "a frame's name is text; got 1"),
+            ({1: pd.DataFrame({"a": [1]})}, "a frame's name must be text; got 1"),
             ({"": pd.DataFrame({"a": [1]})}, "'table' or 'database.table'; got ''"),
             ({"bank.": pd.DataFrame({"a": [1]})}, "got 'bank.'"),
             ({"t": pd.DataFrame({"a": [1]}), "frames.t": pd.DataFrame({"a": [1]})}, "two frames are called frames.t"),
@@ -277,7 +277,7 @@ class TestCorpus:
             "tables", "tools", "union", "unprofiled", "whole",
         ]  # fmt: skip
         for old in ("encode_more", "promise_vectors", "laid_over", "under", "with_whole", "facts", "text"):
-            with pytest.raises(RenamedName, match=rf"Corpus\.{old} is called otherwise now: tagframe\.corpus"):
+            with pytest.raises(RenamedName, match=rf"Corpus\.{old} was renamed: tagframe\.corpus"):
                 getattr(corpus, old)
         assert not hasattr(corpus, "retreive")
         with pytest.raises(AttributeError, match=r"no attribute 'descrbe'.* did you mean 'describe'"):

@@ -105,7 +105,7 @@ def test_only_the_schemas_that_are_asked_for(database):
         tf.open_corpus(url, schemas="stock")
     with pytest.raises(InvalidArgument, match="server's schemas"):
         tf.open_corpus({"a": pd.DataFrame({"x": [1]})}, schemas=["stock"])
-    with pytest.raises(InvalidArgument, match="no source is read from nosuch"):
+    with pytest.raises(InvalidArgument, match="cannot read from nosuch"):
         tf.open_corpus("nosuch://a@b/c")
 
 

@@ -233,8 +233,8 @@ def named_errors(*tables: LakeTable) -> Iterator[None]:
             for file in table.files:
                 if not os.path.exists(file):
                     raise UnreadableTable(
-                        f"table {table.called!r} cannot be read: {file} is not there any more; tagframe.open_corpus "
-                        "looks again"
+                        f"table {table.called!r} cannot be read: {file} no longer exists; call tagframe.open_corpus "
+                        "again"
                     ) from error
         names = ", ".join(repr(table.called) for table in tables)
         named = next((file for table in tables for file in table.files if file in str(error)), "")

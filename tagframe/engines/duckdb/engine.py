@@ -185,8 +185,8 @@ def folder_engine(folder: Path, *, asked: bool, follow_links: bool) -> LakeEngin
         for table in tables:
             if table.gathered:
                 warn(
-                    f"{table.place} is one table of several files ({table.format}), which DuckDB reads: "
-                    "pip install 'tagframe[duckdb]'; its files are taken for tables of their own",
+                    f"{table.place} is one table in several files ({table.format}). Reading it as one needs DuckDB: "
+                    "pip install 'tagframe[duckdb]'. Without it, each file is a table of its own",
                     UnreadableTableWarning,
                 )
         return None

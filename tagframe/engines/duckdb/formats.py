@@ -56,7 +56,7 @@ def _check_location(location: str, bounds: Bounds) -> None:
     """
     scheme, separator, rest = location.partition("://")
     if separator and scheme != "file":
-        raise UnreadableTable(f"it names {location}, and only what is on this machine is read: copy the table here")
+        raise UnreadableTable(f"it refers to {location}, but only files on this machine are read: copy the table here")
     bounds.check(bounds.folder / (rest if separator else location))
 
 
@@ -76,8 +76,8 @@ def _delta(path: Path, bounds: Bounds) -> Logged:
             return _delta_by_itself(delta)
         if odd:
             raise UnreadableTable(
-                f"{path} is a Delta table with {', '.join(sorted(odd))}, which deltalake does not read; write it anew "
-                "without, or open a copy as Parquet"
+                f"{path} is a Delta table with {', '.join(sorted(odd))}, which deltalake cannot read: rewrite it "
+                "without them, or open a copy in Parquet format"
             )
         dataset = delta.to_pyarrow_dataset()
     except (MissingExtra, KeyboardInterrupt, SystemExit):

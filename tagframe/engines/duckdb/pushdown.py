@@ -70,7 +70,7 @@ class LakePushdown(SampledValues):
             names = [name for owner, name in self._types if owner == table]
             raise ColumnNotFound(
                 f"{table!r} of {self._opened[table].table.place} has no column {column!r} any more: "
-                f"{did_you_mean(column, names)}; tagframe.open_corpus looks again"
+                f"{did_you_mean(column, names)}; call tagframe.open_corpus again"
             )
         return found
 

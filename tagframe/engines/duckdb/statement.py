@@ -147,7 +147,7 @@ class _Sent:
 
         unknown = set(names) - set(self.schema.names)
         if unknown:
-            raise SQLFailed(f"the process that runs the SQL asks for columns that it may not see: {sorted(unknown)}")
+            raise SQLFailed(f"the process that runs the SQL asked for columns that it must not read: {sorted(unknown)}")
         if isinstance(self._source, pa.Table):
             batches = self._source.select(list(names)).to_batches()
         else:
@@ -179,7 +179,7 @@ def _supply(sent: Mapping[str, _Sent]) -> Supply:
             return next(scans[what], b"")
         except (OSError, pa.ArrowException) as error:
             raise UnreadableTable(
-                f"the SQL cannot be answered: {str(error).splitlines()[0]}; a file may be gone or damaged"
+                f"the SQL cannot be run: {str(error).splitlines()[0]}; a file may be missing or damaged"
             ) from error
 
     return answer

@@ -101,7 +101,7 @@ def need_duckdb(what: str) -> None:
         MissingExtra: it is not.
     """
     if not has_duckdb():
-        raise MissingExtra(f"{what} is read by DuckDB, which is not installed: pip install 'tagframe[duckdb]'")
+        raise MissingExtra(f"{what} needs DuckDB, which is not installed: pip install 'tagframe[duckdb]'")
 
 
 def lake_tables(folder: Path, *, asked: bool = False, follow_links: bool = False) -> list[LakeTable]:
@@ -171,7 +171,7 @@ def _is_data(file: Path, folder: Path) -> bool:
 def _format_of(path: Path, files: Sequence[Path]) -> Format:
     formats = {FORMATS[file.suffix.lower()] for file in files}
     if len(formats) > 1:
-        raise UnreadableTable(f"{path} has files of several kinds, {', '.join(sorted(formats))}, which are no table")
+        raise UnreadableTable(f"{path} is not one table: it has files of several kinds, {', '.join(sorted(formats))}")
     return formats.pop()
 
 
@@ -202,9 +202,7 @@ def table_of_pattern(pattern: str, *, follow_links: bool = False) -> tuple[Path,
     base = base.absolute()
     files = [file for file in found if file.suffix.lower() in FORMATS and file.is_file()]
     if not files:
-        raise SourceNotFound(
-            f"no file that holds a table is found by {shown_path(pattern)}; looked for {', '.join(FORMATS)}"
-        )
+        raise SourceNotFound(f"no file with a table matches {shown_path(pattern)}; looked for {', '.join(FORMATS)}")
     bounds = Bounds(base, follow_links=follow_links)
     for file in files:
         bounds.check(file.absolute())

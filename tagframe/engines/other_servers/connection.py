@@ -55,14 +55,14 @@ class Address:
         try:
             import sqlalchemy as sa
         except ImportError as error:
-            raise MissingExtra(f'{scheme}:// is read through SQLAlchemy: pip install "tagframe[sqlalchemy]"') from error
+            raise MissingExtra(f'reading {scheme}:// needs SQLAlchemy: pip install "tagframe[sqlalchemy]"') from error
         try:
             parsed = sa.make_url(url)
             parsed.get_dialect()
         except sa.exc.NoSuchModuleError:
             raise InvalidArgument(
-                f"no source is read from {scheme.partition('+')[0]}://…: SQLAlchemy has no such dialect or driver (a "
-                "package may bring it)"
+                f"cannot read from {scheme.partition('+')[0]}://…: SQLAlchemy has no such dialect or driver (a package "
+                "may provide it)"
             ) from None
         except (sa.exc.ArgumentError, ValueError):
             raise InvalidArgument(_NO_URL) from None
@@ -104,11 +104,11 @@ class Address:
                 except ImportError as error:
                     raise MissingExtra(
                         f"the driver of {self.identity} is not installed ({error}): install it with pip, or name "
-                        "another one in the URL, as mysql+pymysql://…"
+                        "another one in the URL, such as mysql+pymysql://…"
                     ) from error
                 except (sa.exc.ArgumentError, ValueError, TypeError):
                     raise InvalidArgument(
-                        f"an option after the ? in the URL of {self.identity} has a value that its driver does not take"
+                        f"an option after the ? in the URL of {self.identity} has a value that its driver rejects"
                     ) from None
             return _pools[self.url]
 
@@ -131,13 +131,13 @@ class Address:
             raise ServerGone(f"{self.identity} cannot be reached: {self._said(error)}") from None
         except (TypeError, ValueError):  # a driver that does not know an option, or its value
             raise InvalidArgument(
-                f"the driver of {self.identity} does not take the options after the ? in its URL"
+                f"the driver of {self.identity} does not accept the options after the ? in its URL"
             ) from None
         try:
             yield connection
         except sa.exc.SQLAlchemyError as error:
             if isinstance(error, sa.exc.DBAPIError) and error.connection_invalidated:
-                raise ServerGone(f"{self.identity} went away while {what} was read: {self._said(error)}") from None
+                raise ServerGone(f"lost {self.identity} while reading {what}: {self._said(error)}") from None
             raise UnreadableTable(f"{what} of {self.identity} cannot be read: {self._said(error)}") from None
         finally:
             connection.close()

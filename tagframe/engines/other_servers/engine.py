@@ -205,7 +205,7 @@ class OtherServerEngine(RowsOnly):
             found = shape_of(connection, name)
         if found is None:
             raise UnreadableTable(
-                f"table {name!r} is not in {self.identity} any more, or was renamed; tagframe.open_corpus looks again"
+                f"table {name!r} is no longer in {self.identity}, or was renamed; call tagframe.open_corpus again"
             )
         return ServerTable(found[1], found[0])
 

@@ -34,7 +34,7 @@ class ServerTable:
         if name not in self.shape.columns:
             raise ColumnNotFound(
                 f"{self.shape.name!r} has no column {name!r} any more: {did_you_mean(name, self.shape.columns)}; "
-                "tagframe.open_corpus looks again"
+                "call tagframe.open_corpus again"
             )
         column: sa.ColumnElement[Any] = self.selectable.c[name]
         return column

@@ -63,7 +63,7 @@ def bounded(words: Sequence[Word], bounds: Bounds, shown: str) -> str:
     """
     text = " ".join(_bounded(words, bounds))
     if len(text) > _LONGEST:
-        raise SQLFailed(f"the SQL has functions that make texts too deep in one another: {shown}")
+        raise SQLFailed(f"the SQL nests functions that make texts too deeply: {shown}")
     return text
 
 

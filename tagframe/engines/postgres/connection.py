@@ -35,7 +35,7 @@ _LONG = 6
 """A value of so many letters is in no message by chance."""
 _KEYWORDS = {"postgresql", "postgres"}
 _WITHOUT_PASSWORD = (
-    ". A pickle of a corpus has no password: set PGPASSWORD or TAGFRAME_PASSWORD where it is read, or open the corpus "
+    ". A pickle of a corpus has no password: set PGPASSWORD or TAGFRAME_PASSWORD to load it, or open the corpus "
     "with password_from="
 )
 
@@ -272,14 +272,14 @@ def named(error: Exception, server: Server, what: str = "") -> Exception:
     said = server.without_options(without_cells(state, _words(error)))
     if not state or state.startswith("08") or state in ("57P01", "57P02", "57P03", "53300"):
         return ServerGone(
-            f"{server.identity} cannot be reached, or went away: {said}. What is done is kept; the same call again "
-            f"connects anew{_WITHOUT_PASSWORD if 'password' in said else ''}"
+            f"{server.identity} cannot be reached, or the connection was lost: {said}. Finished work is kept; the same "
+            f"call connects again{_WITHOUT_PASSWORD if 'password' in said else ''}"
         )
     about = f"{what} of {server.identity}" if what else server.identity
     if state == "57014":
         return TookTooLong(f"{about} was not read to the end: {said}")
     if state in ("42P01", "42703", "3F000"):
-        return UnreadableTable(f"{about} is not as it was: {said}. tagframe.open_corpus looks at it again")
+        return UnreadableTable(f"{about} has changed: {said}. Call tagframe.open_corpus again")
     return UnreadableTable(f"{about} cannot be read: {said}")
 
 

@@ -117,7 +117,7 @@ class PostgresEngine(EngineDefaults):
             if not log:
                 raise UnreadableTable(
                     f"{self.identity} has no extension pg_stat_statements, which counts the statements that are run: "
-                    "shared_preload_libraries names it, and CREATE EXTENSION pg_stat_statements makes it"
+                    "add it to shared_preload_libraries, then run CREATE EXTENSION pg_stat_statements"
                 )
             rows = held.rows(_RAN.format(**log[0]), "pg_stat_statements")
         return ((row["query"], int(row["calls"])) for row in rows)
@@ -267,8 +267,7 @@ class PostgresEngine(EngineDefaults):
         for table in tables:
             if table not in found:
                 raise UnreadableTable(
-                    f"table {table!r} is not in {self.identity} any more, or was renamed; tagframe.open_corpus looks "
-                    "again"
+                    f"table {table!r} is no longer in {self.identity}, or was renamed; call tagframe.open_corpus again"
                 )
         return found
 
@@ -285,7 +284,7 @@ class PostgresEngine(EngineDefaults):
             if name not in known:
                 raise ColumnNotFound(
                     f"{table.key!r} of {self.identity} has no column {name!r} any more: {did_you_mean(name, known)}; "
-                    "tagframe.open_corpus looks again"
+                    "call tagframe.open_corpus again"
                 )
         return [known[name] for name in names]
 

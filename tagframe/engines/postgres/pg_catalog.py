@@ -272,8 +272,8 @@ def closed_to(held: Held, schemas: Sequence[str] | None) -> list[str]:
             for row in tables
         ),
         *(
-            f"column {row['column']!r} of {table_key(row['schema'], row['name'])}: a role that is no superuser made a "
-            f"function that casts its type, {row['type']}, and to read it would run that"
+            f"column {row['column']!r} of {table_key(row['schema'], row['name'])}: a role that is not a superuser "
+            f"made a function that casts its type, {row['type']}, and reading the column would run that function"
             for row in columns
         ),
     ]

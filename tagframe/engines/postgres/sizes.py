@@ -239,20 +239,20 @@ class Sizes:
         bound = int(min(left / work.bounded if work.bounded else left, memory / 8))
         if self._total.steps > _MOST_STEPS:
             raise SQLFailed(
-                f"the SQL computes {self._total.steps:.0f} times with numbers that may have thousands of digits, and "
-                f"{_MOST_STEPS} times at most may it: {shown}; CAST(… AS double precision) before it computes faster"
+                f"the SQL computes {self._total.steps:.0f} times with numbers that may have thousands of digits; at "
+                f"most {_MOST_STEPS} times are allowed: {shown}; CAST(… AS double precision) first makes it faster"
             )
         if bound < 2 * CELL or self._total.nodes > _MOST_NODES:
             raise SQLFailed(
-                f"the SQL makes texts of texts that it made, more than memory is there for: {shown}. What is put "
-                "together (||, concat, repeat, …) is best put together once"
+                f"the SQL builds texts from texts that it built, and needs too much memory: {shown}. Put texts "
+                "together (||, concat, repeat, …) only once"
             )
         return bound
 
     def _add(self, made: Made) -> None:
         self._total = _together([self._total, made])
         if self._total.nodes > _MOST_NODES or self._total.work.flat > 2**60:
-            raise SQLFailed("the SQL has subqueries inside of subqueries whose columns are named too often")
+            raise SQLFailed("the SQL nests subqueries whose columns are used too often")
 
     def _query(self, query: exp.Expr, scope: _Scope) -> _Rows:
         scope = self._with(query, scope)
@@ -300,9 +300,7 @@ class Sizes:
         grown_columns = []
         for (own, start), (_, made) in zip(first.columns, step.columns, strict=False):
             if made.size.own > 1:
-                raise SQLFailed(
-                    f"the SQL makes column {own!r} of {name!r} several times as long with each step of WITH RECURSIVE"
-                )
+                raise SQLFailed(f"each step of WITH RECURSIVE makes column {own!r} of {name!r} several times as long")
             longer = Size(made.size.flat, made.size.bounded).times(100)
             grown_columns.append((own, Made(start.size + longer, Size(), 1.0)))
         return _Rows(grown_columns, first.named)

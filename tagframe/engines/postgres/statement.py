@@ -175,7 +175,7 @@ def _judged(statement: UntrustedStatement, memory: int) -> tuple[exp.Query, int]
             if isinstance(kind.this, exp.Interval):
                 name = "interval"
             if name not in _TYPES and kind.sql(dialect="postgres") not in _OTHER_TYPES:
-                raise UnsafeSQL(f"the type {kind.sql(dialect='postgres')} may not be named in a SELECT: {shown}")
+                raise UnsafeSQL(f"the type {kind.sql(dialect='postgres')} is not allowed in a SELECT: {shown}")
         return tree, Sizes(tree).bound(memory, shown)
     except SqlglotError as error:
         raise UnsafeSQL(f"the SQL does not parse: {str(error).splitlines()[0]}; statement: {shown}") from error
@@ -300,34 +300,34 @@ def plain_words(sql: str, schemas: Collection[str] = ()) -> list[Word]:
         is_name, is_text = kind == TokenType.IDENTIFIER, kind == TokenType.STRING
         if is_text:
             if not (text.startswith("'") and text.endswith("'")):
-                raise UnsafeSQL(f"texts are written in single quotes, not as {text[:20]!r}: {shown}")
+                raise UnsafeSQL(f"write texts in single quotes, not as {text[:20]!r}: {shown}")
         elif is_name:
             if not (text.startswith('"') and text.endswith('"')):
-                raise UnsafeSQL(f"names are written in double quotes, not as {text[:20]!r}: {shown}")
+                raise UnsafeSQL(f"write names in double quotes, not as {text[:20]!r}: {shown}")
         elif not (
             all(word.replace("_", "a").isalnum() for word in words)  # ORDER BY is one
             or all(sign in "+-*/%^<>=~!@#&|.,:()[]" for sign in text)
             or _is_number(text)
         ):
-            raise UnsafeSQL(f"{text[:20]!r} may not stand in a SELECT that a model wrote: {shown}")
+            raise UnsafeSQL(f"{text[:20]!r} is not allowed in a SELECT that a model wrote: {shown}")
         word = token.text.lower() if is_name else words[-1] if words else ""
         after = tokens[at + 1].token_type if at + 1 < len(tokens) else None
         if not is_text and after == TokenType.DOT and word in schemas:
             raise UnsafeSQL(
-                f"tables go by their names, without a schema, as {token.text!r} is; where a table has that name too, "
-                f"give it another one with AS: {shown}"
+                f"write table names without a schema such as {token.text!r}; if a table has that name too, give it "
+                f"another one with AS: {shown}"
             )
         if not is_text and word.startswith("pg_"):
-            raise UnsafeSQL(f"{token.text!r} is the server's own, and may not be named: {shown}")
+            raise UnsafeSQL(f"{token.text!r} belongs to the server and must not be used: {shown}")
         if not (is_name or is_text or _REFUSED.isdisjoint(words)):
-            raise UnsafeSQL(f"{text.upper()} may not stand in a SELECT that a model wrote: {shown}")
+            raise UnsafeSQL(f"{text.upper()} is not allowed in a SELECT that a model wrote: {shown}")
         is_called = after == TokenType.L_PAREN
         is_word = is_name or (not is_text and text[:1].replace("_", "a").isalpha())
         may_be_called = word in _FUNCTIONS or (not is_name and word in _GRAMMAR)
         if is_called and is_word and not may_be_called and not _is_alias(tokens, at):
-            raise UnsafeSQL(f"the function {token.text!r} may not run in a SELECT that a model wrote: {shown}")
+            raise UnsafeSQL(f"the function {token.text!r} is not allowed in a SELECT that a model wrote: {shown}")
         if is_called and word == "array" and not is_name:
-            raise UnsafeSQL(f"ARRAY(SELECT …) may not stand there; array_agg(…) gives the same: {shown}")
+            raise UnsafeSQL(f"ARRAY(SELECT …) is not allowed; array_agg(…) gives the same: {shown}")
         literal = token.text if is_text or kind == TokenType.NUMBER else None
         found.append(Word(text, "" if literal is not None else word, literal))
     return found
@@ -477,7 +477,7 @@ def _named_errors(
         if state == "57014":
             raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds, by the server: {shown}") from error
         if _TOO_WIDE in reason:
-            raise SQLFailed(f"{passes} a row is of more than {limits.memory // _RESULT_SHARE} MB: {shown}") from None
+            raise SQLFailed(f"{passes} a row has more than {limits.memory // _RESULT_SHARE} MB: {shown}") from None
         if TOO_LARGE in reason:
             raise SQLFailed(f"{passes} a text that it makes, or all of them together, is too large: {shown}") from None
         if state == "53400":
