@@ -5,8 +5,8 @@
 >>> found = corpus.tables.tag.retrieve_tables("Which female account holders have a gold card?")  # doctest: +SKIP
 >>> found.merge().tag.sem_filter("{district} is in Bohemia")  # doctest: +SKIP
 
-Importing this module registers ``df.tag`` and loads nothing heavier than pandas; rooms load at first use. Its
-public names stand in ``__init__.pyi``, once.
+Importing this module registers ``df.tag`` and loads nothing heavier than pandas; rooms load at first use. Its public
+names are listed once, in ``__init__.pyi``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CHANGED = {
     "asem_filters": "asem_filter takes a list of claims",
     "sem_filters": "sem_filter takes a list of claims",
 }
-"""A name that was public → what to write instead."""
+"""A former public name → what to write instead."""
 
 
 def __getattr__(name: str) -> Any:

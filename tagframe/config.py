@@ -1,11 +1,11 @@
-"""Settings: what model, which corpus, how many requests at once.
+"""Settings: which model, which corpus, how many requests at once.
 
-The value of a setting is found, in this order, in the keyword of a call, in the nearest ``with tagframe.context(…)``,
-in ``tagframe.configure(…)``, in the environment (``TAGFRAME_LM``, ``TAGFRAME_API_BASE``, ``TAGFRAME_STORE``), and last
-in the defaults of :class:`Settings`.
+The value of a setting comes from the first of these places that has one: the keyword of a call, the nearest ``with
+tagframe.context(…)``, ``tagframe.configure(…)``, the environment (``TAGFRAME_LM``, ``TAGFRAME_API_BASE``,
+``TAGFRAME_STORE``), and the defaults of :class:`Settings`.
 
 A value means the same in all of them. None is a value: ``store=None`` is no store, ``budget=None`` no budget,
-``lm=None`` no model. What is not given is left to the next layer.
+``lm=None`` no model. A setting that is not given is left to the next place.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ DEFAULT_STORE = "default"
 
 
 class Dollars(float):
-    """A budget that was given as a number: one account, which everything under that setting draws on.
+    """A budget that was given as a number: one account for everything under that setting.
 
-    It is opened where the number is given: by a call for that call, by a ``context`` for its block, by ``configure``
-    for all that follows.
+    It is opened where the number is given: in a call for that call, in a ``context`` for its block, in ``configure``
+    for all later calls.
 
     Attributes:
         account: the :class:`~tagframe.lm.Budget`, made at first use.
@@ -52,24 +52,24 @@ class Settings:
     Attributes:
         lm: a litellm model name (``"openai/gpt-4o-mini"``), ``"replay:STORE"``, or an :class:`~tagframe.lm.LM`.
         api_base: the URL of an OpenAI-compatible server, ending in ``/v1`` as a rule.
-        api_key: its key; where None, the provider's own environment variable is read.
-        embedder: a provider's model by its litellm name (``"openai/text-embedding-3-small"``; ``api_base`` and
-            ``api_key`` are its, too, where ``lm`` is of the same provider or not set), a sentence-transformers model by
-            name or folder, an :class:`~tagframe.embed.Embedder`, or None for the default.
-        corpus: what ``df.tag.retrieve_tables`` and ``tagframe.ask`` search where no corpus is given.
+        api_key: its key; if None, the provider's own environment variable is read.
+        embedder: a provider's model by its litellm name (``"openai/text-embedding-3-small"``; it uses ``api_base`` and
+            ``api_key``, too, if ``lm`` is of the same provider or not set), a sentence-transformers model by name or
+            folder, an :class:`~tagframe.embed.Embedder`, or None for the default.
+        corpus: what ``df.tag.retrieve_tables`` and ``tagframe.ask`` search if no corpus is given.
         store: the response store's file, ``"default"`` (the user's cache folder), or None for no store.
         budget: a limit in calls, tokens or dollars, see :class:`~tagframe.lm.Budget`; a bare number is dollars, in an
             account that is opened where it is given (:class:`Dollars`).
-        concurrency: requests of a call in flight at most.
-        rpm: requests a minute at most, of all calls together that have the same limit for the same model; None for no
-            limit but what the server says: limits that its responses' headers tell are kept anyway.
-        tpm: tokens a minute at most, likewise: by estimate of prompt and answer, then as the server counts.
-        context_window: the tokens that the model reads and writes in one request, for a model that litellm's table does
-            not hold.
+        concurrency: the most requests of a call in flight.
+        rpm: the most requests per minute, of all calls together that have the same limit for the same model; None for
+            no limit of your own. Limits in the headers of the server's responses are always kept.
+        tpm: the most tokens per minute, likewise: first as estimated from prompt and answer, then as the server counts.
+        context_window: the tokens that the model reads and writes in one request, for a model that is not in litellm's
+            table.
         lm_for: models of single steps, by name: ``{"syn": "openai/gpt-4.1", "sem_filter": "openai/gpt-4o-mini"}``. A
-            step is :data:`STEPS` or an operator; what is not named has ``lm``. A nearer layer that gives ``lm`` and no
-            ``lm_for`` means that model for all steps.
-        progress: whether long work shows a bar; None shows one where standard error is a terminal or a notebook.
+            step is one of :data:`STEPS` or an operator; steps that are not named use ``lm``. A nearer place that gives
+            ``lm`` and no ``lm_for`` sets that model for all steps.
+        progress: whether long work shows a bar; None shows one if standard error is a terminal, and in a notebook.
     """
 
     lm: str | LM | None = None
@@ -87,7 +87,7 @@ class Settings:
     progress: bool | None = None
 
     def model(self, step: str | None = None) -> str | LM | None:
-        """The model of a step: that of ``lm_for`` where it has one, else ``lm``."""
+        """The model of a step: that of ``lm_for`` if it has one, else ``lm``."""
         return self.lm if step is None or self.lm_for is None else self.lm_for.get(step, self.lm)
 
 
@@ -113,13 +113,13 @@ class CallSettings(ModelSettings, total=False):
 
 
 class SearchSettings(CallSettings, total=False):
-    """Those of a call that embeds texts, too."""
+    """The settings of a call that also embeds texts."""
 
     embedder: str | os.PathLike[str] | Embedder | None
 
 
 class AnySettings(SearchSettings, total=False):
-    """All of them: what :func:`configure` and :func:`context` take."""
+    """All settings: those that :func:`configure` and :func:`context` take."""
 
     corpus: Corpus | None
 
@@ -206,10 +206,10 @@ _VALUES: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def checked(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings, with a number as budget made an account.
+    """The settings, checked; a number as budget becomes an account.
 
     Raises:
-        InvalidArgument: for an unknown setting, or a value that is none.
+        InvalidArgument: for an unknown setting, or a wrong value.
     """
     given = dict(changes)
     for name, value in given.items():
@@ -230,14 +230,14 @@ def checked(changes: Mapping[str, Any]) -> dict[str, Any]:
 def configure(**changes: Unpack[AnySettings]) -> None:
     """Set settings for the whole process; see :class:`Settings` for their names.
 
-    What is not named stays as it was. ``configure(lm=None)`` takes a value back to "not set".
+    Other settings stay unchanged. ``configure(lm=None)`` resets a value to "not set".
 
     >>> import tagframe as tf
     >>> tf.configure(lm="openai/gpt-4o-mini", concurrency=16)
     >>> tf.configure(lm=None, concurrency=64)
 
     Raises:
-        InvalidArgument: for an unknown setting, or a value that is none.
+        InvalidArgument: for an unknown setting, or a wrong value.
     """
     given = checked(changes)
     _refuse_connection(given, {**_process, **given}.get("lm"))
@@ -245,7 +245,7 @@ def configure(**changes: Unpack[AnySettings]) -> None:
 
 
 def forget() -> None:
-    """Forget what this process was told by :func:`configure`, as a process that begins."""
+    """Forget what :func:`configure` has set, as in a new process."""
     _process.clear()
 
 
@@ -276,7 +276,7 @@ def of_call(
     """:func:`context` for one call of a function that takes settings beside its own keywords, and those in ``also``.
 
     Raises:
-        InvalidArgument: a keyword is neither; the message names both.
+        InvalidArgument: a keyword is neither; the message lists both.
     """
     for name in settings:
         if name not in NAMES:
@@ -302,7 +302,7 @@ def current(**overrides: Any) -> Settings:
 
 
 def _layered(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings in force with these above them."""
+    """The settings in force, overridden by these."""
     values: dict[str, Any] = {
         name: os.environ[variable] for name, variable in _ENVIRONMENT.items() if os.environ.get(variable)
     }
@@ -313,7 +313,7 @@ def _layered(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _above(values: Mapping[str, Any], layer: Mapping[str, Any]) -> dict[str, Any]:
-    """The values with a nearer layer's over them, whose ``lm`` alone is that of all steps."""
+    """The values, overridden by those of a nearer place; its ``lm`` without ``lm_for`` is the model of all steps."""
     whole = {"lm_for": None} if "lm" in layer else {}
     return {**values, **whole, **layer}
 
@@ -331,8 +331,8 @@ def require_corpus(given: Corpus | None = None) -> Corpus:
     """The corpus given, or the configured one.
 
     Raises:
-        NotConfigured: neither is there.
-        InvalidArgument: what is given is none, such as a path.
+        NotConfigured: there is neither.
+        InvalidArgument: what is given is not a corpus, but for example a path.
     """
     if given is not None:
         checked({"corpus": given})

@@ -1,4 +1,4 @@
-"""What tagframe keeps on this machine: where it is, how large it is, and how to be rid of it."""
+"""What tagframe keeps on this machine: where it is, how large it is, and how to remove it."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Kept:
     """A file or folder of ours.
 
     Attributes:
-        name: what it is called.
+        name: of the file or folder.
         place: its path.
-        bytes, files: how large it is, and of how many files.
-        what: is in it.
+        bytes, files: its size, and how many files it has.
+        what: what is in it.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Kept:
 
 
 def kept_files() -> list[Kept]:
-    """What lies in the user's cache folder and, of what the user told of data, in the folder for data."""
+    """What is in the user's cache folder, and in the data folder what the user told tagframe about data."""
     cache, data = platformdirs.user_cache_path("tagframe"), platformdirs.user_data_path("tagframe")
     paths = [*sorted(cache.iterdir() if cache.is_dir() else ()), *([data / _TOLD] if (data / _TOLD).is_dir() else [])]
     found = []
@@ -56,7 +56,7 @@ def remove_kept(name: str) -> None:
     """Remove a file or folder that :func:`kept_files` lists.
 
     Raises:
-        InvalidArgument: nothing is called so, or it cannot be made again: it is what the user told.
+        InvalidArgument: nothing has this name, or it cannot be made again, because the user provided it.
         OSError: it cannot be removed.
     """
     held = {one.name: one.place for one in kept_files()}

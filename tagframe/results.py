@@ -1,14 +1,13 @@
-"""What is known of a result frame: its merge report, its sources, what became of each row.
+"""What is known about a result frame: its merge report, its sources, the outcome of each row.
 
-Facts ride on a token in ``DataFrame.attrs``. pandas deep-copies ``attrs`` in every operation, and keeps them in
-``concat`` (pandas 3: also in ``merge``) where all inputs agree; the token is its own copy, so that a frame taken from
-another one (``query``, ``head``, ``sort_values``, a pickle) knows what is true *of the frame that it was taken from*.
-Tokens never change: to remember something more of a frame gives that frame a new one, and leaves those that it was
-taken from alone.
+Facts belong to a token in ``DataFrame.attrs``. pandas deep-copies ``attrs`` in every operation, and keeps them in
+``concat`` (pandas 3: also in ``merge``) if all inputs agree. The token is its own copy, so a frame taken from another
+one (``query``, ``head``, ``sort_values``, a pickle) has the facts *of the frame that it was taken from*. Tokens never
+change: a further fact gives a frame a new token, and the frames that it was taken from keep theirs.
 
 Some facts name the rows of the result by position or label. ``attrs`` also survive ``describe()``, ``T`` and
-``reset_index(drop=True)``, after which such a fact would cite wrong rows; it is told only while the rows are what they
-were (:class:`_Witness`).
+``reset_index(drop=True)``, after which such a fact would name wrong rows; it is given only while the rows are unchanged
+(:class:`_Witness`).
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class _Witness:
         return cls(frame.index, sample)
 
     def objection(self, frame: pd.DataFrame) -> str:
-        """Why the rows are not the same, or ""; columns that were added or dropped do not matter."""
+        """Why the rows are not the same, or ""; added or dropped columns do not matter."""
         if len(frame) != len(self.index):
             return f"this one has {len(frame):,} rows instead of {len(self.index):,}"
         if not frame.index.equals(self.index):
@@ -71,7 +70,7 @@ def _positions(rows: int) -> list[int]:
 
 
 class _Token(str):
-    """Facts under a name of their own; a text, so that whatever writes ``attrs`` down can write it."""
+    """A unique name, with facts; a text, so that it can be written wherever ``attrs`` are written."""
 
     facts: Mapping[str, Any]
     row_facts: Mapping[str, tuple[_Witness, Any]]
@@ -90,7 +89,7 @@ class _Token(str):
 
 
 _LARGEST = 32 * 1024
-"""Bytes of a fact that goes along in a pickle."""
+"""The largest fact, in bytes, that is kept in a pickle."""
 
 
 @dataclass(frozen=True)
@@ -119,15 +118,15 @@ def _token_of(frame: pd.DataFrame) -> _Token | None:
 
 
 def remember(frame: pd.DataFrame, **facts: Any) -> None:
-    """Keep facts that stay true of what is taken from ``frame``: how it was made, and what became of its input's rows.
+    """Keep facts that stay true for frames taken from ``frame``: how it was made, and the outcomes of its input's rows.
 
-    A name that is there already is replaced. The frame must be one that tagframe made: its ``attrs`` change.
+    A fact of the same name is replaced. The frame must be one that tagframe made, because its ``attrs`` change.
     """
     _renew(frame, facts, {})
 
 
 def remember_rows(frame: pd.DataFrame, **facts: Any) -> None:
-    """Keep facts that name rows of ``frame`` by position or label; they are told only while it has these rows."""
+    """Keep facts that name rows of ``frame`` by position or label; they are given only while it has these rows."""
     witness = _Witness.of(frame)
     _renew(frame, {}, {name: (witness, fact) for name, fact in facts.items()})
 
@@ -140,17 +139,17 @@ def _renew(frame: pd.DataFrame, facts: dict[str, Any], row_facts: dict[str, tupl
 
 
 def recall(frame: pd.DataFrame, name: str) -> Any | None:
-    """The fact of that name of the frame, or of the one that it was taken from; None where there is none."""
+    """The fact of that name of the frame, or of the one that it was taken from; None if there is none."""
     token = _token_of(frame)
     fact = None if token is None else token.facts.get(name)
     return None if isinstance(fact, _Left) else fact
 
 
 def recall_rows(frame: pd.DataFrame, name: str) -> Any | None:
-    """The fact of that name that names rows; None where there is none.
+    """The fact of that name that names rows; None if there is none.
 
     Raises:
-        RowsChanged: the frame does not have the rows any more that the fact names.
+        RowsChanged: the frame no longer has the rows that the fact names.
     """
     token = _token_of(frame)
     held = None if token is None else token.row_facts.get(name)
@@ -167,7 +166,7 @@ def recall_rows(frame: pd.DataFrame, name: str) -> Any | None:
 
 
 def require(frame: pd.DataFrame, name: str, maker: str) -> Any:
-    """The fact of that name, whichever kind it is of.
+    """The fact of that name, of either kind.
 
     Args:
         frame: a result.

@@ -1,4 +1,4 @@
-"""What an answer looks like."""
+"""How an answer is shown."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def _stages(answer: Answer) -> list[str]:
 
 
 def answer_html(answer: Answer, plan: JoinPlan | None) -> str:
-    """An answer in a notebook: the text, the query with its words told apart, the rows, how its tables join.
+    """An answer in a notebook: the text, the highlighted query, the rows, and how its tables join.
 
     Args:
         answer: what is shown.
-        plan: how the tables of its query join, or None where there is one only, or none.
+        plan: how the tables of its query join, or None if there are fewer than two tables.
     """
     parts = [f'<p style="white-space:pre-wrap"><b>{escaped_lines(answer.text)}</b></p>']
     parts += [f"<p>values: <code>{escaped(repr(answer.values))}</code></p>"] if answer.values else []
@@ -66,7 +66,7 @@ def answer_html(answer: Answer, plan: JoinPlan | None) -> str:
 
 
 def escaped_lines(text: str) -> str:
-    """A text whose line breaks stay."""
+    """An escaped text that keeps its line breaks."""
     return "\n".join(escaped(line) for line in text.splitlines())
 
 

@@ -20,7 +20,7 @@ def plan_html(plan: JoinPlan) -> str:
 
 
 def report_html(report: MergeReport) -> str:
-    """A merge report in a notebook: its plan's graph, a row a step, and a sentence where rows were lost or changed."""
+    """A merge report in a notebook: its plan's graph, one row per step, and a sentence if rows were lost or changed."""
     graph = _plan(report.plan, report) if report.plan is not None and report.plan.steps else ""
     return page(graph + _report(report))
 

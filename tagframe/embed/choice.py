@@ -52,15 +52,15 @@ _objects: list[_ObjectEmbedder] = []
 
 
 def get_embedder(settings: Settings | None = None) -> Embedder | None:
-    """The embedder in force; None, with one warning in the life of a process, where the default cannot be had.
+    """The embedder in force; None if the default is not available, with a warning once per process.
 
     Args:
         settings: None for those in force here.
 
     Raises:
         EmbedderNotFound: a model that was named cannot be loaded.
-        NotConfigured: one of a provider was named that needs a key or a URL, and none is set.
-        InvalidArgument: a name that a folder and a provider's model have, or an ``embedder`` that is no name, folder or
+        NotConfigured: a provider's model was named that needs a key or a URL, and none is set.
+        InvalidArgument: the name is both a folder and a provider's model, or ``embedder`` is not a name, a folder or an
             object with ``encode``.
     """
     wanted: Any = (current() if settings is None else settings).embedder
@@ -110,14 +110,14 @@ def _named(wanted: str | Path, settings: Settings) -> Embedder:
 
 def _connection(model: str, settings: Settings) -> tuple[str | None, str | None]:
     """The ``api_base`` and ``api_key`` of an embedding model: those of ``lm`` where both are of one provider, or where
-    no ``lm`` is named; a key goes to nobody else."""
+    no ``lm`` is named; a key is sent to no other provider."""
     lm = settings.lm
     same = lm is None or (isinstance(lm, str) and lm.partition("/")[0] == model.partition("/")[0])
     return (settings.api_base, settings.api_key) if same else (None, None)
 
 
 def forget() -> None:
-    """Forget the models that are loaded, as a process that begins."""
+    """Forget the models that are loaded, as in a new process."""
     _by_model.clear()
     _default.cache_clear()
 

@@ -1,4 +1,4 @@
-"""Any model of the sentence-transformers library: the extra of that name, and torch with it."""
+"""Any model of the sentence-transformers library; needs the extra of that name, which installs torch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tagframe.quiet import quiet
 
 _LOGGERS = ("sentence_transformers", "transformers", "huggingface_hub")
 _ACCELERATOR_LETTERS = 65536
-"""An accelerator wants to be filled."""
+"""An accelerator needs larger batches."""
 
 
 class SentenceTransformerEmbedder(LocalEmbedder):
@@ -53,7 +53,7 @@ class SentenceTransformerEmbedder(LocalEmbedder):
         return int(get())
 
     def vocabulary(self) -> list[str]:
-        """The words of the tokenizer, the most common first; none where it has no list of them.
+        """The words of the tokenizer, the most common first; none if it has no list of them.
 
         Raises:
             EmbedderNotFound: as :meth:`load`.
@@ -115,7 +115,8 @@ class SentenceTransformerEmbedder(LocalEmbedder):
 
 
 def _folder_name(folder: Path) -> str:
-    """A name that changes with the folder's files, so that another model in its place does not get its vectors."""
+    """A name that changes with the folder's files, so that another model in the same folder does not reuse its
+    vectors."""
     state = hashlib.sha256()
     for file in sorted(folder.rglob("*")):
         if file.is_file():

@@ -30,7 +30,7 @@ BATCH_ROWS = 20_000
 _CSV, _PARQUET = (".csv", ".tsv"), (".parquet", ".pq")
 
 Asked = Mapping[str, CellTest | Callable[[pd.Series], Any]]
-"""What is asked of columns: of a test's column only the name in it counts."""
+"""Tests by column: of a test's (table, column) only the column is used."""
 
 
 def read_batches(
@@ -48,22 +48,22 @@ def read_batches(
         source: a file, a folder of files of one kind, or a pattern such as ``"reviews/*.parquet"``. Files are read in
             the order of their paths, as one table: a column that one of them lacks is null there. Names of folders such
             as ``year=2024`` are columns of Parquet files below them.
-        columns: which of them, in this order; None for all.
-        where: keeps the rows that fit: from a column to a value, a list of values, None (for null), or a function from
-            the column (of one batch) to booleans. Values mean what they mean in :func:`tagframe.merge`. Of Parquet
-            files, parts that no row can fit in are not read.
+        columns: which columns to read, in this order; None for all.
+        where: keeps the rows that fit. It maps a column to a value, a list of values, None (for null), or a function
+            that takes the column (of one batch) and returns booleans. Values mean the same as in
+            :func:`tagframe.merge`. Parts of Parquet files in which no row can fit are not read.
         rows: how many rows a batch has; the last one may have fewer.
 
     Returns:
         Frames with the dtypes of :func:`tagframe.open_corpus`'s files: integers beside nulls are ``Int64``, numbers
-        written with leading zeros stay text. The index goes on from one batch to the next. CSV files are read twice:
-        only their last rows tell of which type a column is.
+        written with leading zeros stay text. The index continues from one batch to the next. CSV files are read twice,
+        because the type of a column is known only after the last row.
 
     Raises:
         SourceNotFound: no such file, or none in the folder.
         ColumnNotFound: ``columns`` or ``where`` name no column.
         UnreadableTable: the files are of no known kind, of two kinds, damaged, or do not go together.
-        InvalidArgument: another argument has a value that it cannot have.
+        InvalidArgument: another argument has a wrong value.
     """
     if isinstance(columns, str):
         raise InvalidArgument(f"columns must be a list of names; got the text {columns!r}: write [{columns!r}]")
@@ -103,7 +103,7 @@ def _kept(frames: Iterable[pd.DataFrame], asked: Asked, columns: list[str]) -> I
 
 
 def _regrouped(frames: Iterable[pd.DataFrame], rows: int) -> Iterator[pd.DataFrame]:
-    """The same rows, so many at a time."""
+    """The same rows, in frames of this many."""
     waiting: list[pd.DataFrame] = []
     count = 0
     for frame in frames:
@@ -218,7 +218,7 @@ class _ParquetRows:
         return from_arrow(pa.schema(fields).empty_table())
 
     def _filter(self, asked: Asked) -> Any:
-        """What Parquet's own statistics can tell of the tests; what they cannot is tested on the rows."""
+        """The tests that Parquet's own statistics can decide; the others are applied to the rows."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -269,7 +269,7 @@ class _CSVRows:
         return plain_dtypes(pd.DataFrame({name: pd.Series([], dtype=types.get(name, "string")) for name in columns}))
 
     def _dtypes(self) -> dict[str, Any]:
-        """What holds each column of all files, as a first reading of them tells."""
+        """The dtype that holds each column of all files, found in a first pass over them."""
         found: dict[str, set[str]] = {name: set() for name in self.columns}
         for file in self._files:
             for frame in csv_batches(file, BATCH_ROWS, **self._options[file], dtype_backend="numpy_nullable"):

@@ -17,7 +17,7 @@ def found_by(pattern: str) -> tuple[Path, list[Path]]:
 
 
 class Bounds:
-    """What is in a folder, links followed."""
+    """Tells whether paths are in a folder when links are followed."""
 
     def __init__(self, folder: Path, *, follow_links: bool = False) -> None:
         self.folder = folder
@@ -37,7 +37,7 @@ class Bounds:
         """Raise where :meth:`hold` is false.
 
         Raises:
-            UnreadableTable: it is.
+            UnreadableTable: the path leads out of the folder.
         """
         if not self.hold(path):
             raise UnreadableTable(

@@ -13,7 +13,7 @@ from tagframe.engines.rows_only import RowsOnly
 from tagframe.errors import InvalidArgument
 
 _CHUNK_ROWS = 20 * CHUNK_ROWS
-"""Rows that are in memory already: what is in many pieces is counted, and hashed, many times."""
+"""These rows are in memory already, so chunks are larger: each chunk is counted and hashed separately."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class FrameEngine(RowsOnly):
         return pd.DataFrame(data, index=some.index, columns=chosen, copy=True)
 
     def fingerprint(self, known: Stamp | None = None) -> None:
-        """None: frames are profiled each time."""
+        """Nothing: frames are profiled each time."""
 
 
 def frame_chunk(frame: pd.DataFrame) -> Chunk:
@@ -76,12 +76,12 @@ def frame_engines(
 ) -> list[tuple[str, dict[str, str], FrameEngine]]:
     """The frames by database: (database, {name in the corpus: name in the engine}, engine).
 
-    A name with a dot, ``"bank.loan"``, is a table of the database before the first dot. Index levels that have a name
-    are columns, the first ones; an index without a name is left out. ``engine_of`` makes the engine.
+    A name with a dot, ``"bank.loan"``, is a table of the database before the first dot. Named index levels become the
+    first columns; an index without a name is left out. ``engine_of`` makes the engine.
 
     Raises:
-        InvalidArgument: a name that is no text or is empty, a value that is no frame, columns that are a MultiIndex or
-            have one name twice, an index level that cannot be a column.
+        InvalidArgument: a name is not a text or is empty, a value is not a frame, columns are a MultiIndex or have one
+            name twice, or an index level cannot be a column.
     """
     databases: dict[str, dict[str, str]] = {}
     for name, frame in frames.items():

@@ -344,7 +344,7 @@ def test_no_room_for_an_answer(lm: LM):
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ({"model": ""}, "a model must be a name"),
+        ({"model": ""}, "a model is a name"),
         ({"model": "openai/x", "concurency": 3}, "did you mean 'concurrency'"),
         ({"model": "openai/x", "concurrency": 0}, "at least 1"),
         ({"model": "openai/x", "timeout": 0}, "timeout is above 0"),

@@ -1,4 +1,4 @@
-"""Connections that SQLAlchemy makes, and what is said where one fails; no password is in any of it."""
+"""Connections made by SQLAlchemy, and the messages of their errors, which contain no password."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _KEPT = {"pool_size": 4}
 
 _NO_URL = (
     "a server is given as dialect+driver://user:password@host:port/database; in a user or password the "
-    "signs @ : / ? # % are written %40 %3A %2F %3F %23 %25"
+    "characters @ : / ? # % are written %40 %3A %2F %3F %23 %25"
 )
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where a server is.
+    """The address of a server.
 
     Attributes:
         url: as SQLAlchemy takes it, the password in it; never shown.
@@ -43,8 +43,8 @@ class Address:
         """From ``dialect+driver://user:password@host:port/database``.
 
         Raises:
-            InvalidArgument: it does not parse (the message holds nothing of it, as a password may be anywhere in it),
-                or SQLAlchemy knows no such dialect.
+            InvalidArgument: it does not parse (the message shows no part of it, because a password may be anywhere in
+                it), or SQLAlchemy knows no such dialect.
             MissingExtra: SQLAlchemy or the dialect's driver is not installed.
         """
         scheme, _, rest = url.partition("://")
@@ -117,10 +117,10 @@ class Address:
         """A connection; whatever was done on it is rolled back.
 
         Args:
-            what: is read, for messages.
+            what: what is read, for messages.
 
         Raises:
-            ServerGone: it cannot be reached, or went away.
+            ServerGone: it cannot be reached, or the connection was lost.
             UnreadableTable: it refuses a statement.
         """
         import sqlalchemy as sa
@@ -160,7 +160,7 @@ _lock = threading.Lock()
 
 
 def _after_fork() -> None:
-    """Connections belong to the process that made them."""
+    """After a fork: connections belong to the process that made them."""
     global _lock
     _lock = threading.Lock()
     for pool in _pools.values():

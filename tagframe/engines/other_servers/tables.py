@@ -56,5 +56,5 @@ class ServerTable:
         return key if any(word in declared for word in _INTEGERS) else None
 
     def is_unique(self, name: str) -> bool:
-        """Whether the server lets no value of a column repeat."""
+        """Whether the server keeps a column free of duplicates."""
         return (name,) in (self.shape.primary_key, *self.shape.unique)

@@ -1,9 +1,9 @@
-"""Connections to a PostgreSQL server that can only read, and what is said where one fails.
+"""Read-only connections to a PostgreSQL server, and the messages of their errors.
 
-A connection is made with ADBC, which brings rows as Arrow tables, or with psycopg, which can stop between rows, and is
-there at once: ADBC reads the types of the whole database first, one of them for each table. Each is told, before
-anything else, to read only, to stop a statement after a time and not to wait for locks; the server holds to that,
-whatever a statement says.
+A connection is made with ADBC, which gives rows as Arrow tables, or with psycopg, which can stop between rows and
+starts at once: ADBC first reads the types of the whole database, one of them for each table. Every connection is first
+set to read only, to stop a statement after a time and not to wait for locks. The server enforces that, whatever a
+statement says.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SECONDS = 600.0
-"""A statement of our own may take so long; those of profiles, less."""
+"""The time limit of our own statements; those of profiles have a lower one."""
 _LOCK_SECONDS = 10
 _CONNECT_SECONDS = 10
 SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _SHOWN = frozenset("user host hostaddr port dbname application_name sslrootcert sslcert sslkey sslcrl".split())
 """Options whose values may stand in messages: where the server is, and files."""
 _LONG = 6
-"""A value of so many letters is in no message by chance."""
+"""A value of this many letters is never in a message by chance."""
 _KEYWORDS = {"postgresql", "postgres"}
 _WITHOUT_PASSWORD = (
     ". A pickle of a corpus has no password: set PGPASSWORD or TAGFRAME_PASSWORD to load it, or open the corpus "
@@ -49,7 +49,7 @@ class Server:
     """A database of a server, and how to reach it.
 
     Attributes:
-        conninfo: as libpq takes it, the password in it; never shown.
+        conninfo: as libpq takes it, with the password; never shown.
         identity: the same for a reader, without password.
     """
 
@@ -58,10 +58,12 @@ class Server:
 
     @classmethod
     def of(cls, url: str) -> Server:
-        """From ``postgresql://user:password@host:port/database``; what it leaves out libpq knows (``PGPASSWORD``, …).
+        """From ``postgresql://user:password@host:port/database``; libpq fills in what it leaves out (``PGPASSWORD``,
+        …).
 
         Raises:
-            InvalidArgument: it does not parse; the message holds nothing of it, as a password may be anywhere in it.
+            InvalidArgument: it does not parse; the message shows no part of it, because a password may be anywhere in
+                it.
             MissingExtra: the drivers are not installed.
         """
         conninfo = _driver("psycopg").conninfo
@@ -76,8 +78,8 @@ class Server:
         ports = str((parsed or {}).get("port") or "0").split(",")
         if parsed is None or not all(port.isdecimal() and int(port) < 2**16 for port in ports if port):
             raise InvalidArgument(
-                "a server is given as postgresql://user:password@host:port/database; in a user or password the signs "
-                "@ : / ? # % are written %40 %3A %2F %3F %23 %25 (urllib.parse.quote(password, safe='') does it)"
+                "a server is given as postgresql://user:password@host:port/database; in a user or password the "
+                "characters @ : / ? # % are written %40 %3A %2F %3F %23 %25 (urllib.parse.quote(password, safe='') does it)"
             )
         given = {name: str(value) for name, value in parsed.items() if value is not None}
         shown = {name: urllib.parse.quote(given.get(name, ""), safe="") for name in ("user", "dbname")}
@@ -123,10 +125,10 @@ def _driver(name: str) -> Any:
 
 
 def settings(seconds: float) -> list[str]:
-    """What a connection is told first.
+    """The first statements of a connection.
 
     Text of dates, numbers and intervals is the same everywhere; rows of one statement come in the same order each time:
-    no workers beside each other, no scan that begins where another one is.
+    no parallel workers, no scan that starts where another one is.
     """
     return [
         "SET default_transaction_read_only = on",
@@ -151,7 +153,7 @@ def settings(seconds: float) -> list[str]:
 
 
 class Held(ABC):
-    """One connection, in the hands of one call."""
+    """One connection, used by one call."""
 
     def __init__(self, connection: Any, server: Server) -> None:
         self.connection, self.server = connection, server
@@ -168,7 +170,7 @@ class Held(ABC):
 
     @abstractmethod
     def rows(self, sql: str, what: str = "pg_catalog") -> list[dict[str, Any]]:
-        """The rows of a query of our own, which are few or small; ``what`` is read, for messages.
+        """The rows of a query of our own, which are few or small; ``what`` names it in messages.
 
         Raises:
             ServerGone: it cannot be reached, or went away.
@@ -176,17 +178,17 @@ class Held(ABC):
         """
 
     def close(self) -> None:
-        """Whatever has become of it."""
+        """Close it, whatever its state."""
         with suppress(Exception):
             self.connection.close()
 
     def limit(self, seconds: float, *, snapshot: bool = False, check: str = "") -> None:
-        """From here on the server stops statements after so long; and begins, in the same round trip.
+        """Set the time limit of later statements, and begin a transaction in the same round trip.
 
         Args:
-            seconds: after which it does.
-            snapshot: whether all statements from here on see one state.
-            check: is run. The last one stays prepared, as to plan it takes longer than to run it.
+            seconds: the time limit.
+            snapshot: whether all later statements see one state; a transaction is begun for that.
+            check: a query that is run. The last one stays prepared, because planning it takes longer than running it.
         """
         script = [f"SET statement_timeout = {max(1, int(seconds * 1000))}", *([SNAPSHOT] if snapshot else ())]
         if check:
@@ -199,7 +201,7 @@ class Held(ABC):
 
     @contextmanager
     def errors(self, what: str = "") -> Iterator[None]:
-        """The drivers' errors by our names."""
+        """A block in which the drivers' errors become ours."""
         try:
             yield
         except Exception as error:
@@ -228,7 +230,7 @@ class Reading(Held):
 
     @classmethod
     def made(cls, server: Server) -> Self:
-        """Each statement by itself, unless a transaction is begun."""
+        """Each statement runs by itself, unless a transaction is begun."""
         return cls(_driver("adbc_driver_postgresql.dbapi").connect(server.conninfo, autocommit=True), server)
 
     def run(self, sql: str) -> None:
@@ -245,8 +247,8 @@ class Reading(Held):
 
         Args:
             sql: trusted.
-            what: is read, for messages.
-            few: whether few rows come: then they are not copied, for which the server would plan the query again.
+            what: what is read, for messages.
+            few: whether few rows come: then COPY is not used, for which the server would plan the query again.
 
         Raises:
             ServerGone: it cannot be reached, or went away.
@@ -260,7 +262,7 @@ class Reading(Held):
 
 
 def named(error: Exception, server: Server, what: str = "") -> Exception:
-    """An error of a driver by our names; others are themselves."""
+    """A driver's error as one of ours; other errors are returned unchanged."""
     module = type(error).__module__
     if not module.startswith(("adbc_driver_manager", "psycopg", "pyarrow")):
         return error

@@ -61,7 +61,7 @@ WHERE c.relkind IN ('v', 'm') AND {_OURS}
 
 
 def derivations_of(held: Held, columns: Collection[tuple[str, str]]) -> Derivations:
-    """What the database computes from columns: of views and generated ones, and those of tables that inherit."""
+    """What the database computes from columns: in views, generated columns, and tables that inherit."""
     rows = held.rows
     relations = rows(_RELATIONS)
     keys = {row["oid"]: table_key(row["schema"], row["name"]) for row in relations}
