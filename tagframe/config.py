@@ -168,7 +168,7 @@ def _are_models(value: Any) -> bool:
     )
 
 
-# What a value must be, and how that is said; None is let through but where Settings has no None.
+# What a value must be, and the message for it; None is accepted unless Settings has no None for it.
 _VALUES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "lm": (
         _is_model,

@@ -28,8 +28,8 @@ class TagframeError(Exception):
         return str(self.args[0]) if len(self.args) == 1 else super().__str__()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # An exception's own way calls the class with args, which is less than some of ours are made of; the error
-        # would then be lost on its way out of a worker process, and multiprocessing.Pool would wait for ever.
+        # The default calls the class with args, but some of our classes need more. Then the error would be lost on its
+        # way out of a worker process, and multiprocessing.Pool would wait forever.
         return _restored, (type(self), self.args, self.__dict__)
 
 
@@ -130,7 +130,7 @@ class HiddenColumn(TagframeError, PermissionError):
 
 
 class FileNotAllowed(TagframeError, PermissionError):
-    """An agent wants to write a file where that is not allowed, or over an existing one."""
+    """An agent tried to write a file where that is not allowed, or over an existing one."""
 
 
 class UnreadableTableWarning(UserWarning):

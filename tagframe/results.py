@@ -102,7 +102,7 @@ class _Left:
 def _is_small(fact: Any) -> bool:
     try:
         return len(pickle.dumps(fact)) <= _LARGEST
-    except Exception:  # a fact that does not pickle is no reason why a frame should not
+    except Exception:  # a frame can be pickled without a fact that cannot
         return False
 
 

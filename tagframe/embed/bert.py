@@ -59,7 +59,7 @@ def bert_graph(weights: Path, *, heads: int, epsilon: float) -> bytes:
     words = add("Gather", "embeddings.word_embeddings.weight", "ids")
     where = add("Gather", "embeddings.position_embeddings.weight", positions)
     kind = add("Gather", "embeddings.token_type_embeddings.weight", zero)
-    # Tokens of all texts are one matrix but in the attention.
+    # Tokens of all texts are one matrix, except in the attention.
     tokens = add("Reshape", add("Add", words, add("Add", where, kind)), flat)
     tokens = norm(tokens, "embeddings.LayerNorm")
     padding = add("Sub", add("Cast", "mask", to=FLOAT), constant("real", np.float32(1)))

@@ -69,7 +69,7 @@ def get_embedder(settings: Settings | None = None) -> Embedder | None:
             return _default()
     if isinstance(wanted, str | Path):
         return _named(wanted, settings or current())
-    # In this order: to look for the protocol's members is to ask for the dimension, and so to load a lazy model.
+    # In this order: checking the protocol's members reads the dimension, which loads a lazy model.
     if isinstance(wanted, (SentenceTransformerEmbedder, EmbeddingModel, Embedder)):
         return wanted
     if not callable(getattr(wanted, "encode", None)):

@@ -1,4 +1,4 @@
-"""What local encoders share: texts are encoded once, in batches by length, and so are the words of a question."""
+"""What local encoders share: each text is encoded once, in batches by length; a question's words get vectors, too."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ class MiniLM(LocalEmbedder):
             options = onnxruntime.SessionOptions()
             options.log_severity_level = 3
             options.intra_op_num_threads = _threads()
-            # Threads that wait in a loop for the next batch would take another's processor.
+            # Threads that spin while they wait for the next batch would take processors from others.
             options.add_session_config_entry("session.intra_op.allow_spinning", "0")
             weights = (folder / _WEIGHTS).resolve()  # the hub's cache has links, which onnxruntime does not follow
             options.add_session_config_entry(
@@ -147,7 +147,7 @@ class MiniLM(LocalEmbedder):
         parent."""
         self._lock = threading.RLock()  # a thread of the parent may hold the other
         if self._model is not None:
-            # To free the session, at the latest when the process ends, would wait for those threads for ever.
+            # Freeing the session, at the latest at the end of the process, would wait for those threads forever.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._model))
             self._model = None
 

@@ -128,7 +128,7 @@ def _joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     data = {}
     for name in frames[0].columns:
         parts = [frame[name] for frame in frames]
-        # Columns of nulls only say nothing of a dtype.
+        # Columns that are all null do not determine a dtype.
         told = [part for part in parts if not part.isna().all()] or parts[:1]
         dtype = told[0].dtype if len({str(part.dtype) for part in told}) == 1 else None
         if dtype is not None and (isinstance(dtype, pd.api.extensions.ExtensionDtype) or dtype.kind in "OfmM"):
@@ -203,7 +203,7 @@ class _ParquetRows:
                 columns=columns,
                 filter=self._filter(asked),
                 batch_size=rows,
-                # What is read ahead is in memory too, a row group each.
+                # Read-ahead is in memory, too: one row group each.
                 batch_readahead=1,
                 fragment_readahead=1,
                 fragment_scan_options=ds.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False),
@@ -234,7 +234,7 @@ class _ParquetRows:
                 try:
                     part |= field.isin(pa.array(cells(test.values, kind_of(self.empty([name])[name])), type))
                 except (pa.ArrowException, OverflowError):
-                    continue  # what the column cannot hold, which the rows say
+                    continue  # a value that the column cannot hold: tested on the rows
             found = part if found is None else found & part
         return found
 

@@ -79,7 +79,7 @@ def text_form(column: str, matches: Callable[[str, str], str]) -> Form:
     sign = f"CASE WHEN substr({bare}, 1, 1) = '-' AND {number} <> '0' THEN '-' ELSE '' END"
     is_number = f"{matches(bare, '^[-+]?([0-9]+([.][0-9]*)?|[.][0-9]+)$')} AND length({bare}) <= {_LONGEST_NUMBER}"
     is_plain = matches(column, "^[ -~]*$")
-    # A day as it is written is its own form, and so is what looks like one and is none.
+    # A text that is a day, or only looks like one, is its own form.
     is_day = matches(bare, "^[0-9]{4}-[0-9]{2}-[0-9]{2}$")
     may_be_moment = f"{matches(bare, '^[-+.0-9].{3}[-/]')} AND NOT ({is_day})"
     text = f"CASE WHEN {bare} = '' THEN NULL WHEN {is_number} THEN {sign} || {number} ELSE lower({bare}) END"

@@ -34,7 +34,7 @@ _ENVIRONMENT = {
     "MALLOC_ARENA_MAX": "1",  # an arena for each thread would take 64 MB of the address space
     "MALLOC_TRIM_THRESHOLD_": "131072",  # what is freed goes back to the system
     "MALLOC_MMAP_THRESHOLD_": "131072",
-    "ARROW_DEFAULT_MEMORY_POOL": "system",  # others take memory in advance, of which nobody knows how much is used
+    "ARROW_DEFAULT_MEMORY_POOL": "system",  # others reserve memory, so its use is unknown
     "OPENBLAS_NUM_THREADS": "1",
 }
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
@@ -106,7 +106,7 @@ class Process:
         parts: list[protocol.Block] = []
         with stopped_by(self._popen.kill):
             if not self._is_ready:
-                # The time of a statement is its own: that in which a process starts is not.
+                # The start of a process does not count as time of the statement.
                 with _deadline(self._popen, _MOST_SECONDS_TO_START):
                     self._message()
                 self._is_ready = True
@@ -164,7 +164,7 @@ def _deadline(process: subprocess.Popen[bytes], seconds: float) -> Iterator[None
             yield
         finally:
             timer.cancel()
-            timer.join()  # a program that forks next is to have no thread of ours
+            timer.join()  # the program may fork next, and must have no thread of ours then
     except (EOFError, OSError, MemoryError, OverflowError) as error:
         if expired.is_set():
             raise Expired from error
@@ -228,7 +228,7 @@ class Pool:
             process = self._taken(kind, memory, copied)
             try:
                 answer, parts = process.ask(request, seconds, supply)
-            except BaseException as error:  # a Ctrl-C too: what nobody waits for shall not go on
+            except BaseException as error:  # a Ctrl-C, too: work that nobody waits for must end
                 self._end(process, is_next_wanted=isinstance(error, Exception))
                 raise
             process.copied = copied
@@ -308,7 +308,7 @@ def answered(
     if state == protocol.OUT_OF_MEMORY:
         raise SQLFailed(f"the SQL needs more than SQLLimits(memory={limits.memory}) megabytes: {shown}")
     if state == protocol.TOO_LARGE:
-        raise SQLFailed(f"the SQL passes SQLLimits(memory={limits.memory}) megabytes: {reason}: {shown}")
+        raise SQLFailed(f"the SQL exceeds SQLLimits(memory={limits.memory}) megabytes: {reason}: {shown}")
     if state == protocol.REFUSED:
         raise UnsafeSQL(f"{title} refused the SQL: {reason}: {shown}")
     if state == protocol.UNREADABLE:

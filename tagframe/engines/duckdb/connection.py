@@ -228,7 +228,7 @@ def named_errors(*tables: LakeTable) -> Iterator[None]:
         yield
     except TagframeError:
         raise
-    except (duckdb.Error, OSError, ValueError, OverflowError) as error:  # Arrow's own among them, of days after 9999
+    except (duckdb.Error, OSError, ValueError, OverflowError) as error:  # also Arrow's own, for days after 9999
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
         for table in tables:
             for file in table.files:
@@ -270,7 +270,7 @@ def _after_fork() -> None:
 
 @atexit.register
 def _close_all() -> None:
-    # Else its binding tells of every object that is left, where a frame or an error still holds one.
+    # Otherwise its binding reports every object that a frame or an error still holds.
     with _lock:
         for lake in _lakes.values():
             lake.close()

@@ -167,7 +167,7 @@ def _iceberg_rows(table: Any, schema: pa.Schema, names: Sequence[str], condition
 
     def batches() -> Iterator[pa.RecordBatch]:
         for task in scan.plan_files():
-            # Of several files at once it would hold all that are read, and not yet wanted.
+            # With several files at once it would hold everything that is read and not yet used.
             one = ArrowScan(scan.table_metadata, scan.io, shown, scan.row_filter)
             for batch in one.to_record_batches([task]):
                 yield from pa.Table.from_batches([batch]).cast(part).to_batches()

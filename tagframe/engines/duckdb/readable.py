@@ -76,13 +76,13 @@ def array_of(name: str, values: pd.Series) -> pa.Array:
     type = _plain_type(values)
     cells = values if type is not None or _is_column(values) else storable(values)
     if type is None and pd.api.types.is_float_dtype(values.dtype):
-        # Such columns can hold NaN beside nulls, which to DuckDB is the greatest of all numbers.
+        # Such columns can hold NaN beside nulls; for DuckDB, NaN is the greatest of all numbers.
         cells = pd.Series(values.to_numpy(dtype=np.float64, na_value=np.nan))
     try:
         found = pa.array(cells, type, from_pandas=True)
     except OverflowError as error:
         raise SQLFailed(f"column {name!r} holds an integer beyond 64 bits") from error
-    except (UnicodeEncodeError, pa.ArrowException):  # half characters, or cells that only look alike
+    except (UnicodeEncodeError, pa.ArrowException):  # lone surrogates, or cells that only look alike
         found = pa.array(storable(values), from_pandas=True)
     return _comparable(found)
 

@@ -42,7 +42,7 @@ class Scanned(ds.Dataset):  # type: ignore[misc]
         """The columns that are shown, and those that the condition is on."""
         if filter is None:
             return list(shown)
-        # Arrow does not say which these are: those whose names its text has are among them.
+        # Arrow does not say which these are; all of them have their names in its text.
         told = str(filter)
         needed = [name for name in self._all.names if name in shown or name in told]
         try:

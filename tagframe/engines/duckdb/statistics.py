@@ -127,7 +127,7 @@ def _of_row_groups(lake: Lake, opened: Opened, names: list[str], footers: Sequen
     step = max(1, len(starts) // _PARTS)
     chosen = starts[::step][: 2 * _PARTS]
     each = max(1, SAMPLE // len(chosen))
-    # A file each: over all files DuckDB would read what the conditions leave out, too.
+    # One query per file: over all files DuckDB would also read what the conditions leave out.
     parts = (
         f"SELECT * FROM read_parquet({quoted_text(file)}, hive_partitioning={opened.table.partitioned}) "
         f"WHERE file_row_number BETWEEN {start} AND {start + each - 1}"

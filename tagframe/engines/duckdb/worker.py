@@ -70,7 +70,7 @@ class Worker:
         self._columns: list[str] = []
         self.rest()
         self._at_rest = resident, data = taken()
-        # What was mapped once and is free again may be taken again, and is of the bound: it is one for all statements.
+        # Memory that was freed can be used again and still counts: the limit is one for all statements.
         self._most = data + max(memory * 3 // 4, memory + _OWN - resident) if data else None
         bound("RLIMIT_FSIZE", 0)
 
@@ -270,7 +270,7 @@ def refusal(connection: Any, sql: str, tables: Set[str], functions: Set[str]) ->
         return str(tree.get("error_message", "it cannot be parsed"))
     if reason := next(_refused(tree, frozenset(tables), functions), ""):
         return reason
-    # What the binder itself finds neither in the statement nor here it would take for the name of a file.
+    # The binder would take any name that is neither in the statement nor here for the name of a file.
     unknown = sorted(connection.get_table_names(sql))
     return f"no table {unknown[0]!r}" if unknown else ""
 

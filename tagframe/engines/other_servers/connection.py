@@ -49,7 +49,7 @@ class Address:
         """
         scheme, _, rest = url.partition("://")
         authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
-        # A sign of the password that is not escaped would make a part of it the host or the database, which are shown.
+        # An unescaped character could make a part of the password the host or the database, which are shown.
         if authority and not rest.count("@") == authority.count("@") <= 1:
             raise InvalidArgument(_NO_URL)
         try:
@@ -99,7 +99,7 @@ class Address:
             if self.url not in _pools:
                 try:
                     kept = {} if self.url.startswith("sqlite") else _KEPT
-                    with quiet():  # what is said of an option names its value
+                    with quiet():  # warnings about an option contain its value
                         _pools[self.url] = sa.create_engine(self.url, pool_pre_ping=True, **kept)
                 except ImportError as error:
                     raise MissingExtra(

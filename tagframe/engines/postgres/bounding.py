@@ -1,5 +1,4 @@
-"""Bounds in a statement for functions that could make a text of any size: they are checked at the call, before it is
-made.
+"""Bounds in a statement for functions that could make a text of any size: checked at the call, before it is made.
 
 A statement is rewritten as its tokens. ``repeat(x, n)`` becomes ``repeat(x, CASE WHEN octet_length(x)::int8 * (n) >
 bound THEN error ELSE (n) END)``, and an aggregate that gathers texts gets a FILTER that adds up the sizes of its
@@ -28,7 +27,7 @@ _EACH_ROW = 64
 _OF_WORDS = frozenset(("position", "trim"))
 _WATCHED = GROWING | LOOKED_FOR | GATHERING | _OF_WORDS
 
-# No constant to the planner, which would come upon the error before the statement does.
+# Not a constant for the planner, which would raise the error while planning.
 _ERROR = f"(left(clock_timestamp()::text, 0) || '{TOO_LARGE}')::int"
 
 
@@ -140,7 +139,7 @@ def _short(needle: str, text: str) -> str:
 
 _LEAST = {"replace": 3, "regexp_replace": 3, "format": 1}
 _ODD_WIDTH = "'%[^a-zA-Z%]*([*]|[0-9]{3})'"
-# By function, of its arguments: which of them gets the bound, when the value would pass it, and the argument's type.
+# By function: which argument gets the bound, the condition under which it is exceeded, and the argument's type.
 _BOUNDS: dict[str, Callable[[Sequence[str], int], tuple[int, str, str]]] = {
     "repeat": lambda a, most: (1, f"octet_length( {a[0]} )::int8 * ( {a[1]} ) > {most}", "int"),
     "lpad": lambda a, most: (1, f"( {a[1]} ) > {most // 4}", "int"),

@@ -70,7 +70,7 @@ class Server:
         scheme, _, rest = url.partition("://")
         authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
         parsed = None
-        # A sign of the password that is not escaped would make a part of it the host or the port, which are shown.
+        # An unescaped character could make a part of the password the host or the port, which are shown.
         if rest.count("@") == authority.count("@") <= 1 and scheme.partition("+")[0] in _KEYWORDS:
             with suppress(Exception):
                 parsed = conninfo.conninfo_to_dict(f"postgresql://{rest}")
@@ -79,7 +79,8 @@ class Server:
         if parsed is None or not all(port.isdecimal() and int(port) < 2**16 for port in ports if port):
             raise InvalidArgument(
                 "a server is given as postgresql://user:password@host:port/database; in a user or password the "
-                "characters @ : / ? # % are written %40 %3A %2F %3F %23 %25 (urllib.parse.quote(password, safe='') does it)"
+                "characters @ : / ? # % are written %40 %3A %2F %3F %23 %25 (urllib.parse.quote(password, safe='') "
+                "does it)"
             )
         given = {name: str(value) for name, value in parsed.items() if value is not None}
         shown = {name: urllib.parse.quote(given.get(name, ""), safe="") for name in ("user", "dbname")}
@@ -183,7 +184,7 @@ class Held(ABC):
             self.connection.close()
 
     def limit(self, seconds: float, *, snapshot: bool = False, check: str = "") -> None:
-        """Set the time limit of later statements, and begin a transaction in the same round trip.
+        """Set the time limit of later statements, and what the arguments ask for, in one round trip.
 
         Args:
             seconds: the time limit.
@@ -268,7 +269,7 @@ def named(error: Exception, server: Server, what: str = "") -> Exception:
         return error
     state = getattr(error, "sqlstate", None) or ""
     if module.startswith("pyarrow"):
-        # What a stream says of its end: the driver's own words, with the state at their end.
+        # The error of a stream is the driver's message, with the state at its end.
         found = re.search(r"SQLSTATE: (\w{5})", str(error))
         state = found[1] if found else ""
     said = server.without_options(without_cells(state, _words(error)))

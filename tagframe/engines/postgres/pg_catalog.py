@@ -23,7 +23,7 @@ _SCHEMAS = f"""
 SELECT n.nspname::text AS name, has_schema_privilege(n.oid, 'USAGE') AS usable
 FROM pg_namespace n WHERE {_SYSTEM} ORDER BY 1"""
 
-# A partitioned table is one table: what is counted of it is counted of its leaves.
+# A partitioned table is one table; its counts are the sums over its leaves.
 _TABLES = """
 WITH RECURSIVE part(root, oid) AS (
     SELECT c.oid, c.oid FROM pg_class c
@@ -56,7 +56,7 @@ FROM counted JOIN pg_class c ON c.oid = counted.root JOIN pg_namespace n ON n.oi
 LEFT JOIN pg_description d ON d.objoid = c.oid AND d.classoid = 'pg_class'::regclass AND d.objsubid = 0
 ORDER BY 2, 3"""
 
-# No column is read of a type that a function casts whose owner is no superuser: whoever casts it to text runs that.
+# No column is read whose type is cast by a function of a role that is not a superuser: casting it would run that.
 _CAST = """coalesce(nullif(t.typbasetype, 0), nullif(t.typelem, 0), t.oid) = ANY (ARRAY(
         SELECT k.castsource FROM pg_cast k JOIN pg_proc p ON p.oid = k.castfunc JOIN pg_roles o ON o.oid = p.proowner
         WHERE NOT o.rolsuper AND o.rolname <> current_user))"""
@@ -78,7 +78,7 @@ WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'v', 'm', 
     AND NOT {_CAST}
 ORDER BY 1, 2"""
 
-# A table that others inherit from has rows of theirs, which its index does not know.
+# A table that others inherit from also has their rows, which its index does not cover.
 _UNIQUE = """
 SELECT i.indrelid::int8 AS oid, i.indisprimary AS is_primary,
     (SELECT string_agg(i.indkey[part]::text, ',' ORDER BY part)

@@ -22,7 +22,7 @@ class Unlike(Exception):
     """Something has changed."""
 
 
-# By process, as a child must not speak on its parent's connections, nor close them. They are psycopg's and, for rows,
+# One pool per process: a child must neither use nor close its parent's connections. They are psycopg's and, for rows,
 # ADBC's, which psycopg_pool cannot hold.
 _free: dict[tuple[int, str, type[Held]], list[Held]] = {}
 

@@ -37,7 +37,7 @@ _SHORT = 1_000
 _FACTORS = {
     **dict.fromkeys("to_json to_jsonb row_to_json json_build_array json_build_object".split(), 2),
     **dict.fromkeys("jsonb_build_array jsonb_build_object quote_nullable".split(), 2),
-    "string_to_array": 50,  # an item of one sign is a value of its own
+    "string_to_array": 50,  # an item of one character is a separate value
 }
 """How many times larger than its arguments together the value of a function may be."""
 _NUMBERS = frozenset("power pow exp sqrt cbrt ln log div mod gcd lcm".split())
@@ -286,7 +286,7 @@ class Sizes:
     def _recursive(self, body: exp.SetOperation, name: str, names: Sequence[str], scope: _Scope) -> _Rows:
         first = self._query(body.left, scope).renamed(names)
         grows = [True] * len(first.columns)
-        # A row is made of the one before: of each of its texts once, or they double with each step. A number does not.
+        # A row is made from the row before: each of its texts once, else they double at each step. Numbers do not grow.
         for _ in range(len(grows) + 1):
             columns = [(own, Made(Size(own=1.0) if grown else _WORD))
                        for (own, _), grown in zip(first.columns, grows, strict=True)]  # fmt: skip

@@ -198,7 +198,7 @@ def _memory_settings(connection: Any, limits: SQLLimits, kept_apart: int, words:
             f"SELECT set_config('work_mem', {lower} || 'kB', true)",
             *(["SET LOCAL hash_mem_multiplier = 1"] if version >= 130000 else []),
             "SET LOCAL jit = off",
-            # What these two compare by hashing is kept in memory, all of it.
+            # These two keep everything that they compare by hashing in memory.
             *(["SET LOCAL enable_hashagg = off"] if any(w.word in ("intersect", "except") for w in words) else []),
             f"SET LOCAL {GATHERED} = 0",
             f"SET LOCAL {KEPT} = 0",
@@ -256,14 +256,14 @@ def _fetched(connection: Any, statement: UntrustedStatement, most_bytes: int) ->
 
     rows: list[tuple[Any, ...]] = []
     size = 0
-    # One at a time: of several rows the driver would have all in its memory before the first can be measured.
+    # One at a time: the driver would hold several rows in memory before the first can be measured.
     with closing(psycopg.RawCursor(connection).stream('FETCH ALL FROM "tagframe"')) as stream:
         for row in stream:
             rows.append(row)
             size += sum(map(sys.getsizeof, row))
             if size > most_bytes:
                 raise SQLFailed(
-                    f"the SQL passes SQLLimits(memory={statement.limits.memory}) megabytes: the rows take more than "
+                    f"the SQL exceeds SQLLimits(memory={statement.limits.memory}) megabytes: the rows take more than "
                     f"{most_bytes // _MEGABYTE} MB: {statement.shown}"
                 )
     statement.check_rows(len(rows))
@@ -462,7 +462,7 @@ def _named_errors(
     import psycopg
 
     shown, limits = statement.shown, statement.limits
-    passes = f"the SQL passes SQLLimits(memory={limits.memory}) megabytes:"
+    exceeds = f"the SQL exceeds SQLLimits(memory={limits.memory}) megabytes:"
     try:
         yield
     except psycopg.Error as error:
@@ -478,11 +478,11 @@ def _named_errors(
         if state == "57014":
             raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds, by the server: {shown}") from error
         if _TOO_WIDE in reason:
-            raise SQLFailed(f"{passes} a row has more than {limits.memory // _RESULT_SHARE} MB: {shown}") from None
+            raise SQLFailed(f"{exceeds} a row has more than {limits.memory // _RESULT_SHARE} MB: {shown}") from None
         if TOO_LARGE in reason:
-            raise SQLFailed(f"{passes} a text that it makes, or all of them together, is too large: {shown}") from None
+            raise SQLFailed(f"{exceeds} a text that it makes, or all of them together, is too large: {shown}") from None
         if state == "53400":
-            raise SQLFailed(f"{passes} what the server writes to files is too large: {shown}") from None
+            raise SQLFailed(f"{exceeds} what the server writes to files is too large: {shown}") from None
         if state in ("25006", "42501"):
             raise UnsafeSQL(f"PostgreSQL refused the SQL: {reason}: {shown}") from error
         if state == "42703":

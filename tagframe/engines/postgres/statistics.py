@@ -81,7 +81,7 @@ def _stored(
     found = reads.fetch(
         "SELECT schemaname::text, tablename::text, attname::text, null_frac::float8, n_distinct::float8, "
         "most_common_vals::text::text[] AS common, histogram_bounds::text::text[] AS bounds "
-        f"FROM pg_stats WHERE {sought} ORDER BY inherited",  # of a partitioned table the rows of all parts, which win
+        f"FROM pg_stats WHERE {sought} ORDER BY inherited",  # those of all parts of a partitioned table win
         "the statistics",
     )
     keys = {(table.schema, table.name): table.key for table in tables}

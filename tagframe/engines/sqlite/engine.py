@@ -44,7 +44,7 @@ def is_sqlite_file(path: Path) -> bool:
 
 
 def _qualified(column: str) -> str:
-    # Without the table's name SQLite takes a quoted name that is no column for a text.
+    # Without the table's name SQLite reads a quoted name of no column as a text.
     return f"t.{quoted(column)}"
 
 

@@ -54,7 +54,7 @@ def run_statement(statement: UntrustedStatement, *, file: str | None) -> pd.Data
         SQLITE.title,
         supply=lambda _image: image,
         more_memory=len(image),
-        # Beside a file nothing is kept: the file is let go after each statement.
+        # With a file nothing is kept: the file is closed after each statement.
         copied=copied if file is None else None,
     )
     rows = [row for part in parts for row in plain(part)]
