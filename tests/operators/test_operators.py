@@ -83,7 +83,7 @@ def test_a_name_that_is_gone_says_the_new_one():
         _ = frame.tag.sem_filtr
     with pytest.raises(NameUnknown, match="did you mean 'sem_filter'"):
         _ = frame.tag.quote.sem_filtr
-    with pytest.raises(InvalidArgument, match="sem_filter, which takes a list"):
+    with pytest.raises(InvalidArgument, match="'sem_filter', which takes a list"):
         config.checked({"lm_for": {"sem_filters": "openai/own"}})
 
 
